@@ -65,6 +65,7 @@ class RequestNotes:
         self.changes = changes_of(before, after)
 
 
+# Set by `Audited` for the task of a request; tasks that it starts see the same note.
 NOTE: Final = ContextVar[RequestNotes | None]("belfry_note", default=None)
 
 

@@ -77,6 +77,7 @@ def _not_allowed(request: Request) -> Problem:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
+    """Answer parameters that are wrong, each with its place and what would be right."""
     assert isinstance(error, RequestValidationError)
     errors = [
         {"where": ".".join(map(str, found["loc"])), "message": _message(found, request)}
@@ -89,6 +90,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _message(found: Any, request: Request) -> str:
+    """What is wrong with a parameter; for an unknown name the nearest known one."""
     known = _parameters(request) if found["type"] == "extra_forbidden" else []
     return unknown_name(str(found["loc"][-1]), known, "parameter") if known else found["msg"]
 

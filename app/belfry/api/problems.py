@@ -3,6 +3,15 @@
 Code that reads bodies, parameters and conditions raises a `Problem` with a sentence for people and
 a code for programs.  `problem_answers.py` sends it, and makes one of everything else that goes
 wrong.
+
+    HTTP/1.1 409 Conflict
+    content-type: application/problem+json
+
+    {"type": "about:blank", "title": "Conflict", "status": 409, "code": "conflict",
+     "detail": "The schedule exists, or has another version than expected.",
+     "instance": "/v1/tenants/demo/schedules/hello"}
+
+`code` stays what it is from release to release.  `detail` may change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Setting the HTTP port up: who verifies callers, what the port bears, and its server."""
+"""Setting the HTTP port up: who verifies callers, what the port bears, and its server.
+
+Settings become the objects that `routes/` and `server/` work with, so neither of them reads a
+setting. Nothing is opened here, and no thread begins.
+
+    ServerSettings ─┬─ gate_of     keys and provider        ─► callers are known, or all may ask
+                    ├─ limits_of   names, sizes, rates      ─► the guard in front of the routes
+                    └─ server_of   address, TLS, proxies    ─► the server, which is started later
+"""
 
 from __future__ import annotations
 
@@ -16,7 +24,11 @@ from belfry.settings import ServerSettings
 
 
 def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
-    """Who verifies callers; nobody where nothing is configured."""
+    """Who verifies callers; nobody where nothing is configured.
+
+    Keys are asked before a provider's tokens, for they need no network. `now_ms` is the clock, in
+    epoch ms. Raises `BadKeys` for a list that cannot be read.
+    """
     verifiers: list[TokenVerifier] = []
     keys = None
     if settings.http_api_keys or settings.http_api_keys_file:
@@ -37,7 +49,10 @@ def gate_of(settings: ServerSettings, now_ms: Callable[[], float]) -> Gate:
 
 
 def limits_of(settings: ServerSettings, reached: str) -> PortLimits:
-    """What the port bears: names that it answers to (`reached` among them), sizes, rates."""
+    """What the port bears: names that it answers to (`reached` among them), sizes in bytes, rates.
+
+    `reached` is the host of the address under which other workers reach this one.
+    """
     return PortLimits(
         hosts=frozenset(name.lower() for name in (reached, *settings.http_allowed_hosts)),
         origins=frozenset(settings.http_allowed_origins),

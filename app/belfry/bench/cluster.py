@@ -1,4 +1,14 @@
-"""A belfry of its own for one benchmark: topics, worker processes, their figures, and the end."""
+"""A belfry of its own for one benchmark: topics, worker processes, their figures, and the end.
+
+    with BenchCluster(settings, workers=1, partitions=4) as cluster:     topics under a fresh prefix
+        cluster.start_workers()                                          `belfry worker`, as shipped
+        cluster.await_ready()
+        …
+    # workers are stopped, topics deleted, state removed, also after an error
+
+Figures come from outside of what is measured: CPU and memory from Linux's ``/proc``, counts from
+the workers' HTTP ports. A worker that ends by itself ends the benchmark, with the end of its log.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +40,14 @@ from belfry.kafka.wanted_topics import output_topic_spec
 from belfry.settings import ClusterSettings, Settings
 from belfry.tenants.policy import TenantPolicy
 
+# Seconds until workers that do not own all partitions end the benchmark.
 READY_S: Final = 60.0
 FIRED: Final = re.compile(rb"^belfry_fired_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+# Seconds that brokers have to delete topics.
 PATIENT_S: Final = 60.0
+# Topics that are created or deleted in one request.
 TOGETHER: Final = 500
+# Units of CPU time in ``/proc``, a second.
 CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -42,7 +56,12 @@ class WorkerFailed(Exception):
 
 
 class BenchWorker:
-    """One `belfry worker` process."""
+    """One `belfry worker` process.
+
+    `folder` gets its state and its log. It starts with the object and is ended by `stop`. Its
+    settings come from the environment, so they win over a settings file of the folder that the
+    benchmark is run in.
+    """
 
     def __init__(self, settings: Settings, folder: Path, port: int) -> None:
         environment = {
@@ -56,6 +75,7 @@ class BenchWorker:
             "BELFRY_CLUSTER__TOPIC_PREFIX": settings.cluster.topic_prefix,
             "BELFRY_CLUSTER__APP_ID": settings.cluster.app_id,
             "BELFRY_CLUSTER__PARTITIONS": str(settings.cluster.partitions),
+            # A worker that is killed is given up sooner than by default.
             "BELFRY_SESSION_TIMEOUT_MS": "6000",
         }
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +119,7 @@ class BenchWorker:
         return 0 if found is None else int(float(found[1]))
 
     def usage(self) -> tuple[float, float]:
-        """CPU seconds, and peak resident memory in MB."""
+        """CPU seconds, and peak resident memory in MB; it has to run still."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         cpu = (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
         status = Path(f"/proc/{self._process.pid}/status").read_text()
@@ -107,7 +127,7 @@ class BenchWorker:
         return cpu, int(peak.split()[1]) / 1024
 
     def stop(self, how: int = signal.SIGTERM) -> None:
-        """End the process."""
+        """End the process by a signal, and kill it where it has not ended in 20 s."""
         if self._process.poll() is None:
             self._process.send_signal(how)
             try:
@@ -118,7 +138,11 @@ class BenchWorker:
 
 
 class BenchCluster:
-    """Topics and workers of one benchmark; both go at the end."""
+    """Topics and workers of one benchmark; both go at the end.
+
+    `settings` say how the broker is reached; prefix, group and partitions are replaced. Methods run
+    in one thread and block.
+    """
 
     def __init__(self, settings: Settings, workers: int, partitions: int) -> None:
         name = f"bench{int(time.time() * 1000)}"
@@ -129,6 +153,7 @@ class BenchCluster:
         self._folder = Path(tempfile.mkdtemp(prefix="belfry-bench-"))
         self._count = workers
         self.workers: list[BenchWorker] = []
+        # Epoch ms of the last start of workers, by this machine's clock.
         self.started_ms = 0
 
     def __enter__(self) -> Self:
@@ -192,7 +217,7 @@ class BenchCluster:
         ]
 
     def await_ready(self) -> None:
-        """Wait until all workers fire and all partitions are owned."""
+        """Wait until all workers fire and all partitions are owned; raises `WorkerFailed`."""
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             views = [worker.view() for worker in self.workers]
@@ -226,7 +251,10 @@ class BenchCluster:
         )
 
     def topic_bytes(self, name: str) -> tuple[int, int]:
-        """Records of a topic, and the bytes of their keys, values and headers, uncompressed."""
+        """Records of a topic, and the bytes of their keys, values and headers, uncompressed.
+
+        Tombstones are in the bytes and not in the count. The whole topic is read for it.
+        """
         topic = self.settings.topic(name)
         count = found = 0
         for partition in self._admin.list_topics(topic, timeout=10).topics[topic].partitions:
@@ -253,6 +281,7 @@ class BenchCluster:
 
 
 def _record_bytes(message: Message) -> int:
+    """Bytes of one record as its client gave them."""
     headers: Any = message.headers() or ()
     own = len(message.key() or b"") + len(message.value() or b"")
     return own + sum(len(name) + len(value or b"") for name, value in headers)
@@ -265,6 +294,7 @@ def _portions(names: list[str]) -> Iterator[list[str]]:
 
 
 def _free_port() -> int:
+    """A port that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

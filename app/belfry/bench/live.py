@@ -1,4 +1,17 @@
-"""Live load: requests at a steady rate, due a little later, and a reader that sees them fire."""
+"""Live load: requests at a steady rate, due a little later, and a reader that sees them fire.
+
+    12:00:00.000  request written, due at 12:00:03.000, which stands in its payload
+    12:00:03.000  due
+    12:00:03.006  committed
+    12:00:03.008  the reader has it, and notes 8 ms
+
+So lateness is what a consumer sees, with the broker and its own fetch in it. One clock is asked
+twice, for writer and reader run on this machine. `pour` runs in the main thread, and the reader in
+one of its own.
+
+The first seconds are left out: the group, the caches and Java's compiler of the broker are warming
+up then.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +26,12 @@ from belfry.bench.plan import COMMON_TOPIC, BenchPlan
 from belfry.schedules.identity import partition_of
 from belfry.wire import catalogue, framing
 
+# A request is due so long after it is written.
 AHEAD_MS: Final = 3_000
 SEEN_TENANTS: Final = 8
+# Seconds that are left out at the begin, or a third of a short run.
 SETTLE_S: Final = 5.0
+# Seconds for what has come besides the first record, so that a record is not kept waiting.
 POLL_S: Final = 0.002
 
 
@@ -63,7 +79,11 @@ def seen_events(plan: BenchPlan) -> int:
 
 
 class LiveReader:
-    """Reads some tenants' topics as they fire, `read_committed`; notes how late each event is."""
+    """Reads some tenants' topics as they fire, `read_committed`; notes how late each event is.
+
+    `expected` is how many events there have to be, and `lateness_ms` has one figure for each that
+    came.
+    """
 
     def __init__(self, cluster: BenchCluster, plan: BenchPlan) -> None:
         self._plan = plan

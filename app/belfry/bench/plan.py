@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+# Guarantee of a tenant without a policy.
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"
 COMMON_TOPIC: Final = "common"
+# By the name of a curve: the field of the plan that it varies, and its usual values.
 SWEEPS: dict[str, tuple[str, tuple[int, ...]]] = {
     "pending": ("pending", (0, 10_000, 100_000, 1_000_000, 5_000_000, 10_000_000)),
     "payload": ("payload_bytes", (16, 100, 400, 2_000, 10_000)),
@@ -20,18 +22,25 @@ class BenchPlan:
     """One benchmark: what, how much, on what."""
 
     bench: str
+    # Requests of a run; `lateness` has `rate` × `seconds` instead.
     events: int = 400_000
     workers: int = 1
     partitions: int = 4
     tenants: int = 97
     payload_bytes: int = 400
+    # Requests a second of `lateness`, for so many seconds.
     rate: int = 5_000
     seconds: int = 20
+    # Schedules that wait already when `ingest` begins.
     pending: int = 0
+    # Each request has an id, so a verdict is written for each.
     with_ids: bool = False
+    # AT, EVERY or CRON: due once, or every day.
     kind: str = "AT"
     guarantee: str = EXACTLY_ONCE
+    # All tenants' events come out on one topic.
     common_topic: bool = False
+    # `raw` has two producers in turn.
     pipelined: bool = False
 
 

@@ -27,11 +27,16 @@ from belfry.bench.cluster import BenchCluster
 from belfry.bench.plan import BenchPlan
 from belfry.bench.result import Result
 
+# Records of a transaction, as many as one of the worker's larger steps.
 RAW_RECORDS: Final = 10_000
 
 
 def copied(cluster: BenchCluster, plan: BenchPlan) -> Result:
-    """Copy the requests that lie in the log: from the first record to the last commit."""
+    """Copy the requests that lie in the log: from the first record to the last commit.
+
+    The clock begins with the first batch, so that connecting is in no figure. The CPU seconds are
+    those of this process.
+    """
     source, target = map(cluster.settings.topic, ("schedules", "deliveries"))
     # What the benchmark itself has imported is not to be looked through for cycles meanwhile.
     gc.freeze()
@@ -73,11 +78,15 @@ def _batches(consumer: Consumer, events: int) -> Iterator[list[Any]]:
 
 
 def _commit(producer: Producer, position: list[TopicPartition], consumer: Consumer) -> None:
+    """Commit records and offsets together, as a consume-transform-produce loop does (KIP-98,
+    KIP-447).
+    """
     producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata())
     producer.commit_transaction()
 
 
 def _consumer(cluster: BenchCluster, source: str) -> Consumer:
+    """A consumer of all partitions from their begin, with a queue that keeps it fed."""
     consumer = Consumer(
         {
             **cluster.properties,
@@ -92,6 +101,7 @@ def _consumer(cluster: BenchCluster, source: str) -> Consumer:
 
 
 def _producer(cluster: BenchCluster, number: int) -> Producer:
+    """A transactional producer with large batches; making it fences an earlier one of its name."""
     producer = Producer(
         {
             **cluster.properties,

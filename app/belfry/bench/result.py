@@ -1,4 +1,9 @@
-"""The figures of one run, the spread of several, and both as people read them."""
+"""The figures of one run, the spread of several, and both as people read them.
+
+A figure of one run says little on a machine with other work. So there are several runs, the median
+is shown, and the range with it. Runs are compared by their rate; runs of `lateness` by their median
+lateness.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +20,20 @@ class Result:
     """One line of figures; None where one does not apply; `varied` is a curve's x."""
 
     bench: str
+    # Events of the run; `seconds` is what they took.
     events: int
     seconds: float
     events_per_second: float
     p50_ms: float | None = None
     p99_ms: float | None = None
     p999_ms: float | None = None
+    # CPU of all workers together.
     cpu_seconds: float | None = None
+    # Largest resident memory of a worker, in MB (2^20 bytes).
     peak_rss_mb: float | None = None
     partitions: int = 0
     payload_bytes: int = 0
+    # What a curve varies, as a point of its x axis.
     varied: int | None = None
 
     @classmethod
@@ -83,7 +92,7 @@ def lines(result: Result, plan: BenchPlan) -> str:
 
 
 class BenchRuns:
-    """Several runs of one benchmark."""
+    """Several runs of one benchmark; there is at least one."""
 
     def __init__(self, results: Sequence[Result]) -> None:
         self._results = sorted(results, key=_figure)
@@ -103,4 +112,5 @@ class BenchRuns:
 
 
 def _figure(result: Result) -> float:
+    """What runs are compared by: median lateness in ms where there is one, else events a second."""
     return result.p50_ms if result.p50_ms is not None else result.events_per_second

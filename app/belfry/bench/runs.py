@@ -1,4 +1,16 @@
-"""The benchmarks: each returns one `Result`, of a belfry of its own."""
+"""The benchmarks: each returns one `Result`, of a belfry of its own.
+
+What is timed, and by which clock (the broker's, or that of this machine):
+
+    ingest      manifest of the first take-over ─► last manifest that took requests in    broker
+    fire        the due instant ─► last manifest with fires                               broker
+    recovery    partitions are assigned ─► all workers fire                               machine
+    restart     the same, with the state on disk                                          machine
+    lateness    due instant in the payload ─► a reader has the record                     machine
+    raw         first batch ─► last commit                                                machine
+
+Events that did not come out are an error (`WorkerFailed`) and never a better figure.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +30,7 @@ from belfry.bench.workload import PAYLOAD_BYTES, Workload, write
 from belfry.settings import Settings
 
 HOUR_MS: Final = 3_600_000
+# Seconds after which a benchmark that does not come to its end is given up.
 LONGEST_S: Final = 600.0
 
 
@@ -45,7 +58,11 @@ def _fill(cluster: BenchCluster, plan: BenchPlan) -> None:
 
 
 def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
-    """Events that are all due at one instant: from it to the last committed transaction."""
+    """Events that are all due at one instant: from it to the last committed transaction.
+
+    All requests have to be in the state a second before the instant; otherwise taking them in would
+    be measured too, and the run is an error. The CPU of taking in is left out.
+    """
     cluster.make_outputs(plan)
     due_ms = _fire_ms(plan)
     _write(cluster, plan, due_ms)
@@ -95,6 +112,7 @@ def restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def _restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
+    """Start workers, and time them from the first assigned partition until all of them fire."""
     cluster.start_workers()
     while not any(worker.view().get("partitions") for worker in cluster.workers):
         time.sleep(0.02)
@@ -127,10 +145,12 @@ def lateness(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def _write(cluster: BenchCluster, plan: BenchPlan, due_ms: int) -> None:
+    """Write the plan's requests to the topic of requests, and wait until all are acknowledged."""
     write(cluster.properties, cluster.settings.topic("schedules"), _workload(plan, due_ms))
 
 
 def _workload(plan: BenchPlan, due_ms: int) -> Workload:
+    """The plan's requests, due at this instant."""
     return Workload(
         plan.events,
         due_ms,
@@ -143,11 +163,13 @@ def _workload(plan: BenchPlan, due_ms: int) -> Workload:
 
 
 def _trails(cluster: BenchCluster, from_ms: int = 0) -> list[Trail]:
+    """What each partition's transactions did, from an instant (epoch ms) on."""
     topic, partitions = cluster.settings.topic("changelog"), cluster.settings.cluster.partitions
     return trails(cluster.properties, topic, partitions, from_ms)
 
 
 def _await(done: Callable[[], bool], cluster: BenchCluster) -> None:
+    """Wait until something is so; raises `WorkerFailed` after `LONGEST_S` seconds."""
     deadline = time.monotonic() + LONGEST_S
     while not done():
         if time.monotonic() > deadline:

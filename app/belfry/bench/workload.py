@@ -1,4 +1,11 @@
-"""The workload: 97 tenants, events of about 500 bytes, keys and ids as services write them."""
+"""The workload: 97 tenants, events of about 500 bytes, keys and ids as services write them.
+
+A prime number of tenants spreads them unevenly over 4 partitions, as real names do. Requests are
+numbered, and tenant, id and key follow from the number. So each run writes the same, but for its
+instants and its random payloads.
+
+Requests are encoded while they are written, and never lie in memory together.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +31,24 @@ class Workload:
     """What is written: how many requests, for how many tenants, how large, due when."""
 
     events: int
+    # The instant of all, in epoch ms; each is up to `spread_ms` later by its number.
     due_ms: int
     spread_ms: int = 0
     tenants: int = TENANTS
     payload_bytes: int = PAYLOAD_BYTES
     partitions: int = 4
+    # Each request has an id, and so gets a verdict.
     with_ids: bool = False
     kind: str = "AT"
+    # What ids begin with, so that two workloads of one run do not meet.
     stem: str = "order"
 
     def requests(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """Home partition, key and value of each request."""
+        """Home partition, key and value of each request.
+
+        The home is worked out here as a client's partitioner would, so that no request has to be
+        forwarded.
+        """
         names = [f"tenant-{number}" for number in range(self.tenants)]
         homes = [partition_of(name.encode(), self.partitions) for name in names]
         keys = [name.encode() for name in names]
@@ -65,7 +79,11 @@ class Workload:
 
 
 def write(properties: dict[str, Any], topic: str, workload: Workload) -> None:
-    """Write a workload to a topic, each request to its home."""
+    """Write a workload to a topic, each request to its home; returns when all are acknowledged.
+
+    The producer is not transactional, and a request may lie there twice after an error. A second
+    one of an id is UNCHANGED, and counts for nothing.
+    """
     producer = Producer(
         {
             **properties,

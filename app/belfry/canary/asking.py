@@ -1,4 +1,14 @@
-"""Requests of the canary: what a user would send, under belfry's own tenant, straight to a home."""
+"""Requests of the canary: what a user would send, under belfry's own tenant, straight to a home.
+
+A user's tenant has one home, or a few. The canary has to have an event on each partition, so its
+tenant is spread over many shards, and for each partition an id is looked for whose hash leads
+there:
+
+    partition 3, slot 1 205    ids 3.5.0, 3.5.1, 3.5.2 …: the first whose home is partition 3
+
+Sixty ids of a partition are used in turn (slot modulo 60), and each request replaces the schedule
+of an hour or some minutes before, which has fired by then.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +27,7 @@ from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import SIGNATURE, Headers
 
 # Ids are used again, so that what a partition remembers of them does not grow.
+# Ids of a partition, used in turn, so that what a partition remembers of them does not grow.
 IDS: Final = 60
 ACCEPTED: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
 
@@ -31,7 +42,10 @@ class CanaryRequest(NamedTuple):
 
 
 class CanaryRequests:
-    """Makes requests; ids that lead to a partition are looked for once and remembered."""
+    """Makes requests; ids that lead to a partition are looked for once and remembered.
+
+    It is used by the canary's thread alone.
+    """
 
     def __init__(self, homes: Homes, head: bytes, key: bytes) -> None:
         """`head` stands before a request; `key` signs it, where workers sign."""
@@ -66,6 +80,7 @@ class CanaryRequests:
         return found
 
     def _home(self, schedule_id: str) -> int:
+        """The partition that a schedule of this id lives in."""
         return self._homes.of(CANARY, schedule_id, CANARY_SHARDS)
 
 

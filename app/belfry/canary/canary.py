@@ -38,9 +38,12 @@ from belfry.settings import SharedSettings
 from belfry.tenants.canary import CANARY_TOPIC, SLO_TOPIC
 from belfry.wire.lifecycle import LifecycleEvent
 
+# Seconds that one turn of the thread reads for.
 POLL_S: Final = 0.25
 BATCH: Final = 500
+# Seconds in which brokers have to say where to begin to read.
 REACH_S: Final = 5.0
+# What was seen is written down so often.
 WRITE_EVERY_MS: Final = 1_000
 # So long rows of others are heard before it is judged which slots nobody asked for.
 HEAR_MS: Final = 2_000
@@ -76,7 +79,20 @@ class CanaryPlace(NamedTuple):
 
 
 class Canary:
-    """Runs in a thread of its own; `committed` comes from any."""
+    """Runs in a thread of its own; `committed` comes from any.
+
+    One interval of ten seconds, at a partition that is owned here:
+
+        12:00:00.000  slot 1 begins: the request is written, asked
+        12:00:00.008  the partition's thread says that it committed ACCEPTED: registered
+        12:00:05.000  the event is due (5 s after its slot began)
+        12:00:05.007  read from belfry.canary: fired, 7 ms late, in time
+        12:00:06.000  a row with these bits goes to belfry.slo
+
+    A failure of Kafka ends a turn with an exception, which is logged, and the next turn goes on.
+    What could not be asked for stays asked and not registered: that is an outage, and it is counted
+    as one.
+    """
 
     def __init__(
         self,
@@ -123,6 +139,7 @@ class Canary:
     # -- the thread ------------------------------------------------------------------------------
 
     def _turn(self) -> None:
+        """One turn of the thread: ask where a slot has begun, read, settle, write."""
         if self._consumer is None:
             self._begin()
         now_ms = self._now_ms()
@@ -176,6 +193,7 @@ class Canary:
             )
 
     def _hear(self) -> None:
+        """Note which requests were accepted in time, as the partitions of this worker have told."""
         while self._heard:
             event = self._heard.popleft()
             probe = accepted_in(event, self._interval_ms)
@@ -209,6 +227,7 @@ class Canary:
                 del self._seen[probe]
 
     def _fired(self, probe: Probe, late_ms: int) -> None:
+        """Note an event that came out, and count it unless another process has done so."""
         known = self._known.of(probe).fired & probe.bit
         fired = self._mark(probe, "fired")
         in_time = late_ms <= IN_TIME_MS and self._mark(probe, "in_time")
@@ -243,6 +262,8 @@ class Canary:
         self._known.forget(oldest)
 
     def _told(self, row: HourRow) -> Callable[[Any, Any], None]:
+        """A callback that lets a row which Kafka did not take be written again."""
+
         def told(error: Any, _message: Any) -> None:
             if error is not None:
                 self._changed.setdefault(row.place, row)
@@ -250,6 +271,7 @@ class Canary:
         return told
 
     def _end(self) -> None:
+        """The last turn: write down what was seen, and close the clients."""
         if self._consumer is not None:
             with suppress(BufferError, KafkaException):
                 self._hear()

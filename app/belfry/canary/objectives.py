@@ -28,6 +28,7 @@ class Goal(NamedTuple):
     share: float
 
 
+# The goals that docs/slo.md promises.
 AVAILABILITY: Final = Goal("availability", 0.9995)
 REACH: Final = Goal("reach", 0.9999)
 WITHIN_1S: Final = Goal("within_1s", 0.9995)
@@ -37,6 +38,7 @@ class Attainment(NamedTuple):
     """How many of how many were good, against a goal."""
 
     goal: Goal
+    # Of `of` events these met the goal.
     good: int
     of: int
 
@@ -60,7 +62,10 @@ class Attainment(NamedTuple):
 
 @dataclass(slots=True)
 class Report:
-    """What was measured from `first_ms` until `until_ms`; `asked_ms` is the last slot asked for."""
+    """What was measured from `first_ms` until `until_ms`; `asked_ms` is the last slot asked for.
+
+    Instants are epoch ms; the other figures are numbers of slots, so of events.
+    """
 
     first_ms: int
     until_ms: int
@@ -82,7 +87,11 @@ class Report:
 
 
 def report(rows: Iterable[HourRow], from_ms: int, until_ms: int) -> Report | None:
-    """What these rows say of a time; None where nothing was asked for by its end."""
+    """What these rows say of a time; None where nothing was asked for by its end.
+
+    `rows` may overlap and come in any order. Events of the last `GRACE_MS` are not judged, if
+    `until_ms` lies so far back.
+    """
     slots = CanarySlots(rows)
     asked = [_instants(row) for row in slots.rows.values() if row.asked]
     first_ms = max(from_ms, min((first for first, _ in asked), default=until_ms))
@@ -98,6 +107,7 @@ def report(rows: Iterable[HourRow], from_ms: int, until_ms: int) -> Report | Non
 
 
 def _count(found: Report, row: HourRow | None, wanted: int) -> None:
+    """Add one hour of one partition; `wanted` are the bits of the slots that count."""
     found.slots += wanted.bit_count()
     if row is None:
         return

@@ -1,4 +1,8 @@
-"""Reads what canaries have written down, for `belfry slo`."""
+"""Reads what canaries have written down, for `belfry slo`.
+
+Rows are compacted under partition, hour and process, so the topic holds a row for each of them and
+is read as a whole, from its begin to the end that it has now.
+"""
 
 from __future__ import annotations
 

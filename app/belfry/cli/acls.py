@@ -1,4 +1,16 @@
-"""``belfry acls``: the rights that a worker, a tenant or a sink needs, for Kafka or for Strimzi."""
+"""``belfry acls``: the rights that a worker, a tenant or a sink needs, for Kafka or for Strimzi.
+
+What rights these are is known to `belfry.kafka.rights`, which the worker's own checks use as well.
+This module reads options and prints. Nothing is asked of a broker: the topic prefix and the group
+come from the settings, so run it with the settings that the workers will have.
+
+    belfry acls worker                          lines for kafka-acls.sh, to be pasted
+    belfry acls worker --as strimzi             one KafkaUser, for kubectl apply -f -
+    belfry acls tenant payments --user alice    the rights of a tenant, given to User:alice
+
+With ``--output json`` each right is an object with the fields of `Right`, the user, and the command
+that gives it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AclFormat(StrEnum):
-    """How rights are written."""
+    """How rights are written: lines that call Kafka's own tool, or a resource of Strimzi."""
 
     KAFKA_ACLS = "kafka-acls"
     STRIMZI = "strimzi"
@@ -35,7 +47,7 @@ Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="Whose topics.", s
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``acls`` with its commands to the program; each needs the common options."""
     group = Program()
     group.command("worker")(with_session(worker))
     group.command("tenant")(with_session(tenant))
@@ -127,12 +139,20 @@ def sink(
 
 
 def _check(name: str) -> None:
+    """Raise `WrongUse` where this cannot be the name of a tenant, before rights for it are
+    printed.
+    """
     problem = tenant_problem(name)
     if problem is not None:
         raise WrongUse(problem.reason)
 
 
 def _print(session: Session, rights: list[Right], user: str, form: AclFormat, kafka: str) -> None:
+    """Print rights in the form that was asked for.
+
+    For Strimzi that is one document of YAML with all of them. For Kafka's tool it is one command
+    for each right, and each can be run again without harm.
+    """
     from belfry.kafka.rights import commands, kafka_user
 
     if form is AclFormat.STRIMZI:

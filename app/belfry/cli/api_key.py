@@ -1,4 +1,15 @@
-"""``belfry api-key``: a new key for HTTP and the entry that lets it in, and how keys are used."""
+"""``belfry api-key``: a new key for HTTP and the entry that lets it in, and how keys are used.
+
+A key is 256 random bits. Workers keep its SHA-256 alone, in a list that their setting
+BELFRY_HTTP_API_KEYS_FILE names, so a list that leaks opens nothing.
+
+    belfry api-key new orders --tenant orders --role schedule
+    key    …        goes to the caller, who sends it as ``Authorization: Bearer …``
+    entry  {…}      goes into the list of the workers
+
+`new` needs neither Kafka nor a worker. `list` asks one worker, and that one asks the others for
+their counts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +28,11 @@ if TYPE_CHECKING:
 
 
 class KeyRole(StrEnum):
-    """What the bearer may do; each includes those before it."""
+    """What the bearer may do; each includes those before it.
+
+    `read` looks at schedules, `schedule` writes them, `admin` sets policies of its tenants, and
+    `operate` is for what concerns the cluster, such as the list of keys.
+    """
 
     READ = "read"
     SCHEDULE = "schedule"
@@ -43,7 +58,10 @@ GivenRole = Annotated[
 
 
 class _WithNew(HelpGroup):
-    """A group whose command may be left out: `belfry api-key orders` means `api-key new orders`."""
+    """A group whose command may be left out: `belfry api-key orders` means `api-key new orders`.
+
+    A key named "list" or "new" has to be made by `api-key new list`.
+    """
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Put the command in where none is named."""
@@ -53,7 +71,7 @@ class _WithNew(HelpGroup):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``api-key`` with its commands to the program."""
     group = Program()
     group.command("new")(with_session(new))
     group.command("list")(with_session(list_))
@@ -80,7 +98,11 @@ def list_(session: Session) -> None:
 
 
 def key_text(key: Mapping[str, Any], workers: int) -> str:
-    """A key in a line for people; `workers` are those that answered."""
+    """A key in a line for people; `workers` are those that answered.
+
+    The line is safe for a terminal: names come from a file, and addresses from callers. A key that
+    some workers do not know is marked, since their lists differ from the others'.
+    """
     last, end = key["last_used_at"], key["expires_at"]
     used = f"used {key['uses']} times, last {last} from {key['last_used_from']}" if last else ""
     parts = [
@@ -110,6 +132,7 @@ def new(session: Session, name: Name, *, tenant: Tenants, role: GivenRole = KeyR
 
 
 def _json(entry: Mapping[str, object]) -> str:
+    """The entry as one line of JSON, to be pasted into the list."""
     import orjson
 
     return orjson.dumps(entry).decode()

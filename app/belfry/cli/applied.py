@@ -1,7 +1,19 @@
 """Policies and schedules as `belfry apply` reaches them.
 
-Schedules are read over HTTP, as `belfry schedule get` reads them.  They are written through Kafka,
-or over HTTP where --http-url names a worker; so are policies.
+`belfry.declared` compares what files declare with what is there, and decides what to change. It
+knows no Kafka and no HTTP. `SessionWays` is how it looks and writes:
+
+    what        read                                     written
+    policies    the topic of policies, all at once;      the topic of policies;
+                over HTTP one by one                     over HTTP with --http-url
+    schedules   HTTP, eight at once                      Kafka, and verdicts awaited;
+                                                         over HTTP with --http-url
+
+Schedules are read over HTTP even without --http-url, at its default address, for only a worker
+knows what waits.
+
+A write that is refused ends nothing: the caller gets the reason as a sentence, and goes on with the
+next object.
 """
 
 from __future__ import annotations
@@ -32,7 +44,11 @@ _GONE: Final = (Outcome.NOT_FOUND, Outcome.TOO_LATE)
 
 
 class SessionWays:
-    """The ways of one command's session."""
+    """The ways of one command's session.
+
+    It is used by one thread, which asks up to `TOGETHER` threads of its own for looks at schedules.
+    With `share_topic` a policy may name the output topic of another tenant's.
+    """
 
     def __init__(self, session: Session, *, share_topic: bool = False) -> None:
         self._session, self._share_topic = session, share_topic
@@ -40,7 +56,12 @@ class SessionWays:
         self._remote = Remote(session)
 
     def found(self, declared: Declaration) -> Found:
-        """What is there of the objects that are declared, and that the set has made."""
+        """What is there of the objects that are declared, and that the set has made.
+
+        What a set has made is remembered in a schedule of its own, the *record*, so that a name
+        that has gone from the files can be told from one that somebody else made. Raises
+        `CommandError` where the worker does not answer.
+        """
         from belfry.declared.applying import record_id, record_in
         from belfry.declared.difference import Found
 
@@ -56,6 +77,9 @@ class SessionWays:
         return Found(policies, schedules, known, record)
 
     def _standing(self, tenants: Iterable[str]) -> dict[str, TenantPolicy]:
+        """Policies that are there, by tenant: these tenants' over HTTP, and all of them over
+        Kafka.
+        """
         if not self._session.asks_http:
             # One reading of the topic tells all of them.
             return self._policies.all()
@@ -63,6 +87,7 @@ class SessionWays:
         return {name: policy for name, policy in found.items() if policy is not None}
 
     def _looked(self, names: Iterable[Name]) -> dict[Name, Mapping[str, Any] | None]:
+        """Schedules as HTTP shows them, or None, by name; several are asked for at once."""
         ordered = sorted(names)
         with ThreadPoolExecutor(TOGETHER) as pool:
             return dict(zip(ordered, pool.map(lambda name: self.look(*name), ordered), strict=True))
@@ -78,7 +103,12 @@ class SessionWays:
         return found
 
     def put(self, policies: Sequence[TenantPolicy]) -> list[str | None]:
-        """Write policies, all at once unless something is wrong with one."""
+        """Write policies, all at once unless something is wrong with one.
+
+        Returns for each policy, in order, why it was not written, or None. The first try writes all
+        of them together. Where that fails they are tried one by one, so that the reason is told of
+        the one that it is about. A policy that is written twice is as if it were written once.
+        """
         if not policies:
             return []
         if _problem(lambda: self._policies.put(*policies, share_topic=self._share_topic)) is None:
@@ -89,11 +119,20 @@ class SessionWays:
         ]
 
     def remove(self, policy: TenantPolicy) -> str | None:
-        """Forget a policy, unless it says where schedules live."""
+        """Forget a policy, unless it says where schedules live.
+
+        Returns why it was not removed, or None. A policy with a spread says in which partitions a
+        tenant's schedules live; without it they could not be found again.
+        """
         return removal_problem(policy) or _problem(lambda: self._policies.remove(policy.tenant))
 
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
-        """Ask for schedules, in their order; why each was refused, or None."""
+        """Ask for schedules, in their order; why each was refused, or None.
+
+        Over Kafka each verdict has `TIMEOUT_S` seconds to come. A cancel counts as done where the
+        schedule has gone by itself. Where the way to Kafka fails amid the writes, the one that
+        failed gets the reason, and those behind it "not tried": they may be applied again.
+        """
         if self._session.asks_http:
             yield from (_problem(lambda one=each: self._ask(one)) for each in writes)
             return
@@ -111,6 +150,9 @@ class SessionWays:
             yield from ("not tried" for _ in writes[told + 1 :])
 
     def _ask(self, write: ScheduleWrite) -> None:
+        """One write over HTTP; an etag makes it fail where somebody has changed the schedule
+        since.
+        """
         tenant, schedule_id = write.name
         path = schedule_path(tenant, schedule_id)
         body = _body(write)
@@ -133,7 +175,10 @@ def _body(write: ScheduleWrite) -> dict[str, Any]:
 
 
 def _problem(ask: Any) -> str | None:
-    """Why something was refused, in words, or None."""
+    """Why something was refused, in words, or None.
+
+    Only errors that are expected become words; anything else is a bug, and is raised.
+    """
     try:
         ask()
     except CommandError as error:

@@ -1,4 +1,23 @@
-"""``belfry apply`` and ``diff``: policies and schedules as files declare them."""
+"""``belfry apply`` and ``diff``: policies and schedules as files declare them.
+
+Both begin alike, and nothing is written before all of it has been looked at:
+
+    files ─► declaration ─► what is there ─► differences ─► checks of what would be written
+                                                               │
+                                          diff: a table ◄──────┴──────► apply: writes, one by one
+
+    $ belfry apply belfry.yaml
+    created    payments
+    updated    payments/report
+    set demo: 2 changed, 3 unchanged, 0 failed
+
+A mistake in the files is told with its file and line, all mistakes at once, and ends the command
+before the first write. A write that is refused is told, and the others are tried all the same. To
+repeat `apply` is safe: what is as declared is not written again.
+
+What differs, and in which order it is applied, is decided in `belfry.declared`. How it is read and
+written is told in `belfry.cli.applied`. Here are the options, the questions and the printing.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +41,11 @@ if TYPE_CHECKING:
     from belfry.declared.declaration import Declaration
     from belfry.declared.difference import Altered, Found
 
+# The name of a file that stands for standard input.
 STDIN: Final = "-"
 WIDTH: Final = 100
 LONGEST: Final = 200
+# What `diff` shows before an object, and what `apply` says of one that it has changed.
 _MARKS: Final = {"create": "+", "update": "~", "remove": "-", "unchanged": "=", "over": "="}
 _PAST: Final = {"create": "created", "update": "updated", "remove": "removed"}
 
@@ -47,7 +68,7 @@ ShareTopic = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``apply`` and ``diff`` to the program."""
     app.command("apply")(with_session(apply))
     app.command("diff")(with_session(diff))
 
@@ -84,12 +105,16 @@ def apply(
     done: list[Done] = []
 
     def told() -> Iterator[tuple[dict[str, Any], str]]:
+        """What becomes of each object, as soon as it is done; people are not told what stays as it
+        is.
+        """
         for each in applying.run(altered, removed):
             done.append(each)
             if each.altered.changes or not session.printer.for_people:
                 yield _result(each)
 
     session.printer.many(told())
+    # A removal or a write that was refused is counted once, and shown with its reason above.
     failed = sum(each.problem is not None for each in done)
     changed = sum(each.altered.changes for each in done) - failed
     session.printer.note(
@@ -119,6 +144,7 @@ def diff(session: Session, files: Files, *, prune: Prune = False) -> int:
         _table(changes)
     else:
         session.printer.many((_record(each), "") for each in changes)
+    # People read the counts of plus, tilde and minus on stderr, beside the table on stdout.
     counts = {mark: sum(_MARKS[each.alteration] == mark for each in changes) for mark in "+~-"}
     session.printer.note(
         f"set {declared.name}: {counts['+']} to create, {counts['~']} to update,"
@@ -128,7 +154,11 @@ def diff(session: Session, files: Files, *, prune: Prune = False) -> int:
 
 
 def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Found, list[Altered]]:
-    """What is declared, what is there, and what differs; `WrongUse` for files that are wrong."""
+    """What is declared, what is there, and what differs; `WrongUse` for files that are wrong.
+
+    Schedules that would be written are checked against the clock of this machine, as a worker will
+    check them: an instant too far ahead is told here, and not after half of the set is applied.
+    """
     from belfry.declared.declaration import declaration
     from belfry.declared.difference import alterations
     from belfry.declared.yaml_lines import BadDeclaration, Complaints
@@ -138,6 +168,8 @@ def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Fo
         found = ways.found(declared)
         altered = alterations(declared, found)
         complaints = Complaints()
+        # Only what would be written is checked: a schedule that is as declared may be due in the
+        # past by now.
         for each in altered:
             if each.changes and each.schedule is not None:
                 each.schedule.check(int(time() * 1000), complaints)
@@ -152,7 +184,11 @@ def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Fo
 
 
 def _texts(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Names and texts of files, and of those of folders in order of their names."""
+    """Names and texts of files, and of those of folders in order of their names.
+
+    A folder gives its own files that end in .yaml or .yml, and not those of folders in it.
+    `WrongUse` names a file that cannot be read, or that is no UTF-8.
+    """
     try:
         for file in files:
             if str(file) == STDIN:
@@ -187,6 +223,7 @@ def _warn(session: Session, declared: Declaration) -> None:
 
 
 def _mention(session: Session, removed: Sequence[Altered]) -> None:
+    """Name up to five objects that the files declare no longer, and say that they stay."""
     if removed:
         names = ", ".join(each.name for each in removed[:5])
         more = f" and {len(removed) - 5} more" if len(removed) > 5 else ""
@@ -210,11 +247,13 @@ def _confirm(name: str, removed: Sequence[Altered]) -> None:
 
 
 def _counted(count: int, noun: str) -> str:
+    """A number with its noun: ``1 policy``, ``3 schedules``."""
     several = {"schedule": "schedules", "policy": "policies"}[noun]
     return f"{count} {noun if count == 1 else several}"
 
 
 def _result(done: Done) -> tuple[dict[str, Any], str]:
+    """What became of an object: the object for programs, and the line for people."""
     each = done.altered
     result = "failed" if done.problem is not None else _PAST.get(each.alteration, each.alteration)
     record = {**_record(each), "result": str(result), "problem": done.problem}
@@ -223,6 +262,11 @@ def _result(done: Done) -> tuple[dict[str, Any], str]:
 
 
 def _record(each: Altered) -> dict[str, Any]:
+    """A difference for programs.
+
+    `schedule_id` is null for a policy. `fields` has the name of each field that differs, with its
+    value before and after; a value that is not there is null.
+    """
     return {
         "object": "policy" if each.schedule_id is None else "schedule",
         "tenant": each.tenant,
@@ -236,7 +280,11 @@ def _record(each: Altered) -> dict[str, Any]:
 
 
 def _table(changes: Sequence[Altered]) -> None:
-    """What differs, a line for each field."""
+    """What differs, a line for each field.
+
+    An object is named on its first line only. Values of others are shown as text, never as markup
+    for a terminal.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -258,6 +306,7 @@ def _table(changes: Sequence[Altered]) -> None:
 
 
 def _cell(value: Any) -> str:
+    """A value as a cell: text as it is, all else as JSON, cut to `LONGEST` characters."""
     import orjson
 
     if value is None:

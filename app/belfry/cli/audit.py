@@ -1,4 +1,16 @@
-"""``belfry audit``: who asked for which change, and what became of it."""
+"""``belfry audit``: who asked for which change, and what became of it.
+
+Workers write the audit log to a topic of its own (`belfry.audit`), one record for each change and
+each refusal, as docs/audit.md says. These commands read that topic from Kafka and need no worker.
+`list` reads from an instant to the end and stops. `tail` begins now, or at --since, and waits for
+more.
+
+    $ belfry audit list --tenant payments --since 1h
+    2026-12-01T09:05:40.019Z  REFUSED   schedule.cancel   orders  payments/order/7  403  forbidden
+
+Filters are applied here, after reading: the topic has no index. Records that nobody but a stranger
+can have written do not decode, and are left out.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +31,7 @@ if TYPE_CHECKING:
     from belfry.audit.reading import AuditFilter, AuditReader
     from belfry.wire.audit import AuditEvent
 
+# As it is typed: the help shows it as the default.
 DAY: Final = "24h"
 
 
@@ -62,7 +75,7 @@ Timeout = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``audit`` with its commands to the program."""
     group = Program()
     group.command("list")(with_session(list_))
     group.command("tail")(with_session(tail))
@@ -83,6 +96,7 @@ def list_(
 
     belfry audit list --tenant payments --since 7d
     """
+    # All at once, since it ends; `tail` yields as they come.
     found = _reader(session).listed(_wanted(tenant, caller, refused, since))
     if not found:
         session.printer.note("Nothing of the kind is in the audit log.")
@@ -111,12 +125,16 @@ def tail(
 def _wanted(
     tenant: str | None, caller: str | None, refused: bool, since: int | None
 ) -> AuditFilter:
+    """The filter of the options; `since` is in ms since 1970, None for the end of the topic."""
     from belfry.audit.reading import AuditFilter
 
     return AuditFilter(tenant, caller, "REFUSED" if refused else None, since)
 
 
 def _reader(session: Session) -> AuditReader:
+    """A reader of the topic of the audit log; it knows belfry's schema, and asks the registry for
+    no other.
+    """
     from belfry.audit.reading import AuditReader
     from belfry.client.decoding import Decoder
     from belfry.registry.subjects import look_in, open_registry
@@ -129,6 +147,11 @@ def _reader(session: Session) -> AuditReader:
 def _until(
     events: Iterator[AuditEvent | None], most: int | None, timeout_s: float | None
 ) -> Iterator[AuditEvent]:
+    """Events until there were `most` of them, or until `timeout_s` seconds have passed.
+
+    The reader yields None when nothing has come for a moment, so the end is noticed in a quiet
+    topic too. The reader's consumer is closed at the end, however that comes.
+    """
     deadline = None if timeout_s is None else monotonic() + timeout_s
     came = 0
     with closing(events):  # type: ignore[type-var]  # a generator
@@ -141,13 +164,20 @@ def _until(
 
 
 def shown(event: AuditEvent) -> dict[str, Any]:
-    """An event for programs: the schema's names, and what is not there left out."""
+    """An event for programs: the schema's names, and what is not there left out.
+
+    Field `at` is an instant in RFC 3339 with milliseconds, in UTC.
+    """
     found = {name: value for name, value in asdict(event).items() if value not in (None, (), "")}
     return {**found, "at": instant_json(event.at)}
 
 
 def line(event: AuditEvent) -> str:
-    """An event in a line for people."""
+    """An event in a line for people.
+
+    Its columns are the instant, the result, the action, who asked, on what, the HTTP status, the
+    outcome, the code, and what was changed. A caller that is not known over HTTP is shown as ``?``.
+    """
     who = event.caller or ("?" if event.via == "http" else event.via)
     what = "/".join(each for each in (event.tenant, event.object) if each)
     parts = [

@@ -1,4 +1,18 @@
-"""``belfry backfill``: the occurrences of a rule in a range of the past fire now, as a job."""
+"""``belfry backfill``: the occurrences of a rule in a range of the past fire now, as a job.
+
+It is for the case in which a consumer was broken last week and its events are wanted again, or in
+which a rule is new and its past is wanted too. The job runs in the workers, so it goes on where
+this command is interrupted:
+
+    12:00:00.000  the worker counts: 720 occurrences of 1 schedule
+    12:00:02.000  a person says yes; the request is written, and the job begins
+    12:00:02.250  the job is looked at four times a second, for the progress bar
+    12:00:09.500  720 fired, 0 refused: exit code 0
+
+At most 100 occurrences a second fire unless --per-second says otherwise, so that what is due now is
+not held up. Each occurrence has an id that depends on the job, so its event is not taken for the
+one that fired in its time. All questions go to a worker over HTTP.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +43,8 @@ from belfry.schedules.backfill import MOST_OCCURRENCES
 from belfry.schedules.bulk import BACKFILL, MOST_PER_SECOND
 from belfry.schedules.instants import parse_instant
 
+# Occurrences a second where nobody says otherwise.
+# Low on purpose: consumers get these events besides those that are due now.
 PER_SECOND = 100
 
 OneId = Annotated[
@@ -62,7 +78,12 @@ Until = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillOptions:
-    """Which schedules a backfill is about, and how it goes about them."""
+    """Which schedules a backfill is about, and how it goes about them.
+
+    A schedule is named by its id, or several by a filter, and never both. `per_second` counts
+    occurrences, of all partitions together. `job` is the id of the job, and a second job of that id
+    is a conflict; without it a job gets a new id.
+    """
 
     prefix: Prefix = None
     group: Group = None
@@ -81,7 +102,12 @@ class BackfillOptions:
     reason: Reason = None
 
     def body(self, schedule_id: str | None, from_ms: int, until_ms: int | None) -> dict[str, Any]:
-        """The body that asks for the job."""
+        """The body that asks for the job.
+
+        Instants are ms since 1970; without `until_ms` the range ends now. What was not given is
+        left out. Raises `WrongUse` where nothing says whose occurrences are meant, or where an id
+        and a filter contradict.
+        """
         filters = {"prefix": self.prefix, "group": self.group, "event_type": self.event_type}
         given = [name for name, value in filters.items() if value is not None]
         if schedule_id is None and not given:
@@ -106,7 +132,7 @@ class BackfillOptions:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``backfill`` to the program."""
     app.command("backfill")(with_session(backfill))
 
 
@@ -135,6 +161,8 @@ def backfill(
         session.printer.one(counted, _counted(counted))
         return Exit.OK
     session.printer.note(_counted(counted))
+    # Workers would refuse what is beyond it, schedule by schedule: nobody is asked to begin such a
+    # job.
     if number > MOST_OCCURRENCES:
         raise CommandError(
             f"A job fires at most {MOST_OCCURRENCES} occurrences: give a shorter range, or fewer"
@@ -153,7 +181,11 @@ def backfill(
 
 
 def _count(pages: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """How many occurrences there are of how many schedules, the first and the last."""
+    """How many occurrences there are of how many schedules, the first and the last.
+
+    A large tenant is counted in pages, and each page has its own first and last. The key is parsed
+    as an instant, since texts of instants with different precision do not sort.
+    """
     found = list(pages)
     firsts = [each["first"] for each in found if each["first"] is not None]
     lasts = [each["last"] for each in found if each["last"] is not None]
@@ -166,6 +198,7 @@ def _count(pages: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _counted(counted: dict[str, Any]) -> str:
+    """The count in a sentence for people."""
     number, matched = counted["occurrences"], counted["matched"]
     schedules = "1 schedule" if matched == 1 else f"{matched} schedules"
     if not number:

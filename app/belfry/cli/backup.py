@@ -1,8 +1,20 @@
 """``belfry backup`` and ``restore``: all that waits and all policies, in one file.
 
-The way to another cluster, and to another number of partitions.  A backup reads topics and needs no
-worker.  A restore reads the whole file before it writes anything; then it writes policies and
+The way to another cluster, and to another number of partitions. A backup reads topics and needs no
+worker. A restore reads the whole file before it writes anything; then it writes policies and
 requests like any other, so that workers judge them.
+
+    old cluster                              new cluster
+    12:00  workers stop
+    12:01  belfry backup belfry.jsonl
+    12:05                                    workers start, with nothing in their topics
+    12:06                                    belfry restore belfry.jsonl
+             12:06:00  count and check every line of the file
+             12:06:04  write the policies of tenants that have none
+             12:06:07  create schedules, each with what it has still before it
+
+Both belfries must not run with the same schedules, for each of them would fire. A restore that was
+interrupted is repeated as it is: what was created before is found alive, and left.
 """
 
 from __future__ import annotations
@@ -45,7 +57,7 @@ Cancelled = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``backup`` and ``restore`` to the program."""
     app.command("backup")(with_session(backup))
     app.command("restore")(with_session(restore))
 
@@ -109,11 +121,17 @@ def restore(
     code: int = Exit.OK
     if held.schedules:
         code = create_all(session, requests, timeout or TIMEOUT_S, since_ms)
+    # A refused schedule weighs more than a policy that was kept.
     return code or (Exit.CONFLICT if kept else Exit.OK)
 
 
 def _restore_policies(session: Session, wanted: list[TenantPolicy]) -> list[str]:
-    """Write the policies of tenants that have none; the names of those that have another."""
+    """Write the policies of tenants that have none; the names of those that have another.
+
+    A policy that is there stays: somebody has set it for this cluster. After a write the command
+    waits `IN_EFFECT_S` seconds, so that workers judge the first schedules by their tenants'
+    policies.
+    """
     if not wanted:
         return []
     policies = kafka_policies(session)
@@ -130,7 +148,11 @@ def _restore_policies(session: Session, wanted: list[TenantPolicy]) -> list[str]
 
 
 def _write(file: Path, lines: Iterable[bytes]) -> None:
-    """A file that gets its name when it is complete and on the disk."""
+    """A file that gets its name when it is complete and on the disk.
+
+    Raises `WrongUse` where the name is taken, and where the disk refuses. A backup that failed
+    leaves FILE.part behind, which the next one replaces.
+    """
     part = file.with_name(file.name + ".part")
     if file.exists():
         raise WrongUse(f"{file} exists: give a new name, so that no backup is lost.")
@@ -148,6 +170,7 @@ def _write(file: Path, lines: Iterable[bytes]) -> None:
 
 
 def _parts(file: Path) -> Iterator[Any]:
+    """What a backup holds, one after another: policies as values, schedules as dictionaries."""
     from belfry.client.backup import read
 
     with _opened(file) as lines:
@@ -155,10 +178,12 @@ def _parts(file: Path) -> Iterator[Any]:
 
 
 def _is_policy(part: object) -> bool:
+    """Whether a part is a policy; a schedule is a dictionary."""
     return not isinstance(part, dict)
 
 
 def _opened(file: Path) -> Any:
+    """The file, open for bytes; `WrongUse` says why it cannot be."""
     try:
         return file.open("rb")
     except OSError as error:

@@ -1,4 +1,18 @@
-"""``belfry bench``: figures that anybody can reproduce."""
+"""``belfry bench``: figures that anybody can reproduce.
+
+A benchmark makes topics of its own under a fresh prefix, starts workers as processes, writes
+requests, and counts what comes out. At the end it removes all of it. How a run goes is told in
+`belfry.bench`; here are the options, and which of them belong to which benchmark.
+
+    belfry bench raw  --runs 3      the yardstick: the same bytes through plain transactions
+    belfry bench fire --runs 3      events a second out of belfry, on the same broker
+
+The ratio of two such lines, measured in the same minutes, can be compared between machines. A
+figure alone cannot.
+
+With ``--output json`` a line is the median of the runs; with jsonl each run is a line as well. A
+text shows each run as it ends, and then all of them together.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleKind(StrEnum):
-    """What the schedules of a benchmark are."""
+    """What the schedules of a benchmark are: due once, every day by a duration, or by cron."""
 
     AT = "AT"
     EVERY = "EVERY"
@@ -26,7 +40,15 @@ class ScheduleKind(StrEnum):
 
 
 class Bench(StrEnum):
-    """What can be measured."""
+    """What can be measured.
+
+    - `ingest`: requests that are taken in, a second. `fire`: events that come out, a second.
+    - `lateness`: from the due instant until a reader has the event, under a steady rate, in ms.
+    - `recovery`: records of the changelog that a worker without local state replays, a second.
+      `restart`: the same way, with the state on disk.
+    - `raw`: the yardstick, without belfry. `curve`: a benchmark with one parameter varied.
+    - `calibrate`: the constants that `belfry plan` takes for this hardware.
+    """
 
     INGEST = "ingest"
     FIRE = "fire"
@@ -92,7 +114,7 @@ Steps = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``bench`` to the program."""
     app.command("bench")(with_session(bench))
 
 
@@ -143,6 +165,7 @@ def bench(
         common_topic=common_topic,
         pipelined=pipelined,
     )
+    # A broker that does not answer is told before anything is started.
     session.admin()
     if which is Bench.CALIBRATE:
         _calibrate(session, plan, runs, broker_pid)
@@ -153,13 +176,18 @@ def bench(
 
 
 def _measure(session: Session, plan: BenchPlan, varied: int | None, runs: int) -> None:
-    """Run a plan, and print each run as it ends and all of them together."""
+    """Run a plan, and print each run as it ends and all of them together.
+
+    `varied` is the value of the parameter that a curve varies, or None. A run may take minutes, so
+    its line is printed at once.
+    """
     from dataclasses import replace
 
     from belfry.bench.result import BenchRuns, lines
     from belfry.bench.runs import repeat
 
     text = session.printer.output is Output.TEXT
+    # Of a single run the median is the same line, and is printed once.
     each_run = session.printer.output is Output.JSONL
     results: list[Result] = []
     for result in repeat(_of_worker(session), plan, runs):
@@ -173,7 +201,10 @@ def _measure(session: Session, plan: BenchPlan, varied: int | None, runs: int) -
 
 
 def _calibrate(session: Session, plan: BenchPlan, runs: int, broker_pid: int | None) -> None:
-    """Print the file of constants that `belfry plan` takes."""
+    """Print the file of constants that `belfry plan` takes.
+
+    Progress goes to stderr, so that stdout can be sent to a file.
+    """
     import sys
 
     import orjson
@@ -188,6 +219,11 @@ def _calibrate(session: Session, plan: BenchPlan, runs: int, broker_pid: int | N
 
 
 def _of_worker(session: Session) -> Settings:
+    """The settings of a worker with this command's options on top: workers are started with them.
+
+    They are those of a whole worker, not of a command, so that a wrong name is told before anything
+    is started.
+    """
     from belfry.settings import Settings
 
     return session.settings_of(Settings, {})

@@ -1,4 +1,20 @@
-"""``belfry bulk``: one action on all schedules of a tenant that a filter matches, as a job."""
+"""``belfry bulk``: one action on all schedules of a tenant that a filter matches, as a job.
+
+The command asks a worker over HTTP for a count, shows it, and asks the person. Then it asks for the
+job, and looks at its progress until it ends:
+
+    $ belfry bulk pause demo --prefix order/
+    1204 schedules of demo match: order/1, order/10, …
+    PAUSE 1204 schedules of demo? [y/N]: y
+    DONE    PAUSE   6f1c…  prefix=order/  1204 done, 0 unchanged, 0 refused, …
+
+The job is an ordinary request and runs in the owner of the partition, with a cursor that is stored.
+So it goes on after Ctrl-C, after a kill of the worker, and after a move to another one; `belfry
+bulk get` finds it again. The count may differ from what the job does, for schedules come and go in
+between.
+
+`belfry backfill` uses the same questions and the same progress bar.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +36,10 @@ from belfry.cli.shown import plain
 from belfry.schedules.bulk import BACKFILL, JOB_STATES, MOST_PER_SECOND, PER_SECOND
 from belfry.schedules.instants import parse_duration
 
+# Seconds between two looks at a job that runs.
 LOOK_S: Final = 0.25
 RUNNING: Final = "RUNNING"
+# Ids of schedules that are shown beside a count.
 SHOWN: Final = 10
 
 JobId = Annotated[
@@ -56,7 +74,10 @@ By = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """Which schedules a job is about, and how it goes about them."""
+    """Which schedules a job is about, and how it goes about them.
+
+    All filters have to match. Without any filter the job is about all schedules of the tenant.
+    """
 
     prefix: Prefix = None
     group: Group = None
@@ -80,7 +101,11 @@ class JobOptions:
     reason: Reason = None
 
     def body(self, action: str, move_ms: int | None) -> dict[str, Any]:
-        """The body that asks for the job."""
+        """The body that asks for the job.
+
+        `move_ms` is by how much a MOVE puts instants off, in ms, negative for earlier; None for
+        other actions. Raises `WrongUse` for a state that no filter knows.
+        """
         if self.state is not None and self.state.upper() not in JOB_STATES:
             raise WrongUse(f"--state {self.state!r} is none of {', '.join(JOB_STATES)}.")
         said = {
@@ -101,7 +126,7 @@ class JobOptions:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``bulk`` with its commands to the program."""
     group = Program()
     for command in (cancel, pause, resume, move, trigger, get, stop):
         group.command(command.__name__)(with_session(command))
@@ -167,7 +192,11 @@ def stop(session: Session, tenant: Tenant, job: JobId, *, reason: Reason = None)
 def _run(
     session: Session, tenant: str, options: JobOptions, action: str, move_ms: int | None = None
 ) -> int:
-    """Show the count, ask, begin, and show the progress."""
+    """Show the count, ask, begin, and show the progress.
+
+    Nothing is begun where nothing matches, with --dry-run, or where the person says no. Returns the
+    exit code: `Exit.ERROR` where some schedules were refused.
+    """
     remote, body = Remote(session), options.body(action, move_ms)
     counted = _count(remote, tenant, body)
     matched = counted["matched"]
@@ -188,7 +217,7 @@ def _run(
 
 
 def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
-    """How many schedules match now."""
+    """How many schedules match now, and the ids of the first ones."""
     matched, sample = 0, list[str]()
     for page in counted_pages(remote, tenant, body):
         matched += page["matched"]
@@ -197,7 +226,11 @@ def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def counted_pages(remote: Remote, tenant: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a job would match now, page after page."""
+    """What a job would match now, page after page.
+
+    A page is the answer of ``POST …/jobs?dry=true``: a worker counts for a bounded time, and gives
+    a cursor where more is left. Each page is asked for when the one before has been used.
+    """
     query: dict[str, Any] = {"dry": "true"}
     while True:
         page = remote.ask("POST", f"{jobs_path(tenant)}?{urlencode(query)}", body)
@@ -212,7 +245,9 @@ def followed(
 ) -> dict[str, Any]:
     """The job once it has ended; its progress is shown where somebody looks.
 
-    `expected` is what of the job counts, and how far that will go.
+    `expected` is what of the job counts, and how far that will go: ``("matched", 1204)`` or
+    ``("fired", 720)``. It blocks, with a look every `LOOK_S` seconds. Raises `CommandError` where
+    the worker does not answer; the job goes on all the same.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -232,11 +267,13 @@ def followed(
 
 
 def jobs_path(tenant: str, job: str | None = None) -> str:
+    """The path of a tenant's jobs, or of one of them; ids are quoted."""
     jobs = f"{tenant_path(tenant)}/jobs"
     return jobs if job is None else f"{jobs}/{quote(job, safe='')}"
 
 
 def _counted(tenant: str, counted: dict[str, Any]) -> str:
+    """The count in a sentence for people, with some of the ids."""
     sample = ", ".join(plain(each) for each in counted["sample"])
     more = " …" if counted["matched"] > len(counted["sample"]) else ""
     return f"{counted['matched']} schedules of {tenant} match" + (
@@ -245,6 +282,10 @@ def _counted(tenant: str, counted: dict[str, Any]) -> str:
 
 
 def job_text(found: dict[str, Any]) -> str:
+    """A job in a line for people: state, action, id, filter, counts, and when it began.
+
+    Refusals are counted by their codes. Texts of others cannot steer the terminal.
+    """
     filters = " ".join(f"{name}={plain(str(value))}" for name, value in found["filter"].items())
     counts = f"{found['done']} done, {found['unchanged']} unchanged, {found['refused']} refused"
     codes = ", ".join(f"{code}: {count}" for code, count in found["refusals"].items())

@@ -1,4 +1,18 @@
-"""``belfry calendar``: days off of a tenant, which its schedules heed."""
+"""``belfry calendar``: days off of a tenant, which its schedules heed.
+
+A calendar is a name with dates and days of the week. A schedule that names it skips these days, or
+moves to a business day before or behind, as docs/schedules.md says. `set` replaces all days at
+once, so a file of holidays can be sent again each year:
+
+    $ cat de.txt
+    2026-12-25    # Christmas Day
+    2026-12-26
+    $ belfry calendar set demo de --weekend SAT,SUN --file de.txt
+    UPDATED de
+
+All commands ask a worker over HTTP, which writes the request and waits for its verdict. Schedules
+follow a changed calendar one by one after that; `show` tells how many instants have moved so far.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +33,7 @@ from belfry.schedules.calendars import DAY_NAMES
 
 SHOWN: Final = 10
 
+# A worker checks the name; here it is only quoted in the address.
 Name = Annotated[
     str,
     typer.Argument(
@@ -31,6 +46,7 @@ Day = Annotated[
     list[str] | None,
     typer.Option("--day", metavar="DATE", help="A day off, such as 2026-12-25; repeatable."),
 ]
+# Typer sees to it that it is a file that can be read; `_days_in` reads it.
 File = Annotated[
     Path | None,
     typer.Option(
@@ -55,7 +71,7 @@ Source = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``calendar`` with its commands to the program."""
     group = Program()
     for command in (show, remove):
         group.command(command.__name__)(with_session(command))
@@ -86,6 +102,7 @@ def set_(
         "weekend": _weekdays(weekend),
         "source": source or "",
     }
+    # A calendar without days off would be a mistake that nobody notices.
     if not body["days"] and not body["weekend"]:
         raise WrongUse("Say which days are off: --day, --file or --weekend.")
     if reason is not None:
@@ -113,7 +130,11 @@ def remove(session: Session, tenant: Tenant, calendar: Name) -> None:
 
 
 def _days_in(file: Path | None) -> list[str]:
-    """The dates in a file; `WrongUse` names file and line of one that is none."""
+    """The dates in a file; `WrongUse` names file and line of one that is none.
+
+    A byte-order mark at the begin, as some editors write it, is let pass. Lines that are empty or
+    hold a remark alone are skipped.
+    """
     if file is None:
         return []
     found: list[str] = []
@@ -130,6 +151,7 @@ def _days_in(file: Path | None) -> list[str]:
 
 
 def _date(given: str, place: str = "") -> str:
+    """A date in the form of ISO 8601, such as 2026-12-25; `place` goes before the complaint."""
     try:
         return date.fromisoformat(given).isoformat()
     except ValueError:
@@ -137,6 +159,7 @@ def _date(given: str, place: str = "") -> str:
 
 
 def _weekdays(given: str | None) -> list[str]:
+    """Names of days, in capitals; `WrongUse` for one that is none."""
     found = [each.strip().upper() for each in (given or "").split(",") if each.strip()]
     for each in found:
         if each not in DAY_NAMES:
@@ -147,11 +170,15 @@ def _weekdays(given: str | None) -> list[str]:
 
 
 def _path(tenant: str, calendar: str | None = None) -> str:
+    """The path of a tenant's calendars, or of one of them; names are quoted."""
     calendars = f"{tenant_path(tenant)}/calendars"
     return calendars if calendar is None else f"{calendars}/{quote(calendar, safe='')}"
 
 
 def _text(found: dict[str, Any]) -> str:
+    """A calendar in a line for people: its name, what is off, where the days are from, who
+    follows.
+    """
     parts = [f"{plain(found['calendar'])}  {len(found['days'])} days"]
     if found["weekend"]:
         parts.append(f"weekend {','.join(found['weekend'])}")

@@ -1,4 +1,10 @@
-"""What commands that read the changelog believe there: what workers with these settings believe."""
+"""What commands that read the changelog believe there: what workers with these settings believe.
+
+Rows of the changelog may be signed, so that somebody who may write to the topic cannot make belfry
+fire. A command that reads rows, such as `belfry backup` or `verify`, has to skip what a worker
+would skip, or it would tell of schedules that do not exist. Without a secret in the settings
+nothing can be judged, and all rows count.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,9 @@ if TYPE_CHECKING:
 def judges(session: Session) -> Callable[[int], Judge]:
     """What tells rows from strangers' records, by partition.
 
-    Raises `CommandError` where rows are signed with a secret that the settings do not hold.
+    Call the result with the number of a partition, once for each: it asks Kafka for what the owner
+    of the partition has said about its signatures. Raises `CommandError` where rows are signed with
+    a secret that the settings do not hold.
     """
     from confluent_kafka import TopicCollection
 
@@ -31,6 +39,7 @@ def judges(session: Session) -> Callable[[int], Judge]:
     trust = ChangelogTrust(settings, admin)
 
     def judge(partition: int) -> Judge:
+        """The judge of one partition, after one look at its owner's mark."""
         try:
             mark = trust.known(partition)
         except NotTrusted as error:

@@ -1,4 +1,8 @@
-"""What a check of `belfry doctor` finds: a line of its report."""
+"""What a check of `belfry doctor` finds: a line of its report.
+
+It is apart from `doctor.py` because each module of checks makes such lines, and `doctor.py` imports
+these modules.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,11 @@ from typing import NamedTuple
 
 
 class Status(StrEnum):
-    """How a check ended."""
+    """How a check ended.
+
+    Only `PROBLEM` gives the command exit code 1. A `RISK` works now, and may hurt later. `SKIPPED`
+    says that something could not be looked at, or need not be there.
+    """
 
     OK = "ok"
     SKIPPED = "skipped"
@@ -18,7 +26,10 @@ class Status(StrEnum):
 class Check(NamedTuple):
     """One line of the report."""
 
+    # What was looked at: kafka, topics, group, clock and so on. Several lines may share it.
     check: str
     status: Status
+    # What was found, in whole sentences for people.
     detail: str
+    # What to do about it: a command, or a few words. Empty where nothing is to be done.
     to_do: str = ""

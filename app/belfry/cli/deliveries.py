@@ -1,4 +1,20 @@
-"""``belfry deliveries``: HTTP deliveries that were given up or have no end, and another try."""
+"""``belfry deliveries``: HTTP deliveries that were given up or have no end, and another try.
+
+A delivery that fails is tried again with growing pauses, until it arrives or is given up. These
+commands are for the two cases in which a person has to look:
+
+    given up   the last attempt failed, or a target refused for good; kept for 14 days
+    open       fired, and no end is known: `waiting` for a dispatcher, or `retrying`
+
+    $ belfry deliveries list payments
+    …  payments/order-1  fire 0b6e…  attempt 12  https://example.com/hook  …
+    $ belfry deliveries replay --fire-id 0b6e…
+    replayed 1: belfry delivers them now
+
+They read the topics of deliveries and of lifecycle from Kafka, and write what is to be replayed
+there. No worker has to run for that, but some dispatcher has to before anything is delivered. A
+receiver that remembers fire ids is not harmed by a replay.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +53,7 @@ FireId = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``deliveries`` with its commands to the program."""
     group = Program()
     group.command("list")(with_session(list_))
     group.command("replay")(with_session(replay))
@@ -99,7 +115,10 @@ def replay(
 
 
 def _letters(session: Session, open_ms: int | None) -> Iterator[Letter]:
-    """What was given up; or what has been open for so long."""
+    """What was given up; or what has been open for so long.
+
+    `open_ms` is how long ago its event must have fired, in ms; None asks for what was given up.
+    """
     from belfry.delivery.dead_letters import dead_letters
     from belfry.delivery.open_deliveries import open_deliveries
 
@@ -111,6 +130,9 @@ def _letters(session: Session, open_ms: int | None) -> Iterator[Letter]:
 def _chosen(
     letters: Iterable[Letter], tenant: str | None, ids: list[str] | None
 ) -> Iterator[Letter]:
+    """Those of the tenant and of the fires that were asked for; None and an empty list let all
+    pass.
+    """
     for letter in letters:
         event = letter.work.event
         if tenant in (None, event.tenant) and (not ids or event.fire_id in ids):
@@ -118,6 +140,7 @@ def _chosen(
 
 
 def _json(letter: Letter) -> dict[str, Any]:
+    """A delivery for programs: `attempt` counts from 1, `targets` are addresses without headers."""
     event, state = letter.work.event, letter.work.state
     return {
         "tenant": event.tenant,
@@ -132,6 +155,7 @@ def _json(letter: Letter) -> dict[str, Any]:
 
 
 def _text(letter: Letter) -> str:
+    """A delivery in a line for people."""
     event, state = letter.work.event, letter.work.state
     # Schedule ids, addresses and what a server answered are others' words.
     return plain(

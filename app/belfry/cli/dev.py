@@ -1,9 +1,19 @@
 """``belfry dev``: a broker, a schema registry and a worker with one command.
 
 Everything starts, answers, and only then is announced: on the terminal and, for programs, in the
-ready file.  From then on all live or none: Ctrl-C, SIGTERM and a closed terminal stop the worker,
-the registry and the broker in this order (exit code 0), and so does the death of any of them
-(exit code 1).
+ready file. From then on all live or none: Ctrl-C, SIGTERM and a closed terminal stop the worker,
+the registry and the broker in this order (exit code 0), and so does the death of any of them (exit
+code 1).
+
+    12:00:00  the ready file of an earlier run is removed
+    12:00:00  Kafka starts, then the registry       (a first run downloads them before)
+    12:00:04  both answer; the worker starts
+    12:00:07  the worker is ready: the addresses are printed, the ready file is written
+       ⋮      a look at all three processes, ten times a second
+    12:30:00  Ctrl-C: worker, registry, Kafka; the data stay in --data-dir
+
+How the three are started is told in `belfry.devstack`. This module is one thread without an event
+loop.
 """
 
 from __future__ import annotations
@@ -28,7 +38,9 @@ from belfry.devstack.child import StopSignals
 from belfry.devstack.stack import StackPorts, Worker, moved_port
 
 DEFAULT_KAFKA_PORT = 9092
+# Seconds until a worker that does not get ready ends the command.
 WORKER_TIMEOUT_S = 120.0
+# Seconds between two looks at the processes.
 WATCH_S = 0.1
 
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="A taken port moves on; 0: any.")]
@@ -38,15 +50,20 @@ Port = Annotated[int, typer.Option(min=0, max=65_535, help="A taken port moves o
 class DevOptions:
     """What the command line asked for."""
 
+    # Absolute; topics, schemas and the worker's state are in folders of it.
     data_dir: Path
     ports: StackPorts
+    # Wanted port of the worker. A taken one moves on, and 0 takes any.
     http_port: int
     with_worker: bool
+    # Where addresses and process ids go for programs, or None.
     ready_file: Path | None
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
+    """Add ``dev`` to the program; it takes no common options, for it makes what these would
+    name.
+    """
     app.command("dev")(dev)
 
 
@@ -97,7 +114,11 @@ def _run(options: DevOptions) -> str | None:
 def _everything(
     options: DevOptions, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[Stack, Worker | None]]:
-    """The running stack, and the ready worker where one is wanted."""
+    """The running stack, and the ready worker where one is wanted.
+
+    Leaving the context stops the worker first, then the stack. `cancelled` is asked again and again
+    while things start; `StartCancelledError` ends the start where it says yes.
+    """
     typer.echo(f"Starting Kafka and the schema registry in {options.data_dir} ...")
     with open_stack(options.data_dir, options.ports, say=typer.echo, cancelled=cancelled) as stack:
         if not options.with_worker:
@@ -128,12 +149,14 @@ def _watch(stack: Stack, worker: Worker | None, stop_requested: Callable[[], boo
 
 
 def _obituary(name: str, pid: int, code: int | None, stack: Stack) -> str:
+    """A sentence about a process that ended by itself, with where to read why."""
     logs = {one.name: one.log_file for one in (stack.kafka, stack.registry)}
     where = f"Its log: {logs[name]}." if name in logs else "Its own output above says why."
     return f"The {name} (process {pid}) ended with exit code {code}; all else was stopped. {where}"
 
 
 def _announce(options: DevOptions, stack: Stack, worker: Worker | None) -> None:
+    """Tell people, then programs, that all answers."""
     for line in announcement(stack, worker):
         typer.echo(line)
     if options.ready_file:
@@ -155,7 +178,10 @@ def announcement(stack: Stack, worker: Worker | None) -> Iterator[str]:
 
 
 def first_event_line(kafka_port: int) -> str:
-    """A line to paste: schedules an event for in five seconds and shows it fire."""
+    """A line to paste: schedules an event for in five seconds and shows it fire.
+
+    The usual port of Kafka need not be named, for it is the default of the settings.
+    """
     belfry = belfry_command()
     where = (
         "" if kafka_port == DEFAULT_KAFKA_PORT else f" --bootstrap-servers 127.0.0.1:{kafka_port}"
@@ -180,12 +206,17 @@ def belfry_command() -> str:
 
 
 def _from_here(path: Path) -> str:
+    """A path as a shell in this folder takes it: relative where it is inside, and quoted."""
     here = Path.cwd()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def write_ready_file(path: Path, stack: Stack, worker: Worker | None) -> None:
-    """Write the addresses and process ids; a reader sees the whole file or none."""
+    """Write the addresses and process ids; a reader sees the whole file or none.
+
+    The content is written under another name and renamed. `http_url` and the worker's pid are null
+    where no worker was asked for.
+    """
     content = {
         "bootstrap_servers": stack.bootstrap_servers,
         "schema_registry_url": stack.schema_registry_url,

@@ -1,4 +1,20 @@
-"""Options of the event that a schedule sends."""
+"""Options of the event that a schedule sends.
+
+`schedule create` and `schedule update` share them. An option is declared once, as an annotated
+type, and `EventOptions` gathers the values as they were typed. Its methods turn them into what the
+client takes:
+
+    --payload hi --header color=green --webhook https://example.org/hook
+    ─► {"payload": b"hi", "headers": [("color", b"green")],
+        "http_targets": [{"url": "https://example.org/hook", …}], …}
+
+Payload, key and values of headers are bytes. What is typed becomes bytes as the system would hand
+it to another program (`os.fsencode`), so that text which is no UTF-8 arrives as it was typed. A
+payload that is large or binary comes from a file, byte for byte.
+
+There are three payloads that look alike: no option is a null value, which compacted topics read as
+a deletion; ``--payload ''`` is an empty value; ``--payload null`` is a text of four bytes.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +38,7 @@ Payload = Annotated[
         rich_help_panel=EVENT,
     ),
 ]
+# The size is not checked here: a worker knows the tenant's limit and refuses what is larger.
 PayloadFile = Annotated[
     Path | None,
     typer.Option(
@@ -71,6 +88,7 @@ Webhooks = Annotated[
         rich_help_panel=EVENT,
     ),
 ]
+# The names of secrets travel, never their values: the process that delivers fills them in.
 WebhookHeaders = Annotated[
     list[str] | None,
     typer.Option(
@@ -94,7 +112,11 @@ WebhookSecret = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class EventOptions:
-    """The options of the event, as they were typed."""
+    """The options of the event, as they were typed; None stands for "not given".
+
+    `webhook_secret` and `webhook_header` go with each `webhook`: targets that differ in these are
+    given by `belfry apply`, or over HTTP.
+    """
 
     payload: Payload = None
     payload_file: PayloadFile = None
@@ -107,7 +129,11 @@ class EventOptions:
     webhook_header: WebhookHeaders = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the client's `schedule` takes."""
+        """What the client's `schedule` takes.
+
+        It reads the file of the payload, or standard input, so call it once. Raises `WrongUse` for
+        options that contradict, a header without ``=``, and a file that cannot be read.
+        """
         return {
             "payload": self._payload(),
             "key": None if self.key is None else os.fsencode(self.key),
@@ -120,7 +146,10 @@ class EventOptions:
         }
 
     def warning(self) -> str | None:
-        """What to tell of headers that seem to hold a credential as it is, or None."""
+        """What to tell of headers that seem to hold a credential as it is, or None.
+
+        Such a value lies readable in Kafka. The command tells people so on stderr, and goes on.
+        """
         from belfry.schedules.header_secrets import literal_credentials, literal_warning
 
         return literal_warning(literal_credentials(self._webhook_headers()))
@@ -136,9 +165,11 @@ class EventOptions:
         ]
 
     def _webhook_headers(self) -> list[tuple[str, str]]:
+        """Names and values of the headers of what is posted; `WrongUse` for one without ``=``."""
         return [_pair("--webhook-header", each) for each in self.webhook_header or ()]
 
     def _payload(self) -> bytes | None:
+        """The value of the event: None is a null value, and an empty text is an empty value."""
         text, path = self.payload, self.payload_file
         if text is not None and path is not None:
             raise WrongUse("--payload and --payload-file both give the event's value: keep one.")
@@ -151,11 +182,13 @@ class EventOptions:
 
 
 def _header(given: str) -> tuple[str, bytes]:
+    """Name and value of a header of the event; only the value is bytes."""
     name, value = _pair("--header", given)
     return name, os.fsencode(value)
 
 
 def _pair(option: str, given: str) -> tuple[str, str]:
+    """NAME and VALUE of an option; only the first ``=`` divides them."""
     name, equals, value = given.partition("=")
     if not equals or not name:
         raise WrongUse(f"{option} {given!r} is no header: give NAME=VALUE, such as color=green.")

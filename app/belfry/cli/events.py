@@ -1,4 +1,18 @@
-"""``belfry events tail``: a tenant's events as they fire."""
+"""``belfry events tail``: a tenant's events as they fire.
+
+The command is an ordinary consumer of the tenant's output topic, with `read_committed`: what it
+shows is what any reader of that topic sees. Without --group it remembers nothing, and begins with
+events from now on.
+
+    $ belfry events tail demo --max 1
+    2026-12-01T09:00:00.000Z  hello #0  hello, belfry
+    due instant               │     │   payload
+                              │     occurrence, from 0 on
+                              id of the schedule
+
+It ends after --max events, after --timeout, or by Ctrl-C. Fewer events than --max within the
+timeout are an error, so that a script notices.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +32,7 @@ from belfry.cli.shown import event_json, event_text
 if TYPE_CHECKING:
     from belfry.client import Events, FiredRecord
 
+# Longest wait for one event, so that the end of the time is noticed.
 STEP_S = 0.5
 
 TailTenant = Annotated[
@@ -53,7 +68,7 @@ TailTimeout = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``events`` with its command to the program."""
     group = Program()
     # Typer makes a lone command the group itself, unless there is a callback.
     group.callback()(_events)
@@ -86,6 +101,7 @@ def tail(
         came = 0
 
         def results() -> Iterator[tuple[dict[str, object], str]]:
+            """Events as they come, counted for the check at the end."""
             nonlocal came
             for event in _until(events, max_, timeout):
                 came += 1
@@ -93,6 +109,7 @@ def tail(
 
         try:
             session.printer.many(results())
+        # The usual end of the command: exit code 0, however many came.
         except KeyboardInterrupt:
             return
     if max_ is not None and came < max_:
@@ -103,6 +120,11 @@ def tail(
 
 
 def _until(events: Events, most: int | None, timeout_s: float | None) -> Iterator[FiredRecord]:
+    """Events until there were `most` of them, or until `timeout_s` seconds have passed.
+
+    None means without such an end. It waits in steps of `STEP_S`, so that Ctrl-C and the end of the
+    time are noticed in a quiet topic too.
+    """
     deadline = None if timeout_s is None else monotonic() + timeout_s
     for number in count():
         if number == most:

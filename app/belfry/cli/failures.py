@@ -1,4 +1,15 @@
-"""Errors that are expected: one sentence on stderr and an exit code instead of a traceback."""
+"""Errors that are expected: one sentence on stderr and an exit code instead of a traceback.
+
+A command raises, and `belfry.cli.entry` tells. There are three sources:
+
+    raised by                        told as                                   exit code
+    the command (`CommandError`)     its sentence                              its own
+    Typer, pydantic                  what was given, and what is allowed       2
+    client, Kafka, registry          the sentence of the error                 1, 3 or 4
+
+Anything else is a bug, and keeps its traceback. Sentences hold what others wrote, so control
+characters are shown and not sent. Values of settings that may be secrets are never shown.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +28,11 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """Exit codes of every command."""
+    """Exit codes of every command.
+
+    `ERROR` is also for checks that found something wrong; `CONFLICT` is for what exists already,
+    has another version, or has fired.
+    """
 
     OK = 0
     ERROR = 1
@@ -27,7 +42,7 @@ class Exit(IntEnum):
 
 
 class CommandError(TyperException):
-    """An error that a command found itself."""
+    """An error that a command found itself; its message is a sentence for people."""
 
     def __init__(self, message: str, code: Exit = Exit.ERROR) -> None:
         super().__init__(message)
@@ -35,7 +50,9 @@ class CommandError(TyperException):
 
 
 class WrongUse(CommandError):
-    """Options that do not go together."""
+    """Options that do not go together, or a value that cannot be: exit code 2, and nothing was
+    written.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Exit.USAGE)
@@ -59,10 +76,12 @@ def tell(error: Exception) -> int | None:
 
 
 def _say(message: str) -> None:
+    """A sentence on stderr; stdout is for results alone."""
     print(f"belfry: {plain(message)}", file=sys.stderr)
 
 
 def _tell_usage(error: TyperException) -> int:
+    """Tell what Typer complains of, and where the help is; the exit code."""
     message = error.format_message()
     if message.startswith("Usage: "):
         # A group without a command: the message is its whole help page.
@@ -90,6 +109,7 @@ def _wrong_number(error: TyperException) -> str | None:
     if least is not None:
         bounds = f"{least} or more" if most is None else f"{least} to {most}"
         allowed = f"{allowed}, {bounds}" if "parsing" in problem["type"] else bounds
+    # The long form of an option's name is the one that people know.
     name, given = max(option.opts, key=len), str(problem["input"])[:40]
     return f"{name} {given} is not allowed: {allowed}."
 
@@ -109,6 +129,7 @@ def _worded(message: str) -> str:
 
 
 def _known(error: Exception) -> tuple[str, int] | None:
+    """Sentence and exit code of an error that libraries raise, or None for a bug."""
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
@@ -120,6 +141,7 @@ def _known(error: Exception) -> tuple[str, int] | None:
 
 
 def _of_client(error: Exception) -> tuple[str, int] | None:
+    """The same for errors of belfry's client; the first kind that fits counts."""
     from belfry.client.errors import BadProperty, BelfryError, Conflict, NotFound
 
     codes: list[tuple[type[Exception], Exit]] = [
@@ -132,6 +154,7 @@ def _of_client(error: Exception) -> tuple[str, int] | None:
 
 
 def _of_kafka(error: Exception) -> tuple[str, int] | None:
+    """The same for errors of confluent-kafka, which hold the broker's own words."""
     from confluent_kafka import KafkaError, KafkaException
 
     if not isinstance(error, KafkaException):
@@ -142,6 +165,7 @@ def _of_kafka(error: Exception) -> tuple[str, int] | None:
 
 
 def _of_registry(error: Exception) -> tuple[str, int] | None:
+    """The same for errors of the schema registry."""
     # Looked up rather than imported: the registry's client is slow to import, and who has not
     # imported it cannot have raised its errors.
     answers = sys.modules.get("belfry.registry.answers")
@@ -169,6 +193,7 @@ def unparsed_text(error: Exception) -> str:
 
 
 def _one_setting(problem: Any) -> str:
+    """What is wrong with one setting: its name, its variable, what was given, what is allowed."""
     path = [str(part) for part in problem["loc"]]
     variable = "BELFRY_" + "__".join(path).upper()
     message = str(problem["msg"]).removeprefix("Value error, ")
@@ -179,6 +204,7 @@ def _one_setting(problem: Any) -> str:
 
 
 def _input(setting: str, given: object) -> str:
+    """What was given for a setting, unless it may be a secret."""
     from belfry.settings.names import may_hold_secrets
 
     return "a value that is not shown" if may_hold_secrets(setting) else repr(given)

@@ -1,7 +1,17 @@
 """Help pages: plain text, options under the headings that say what they are about.
 
-Typer's own boxes leave a quarter of a narrow terminal to the words.  A heading comes from the
+Typer's own boxes leave a quarter of a narrow terminal to the words. A heading comes from the
 option's ``rich_help_panel``, so that the sources stay what a reader of Typer expects.
+
+    Usage: belfry schedule create [OPTIONS] TENANT ID
+
+    Arguments:      what has to be there
+    When (…):       headings of the command's own options, in the order of their first option
+    Options:        options without a heading
+    Everywhere:     options that each command takes
+
+`Program` is the only Typer application that this room makes, so each command and group has such
+pages. `belfry.cli.reference` makes docs/cli.md from the same rows.
 """
 
 from __future__ import annotations
@@ -18,11 +28,15 @@ OWN: Final = "Options"
 EVERYWHERE: Final = "Everywhere"
 Row = tuple[str, str]
 
+# Both spellings of help, and lines of at most 100 characters.
 CONTEXT: Final = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
 
 def sections(command: TyperCommand | TyperGroup, context: Context) -> dict[str, list[Row]]:
-    """Options and arguments as rows of name and help, by heading."""
+    """Options and arguments as rows of name and help, by heading.
+
+    Headings come in the order in which a page shows them. Options that Typer hides have no row.
+    """
     found: dict[str, list[Row]] = {}
     for parameter in command.get_params(context):
         row = parameter.get_help_record(context)
@@ -43,6 +57,7 @@ def _rank(section: tuple[str, list[Row]]) -> int:
 
 
 def _write(command: TyperCommand | TyperGroup, context: Context, page: HelpFormatter) -> None:
+    """Write all sections of a command onto a page."""
     for heading, rows in sections(command, context).items():
         with page.section(heading):
             page.write_dl(rows)

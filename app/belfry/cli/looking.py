@@ -1,4 +1,20 @@
-"""``belfry schedule get|list|update``: what a worker holds, over HTTP."""
+"""``belfry schedule get|list|update``: what a worker holds, over HTTP.
+
+Schedules lie in the stores of workers, and only a worker can look one up. Any worker can be asked:
+it answers from its own store, or asks the owner of the partition.
+
+`update` is a read and a write. The write has a condition, the version that was read, so that a
+change of somebody else in between is never overwritten:
+
+    this command                     worker                       somebody else
+    12:00:00.000  GET ──────────────► version 17.3
+    12:00:00.010                      ◄──────────────────────────── pause: version 17.4
+    12:00:00.020  PUT if-match 17.3 ─► 412 conflict: exit code 4
+
+What is not given stays as it is. A new rule takes the place of the old one as a whole, with the
+days that it leaves out or heeds. Only a rule that recurs keeps these, for they are read in its time
+zone.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +33,17 @@ from belfry.schedules.fields import FIELDS, KIND_OF, NOT_DEFINING
 from belfry.schedules.identity import etag_of
 from belfry.schedules.instants import format_instant, parse_instant
 
+# Schedules of one page of a list, which is the most that a worker gives.
 MOST: Final = 1_000
 # What a schedule shows and what asks for it have the same names.
+# Names of JSON fields that a schedule's answer and the body of a PUT have in common.
 DEFINING: Final = tuple(
     json for name, field in FIELDS.items() if name not in NOT_DEFINING for json in field.json_names
 )
+# Fields that say when; a new rule replaces all of them.
 WHEN: Final = frozenset({*KIND_OF, "timezone"})
 # What goes with each kind that recurs, and is read in a zone.
+# Fields that say on which days a rule is not due.
 OF_DAYS: Final = frozenset({"except_cron", "calendar", "on_holiday"})
 
 Prefix = Annotated[
@@ -130,7 +150,11 @@ def list_(
 def pages(
     remote: Remote, path: str, name: str, query: dict[str, Any], limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """What a list holds under this name, page after page, up to a limit."""
+    """What a list holds under this name, page after page, up to a limit.
+
+    `query` goes with every page, and `cursor` says where the next one begins. A page is asked for
+    when the one before has been used, so a long list needs no memory. Raises `CommandError`.
+    """
     left = limit
     cursor = None
     while left is None or left > 0:
@@ -177,6 +201,7 @@ def update(
     remote = Remote(session)
     path = schedule_path(tenant, schedule_id)
     found = remote.get(path)
+    # A schedule that is over has no version to compare with: it is created anew.
     if found["state"] not in ("PENDING", "PAUSED"):
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
     body = definition(found)
@@ -194,8 +219,10 @@ def update(
         if value is not None:
             body[name] = value
     if payload is not None:
+        # The old payload may have come as text or as base64; a body gives it in one way only.
         body.pop("payload_base64", None)
         body["payload_text"] = payload
+    # The version that was read above; --expected-version takes its place.
     etag = expected_version or etag_of(found.get("generation"), found["version"])
     verdict = remote.ask("PUT", path, body, {"if-match": f'"{etag}"'})
     session.printer.one(verdict, _verdict(verdict))
@@ -204,7 +231,8 @@ def update(
 def definition(found: dict[str, Any]) -> dict[str, Any]:
     """What asks for a schedule as it stands; a delay that runs already is its instant by now.
 
-    So it slides no more.
+    `found` is a schedule as the HTTP API shows it, and the result is a body that creates the same.
+    A delay that has begun is told as its instant, so it slides no more.
     """
     body = {name: found[name] for name in DEFINING if found.get(name) is not None}
     if body.pop("delay_ms", None) is not None:
@@ -219,7 +247,10 @@ def _has_days(body: dict[str, Any], when: When) -> bool:
 
 
 def _given(when: When) -> dict[str, Any]:
-    """What was given of when, by the names of the HTTP API."""
+    """What was given of when, by the names of the HTTP API; `WrongUse` for more than one kind.
+
+    Nothing at all is fine: the rule stays as it is then.
+    """
     given = when.fields()
     if len(given) > 1:
         raise WrongUse(f"Say when with at most one of {FLAGS}.")
@@ -227,11 +258,13 @@ def _given(when: When) -> dict[str, Any]:
 
 
 def _verdict(verdict: dict[str, Any]) -> str:
+    """The verdict on a change in a line for people."""
     name = plain(f"{verdict['tenant']}/{verdict['schedule_id']}")
     return f"{verdict['outcome']} {name}, version {verdict['version']}, due {verdict['due_at']}"
 
 
 def _line(found: dict[str, Any]) -> str:
+    """A schedule in a line of a list: due instant, state, kind, version, id, how far away."""
     due_ms = parse_instant(found["due_at"])
     away = from_now(due_ms, int(time() * 1000))
     kind = found.get("kind") or "-"
@@ -244,6 +277,9 @@ def _line(found: dict[str, Any]) -> str:
 
 
 def _lock(found: dict[str, Any]) -> str:
+    """An ack lock in a line: the fire to acknowledge, whose it is, and how long it is waited
+    for.
+    """
     fired = from_now(parse_instant(found["fired_at"]), int(time() * 1000))
     group = f"  group {plain(found['group'])}" if found["group"] else ""
     name = plain(found["schedule_id"])
@@ -251,6 +287,7 @@ def _lock(found: dict[str, Any]) -> str:
 
 
 def _whole(found: dict[str, Any]) -> str:
+    """A schedule for people, a line for each field that has a value, then its next occurrences."""
     shown = {name: value for name, value in found.items() if value not in (None, [])}
     following = shown.pop("next_occurrences", [])
     lines = [f"{name:16} {plain(str(value))}" for name, value in shown.items()]

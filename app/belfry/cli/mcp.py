@@ -1,8 +1,17 @@
 """``belfry mcp``: belfry for agents, by the Model Context Protocol over standard input and output.
 
 Each tool is a call of a worker's HTTP port with the key of the settings, so a client of this
-protocol may do what the key may do.  Standard output carries the protocol alone: the SDK diverts
+protocol may do what the key may do. Standard output carries the protocol alone: the SDK diverts
 what else is printed to standard error.
+
+    agent ── JSON-RPC over stdin, stdout ──► belfry mcp ── HTTP, Authorization: Bearer ──► worker
+
+The server's event loop reads and answers, and a thread of its own makes each call, so a slow worker
+does not hold up the next call. What the worker refuses is an answer with `is_error` and a sentence,
+and never ends the server. What the tools are is told in `belfry.cli.mcp_tools`.
+
+The protocol is modelcontextprotocol.io; the SDK is the extra `mcp`, which is imported when the
+command runs.
 """
 
 from __future__ import annotations
@@ -30,7 +39,7 @@ INSTRUCTIONS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``mcp`` to the program."""
     app.command("mcp")(with_session(mcp))
 
 
@@ -52,6 +61,7 @@ def mcp(session: Session) -> None:
     server = server_of(Remote(session))
 
     async def serve() -> None:
+        """Answer until the client closes standard input."""
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
@@ -88,6 +98,7 @@ def server_of(remote: Remote) -> Server:
 
 
 def _described(tool: AgentTool) -> Tool:
+    """A tool as the protocol lists it, with the JSON Schemas of its arguments and its answer."""
     from mcp.types import Tool, ToolAnnotations
 
     return Tool(

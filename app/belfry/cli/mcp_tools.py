@@ -1,9 +1,17 @@
 """The six tools of `belfry mcp`, each a call of a worker's HTTP port.
 
-A tool's arguments have the names of the HTTP API, and its answer is that of the API.  What an
+A tool's arguments have the names of the HTTP API, and its answer is that of the API. What an
 argument may be is judged by the worker, which also checks rights and budgets and writes the audit
-log.  Here it is only seen to that no argument is unknown, for those of an address would be lost
+log. Here it is only seen to that no argument is unknown, for those of an address would be lost
 otherwise, and that names are there, for an empty one would lead to another address.
+
+    {"name": "cancel_schedule", "arguments": {"tenant": "demo", "schedule_id": "order/4711"}}
+        ──► DELETE /v1/tenants/demo/schedules/order%2F4711
+        ◄── {"outcome": "CANCELLED", …}
+
+The models below are JSON Schemas that an agent reads, so each description is written for it. A list
+and a preview are short unless more is asked for, since all of an answer goes into what the agent
+has to read.
 """
 
 from __future__ import annotations
@@ -28,6 +36,7 @@ from belfry.cli.why import explained
 from belfry.schedules.identity import expected_from
 
 Given = dict[str, Any]
+# Rows of a list, and occurrences to come, unless the agent asks for another number.
 SHOWN_IN_A_LIST: Final = 20
 SHOWN_NEXT: Final = 10
 
@@ -74,6 +83,7 @@ class GetArguments(OfSchedule):
 class ListArguments(ListQuery, OfTenant):
     """Which schedules to list."""
 
+    # Fewer than over HTTP: the agent reads all of the answer.
     limit: int = Field(SHOWN_IN_A_LIST, ge=1, le=1000)
 
 
@@ -83,19 +93,27 @@ class WhyAnswer(BaseModel):
     answer: str = Field(description="The answer in a sentence or two.")
     schedule: ScheduleAnswer | None = Field(description="As it stands; null where it is gone.")
     events: list[EventAnswer] = Field(description="Its newest events, oldest first.")
+    # A program that wants them asks for the schedule's history.
     events_before: int = Field(description="Older events, which are not shown.")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentTool:
-    """A tool: what it is called, what it takes and answers, and how the worker is asked."""
+    """A tool: what it is called, what it takes and answers, and how the worker is asked.
+
+    `name` is what an agent calls, `title` and `description` are what it reads beforehand.
+    """
 
     name: str
     title: str
     description: str
+    # Its JSON Schema says which names are known, and which have to be there.
     arguments: type[BaseModel]
+    # Its JSON Schema describes the answer; it is not checked against it here.
     answers: type[BaseModel]
+    # Takes the arguments that are not null, and may take them out of the dictionary.
     ask: Callable[[Remote, Given], Any]
+    # Whether a call changes nothing.
     reads: bool = True
     repeatable: bool = True  # A second call changes nothing more.
 
@@ -108,6 +126,7 @@ class AgentTool:
         unknown = [name for name in arguments if name not in known]
         if unknown:
             raise WrongUse(unknown_name(unknown[0], known, f"argument of {self.name}"))
+        # An agent may give null for arguments that it does not mean.
         given = {name: value for name, value in arguments.items() if value is not None}
         for name, field in self.arguments.model_fields.items():
             if field.is_required():
@@ -116,6 +135,7 @@ class AgentTool:
 
 
 def _check_name(name: str, value: object) -> None:
+    """Refuse a name that is missing, empty or no text, with an example of one."""
     if not isinstance(value, str) or not value:
         example = "demo" if name == "tenant" else "order/4711"
         told = "missing" if value is None else repr(value)[:60]
@@ -123,6 +143,8 @@ def _check_name(name: str, value: object) -> None:
 
 
 def _schedule(remote: Remote, given: Given) -> Any:
+    """Create a schedule, or put it in the place of what is there."""
+    # The rest of the arguments is a body as the HTTP API takes it, without the tenant.
     tenant, replace = given.pop("tenant"), given.pop("replace", False)
     if not isinstance(replace, bool):
         raise WrongUse(f"replace is {str(replace)[:60]!r}: give true or false.")
@@ -132,6 +154,11 @@ def _schedule(remote: Remote, given: Given) -> Any:
 
 
 def _cancel(remote: Remote, given: Given) -> Any:
+    """End a schedule; what is left of the arguments goes into the address.
+
+    A version becomes the header `If-Match`, so a schedule that has changed meanwhile is left alone
+    (412 from the worker, which is an error of the tool).
+    """
     path = schedule_path(given.pop("tenant"), given.pop("schedule_id"))
     version = given.pop("expected_version", None)
     if version is not None and expected_from(str(version)) is None:
@@ -144,20 +171,27 @@ def _cancel(remote: Remote, given: Given) -> Any:
 
 
 def _get(remote: Remote, given: Given) -> Any:
+    """One schedule, with its next occurrences."""
     path = schedule_path(given.pop("tenant"), given.pop("schedule_id"))
     return remote.get(path, **{"next": SHOWN_NEXT, **given})
 
 
 def _list(remote: Remote, given: Given) -> Any:
+    """One page of a list, and the cursor of the next one.
+
+    The agent asks again with the cursor, so a large list never comes in one answer.
+    """
     path = f"{tenant_path(given.pop('tenant'))}/schedules"
     return remote.get(path, **{"limit": SHOWN_IN_A_LIST, **given})
 
 
 def _preview(remote: Remote, given: Given) -> Any:
+    """When a rule would be due; nothing is written, and no schedule is looked at."""
     return remote.ask("POST", "/v1/preview", given)
 
 
 def _why(remote: Remote, given: Given) -> Any:
+    """Why a schedule is as it is: the answer of `belfry schedule why`."""
     found = explained(remote, given["tenant"], given["schedule_id"], int(time() * 1000))
     return {
         "answer": found.answer,

@@ -1,4 +1,17 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and how their values are read.
+
+An option is an annotated type: Typer reads its flag, its help and its parser from there. Several
+options that go together are the fields of a frozen dataclass, and a command takes the dataclass as
+one parameter (`belfry.cli.session` spreads it). So `RequestOptions` is on each request, and `When`
+on each command that takes a rule.
+
+The options that say when are not listed by hand. Each kind of trigger of
+`belfry.schedules.triggers.registry` brings its own field, with flag and help, and `When` is made
+from all of them. A new kind is an option of every command without a change here.
+
+Values are in the units of the request: instants in ms since 1970, durations in ms. Only times to
+wait are in seconds, as everywhere on a command line.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +30,20 @@ from belfry.schedules.instants import PLAIN_MILLISECONDS, parse_duration, parse_
 from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import KINDS, ZONED, listed
 
+# Headings of help pages under which options stand.
 WHEN: Final = "When (exactly one)"
 EVENT: Final = "The event"
 ASKING: Final = "The request"
+# A plain number, which `parse_duration` would read as ms.
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def seconds(text: str) -> float:
-    """A time to wait: plain numbers are seconds, as everywhere on a command line."""
+    """A time to wait, in seconds: plain numbers are seconds, as everywhere on a command line.
+
+    ``60``, ``1.5``, ``90s`` and ``PT1M30S`` are read. Raises ValueError for what is no duration;
+    its hint says plain seconds, and not milliseconds as elsewhere.
+    """
     if _SECONDS.fullmatch(text):
         return float(text)
     try:
@@ -35,7 +54,11 @@ def seconds(text: str) -> float:
 
 
 def ago(text: str) -> int:
-    """An instant, or how long ago it was: epoch milliseconds."""
+    """An instant, or how long ago it was: epoch milliseconds.
+
+    ``2h`` is two hours before now by this machine's clock, and ``2026-12-01T09:00:00Z`` is that
+    instant. Raises ValueError for what is neither.
+    """
     try:
         return int(time() * 1000) - parse_duration(text)
     except ValueError:
@@ -43,6 +66,7 @@ def ago(text: str) -> int:
 
 
 def _interval(text: str) -> int:
+    """Milliseconds of an interval, which is not zero."""
     found = parse_duration(text)
     if found == 0:
         raise ValueError("An interval of 0 would never end: give one of at least 1ms.")
@@ -92,6 +116,7 @@ RequestId = Annotated[
 
 
 def _checked_version(given: str | None) -> str | None:
+    """A version, with or without its generation; Typer tells what is none."""
     if given is not None and expected_from(given) is None:
         raise typer.BadParameter(
             f"{given[:60]!r} is no version: give one, such as 3, or one with its generation, such"
@@ -100,6 +125,7 @@ def _checked_version(given: str | None) -> str | None:
     return given
 
 
+# A text, since a generation may stand before the version; `expected_from` reads both forms.
 ExpectedVersion = Annotated[
     str | None,
     typer.Option(
@@ -124,6 +150,7 @@ NoWait = Annotated[
         rich_help_panel=ASKING,
     ),
 ]
+# Seconds. The request itself stands: it is carried out even after that.
 Timeout = Annotated[
     float | None,
     typer.Option(
@@ -137,7 +164,7 @@ Timeout = Annotated[
 
 
 def _option(kind: TriggerKind) -> Any:
-    """The option of a kind's own field."""
+    """The option of a kind's own field: a text as it is typed, a number by its parser."""
     field = kind.field
     option = typer.Option(
         field.flag,
@@ -151,7 +178,10 @@ def _option(kind: TriggerKind) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _When:
-    """The options that say when; each kind of trigger adds its own."""
+    """The options that say when; each kind of trigger adds its own.
+
+    `When` below is this class with a field for each kind and one for the time zone.
+    """
 
     @property
     def zone(self) -> str | None:
@@ -161,7 +191,9 @@ class _When:
 
     @property
     def given(self) -> list[TriggerKind]:
-        """The kinds whose options were given."""
+        """The kinds whose options were given, in the order of the registry; exactly one where
+        `check` passes.
+        """
         return [kind for kind in KINDS.values() if self._said(kind) is not None]
 
     @property
@@ -170,19 +202,24 @@ class _When:
         return any(kind.recurs for kind in self.given)
 
     def _said(self, kind: TriggerKind) -> Any:
+        """The value of a kind's option, None where it was not given."""
         return getattr(self, kind.field.argument)
 
     def arguments(self) -> dict[str, Any]:
-        """What the client's `schedule` takes."""
+        """What the client's `schedule` takes: values by the names of its parameters, and the time
+        zone.
+        """
         said = {kind.field.argument: self._said(kind) for kind in self.given}
         return {**said, "timezone": self.zone}
 
     def fields(self) -> dict[str, Any]:
-        """What was given of when, by the names of the request."""
+        """What was given of when, by the names of the request, such as ``delay_ms``; for the HTTP
+        port.
+        """
         return {kind.field.name: self._said(kind) for kind in self.given}
 
     def check(self) -> None:
-        """Refuse options that say when in no way, or in several."""
+        """Refuse options that say when in no way, or in several, with `WrongUse`."""
         given = [kind.field.flag for kind in self.given]
         if len(given) != 1:
             raise WrongUse(
@@ -191,7 +228,10 @@ class _When:
             )
 
     def check_zone_of_rule(self, *zoned: str | None) -> None:
-        """Refuse a time zone where nothing is read in it; `zoned` are other options that are."""
+        """Refuse a time zone where nothing is read in it; `zoned` are other options that are.
+
+        Raises `WrongUse`, also for a zone that does not exist. An instant and a delay need no zone.
+        """
         if self.zone is None:
             return
         if not any(zoned) and not any(kind.zoned for kind in self.given):
@@ -219,7 +259,9 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """The options of the request itself."""
+    """The options of the request itself: its name, its condition, its reason, and the wait for
+    it.
+    """
 
     request_id: RequestId = None
     expected_version: ExpectedVersion = None
@@ -228,7 +270,7 @@ class RequestOptions:
     timeout: Timeout = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the client's methods take, without what was not given."""
+        """What the client's methods take, without what was not given; the timeout is in seconds."""
         found = {
             "request_id": self.request_id,
             "expected_version": self.expected_version,
@@ -240,7 +282,7 @@ class RequestOptions:
 
 
 def check_zone(tz: str) -> None:
-    """Refuse a time zone that does not exist."""
+    """Refuse a time zone that does not exist, with `WrongUse` and the nearest name."""
     from belfry.schedules.triggers.zones import UnknownZone, zone
 
     try:

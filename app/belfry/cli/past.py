@@ -1,7 +1,14 @@
 """``belfry schedule history``, ``belfry tenant history|counts|statistics``: what was, what will be.
 
 All of it is read from a worker over HTTP, page after page, so that a long answer comes as it is
-read.  A history holds what the tenant's lifecycle level lets be written: fires at ALL alone.
+read. A history holds what the tenant's lifecycle level lets be written: fires at ALL alone.
+
+    what           from                               how exact
+    history        lifecycle events, kept by workers  each event that the level lets be written
+    counts         minute buckets of the stores       pending schedules, by their due minute
+    statistics     hours, counted from the events     lateness as a share within a second
+
+What is late is counted from the due instant to the commit, from which on a reader sees the event.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from belfry.cli.session import Session
 from belfry.cli.shown import plain
 from belfry.schedules.instants import format_duration, parse_instant
 
+# Characters of the longest bar of `counts`.
 BAR: Final = 40
 
 From = Annotated[
@@ -71,6 +79,7 @@ def counts(
     # A tenant in several partitions has a minute in parts, on several pages.
     minutes: Counter[str] = Counter()
     while True:
+        # The cursor goes with the same question, else the worker refuses it.
         query = {"due_from": due_from, "due_until": due_until, "cursor": cursor or None}
         page = remote.get(f"{tenant_path(tenant)}/counts", **query)
         for each in page["counts"]:
@@ -119,12 +128,20 @@ def event_line(event: dict[str, Any]) -> str:
 
 
 def lateness(due_at: str, at: str) -> str:
-    """How long after an instant another one was, for people."""
+    """How long after an instant another one was, for people; ``0ms`` where it was not after it.
+
+    Both are instants in RFC 3339, as the HTTP API gives them.
+    """
     late_ms = parse_instant(at) - parse_instant(due_at)
     return format_duration(late_ms) if late_ms > 0 else "0ms"
 
 
 def _tell(session: Session, path: str, query: dict[str, Any], limit: int | None) -> None:
+    """Print events page after page, or say that there are none.
+
+    `path` is that of a history, `query` its range, `limit` the most events, None for all. The first
+    event is asked for before anything is printed, so that an empty range is told as such.
+    """
     found = pages(Remote(session), path, "events", query, limit)
     first = next(found, None)
     if first is None:
@@ -133,6 +150,7 @@ def _tell(session: Session, path: str, query: dict[str, Any], limit: int | None)
 
 
 def _with(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    """An element, unless it is None, before others."""
     if first is not None:
         yield first
     yield from rest
@@ -146,6 +164,7 @@ def _late(event: dict[str, Any]) -> str:
 
 
 def _bar(minute: str, waiting: int, most: int) -> str:
+    """A minute with its number and a bar; the fullest minute has the longest one."""
     return f"{minute[:16]}Z {waiting:>10,}  {'█' * max(1, BAR * waiting // most)}"
 
 
@@ -156,6 +175,7 @@ _HEADING: Final = (
 
 
 def _hour(name: str, each: dict[str, Any]) -> str:
+    """A row of statistics: requests, accepted, fires, share within a second, missed, deliveries."""
     share = each["share_within_1s"]
     quick = "-" if share is None else f"{share:.2%}"
     return (

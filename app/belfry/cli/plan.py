@@ -1,4 +1,19 @@
-"""``belfry plan``: what a cluster needs for so many schedules, so many fires a second."""
+"""``belfry plan``: what a cluster needs for so many schedules, so many fires a second.
+
+The model is `belfry.capacity.model`, which is pure. Its constants say what one schedule, fire or
+byte costs. They are measured ones that belfry ships, or those of your hardware:
+
+    belfry bench calibrate > here.json
+    belfry plan --pending 1e8 --fires-per-second 5e4 --constants here.json
+
+Each figure comes with its formula, and with the parts that weigh most in it, so that a reader can
+see what to change. The output names inputs that are larger than any run that was measured. Neither
+Kafka nor a worker is asked, and the command takes a moment, so it may be tried with several loads.
+
+    demand (options) ─┐
+                      ├─► estimates ─► text: figures, formulas, where each constant comes from
+    constants ────────┘            └─► JSON: the same, with all constants that were used
+"""
 
 from __future__ import annotations
 
@@ -16,7 +31,9 @@ if TYPE_CHECKING:
     from belfry.capacity.constants import Constants
     from belfry.capacity.model import Demand, Estimate
 
+# The option is read in ms as all durations are; the model takes hours.
 HOUR_MS: Final = 3_600_000
+# Characters of a figure with its unit.
 WIDTH: Final = 24
 
 Pending = Annotated[
@@ -48,6 +65,7 @@ Retention = Annotated[
         help="How long requests and fired events are kept.",
     ),
 ]
+# A file of another release may lack constants; the shipped ones fill in.
 File = Annotated[
     Path | None,
     typer.Option(
@@ -59,7 +77,7 @@ File = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``plan`` to the program."""
     app.command("plan")(with_session(plan))
 
 
@@ -108,7 +126,11 @@ def plan(
 
 
 def constants_of(file: Path | None) -> Constants:
-    """The shipped constants, under those of a file."""
+    """The shipped constants, under those of a file.
+
+    A file need not have all of them. Raises `WrongUse` for a file that cannot be read, and
+    `BadConstants` for what is no constant.
+    """
     from importlib.resources import files
 
     import orjson
@@ -125,6 +147,7 @@ def constants_of(file: Path | None) -> Constants:
 
 
 def _record(demand: Demand, estimates: list[Estimate], known: Constants) -> dict[str, Any]:
+    """A plan for programs: the demand, each estimate with its formula, and all constants used."""
     return {
         "demand": asdict(demand),
         "estimates": [
@@ -143,7 +166,10 @@ def _record(demand: Demand, estimates: list[Estimate], known: Constants) -> dict
 
 
 def plan_text(demand: Demand, estimates: list[Estimate], known: Constants) -> str:
-    """A plan for people: figures with their drivers, formulas, and where constants come from."""
+    """A plan for people: figures with their drivers, formulas, and where constants come from.
+
+    Assumed constants come last: they are the ones to doubt first.
+    """
     lines = [_figure_line(each) for each in estimates]
     lines += ["", "How each is computed:"]
     lines += [f"  {each.name} = {each.formula}" for each in estimates]
@@ -155,12 +181,14 @@ def plan_text(demand: Demand, estimates: list[Estimate], known: Constants) -> st
             for each in known
             if each.origin == origin
         ]
+    # A model is only as good as its runs, so the reader is told where it goes beyond them.
     beyond = ", ".join(f"{name} {getattr(demand, name):g}" for name in demand.beyond())
     lines += ["", f"No measured run has reached: {beyond or 'nothing of it is beyond'}."]
     return "\n".join(lines)
 
 
 def _figure_line(each: Estimate) -> str:
+    """An estimate in a line: name, figure with unit, and what weighs most in it."""
     amount = f"{_rounded(each.value):,.0f}" if each.value >= 100 else f"{_rounded(each.value):g}"
     shares = ", ".join(f"{name} {share:.0%}" for name, share in each.drivers())
     figure = f"{amount.replace(',', ' ')} {each.unit}".rstrip()

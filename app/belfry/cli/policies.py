@@ -2,6 +2,13 @@
 
 Over HTTP a key of the role `operate` is enough, or `admin` for what is the tenant's own: no Kafka
 credentials, no registry.
+
+Commands call `policies_of` and do not ask which way it is. The two ways differ in this:
+
+    through Kafka                                   over HTTP
+    all policies are read with the topic            pages of names, then each policy by itself
+    signed here, with the secret of the settings    signed by the worker
+    knows whether a tenant has been used            leaves that to the worker
 """
 
 from __future__ import annotations
@@ -17,11 +24,15 @@ if TYPE_CHECKING:
     from belfry.client.tenants import TenantPolicies
     from belfry.tenants.policy import TenantPolicy
 
+# Names of tenants on one page.
 PAGE: Final = 1000
 
 
 class PolicyStore(Protocol):
-    """What commands need of the policies, whoever holds them."""
+    """What commands need of the policies, through Kafka or over HTTP.
+
+    Methods raise `BelfryError` or `CommandError` for what is refused or does not answer.
+    """
 
     def all(self) -> dict[str, TenantPolicy]:
         """Every tenant's policy by name."""
@@ -36,7 +47,9 @@ class PolicyStore(Protocol):
         """Forget a tenant's policy."""
 
     def is_known(self, tenant: str) -> bool:
-        """Whether the tenant may have schedules."""
+        """Whether the tenant may have schedules, so that a change of its spread has to mind
+        them.
+        """
 
 
 def policies_of(session: Session) -> PolicyStore:
@@ -45,7 +58,11 @@ def policies_of(session: Session) -> PolicyStore:
 
 
 def kafka_policies(session: Session) -> TenantPolicies:
-    """The policies as they lie in Kafka."""
+    """The policies as they lie in Kafka.
+
+    Policies are written with the schema of the registry where one is configured, and signed where
+    the settings hold the secret of the workers.
+    """
     from belfry.client.schemas import RegisteredSchemas
     from belfry.client.tenants import PolicySigning, TenantPolicies
     from belfry.settings import property_name
@@ -61,7 +78,7 @@ def kafka_policies(session: Session) -> TenantPolicies:
 
 
 class HttpPolicies:
-    """Policies behind a worker's HTTP port."""
+    """Policies behind a worker's HTTP port; each call is at least one request."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote

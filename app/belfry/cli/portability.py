@@ -1,7 +1,18 @@
 """``belfry schedule export`` and ``import``: schedules as JSON lines, from one belfry to another.
 
-An export reads the changelog and needs no worker.  An import writes requests like any other, so
-that its workers judge them.  Both leave what they read as it is.
+An export reads the changelog and needs no worker. An import writes requests like any other, so that
+its workers judge them. Both leave what they read as it is.
+
+A line holds what asks for the schedule, and how far it has come: its occurrence, its version, its
+next instant. So an import goes on where the schedule stood and does not begin anew:
+
+    exported   cron 0 9 * * MON, occurrence 12 is next, due 2026-12-07T09:00:00Z
+    imported   made, due 2026-12-07T09:00:00.000Z, and its next fire is occurrence 12
+
+An import may be repeated. Each request has the condition that no schedule of this name exists, and
+the verdict tells a schedule that is the same (left) from another one (conflict).
+
+`belfry restore` uses `create_all` with the schedules of a backup.
 """
 
 from __future__ import annotations
@@ -88,13 +99,17 @@ def create_all(
 ) -> int:
     """Create schedules, print what became of each, and count all; an exit code.
 
-    What was cancelled since the instant (epoch ms; None: that does not matter) is left.
+    `requests` are fields of requests, read as they are written, so a large file needs no memory.
+    `timeout_s` is for the verdicts of one batch of them. What was cancelled since `since_ms` (epoch
+    ms; None: that does not matter) is left. A refusal weighs more than a conflict. Raises
+    `BelfryError` where Kafka or the workers do not answer: what was created stays.
     """
     counts: Counter[str] = Counter()
     with session.client() as client:
         gone = {} if since_ms is None else client.cancelled_since(since_ms)
 
         def wanted() -> Iterator[dict[str, Any]]:
+            """Requests of what was not cancelled since; what was is told at once."""
             for fields in requests:
                 at_ms = gone.get((fields["tenant"], fields["schedule_id"]))
                 if at_ms is None:
@@ -103,6 +118,7 @@ def create_all(
                     tell(_cancelled(fields, at_ms))
 
         def tell(verdict: Verdict) -> None:
+            """Count and print what became of one schedule."""
             found = became(verdict, int(time() * 1000))
             counts[found.counted] += 1
             shown = {"result": found.result, **verdict_json(verdict)}
@@ -118,7 +134,10 @@ def create_all(
 
 
 class Became(NamedTuple):
-    """What became of one schedule of a file: in a word, in a sentence, and how it is counted."""
+    """What became of one schedule of a file: in a word, in a sentence, and how it is counted.
+
+    `result` is made, left, conflict or refused; `counted` may tell kinds of "left" apart.
+    """
 
     result: str
     what: str
@@ -126,7 +145,11 @@ class Became(NamedTuple):
 
 
 def became(verdict: Verdict, now_ms: int) -> Became:
-    """What an import did with a schedule, by the verdict on its request."""
+    """What an import did with a schedule, by the verdict on its request.
+
+    CREATE is refused as a conflict where the name is taken. The code ``same_definition`` says that
+    it is taken by this very schedule, which a repeated import made.
+    """
     reason = plain(verdict.reason or "")
     outcome = verdict.outcome
     due = ""
@@ -146,6 +169,7 @@ def became(verdict: Verdict, now_ms: int) -> Became:
 
 
 def _cancelled(fields: dict[str, Any], at_ms: int) -> Verdict:
+    """A verdict for a schedule that is not asked for, since it was cancelled after the backup."""
     from belfry.client.verdict import Verdict
 
     reason = f"It was cancelled since, at {format_instant(at_ms)}; --cancelled makes it again."
@@ -156,6 +180,7 @@ def _cancelled(fields: dict[str, Any], at_ms: int) -> Verdict:
 
 
 def _opened(source: Path) -> IO[bytes]:
+    """The file, or standard input; `WrongUse` where it cannot be read."""
     try:
         return sys.stdin.buffer if str(source) == "-" else source.open("rb")
     except OSError as error:
@@ -163,6 +188,7 @@ def _opened(source: Path) -> IO[bytes]:
 
 
 def _requests(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """The requests of an export, line by line; `WrongUse` names the line that is none."""
     import orjson
 
     from belfry.client.portable import NotPortable, request_fields
@@ -180,6 +206,7 @@ def _requests(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _line(found: dict[str, Any]) -> str:
+    """A schedule as one line of JSON."""
     import orjson
 
     return orjson.dumps(found).decode()

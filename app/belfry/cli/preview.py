@@ -1,4 +1,18 @@
-"""``belfry schedule preview``: a rule in words and its next instants, without a broker."""
+"""``belfry schedule preview``: a rule in words and its next instants, without a broker.
+
+The same code computes them as in a worker (`belfry.schedules.preview`), so that what is shown is
+what fires. The clock is this machine's: a delay counts from now, as it would count from the
+request's arrival.
+
+    $ belfry schedule preview --cron "0 9 * * MON" --tz Europe/Paris --count 1
+    …
+    #0    2026-11-30T09:00:00.000+01:00   2026-11-30T08:00:00.000Z   in 4d …
+
+Warnings go to stderr: local times that a change of clocks skips or repeats, for one.
+
+Two things need names. ``H`` in a cron expression is spread by tenant and id, and a calendar is the
+tenant's, so --calendar asks a worker over HTTP for its days.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +76,7 @@ def preview(
     check_recurring(bounds, when.recurs)
     if when.zone is not None:
         check_zone(when.zone)
+    # ``H`` of a cron expression is a number that is derived from both names.
     names = {"tenant": tenant, "schedule_id": schedule_id}
     request: Any = {**_request(when, bounds), **names}
     now_ms = int(time() * 1000)
@@ -72,7 +87,10 @@ def preview(
 
 
 def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
-    """The request that a preview stands for."""
+    """The request that a preview stands for, with nothing but its rule.
+
+    `EMPTY` has all other fields, as a request that leaves them out would have them.
+    """
     return {
         **EMPTY,
         "kind": when.given[0].name,
@@ -90,7 +108,10 @@ def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
 
 
 def _days(session: Session, request: Any) -> bytes | None:
-    """The days of the calendar that a preview names, as a worker tells them."""
+    """The days of the calendar that a preview names, as a worker tells them.
+
+    The result is packed as records hold it, None without a calendar. `WrongUse` without a tenant.
+    """
     calendar, tenant = request["calendar"], request["tenant"]
     if calendar is None:
         return None
@@ -123,6 +144,9 @@ def _print(session: Session, found: Preview, tz: str | None, now_ms: int) -> Non
 
 
 def _shown(each: Occurrence, tz: str | None, now_ms: int) -> tuple[dict[str, object], str]:
+    """An occurrence for programs and for people; without a zone its local time is this
+    machine's.
+    """
     due_ms = each.scheduled_ms
     local = _local(due_ms) if tz is None else each.local
     utc = format_instant(due_ms)

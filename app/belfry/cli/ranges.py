@@ -1,4 +1,8 @@
-"""A range of instants on the command line: from one on, and before another one or now."""
+"""A range of instants on the command line: from one on, and before another one or now.
+
+`backfill` and `redrive` take such a range, by ``--from`` and ``--until``. Its end is fixed when the
+command begins, so what happens while the command counts and asks does not come into the range.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,11 @@ from belfry.schedules.instants import format_instant
 
 
 def range_end(from_ms: int, until_ms: int | None) -> int:
-    """Where the range ends, in epoch ms: now unless given; `WrongUse` where it begins no sooner."""
+    """Where the range ends, in epoch ms: now unless given.
+
+    `from_ms` is in it, the end is not. Raises `WrongUse` where it begins no sooner than it ends,
+    with what to change.
+    """
     end_ms = int(time() * 1000) if until_ms is None else until_ms
     if from_ms < end_ms:
         return end_ms

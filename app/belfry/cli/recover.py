@@ -1,6 +1,25 @@
 """``belfry recover``: what to do about partitions whose evidence contradicts itself.
 
-Looks and says what it would do; with ``--apply`` it does it.  docs/recovery.md has the decisions.
+Looks and says what it would do; with ``--apply`` it does it. docs/recovery.md has the decisions.
+
+The evidence of a partition is its changelog, its local states, its anchor and its input.
+`belfry.recovery` compares them and plans; this module goes through the partitions and tells. With
+--apply a partition goes through these steps, of which the write is one transaction:
+
+    look ─► fence with a new epoch ─► look again ─► plan ─► write state and manifest ─► anchor
+
+The fence stands before the second look, so that nobody changes what the plan is made of. A former
+owner that still runs can no longer commit. A kill before the write leaves all as it was; a kill
+behind it leaves an old anchor, which the next run mends.
+
+    12:00:00  partition 3: changelog_lost, so its owner has stopped; no worker fires it
+    12:05:00  belfry recover                                says what a recovery would need
+    12:06:00  belfry recover --from local --data-dir d      says what it would do; writes nothing
+    12:07:00  the same with --apply                         fences, writes, keeps the anchor
+    12:07:03  its owner, which looks again every three seconds, takes it over and fires
+
+Data directories that are named are locked meanwhile, so that no worker starts in one. Partitions in
+which nothing contradicts are left alone, and the exit code is 0 when none is left over.
 """
 
 from __future__ import annotations
@@ -21,7 +40,9 @@ if TYPE_CHECKING:
     from belfry.recovery.rewind import Looker
     from belfry.store.identity import Identity
 
+# Partition, first and last offset, such as 3:100-250; both ends are given up.
 _LOST: Final = re.compile(r"(\d+):(\d+)-(\d+)")
+# A line of the report, for programs and for people.
 Told = tuple[dict[str, Any], str]
 
 Source = Annotated[
@@ -59,7 +80,7 @@ Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only 
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``recover`` to the program."""
     app.command("recover")(with_session(recover))
 
 
@@ -99,6 +120,11 @@ def recover(
 def _choices(
     source: str | None, backup: Path | None, lost: list[str], accept_input: bool
 ) -> Choices:
+    """What somebody has chosen, as the plan takes it.
+
+    Lost ranges are by partition, with first and last offset, both included. A backup is read and
+    checked as a whole here; it is restored afterwards, by `belfry restore`. Raises `WrongUse`.
+    """
     from belfry.recovery.recovery_plan import NOTHING, Choices
 
     ranges: dict[int, tuple[int, int]] = {}
@@ -123,7 +149,11 @@ def _choices(
 
 
 class _Recovery:
-    """Goes through the partitions; `left` counts those that still have to be recovered."""
+    """Goes through the partitions; `left` counts those that still have to be recovered.
+
+    It reads Kafka and the data directories in the main thread, one partition after the other.
+    Raises `CannotRecover` where topics are missing.
+    """
 
     def __init__(
         self, session: Session, choices: Choices, data_dirs: list[Path], apply: bool
@@ -155,7 +185,12 @@ class _Recovery:
         self._looker: Looker = Looker(properties, names, identities, data_dirs, trust)
 
     def run(self, wanted: list[int] | None) -> Iterator[Told]:
-        """What is found of each partition, what would be done, and what was done."""
+        """What is found of each partition, what would be done, and what was done.
+
+        `wanted` are numbers of partitions, None for all. Each item is a line for programs and for
+        people, and is printed as it comes. A partition that cannot be recovered is told as refused,
+        and the others go on. Raises `CannotRecover` for a number that no partition has.
+        """
         from belfry.recovery.partition_evidence import CannotRecover
 
         for partition in wanted or range(self._homes):
@@ -168,6 +203,7 @@ class _Recovery:
                     yield _line(partition, "ok", "nothing contradicts; left as it is")
                     yield from self._mend_anchor(found)
                     continue
+                # It counts as left over until a write has succeeded.
                 self.left += 1
                 yield _line(partition, "stopped", f"{found.problem.code}: {found.problem.what}")
                 try:
@@ -176,6 +212,9 @@ class _Recovery:
                     yield _line(partition, "refused", str(error))
 
     def _say(self, found: PartitionEvidence) -> Iterator[Told]:
+        """What would be done, line by line; raises `CannotRecover` where no choice fits what is
+        found.
+        """
         from belfry.recovery.recovery_plan import plan
 
         planned = plan(found, self._choices)
@@ -183,7 +222,12 @@ class _Recovery:
             yield _line(found.partition, "would do", line)
 
     def _do(self, partition: int) -> Iterator[Told]:
-        """Fence, look again at what nobody changes any more, and write."""
+        """Fence, look again at what nobody changes any more, and write.
+
+        Making the writer fences (`belfry.recovery.recovery_write`). What an earlier run or a dead
+        owner has left open is aborted. Raises `CannotRecover` where somebody else's transaction is
+        open, or where no choice fits what is found.
+        """
         from contextlib import ExitStack, closing
 
         from belfry.recovery.partition_evidence import CannotRecover
@@ -207,6 +251,8 @@ class _Recovery:
                 )
             planned: RecoveryPlan = plan(found, self._choices)
             manifest = writer.write(found, planned)
+            # Behind the write: an anchor of a state that was never written would be the worse
+            # contradiction.
             failed = self._keep_anchor(partition, planned.identity)
             self.left -= not failed
             for line in planned.lines:
@@ -256,5 +302,6 @@ class _Recovery:
 
 
 def _line(partition: int, what: str, told: str) -> Told:
+    """A line of the report, for programs and for people."""
     text = f"partition {partition:<4} {what:9} {told}"
     return {"partition": partition, "what": what, "detail": told}, text

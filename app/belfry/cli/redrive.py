@@ -1,4 +1,20 @@
-"""``belfry redrive``: what was refused, or what has fired, is sent again, each once."""
+"""``belfry redrive``: what was refused, or what has fired, is sent again, each once.
+
+    what       from                   to                                  once, because of
+    rejected   belfry.rejected        where it was first received         a mark in belfry.rejected
+    fires      the output topic       the same partition, same fire ids   a header of the copy
+
+Request and mark, or copies of events, are committed in one transaction, so a kill leaves neither a
+copy without its mark nor a mark without its copy. The same command goes on afterwards:
+
+    12:00:00  redrive rejected demo --from …      500 would be sent; a person says yes
+    12:00:03  300 are sent and marked             the machine goes down
+    12:10:00  the same command                    200 would be sent, 300 were redriven before
+
+Each command reads the range, shows the count, asks, and sends at a bounded rate. What is sent is an
+ordinary request, or an ordinary event: workers judge it anew, and consumers see the same fire id
+twice. docs/redrive.md has the details, and `belfry.client` does the work.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +53,19 @@ Whose = Annotated[
 
 
 def _from(help_: str) -> Any:
+    """The option --from, in ms since 1970; its meaning differs by command."""
     return typer.Option(
         "--from", parser=parse_instant, metavar="INSTANT", help=help_, show_default=False
     )
 
 
 def _until(help_: str) -> Any:
+    """The option --until, in ms since 1970; its meaning differs by command."""
     return typer.Option("--until", parser=parse_instant, metavar="INSTANT", help=help_)
 
 
 def _per_second(what: str) -> Any:
+    """The option --per-second: how many of these are sent in a second."""
     return typer.Option("--per-second", min=1, max=10_000, metavar="N", help=f"{what} a second.")
 
 
@@ -57,6 +76,7 @@ FiredUntil = Annotated[int | None, _until("Fired before then.  [default: now]")]
 OneSchedule = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="Only of this schedule.")
 ]
+# Events carry no tenant, so with this option the tenant selects nothing.
 Topic = Annotated[
     str | None,
     typer.Option(
@@ -65,6 +85,7 @@ Topic = Annotated[
         help="All events of this topic that fit, whoever's.  [default: by the tenant's policy]",
     ),
 ]
+# Two redrives with two names send an event twice; the default is one name for all.
 Name = Annotated[
     str,
     typer.Option(
@@ -85,7 +106,7 @@ Dry = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``redrive`` with its commands to the program."""
     group = Program()
     group.command("rejected")(with_session(rejected))
     group.command("fires")(with_session(fires))
@@ -160,7 +181,11 @@ def fires(
 def _goes_on(
     session: Session, what: Countable, found: RedriveCount, *, dry: bool, yes: bool
 ) -> bool:
-    """Show what would be sent; whether there is something, and somebody wants it sent."""
+    """Show what would be sent; whether there is something, and somebody wants it sent.
+
+    `what` says how a count is shown. With `dry` it prints the count as the result and ends there;
+    with `yes` nobody is asked. Raises what `ask_to_begin` raises where the answer is no.
+    """
     text = what.text(found, "would be sent")
     if dry:
         session.printer.one(what.json(found), text)
@@ -172,12 +197,17 @@ def _goes_on(
 
 
 def _check_tenant(tenant: str) -> None:
+    """Raise `WrongUse` where this cannot be the name of a tenant."""
     wrong = tenant_problem(tenant)
     if wrong is not None:
         raise WrongUse(wrong.reason)
 
 
 def _check_code(code: str | None) -> None:
+    """Raise `WrongUse` for a code that no refusal has, with the nearest one.
+
+    A misspelt code would select nothing, and the command would say that there is nothing to send.
+    """
     if code is None or code in CODES:
         return
     near = get_close_matches(code.lower(), CODES, n=1)
@@ -186,7 +216,10 @@ def _check_code(code: str | None) -> None:
 
 
 def _topic_of(session: Session, tenant: str) -> str:
-    """Where the events of a tenant come out; refused where others' do as well."""
+    """Where the events of a tenant come out; refused where others' do as well.
+
+    An event carries no tenant, so those of a topic that tenants share cannot be told apart.
+    """
     topics = {name: each.output_topic for name, each in kafka_policies(session).all().items()}
     topic = topics.get(tenant)
     if topic is None:
@@ -202,6 +235,7 @@ def _topic_of(session: Session, tenant: str) -> str:
 
 
 def _fires_json(found: RedriveCount) -> dict[str, Any]:
+    """A count of events for programs, with how many there are of each schedule."""
     return {
         "events": len(found.places),
         "schedules": dict(found.codes),
@@ -210,12 +244,16 @@ def _fires_json(found: RedriveCount) -> dict[str, Any]:
 
 
 def _fires_text(found: RedriveCount, how: str) -> str:
+    """A count of events for people; `how` says what becomes or became of them."""
     return f"{len(found.places)} events of {len(found.codes)} schedules {how}" + (
         f", {found.redriven} were redriven before" * bool(found.redriven)
     )
 
 
 def _json(found: RedriveCount) -> dict[str, Any]:
+    """A count of requests for programs: by code, those sent before, and those that cannot be
+    sent.
+    """
     return {
         "requests": len(found.places),
         "codes": dict(found.codes),
@@ -225,6 +263,7 @@ def _json(found: RedriveCount) -> dict[str, Any]:
 
 
 def _text(found: RedriveCount, how: str) -> str:
+    """A count of requests for people."""
     codes = ", ".join(f"{plain(code)}: {count}" for code, count in sorted(found.codes.items()))
     stuck = ", ".join(f"{why}: {count}" for why, count in sorted(found.stuck.items()))
     return (
@@ -236,7 +275,11 @@ def _text(found: RedriveCount, how: str) -> str:
 
 
 class Countable(NamedTuple):
-    """What can be sent again: its name, and how a count of it is shown."""
+    """What can be sent again: its name, and how a count of it is shown.
+
+    `name` is a plural, such as ``requests``. `text` takes the count and what becomes of it, such as
+    ``would be sent``.
+    """
 
     name: str
     json: Callable[[RedriveCount], dict[str, Any]]

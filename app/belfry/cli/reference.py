@@ -1,6 +1,16 @@
 """The reference page of the command line, made from the commands themselves.
 
 ``python -m belfry.cli.reference > docs/cli.md`` writes it; a test compares the two.
+
+The docstring of a command is its help and its section on the page. A paragraph that begins with
+``belfry`` is an example, and becomes a block of code. Options that every command takes stand once,
+at the begin. So a change of an option is made in one place, its annotation:
+
+    def get(session, tenant: Tenant) -> None:        ## belfry schedule get
+        docstring of `get`                     ─►    usage, help, and a table of its own options
+    Tenant = Annotated[str, typer.Argument(…)]       | `TENANT` | The tenant. |
+
+Nothing is run: each command is only asked for its parameters, as its help page asks for them.
 """
 
 from __future__ import annotations
@@ -17,6 +27,7 @@ from belfry.cli.program import program
 if TYPE_CHECKING:
     from typer._click import Context
 
+# What no single command says: exit codes, output forms, where settings come from, instants.
 INTRODUCTION: Final = """\
 # The command line
 
@@ -71,7 +82,10 @@ nothing fires early.
 
 
 def reference() -> str:
-    """The whole page."""
+    """The whole page, as Markdown that ends with a line break.
+
+    Commands come in the order of the help page, which is that of `program`.
+    """
     root: Any = typer.main.get_command(program())
     context = root.make_context("belfry", [], resilient_parsing=True)
     blocks = [
@@ -84,9 +98,11 @@ def reference() -> str:
 
 
 def _commands(group: Any, context: Context) -> Iterator[str]:
+    """Pages of all commands below a group, in the order of the help."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         inner = command.make_context(name, [], parent=context, resilient_parsing=True)
+        # A group has no section of its own; its commands follow one another.
         if hasattr(command, "list_commands"):
             yield from _commands(command, inner)
         else:
@@ -94,6 +110,10 @@ def _commands(group: Any, context: Context) -> Iterator[str]:
 
 
 def _page(command: Any, context: Context) -> Iterator[str]:
+    """The section of one command: its usage, its help, and a table of its own options.
+
+    Options that every command takes, and ``--help``, are left out.
+    """
     yield f"## {context.command_path}\n"
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield f"```\n{usage}\n```\n"
@@ -112,11 +132,13 @@ def _page(command: Any, context: Context) -> Iterator[str]:
 
 
 def _table(rows: list[tuple[str, str]]) -> str:
+    """A table of two columns without headings, as Markdown."""
     lines = [f"| `{_cell(name)}` | {_cell(text)} |" for name, text in rows]
     return "\n".join(["| | |", "|---|---|", *lines]) + "\n"
 
 
 def _cell(text: str) -> str:
+    """Text in one line that does not end its cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -1,4 +1,12 @@
-"""What commands ask of a worker over HTTP: reads, and changes that begin with a read."""
+"""What commands ask of a worker over HTTP: reads, and changes that begin with a read.
+
+It is the client of the commands alone, on the standard library, so that a command starts quickly. A
+worker's problem document (RFC 9457) becomes a `WorkerRefusal` with its detail and its code, and the
+HTTP status becomes the exit code: 404 is 3, 409 and 412 are 4, all else is 1.
+
+A call blocks for at most `TIMEOUT_S` seconds, and is not tried again: whether a change may be
+repeated is known to the caller alone.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +33,7 @@ class WorkerRefusal(CommandError):
 
 
 class Remote:
-    """One worker's HTTP port, as the settings name it."""
+    """One worker's HTTP port, as the settings name it, with the key of the settings."""
 
     def __init__(self, session: Session) -> None:
         """Raises `WrongUse` for what is no address."""
@@ -35,7 +43,10 @@ class Remote:
         self._token = None if token is None else token.get_secret_value()
 
     def get(self, path: str, **query: Any) -> Any:
-        """The JSON at a path; raises `CommandError` with what the worker says is wrong."""
+        """The JSON at a path; raises `CommandError` with what the worker says is wrong.
+
+        Values that are None are left out of the query.
+        """
         given = {name: value for name, value in query.items() if value is not None}
         return self.ask("GET", path + (f"?{urlencode(given)}" if given else ""))
 
@@ -46,7 +57,12 @@ class Remote:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The JSON that answers a request; raises `CommandError`."""
+        """The JSON that answers a request; raises `CommandError`.
+
+        `body` goes out as JSON. The result is None for an empty answer. `WorkerRefusal` says that
+        the worker has answered with an error; another `CommandError` says that nobody answered, and
+        a change may have been carried out all the same.
+        """
         from urllib.error import HTTPError, URLError
         from urllib.request import Request, urlopen
 
@@ -74,6 +90,7 @@ class Remote:
 
 
 def _address(given: str) -> str:
+    """The address without a slash at its end; `WrongUse` for what is no address of a worker."""
     url = given.rstrip("/")
     try:
         parts = urlsplit(url)
@@ -89,6 +106,7 @@ def _address(given: str) -> str:
 
 
 def _refused(status: int, raw: bytes) -> WorkerRefusal:
+    """The error of an answer; what is no problem document is told by its status alone."""
     import orjson
 
     try:

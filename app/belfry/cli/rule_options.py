@@ -1,4 +1,21 @@
-"""Options of a schedule's rule: bounds, spread, and what becomes of late occurrences."""
+"""Options of a schedule's rule: bounds, spread, and what becomes of late occurrences.
+
+They are apart from those that say when, for they go with several kinds of trigger. Their values are
+those of the request: instants and durations in ms, names of policies in capitals. A name is read
+without regard to case, and a dash counts as an underscore:
+
+    … --every 1h --start-at 2026-12-01T00:00:00Z --misfire fire-once --jitter 30s
+    ─► RuleOptions(start_at=1796083200000, misfire="FIRE_ONCE", jitter=30000, …)
+
+None stands for an option that was not given. The request then leaves the field empty, and a worker
+fills in the tenant's default, or belfry's. So no default of a rule is written down here, but for
+the texts of the help.
+
+`BoundOptions` are those that change which instants a rule has, which is all that a preview needs.
+`RuleOptions` adds those that change what happens at an instant. Names that are wrong are told by
+Typer (exit code 2) before the command runs; contradictions by `check_recurring` and by the worker.
+What a policy does to late occurrences and to overlap is told in docs/schedules.md.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +31,15 @@ from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING
 from belfry.schedules.triggers.registry import listed
 from belfry.schedules.triggers.rule import ON_HOLIDAY
 
+# Heading of these options on a help page.
 RULE: Final = "How it recurs, and what becomes of what is late"
 
 
 def _one_of(name: str, allowed: tuple[str, ...], text: str) -> str:
+    """The allowed name that was meant, in capitals; Typer tells what is none of them.
+
+    `name` says in words what it is a name of.
+    """
     found = text.upper().replace("-", "_")
     if found not in allowed:
         names = ", ".join(allowed)
@@ -26,17 +48,23 @@ def _one_of(name: str, allowed: tuple[str, ...], text: str) -> str:
 
 
 def _misfire(text: str) -> str:
+    """The policy that was typed. The first of `POLICIES` stands for "not given", and nobody types
+    that.
+    """
     return _one_of("misfire policy", POLICIES[1:], text)
 
 
 def _overlap(text: str) -> str:
+    """The overlap policy that was typed."""
     return _one_of("overlap policy", OVERLAPS[1:], text)
 
 
 def _on_holiday(text: str) -> str:
+    """The way on a day off that was typed."""
     return _one_of("way on a day off", ON_HOLIDAY[1:], text)
 
 
+# Epoch ms, as `EndAt` has it; both belong to the range.
 StartAt = Annotated[
     int | None,
     typer.Option(
@@ -98,6 +126,7 @@ MaxFires = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+# Milliseconds. The share is computed from ids, so it is the same at each worker and after a crash.
 Jitter = Annotated[
     int | None,
     typer.Option(
@@ -108,6 +137,7 @@ Jitter = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+# Milliseconds, counted from the first request of a series.
 MaxWait = Annotated[
     int | None,
     typer.Option(
@@ -130,6 +160,7 @@ Misfire = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+# Milliseconds behind the due instant; only what is later than that is treated by `Misfire`.
 MaxLateness = Annotated[
     int | None,
     typer.Option(
@@ -159,6 +190,7 @@ Serial = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+# The bounds are those of the request's check.
 Concurrency = Annotated[
     int | None,
     typer.Option(
@@ -181,6 +213,8 @@ AckTimeout = Annotated[
     ),
 ]
 
+# Milliseconds. It stands with the options of the request: it says whether this request counts at
+# all.
 Throttle = Annotated[
     int | None,
     typer.Option(
@@ -195,7 +229,9 @@ Throttle = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class BoundOptions:
-    """Where a rule begins and ends, and how its occurrences are spread."""
+    """Where a rule begins and ends, and how its occurrences are spread; all that a preview
+    takes.
+    """
 
     start_at: StartAt = None
     end_at: EndAt = None
@@ -209,7 +245,11 @@ class BoundOptions:
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions(BoundOptions):
-    """All options of a rule."""
+    """All options of a rule: with what becomes of late occurrences, and what waits for what.
+
+    Durations are ms. `serial` and `concurrency` need acknowledgements from a consumer, and
+    `ack_timeout` bounds how long one is waited for.
+    """
 
     misfire: Misfire = None
     max_lateness: MaxLateness = None
@@ -220,13 +260,18 @@ class RuleOptions(BoundOptions):
     throttle: Throttle = None
 
 
+# Names of options that mean nothing where a schedule fires once.
 ONLY_RECURRING: Final = (
     *("start_at", "end_at", "max_fires", "except_cron", "calendar", "on_holiday", "overlap"),
 )
 
 
 def check_recurring(rule: BoundOptions, recurs: bool) -> None:
-    """Refuse options that say how a schedule recurs which does not."""
+    """Refuse options that say how a schedule recurs which does not, with `WrongUse`.
+
+    `recurs` says whether the trigger is due again and again. A wrong combination is told here,
+    before anything is sent, by the name of the option that was typed.
+    """
     for name in ONLY_RECURRING:
         if not recurs and getattr(rule, name, None) is not None:
             option = f"--{name.replace('_', '-')}"

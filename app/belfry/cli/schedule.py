@@ -1,4 +1,15 @@
-"""``belfry schedule``: requests about one schedule, through Kafka, and the verdict on each."""
+"""``belfry schedule``: requests about one schedule, through Kafka, and the verdict on each.
+
+    12:00:00.000  the request is written to belfry.schedules, with a request id
+    12:00:00.008  a worker takes it in; its verdict is committed with the change
+    12:00:00.012  the verdict is read from belfry.lifecycle and printed
+
+A verdict that says no is an error: exit code 3 for NOT_FOUND, 4 for a conflict or TOO_LATE, 1 for
+the others. Programs get the verdict as JSON all the same. Where none comes in time the request
+stands, and asking again with the same --request-id is safe for an hour.
+
+The group has also commands that read over HTTP; these are `looking`, `past` and `why`.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +35,7 @@ from belfry.cli.why import why
 if TYPE_CHECKING:
     from belfry.client import Client, Verdict
 
+# What a command asks of the client: it returns the verdict, or raises `Refused`.
 Ask = Callable[["Client"], "Verdict"]
 
 CreateOnly = Annotated[
@@ -44,7 +56,7 @@ FireId = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``schedule`` with its commands to the program."""
     group = Program()
     group.command("create")(with_session(create))
     for action in (cancel, trigger, pause, resume, ack):
@@ -83,8 +95,10 @@ def create(
     when.check_zone_of_rule(rule.except_cron, rule.calendar)
     check_recurring(rule, when.recurs)
     said = {**when.arguments(), **asdict(rule), **event.arguments()}
+    # The client takes None for "not given"; a flag that was not given is False.
     said["serial"] = rule.serial or None
     options: Any = {name: value for name, value in said.items() if value is not None}
+    # UPSERT creates or replaces; a definition that is as before is UNCHANGED.
     action: Any = "CREATE" if create_only else "UPSERT"
     options |= asking.arguments() | {"action": action}
     warning = event.warning()
@@ -141,7 +155,11 @@ def ack(
 
 
 def _ask(session: Session, ask: Ask) -> None:
-    """Ask, and print the verdict; a no is printed for programs as well, then told as an error."""
+    """Ask, and print the verdict; a no is printed for programs as well, then told as an error.
+
+    `ask` gets a client that is closed afterwards. Raises `Refused` for a verdict that says no; its
+    exit code is worked out in `belfry.cli.failures`.
+    """
     from belfry.client import Refused
 
     try:

@@ -1,9 +1,22 @@
 """What every command shares: the options that say where belfry is and what output looks like.
 
-A command is a function whose first parameter is a `Session`; `with_session` turns it into one that
-Typer understands, with the common options behind its own.  A parameter that is a dataclass of
-options stands for all of them.  The same options are taken before the
-sub-command; those behind it win, then come ``BELFRY_*`` variables and ``belfry.toml``.
+A command is a function whose first parameter is a `Session`. `with_session` turns it into one that
+Typer understands, with the common options behind its own. A parameter that is a dataclass of
+options stands for all of its fields. The common options are taken before the sub-command as well.
+
+    def get(session: Session, tenant: Tenant) -> None: …     what is written
+    get(*, context, tenant, output, bootstrap_servers, …)    what Typer sees
+
+The first of these that says something counts:
+
+    options behind the sub-command  >  before it  >  BELFRY_* variables  >  belfry.toml
+
+    belfry -o json schedule get demo a -o text      text: behind the sub-command
+    belfry -X a=1 schedule get demo a -X b=2        both properties
+
+Nothing is opened before a command asks for it: settings are read at the first use, and Kafka is
+reached by `cluster`, `admin` or `client`. What goes wrong on the way is `WrongUse` for settings
+(exit code 2) and `BelfryError` for Kafka (1); `belfry.cli.failures` turns both into a sentence.
 """
 
 from __future__ import annotations
@@ -44,6 +57,7 @@ class Names(StrEnum):
     PROPERTIES = "properties"
 
 
+# Their parameters are added to each command; None stands for "not given".
 _OPTIONS: Final[dict[str, Any]] = {
     Names.OUTPUT: Annotated[
         Output | None,
@@ -95,7 +109,11 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 
 class Session:
-    """One run of a command: its settings, its printer, and the way to Kafka."""
+    """One run of a command: its settings, its printer, and the way to Kafka.
+
+    It belongs to the main thread. `given` are the common options by their names, None where one was
+    not given.
+    """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
@@ -108,7 +126,11 @@ class Session:
 
     @cached_property
     def settings(self) -> CommandSettings:
-        """Settings from options, environment and file."""
+        """Settings from options, environment and file; read once. Raises `WrongUse`.
+
+        They are those of a command: a name that only a worker has is no mistake, and its value is
+        not read.
+        """
         from belfry.settings import CommandSettings
 
         return self.settings_of(CommandSettings, {})
@@ -118,14 +140,16 @@ class Session:
     ) -> _Kind:
         """Those of a process, with its own options on top; None stands for "not given".
 
-        Wrong names and wrong values are told at once, all of them; without `all_names` only the
-        values of this class, for what is read before it is known which process it is.
+        Wrong names and wrong values are told at once, all of them, by `WrongUse`. Without
+        `all_names` only the values of this class are checked, for what is read before it is known
+        which process it is.
         """
         from tomllib import TOMLDecodeError
 
         kafka = _properties(self._given.get(Names.PROPERTIES) or [])
         names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
         common: dict[str, Any] = {str(name): self._given.get(name) for name in names}
+        # -X bootstrap.servers is the same as the option, which wins where both are given.
         by_property = kafka.pop(BOOTSTRAP, None)
         common[Names.BOOTSTRAP_SERVERS] = common[Names.BOOTSTRAP_SERVERS] or by_property
         # Variables cannot hold dots; to win over them, a property has to be named as they are.
@@ -138,21 +162,21 @@ class Session:
             raise WrongUse(f"the settings file is no TOML: {error}.") from None
 
     def cluster(self) -> Cluster:
-        """The Kafka cluster of the settings."""
+        """The Kafka cluster of the settings; nothing is asked of it yet."""
         from belfry.client.kafka import Cluster
 
         properties = self.settings.kafka_properties()
         return Cluster(properties.pop(BOOTSTRAP), properties)
 
     def admin(self) -> tuple[Cluster, AdminClient]:
-        """An admin client, once a broker has answered."""
+        """An admin client, once a broker has answered; `BelfryError` where none does."""
         cluster = self.cluster()
         admin = cluster.admin()
         cluster.reach(admin)
         return cluster, admin
 
     def client(self) -> Client:
-        """A client of belfry."""
+        """A client of belfry, to be closed by the caller; it connects when it is used."""
         from belfry.client import Client
         from belfry.settings import plain, property_name
 
@@ -170,7 +194,7 @@ class Session:
 
 
 def _unknown(properties: Mapping[str, str]) -> str:
-    """What is wrong with the names of settings, wherever they were given."""
+    """What is wrong with the names of settings, wherever they were given; empty if nothing is."""
     import os
     import tomllib
 
@@ -195,12 +219,15 @@ def _made(kind: type[_Kind], given: Mapping[str, Any], unknown: str) -> _Kind:
         raise WrongUse(f"{unknown} {setting_text(error)}".strip()) from None
     except SettingsError as error:
         raise WrongUse(f"{unknown} {unparsed_text(error)}".strip()) from None
+    # Names are told even where all values are fine: one that nobody knows would change nothing,
+    # silently.
     if unknown:
         raise WrongUse(unknown)
     return made
 
 
 def _properties(given: list[str]) -> dict[str, str]:
+    """Properties of librdkafka by name; of a name that comes twice the last value counts."""
     found: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")
@@ -214,6 +241,7 @@ def _properties(given: list[str]) -> dict[str, str]:
 
 
 def _parameters() -> list[inspect.Parameter]:
+    """The common options as parameters of a function."""
     return [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in _OPTIONS.items()
@@ -221,7 +249,12 @@ def _parameters() -> list[inspect.Parameter]:
 
 
 def with_session(command: Callable[..., int | None]) -> Command:
-    """A command that takes the common options and gets them as a `Session`."""
+    """A command that takes the common options and gets them as a `Session`.
+
+    The result has a signature that Typer reads: the options of each dataclass one by one, then the
+    common ones. When it is called it puts the dataclasses together again. Its help is the docstring
+    of `command`.
+    """
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     groups: dict[str, Any] = {
         each.name: each.annotation for each in own if is_dataclass(each.annotation)
@@ -230,6 +263,7 @@ def with_session(command: Callable[..., int | None]) -> Command:
 
     @wraps(command)
     def run(*, context: typer.Context, **options: Any) -> int | None:
+        # What stood before the sub-command; None in tests that call a command alone.
         before: dict[str, Any] = context.find_root().obj or {}
         behind = {name: options.pop(name) for name in list(_OPTIONS)}
         session = Session(merged(before, behind))
@@ -255,7 +289,10 @@ def _spread(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
 
 
 def root_options(callback: Callable[[typer.Context], None]) -> Callable[..., None]:
-    """The program's callback with the common options, which it keeps for the sub-command."""
+    """The program's callback with the common options, which it keeps for the sub-command.
+
+    They are kept in the object of Typer's context, where `with_session` finds them.
+    """
 
     @wraps(callback)
     def run(*, context: typer.Context, **options: Any) -> None:
@@ -268,7 +305,11 @@ def root_options(callback: Callable[[typer.Context], None]) -> Callable[..., Non
 
 
 def merged(before: Mapping[str, Any], behind: Mapping[str, Any]) -> dict[str, Any]:
-    """Options before and behind the sub-command; those behind win, properties add up."""
+    """Options before and behind the sub-command; those behind win, properties add up.
+
+    Of a property that was given in both places the one behind the sub-command wins, as it comes
+    later.
+    """
     both = {name: behind.get(name) or before.get(name) for name in _OPTIONS}
     properties = [*(before.get(Names.PROPERTIES) or []), *(behind.get(Names.PROPERTIES) or [])]
     return {**both, Names.PROPERTIES: properties}
@@ -277,10 +318,11 @@ def merged(before: Mapping[str, Any], behind: Mapping[str, Any]) -> dict[str, An
 def _shaped(
     function: Callable[..., Any], parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
-    """Typer reads the options of a command from its signature."""
+    """The function with the signature from which Typer reads the options of a command."""
     shaped: Any = function
     shaped.__signature__ = inspect.Signature(parameters)
     shaped.__annotations__ = {each.name: each.annotation for each in parameters}
+    # Typer would follow it to the function as it was written.
     del shaped.__wrapped__
     get_type_hints(shaped)
     return function

@@ -2,6 +2,15 @@
 
 JSON names are the schema's, instants RFC 3339; bytes come as ``…_text`` where they are text, and as
 ``…_json`` as well where they are a JSON object or array, otherwise as ``…_base64``.
+
+    --output   one result          several                             notes
+    text       lines               lines                               stderr
+    json       an object           an array, also where it was cut     none
+    jsonl      an object a line    an object a line, as they come      none
+
+Ids, payloads and reasons are written by strangers. A terminal obeys control characters, so none is
+sent to it: `tame` is for whole outputs, `plain` for a piece of text within a line. In JSON they are
+escaped as JSON escapes them, and a program reads what was there.
 """
 
 from __future__ import annotations
@@ -21,11 +30,12 @@ if TYPE_CHECKING:
     from belfry.client import FiredRecord, Verdict
 
 
+# Cursor to the first column of the first line, then clear the screen (ECMA-48).
 CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 class Output(StrEnum):
-    """Forms of output."""
+    """Forms of output: for people, one document for programs, a line for each result."""
 
     TEXT = "text"
     JSON = "json"
@@ -36,6 +46,7 @@ class Printer:
     """Prints results to stdout in the form that was asked for.
 
     Results hold what strangers wrote, so nothing is printed that would command a terminal (`tame`).
+    Each result is flushed, for another program may wait for it.
     """
 
     def __init__(self, output: Output) -> None:
@@ -47,11 +58,14 @@ class Printer:
         return self.output is Output.TEXT
 
     def one(self, record: Mapping[str, Any], text: str) -> None:
-        """One result."""
+        """One result: `record` for programs, `text` for people."""
         self._print(text if self.for_people else _json(record, self.output))
 
     def many(self, results: Iterable[tuple[Mapping[str, Any], str]]) -> None:
-        """Results as they come: lines of text, lines of JSON, or one JSON array."""
+        """Results as they come: lines of text, lines of JSON, or one JSON array.
+
+        Where the results end by an exception the array is closed before it goes on.
+        """
         if self.output is not Output.JSON:
             for record, text in results:
                 self.one(record, text)
@@ -59,6 +73,7 @@ class Printer:
         self._array(results)
 
     def _array(self, results: Iterable[tuple[Mapping[str, Any], str]]) -> None:
+        """One JSON array, element by element."""
         started = False
         self._print("[", end="")
         try:
@@ -85,6 +100,7 @@ class Printer:
 
 
 def _json(record: Mapping[str, Any], output: Output) -> str:
+    """A record as JSON, with indentation where it is the whole document."""
     import orjson
 
     option = orjson.OPT_INDENT_2 if output is Output.JSON else 0
@@ -102,6 +118,7 @@ def tame(text: str) -> str:
 
 
 def _shown(character: str) -> str:
+    """A character as it is, or its escape in JSON where a terminal could obey it."""
     # Controls, marks that turn the direction of writing, and the separators of lines.
     if category(character)[0] != "C" and character not in "\u2028\u2029":
         return character
@@ -125,7 +142,11 @@ def bytes_text(value: bytes | None) -> str:
 
 
 def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
-    """Bytes for programs, under a name that says what they are."""
+    """Bytes for programs, under a name that says what they are.
+
+    ``bytes_json("payload", b'{"a": 1}')`` gives `payload_text` and `payload_json`. What is no UTF-8
+    comes as `payload_base64` alone, and a null value as `payload_text` null.
+    """
     import orjson
 
     if value is None:
@@ -141,7 +162,7 @@ def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
 
 
 def instant_json(ms: int | None) -> str | None:
-    """An instant for programs."""
+    """An instant for programs: RFC 3339 in UTC with milliseconds, None for None."""
     return None if ms is None else format_instant(ms)
 
 
@@ -174,7 +195,7 @@ def _whole(text: str) -> str:
 
 
 def verdict_text(verdict: Verdict, now_ms: int) -> str:
-    """A verdict in a line."""
+    """A verdict in a line; one without outcome says where the request was written."""
     name = plain(verdict.name)
     if verdict.outcome is None:
         place = f"{verdict.source_partition}@{verdict.source_offset}"

@@ -1,4 +1,20 @@
-"""``belfry slo``: how available belfry was, by the events that it schedules to itself."""
+"""``belfry slo``: how available belfry was, by the events that it schedules to itself.
+
+Workers with a canary ask every few seconds for an event on each partition, and write what they saw
+of it (docs/slo.md). This command reads that topic, counts, and compares with the goals:
+
+    availability   of all events that were to be asked for, those that were accepted
+    reach          of those that were accepted, those that came out
+    within 1 s     of those that were accepted, those that a reader had within a second
+
+An error budget is what a goal leaves: with a goal of 99.95 % one event in 2 000 may fail, and half
+of that used leaves 50 %. The command needs no worker, so it works after an outage too.
+
+    12:00:00 … 12:05:00   no worker runs; with an interval of 10 s and 4 partitions
+                          120 events are never asked for: availability falls, the others do not
+
+Events of the last half minute are not judged, since they may still come out.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +32,10 @@ from belfry.cli.shown import instant_json
 if TYPE_CHECKING:
     from belfry.canary.objectives import Attainment, Report
 
+# What to set where nothing was measured.
 SWITCH: Final = "BELFRY_CANARY_INTERVAL_MS=10000 on all workers"
 # After that it is said that nothing was asked for.
+# Milliseconds without an event that was asked for, after which the report says so.
 QUIET_MS: Final = 600_000
 
 
@@ -42,7 +60,7 @@ Until = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``slo`` to the program."""
     app.command("slo")(with_session(slo))
 
 
@@ -84,13 +102,18 @@ def slo(session: Session, *, since: Since = None, until: Until = None) -> None:
 
 
 def _month_ms(now_ms: int) -> int:
+    """When the month began, in UTC, as epoch ms."""
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     begin = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return int(begin.timestamp() * 1000)
 
 
 def shown(found: Report) -> dict[str, Any]:
-    """A report for programs; shares from 0 to 1."""
+    """A report for programs; shares from 0 to 1.
+
+    `events` are those that were to be asked for, by the interval and the partitions; `asked` were,
+    and `accepted` had a verdict that says yes. A share is null where nothing was to judge.
+    """
     return {
         "from": instant_json(found.first_ms),
         "until": instant_json(found.until_ms),
@@ -103,6 +126,9 @@ def shown(found: Report) -> dict[str, Any]:
 
 
 def _objective(each: Attainment) -> dict[str, Any]:
+    """A goal and what was measured; `share` and `budget_left` are null where nothing was to
+    judge.
+    """
     return {
         "objective": each.goal.name,
         "goal": each.goal.share,
@@ -115,7 +141,7 @@ def _objective(each: Attainment) -> dict[str, Any]:
 
 
 def lines(found: Report) -> list[str]:
-    """A report for people."""
+    """A report for people: the range, a line for each goal, and what to know about them."""
     told = [f"from {instant_json(found.first_ms)} until {instant_json(found.until_ms)}"]
     told += [_line(each) for each in found.objectives()]
     if unasked := found.slots - found.asked:
@@ -130,6 +156,7 @@ def lines(found: Report) -> list[str]:
 
 
 def _line(each: Attainment) -> str:
+    """A goal in a line for people."""
     name, goal = f"{each.goal.name:12}", f"goal {each.goal.share:.2%}"
     if each.share is None or each.budget_left is None:
         return f"{name} nothing to judge   {goal}"

@@ -1,4 +1,22 @@
-"""``belfry tenant``: how each tenant is treated."""
+"""``belfry tenant``: how each tenant is treated.
+
+A policy is a record in the topic of policies, keyed by its tenant. `set` reads the policy, changes
+the fields that were named, checks the whole, and writes it. Workers follow the topic and have it
+within two seconds.
+
+    $ belfry tenant set payments max_pending=100000 lifecycle=ALL
+    payments  lifecycle=ALL  max_pending=100000
+
+With --http-url a worker does the same, and its key decides which fields may be set. Both ways are a
+`PolicyStore` (`belfry.cli.policies`), so the commands do not ask which of them it is:
+
+    policies_of(session) ─┬─ without --http-url   reads and writes the topic; needs rights in Kafka
+                          └─ with --http-url      asks a worker; needs a key with a role
+
+Two that set the same policy through Kafka at once may undo one another, since a record holds a
+policy as a whole and the later one counts. The commands `top`, `counts`, `history` and `statistics`
+always ask a worker, and `usage` reads a topic; their modules are `top`, `past` and `usage`.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +38,14 @@ if TYPE_CHECKING:
     from belfry.cli.policies import PolicyStore
     from belfry.tenants.policy import TenantPolicy
 
+# A value that takes a limit away.
+# A value that takes a limit away, as JSON null does.
 NONE = "none"
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``tenant`` with its commands to the program."""
     group = Program()
     group.command("set")(with_session(set_))
     group.command("get")(with_session(get))
@@ -76,6 +96,7 @@ def set_(
     the other commands ask a worker instead of Kafka.
     """
     policies = policies_of(session)
+    # Exactly one of the two ways: fields of one policy, or whole policies.
     if (tenant is None) == (file is None):
         raise WrongUse("Give a tenant and FIELD=VALUE, or --file with whole policies.")
     if file is not None:
@@ -164,6 +185,7 @@ def remove(
 
 
 def _check_removal(policy: TenantPolicy | None) -> None:
+    """Raise `CommandError` for a policy that says where schedules live."""
     from belfry.client.policy_fields import removal_problem
 
     problem = None if policy is None else removal_problem(policy)
@@ -172,10 +194,15 @@ def _check_removal(policy: TenantPolicy | None) -> None:
 
 
 def _no_policy(tenant: str) -> str:
+    """The sentence for a tenant without a policy."""
     return f"Tenant {tenant!r} has no policy; `belfry tenant list` shows those that have one."
 
 
 def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantPolicy:
+    """A tenant's policy with these fields changed; raises `BelfryError` for what may not be.
+
+    A tenant that has been used keeps its former spread in mind, so that its schedules are found.
+    """
     from belfry.client.policy_fields import changed
     from belfry.tenants.policy import TenantPolicy
 
@@ -185,6 +212,7 @@ def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantP
 
 
 def _fields(given: list[str]) -> dict[str, Any]:
+    """Fields and values of FIELD=VALUE: a value is JSON where it can be read so, else a text."""
     import orjson
 
     found: dict[str, Any] = {}
@@ -200,6 +228,7 @@ def _fields(given: list[str]) -> dict[str, Any]:
 
 
 def _from_file(file: Path) -> Iterator[TenantPolicy]:
+    """Whole policies of a file; `WrongUse` where it cannot be read."""
     from belfry.client.policy_fields import policy_from
 
     try:
@@ -211,6 +240,14 @@ def _from_file(file: Path) -> Iterator[TenantPolicy]:
 
 
 def _records(file: Path) -> list[dict[str, Any]]:
+    """Policies of a file as dictionaries: TOML by its suffix, a JSON array, or JSON lines.
+
+        [tenants.payments]                       {"tenant": "payments", "max_pending": 100000}
+        max_pending = 100000                     one object a line
+
+    What `belfry tenant list -o json` has printed can be read back. Raises OSError for a file that
+    cannot be read, and ValueError for what is none of the three.
+    """
     import tomllib
 
     import orjson

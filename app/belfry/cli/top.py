@@ -1,7 +1,14 @@
 """``belfry top`` and ``belfry tenant top``: what workers do now, and whose events wait.
 
-Both ask one worker over HTTP, and that worker asks the others.  A worker that does not answer is
+Both ask one worker over HTTP, and that worker asks the others. A worker that does not answer is
 named, so that nobody takes what is shown for all there is.
+
+Fires a second are worked out here, from the counters of two looks; the first look shows 0. A worker
+that was restarted counts from 0 again, which shows as a negative rate once.
+
+    12:00:00  worker w1 has fired 1 000          0 fires/s
+    12:00:02  worker w1 has fired 1 400          200 fires/s
+    12:00:04  w1 was restarted, and has fired 50 -675 fires/s, once
 """
 
 from __future__ import annotations
@@ -17,6 +24,8 @@ from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 
+# Seconds between two looks.
+# Seconds.
 PAUSE_S: Final = 2.0
 Interval = Annotated[
     float | None,
@@ -34,7 +43,7 @@ Times = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``top`` to the program; ``tenant top`` is added by `belfry.cli.tenant`."""
     app.command("top")(with_session(top))
 
 
@@ -56,7 +65,11 @@ def top(session: Session, *, interval: Interval = None, count: Times = None) -> 
 
 
 def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> list[str]:
+    """The cluster for people. `before` holds when each worker was looked at and how many events it
+    had fired; it is brought up to date.
+    """
     pending = sum(worker["pending"] or 0 for worker in cluster["workers"])
+    # A key that is bound to some tenants is told no counts; then no sum is shown, rather than 0.
     known = all(worker["pending"] is not None for worker in cluster["workers"])
     told = f", {pending:,} pending" if known else ""
     lines = [f"{cluster['app_id']}: {len(cluster['workers'])} workers{told}"]
@@ -73,6 +86,7 @@ def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> lis
 
 
 def _partition(partition: dict[str, Any]) -> str:
+    """A partition in a line: state, pending, records to take in, and its next due instant."""
     oldest = partition["oldest_due_at"] or "-"
     if partition["pending"] is None:  # A key that is bound to some tenants is told no more.
         return f"  {partition['partition']:>4}  {partition['state']}"
@@ -84,7 +98,7 @@ def _partition(partition: dict[str, Any]) -> str:
 
 
 class By(StrEnum):
-    """What comes first."""
+    """What comes first: figures of tenants, the largest first."""
 
     WAITING = "waiting"
     PENDING = "pending"

@@ -1,7 +1,18 @@
 """``belfry topics`` and ``belfry schema``: what a cluster needs before a worker starts.
 
-Topics lie in Kafka, schemas in the registry.  Both commands make what is missing and leave alone
+Topics lie in Kafka, schemas in the registry. Both commands make what is missing and leave alone
 what is there; both `check` commands compare and end with exit code 1 where something is wrong.
+
+A worker makes its topics itself unless BELFRY_CREATE_TOPICS is off. These commands are for clusters
+where somebody with more rights does it, and for checks in a pipeline. Each may be repeated:
+
+    belfry topics create       ─► creates what is missing      exit code 0
+    belfry topics check        ─► problem, risk or skipped     1 for a problem or a risk
+    belfry schema register     ─► ids of the subjects          0
+    belfry schema check        ─► what differs                 1 for a problem
+
+What exists is never altered: a setting that is wrong is told with the command that mends it, since
+to change it under a running cluster is for its operator to decide.
 """
 
 from __future__ import annotations
@@ -23,7 +34,10 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add ``topics`` and ``schema`` with their commands to the program.
+
+    They are two groups of one module: both say what a cluster has to have before a worker starts.
+    """
     group = Program()
     group.command("create")(with_session(create))
     group.command("check")(with_session(check))
@@ -61,6 +75,8 @@ def create(
     specs = {spec.name: spec for spec in wanted}
     try:
         created = topics.create_topics(admin, wanted)
+    # Brokers refuse to create topics for those who have no right to: it is told which right is
+    # needed.
     except KafkaException as error:
         if error.args[0].code() not in NOT_LET:
             raise
@@ -92,16 +108,22 @@ def check(session: Session) -> int:
     return Exit.ERROR if any(each.checked for each in found) else Exit.OK
 
 
+# What to do about a topic that does not exist.
 CURE = "belfry topics create"
 
 
 def _created(spec: TopicSpec) -> tuple[dict[str, object], str]:
+    """A topic that was created, for programs and for people."""
     text = f"created  {spec.name}  {spec.partitions} partitions, {spec.replication} replicas"
     return dict(spec._asdict()), text
 
 
 def problem_json(problem: TopicProblem) -> dict[str, object]:
-    """A problem of a topic for programs."""
+    """A problem of a topic for programs.
+
+    `fatal` says that a worker does not start with it, `checked` that belfry could look at all.
+    `cure` says what to do, `why` what is endangered; null where there is nothing to add.
+    """
     return {
         "topic": problem.topic,
         "problem": problem.what,
@@ -113,7 +135,7 @@ def problem_json(problem: TopicProblem) -> dict[str, object]:
 
 
 def problem_text(problem: TopicProblem) -> str:
-    """A problem of a topic for people."""
+    """A problem of a topic for people: what is wrong, why it matters, and what to do."""
     kind = "problem" if problem.fatal else "risk" if problem.checked else "skipped"
     why = f"\n{'':10}Why: {problem.why}." if problem.why else ""
     return f"{kind:9} {problem.topic}: {problem.what}.{why}\n{'':10}To do: {problem.cure}"
@@ -151,6 +173,7 @@ def check_schemas(session: Session) -> int:
 
 
 def _registry(session: Session) -> Registry:
+    """The client of the registry, to be closed; `WrongUse` where none is configured."""
     from belfry.registry.subjects import open_registry
 
     registry = open_registry(session.settings)

@@ -1,4 +1,16 @@
-"""``belfry tenant usage``: what tenants used, hour by hour, as the metering topic has it."""
+"""``belfry tenant usage``: what tenants used, hour by hour, as the metering topic has it.
+
+Each worker counts what its partitions did for each tenant, and writes it when the hour is over.
+This command reads the topic, adds up what partitions say of the same tenant and hour, and prints
+it. It is meant for bills: what a crash repeats is not counted twice (docs/metering.md).
+
+    accepted, fired, delivered   events of this hour
+    byte-hours                   bytes held, times the hours for which they were held
+
+    a schedule of 1 000 bytes waits from 09:15 to 10:45
+    the hour from 09:00          750 byte-hours
+    the hour from 10:00          750 byte-hours
+"""
 
 from __future__ import annotations
 
@@ -15,8 +27,11 @@ from belfry.cli.shown import instant_json, plain
 if TYPE_CHECKING:
     from belfry.wire.metering import Usage
 
+# As it is typed: the help shows it as the default.
 DAY: Final = "24h"
+# What to set where nothing is metered.
 SWITCH: Final = "BELFRY_METERING_INTERVAL_MS=3600000 on all workers"
+# Milliseconds.
 HOUR_MS: Final = 3_600_000
 
 
@@ -73,13 +88,18 @@ def usage(
     if not found:
         session.printer.note("Nothing was used in hours that are over.")
         return
+    # A note goes to stderr, so that lines on stdout are periods and nothing else.
     if session.printer.for_people:
         session.printer.note(HEADING)
     session.printer.many((shown(each), line(each)) for each in found)
 
 
 def shown(usage: Usage) -> dict[str, Any]:
-    """A period for programs."""
+    """A period for programs.
+
+    `held_byte_ms` is the exact number that `held_byte_hours` comes from. Instants are RFC 3339 in
+    UTC.
+    """
     return {
         "tenant": usage.tenant,
         "from": instant_json(usage.from_ms),
@@ -99,7 +119,9 @@ HEADING: Final = (
 
 
 def line(usage: Usage) -> str:
-    """A period in a line for people."""
+    """A period in a line for people; counts have separators, and names are made harmless for a
+    terminal.
+    """
     counts = (usage.accepted, usage.fired, usage.delivered)
     told = "  ".join(f"{each:>12,}" for each in counts)
     held = usage.held_byte_hours

@@ -1,4 +1,16 @@
-"""``belfry verify``: whether topics of a belfry say of one another what the specification asks."""
+"""``belfry verify``: whether topics of a belfry say of one another what the specification asks.
+
+Three parts do it. The rules are `belfry.verification`, which is pure and shares no code with the
+engine that it checks. `verify_cluster` reads topics in an order that makes a comparison possible.
+`verify_memory` keeps what was read in a file, so that memory stays bounded and a later run goes on.
+
+    belfry verify                                   one pass over all that the topics hold
+    belfry verify --state verified.db               and the next run reads what is new only
+    belfry verify --state verified.db --every 60s   a pass a minute, until Ctrl-C
+
+What cannot be checked, since compaction or retention removed it, is counted with its reason, and
+never reported as a finding.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +39,7 @@ if TYPE_CHECKING:
 FOUND = Exit.CONFLICT
 DAY_MS = 24 * 3_600_000
 
+# A database of SQLite; without it a temporary one, which is gone at the end.
 State = Annotated[
     Path | None,
     typer.Option(
@@ -41,6 +54,7 @@ Every = Annotated[
         "--every", parser=seconds, metavar="DURATION", help="Go on for ever, with such pauses: 60s."
     ),
 ]
+# Seconds of one pass, however much is missing.
 Grace = Annotated[
     float,
     typer.Option(
@@ -50,6 +64,7 @@ Grace = Annotated[
         help="Wait so long for what is not there yet.",
     ),
 ]
+# Days; memory on disk grows with it.
 Remember = Annotated[
     int,
     typer.Option(
@@ -67,7 +82,7 @@ Also = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``verify`` to the program."""
     app.command("verify")(with_session(verify))
 
 
@@ -98,7 +113,12 @@ def _verify(
     remember_days: int,
     topic: list[str] | None,
 ) -> int:
-    """Pass after pass; `pace` is where they go on from, the pause between, and what is waited."""
+    """Pass after pass; `pace` is where they go on from, the pause between, and what is waited.
+
+    Policies are read before each pass, for they say where events go and which may come twice.
+    Returns `FOUND` once any pass has found something. Raises `CommandError` for records of a later
+    release.
+    """
     from belfry.cli.policies import kafka_policies
     from belfry.store.layout.records import UnknownFormat
 
@@ -127,6 +147,7 @@ def _verify(
 def _verifier(
     session: Session, state: Path | None
 ) -> Iterator[tuple[ClusterVerifier, VerifiedTopics]]:
+    """The verifier and the names of its topics; reader and file are closed at the end."""
     from belfry.cli.verify_cluster import ClusterVerifier, VerifiedTopics
     from belfry.cli.verify_memory import MemoryOnDisk
     from belfry.cli.verify_topics import TopicReader
@@ -153,7 +174,12 @@ def _cluster(session: Session) -> Cluster:
 
 
 def _world(session: Session) -> str:
-    """Which changelog this is, wherever its brokers are reached."""
+    """Which changelog this is, wherever its brokers are reached.
+
+    The id of a topic (KIP-516) is another one after it was deleted and made anew, so a state file
+    of the one before is not mistaken for this one's. Raises `CommandError` with the exit code 3
+    where there is no changelog.
+    """
     from confluent_kafka import KafkaException, TopicCollection
 
     cluster, admin = session.admin()
@@ -183,12 +209,17 @@ def _topics_of(session: Session, policies: dict[str, TenantPolicy]) -> dict[str,
 
 
 def _show(session: Session, found: list[Breached], counts: CheckCounts) -> None:
+    """Print what a pass has found, and what it looked at."""
     text = "\n".join([*map(line, found), *summary(found, counts)])
     session.printer.one(shown(found, counts), text)
 
 
 def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:
-    """A pass for programs."""
+    """A pass for programs.
+
+    `counts` are those of all passes of this run, `not_checked` says by reason what could not be
+    judged.
+    """
     from belfry.verification.findings import MEANINGS
 
     return {
@@ -210,7 +241,9 @@ def shown(found: list[Breached], counts: CheckCounts) -> dict[str, Any]:
 
 
 def line(found: Breached) -> str:
-    """A finding in a line for people."""
+    """A finding in a line for people: its kind, where it lies, what was found, and what was
+    expected.
+    """
     # Ids are others' words.
     said = f"{found.found}; expected: {found.expected}"
     return f"{found.breach.upper():18} {found.spot}  {plain(said)}"

@@ -4,8 +4,16 @@
     3  the changelog, up to (1): all that its transactions fired was committed before (2)
     4  what came out and belongs to no transaction is read on for, and decided of then
 
-The markers of a transaction are written one by one, so an output may show it a moment later than
-the changelog.  What is missing is therefore waited for: `grace_s`, once in a pass.
+The order matters while workers run. Read the other way round, an event that fired between the two
+looks would seem to be lost:
+
+    12:00:00  the changelog ends at 500
+    12:00:01  outputs are read to their ends; the transaction of 499 has its event there
+    12:00:02  a worker commits 501 and its event: behind both ends, so it is left for the next pass
+    12:00:03  the changelog is read to 500, and each of its fires is looked for among the outputs
+
+The markers of a transaction are written one by one (KIP-98), so an output may show it a moment
+later than the changelog. What is missing is therefore waited for: `grace_s`, once in a pass.
 """
 
 from __future__ import annotations
@@ -42,8 +50,11 @@ if TYPE_CHECKING:
     from belfry.store.signatures import Judge
 
 # Older tombstones are removed by compaction: state of before may miss that a schedule is gone.
+# Milliseconds. A partition that no pass has read for so long is begun anew.
 STALE_MS: Final = 12 * 3_600_000
+# Seconds between two looks for what is not there yet.
 AGAIN_S: Final = 0.2
+# The outcome of a lifecycle event that tells of a fire.
 FIRED: Final = "FIRED"
 
 # Takes a record, where it lies, and its timestamp.
@@ -53,7 +64,8 @@ Take = Callable[[Message, Spot, int], None]
 class VerifiedTopics:
     """Names of the topics that are compared; `tenants` are those whose policy names another.
 
-    Those in `also` are read as well: events went there once.
+    `topic` gives a short name its prefix. `tenants` maps a tenant to its output topic. Those in
+    `also` are read as well: events went there once, before a policy was changed.
     """
 
     def __init__(self, topic: Callable[[str], str], tenants: dict[str, str]) -> None:
@@ -71,7 +83,13 @@ class VerifiedTopics:
 
 
 class ClusterVerifier:
-    """Passes over one belfry's topics; `findings` are those of the last pass, `counts` of all."""
+    """Passes over one belfry's topics; `findings` are those of the last pass, `counts` of all.
+
+    `repeats` are tenants whose guarantee lets events come twice. `judge_of` a partition tells
+    whether a record was written by a worker, or by somebody else with access to the topic. It runs
+    in one thread. What Kafka does not answer is raised by the reader, and nothing of the pass is
+    saved then.
+    """
 
     def __init__(
         self,
@@ -95,12 +113,17 @@ class ClusterVerifier:
         self._patient_until = 0.0
 
     def run(self, grace_s: float, forget_ms: int) -> list[Breached]:
-        """One pass; what it found.  What is settled for `forget_ms` is forgotten."""
+        """One pass; what it found. What is settled for `forget_ms` is forgotten.
+
+        `grace_s` is how long, in seconds, the pass waits in all for records that should be there.
+        All of a pass is saved at its end, in one transaction of the file.
+        """
         self._memory.now_ms = int(time() * 1000)
         self._patient_until = monotonic() + grace_s
         self._begin_partitions()
         came_by = self._round(first=True)
         while self._outputs.undecided(came_by):
+            # The first further rounds are read at once, later ones after a pause.
             patient = monotonic() < self._patient_until
             if patient and self._outputs.round > came_by + 1:
                 sleep(AGAIN_S)
@@ -113,6 +136,9 @@ class ClusterVerifier:
         return self.findings
 
     def _decide(self, came_by: int) -> None:
+        """Judge what is still open, now that no more is waited for, and keep where each partition
+        stands.
+        """
         standings = [each.standing.blind_until_ms for each in self._partitions.values()]
         self._outputs.end(max(standings, default=NEVER), came_by)
         self.findings = self._outputs.findings
@@ -148,6 +174,7 @@ class ClusterVerifier:
         for partition, verifier in self._partitions.items():
             standing = verifier.standing
             holds = standing.older != NEVER
+            # Compaction may have removed the older of the two records that the standing rests on.
             if holds and first:
                 holds = self._reader.is_there(changelog, partition, standing.older)
             verifier.begin(coverage, pair_holds=holds)
@@ -155,6 +182,7 @@ class ClusterVerifier:
         return self._outputs.round
 
     def _read_changelog(self, partition: int, verifier: PartitionVerifier) -> None:
+        """Feed a partition's verifier from where it stands to the end of its span."""
         span, judge = self._spans[partition], self._judge_of(partition)
         start = max(span.low, verifier.standing.next_offset)
         judge.restart(max(NEVER, verifier.standing.manifest_at))
@@ -202,6 +230,7 @@ class ClusterVerifier:
         return coverage
 
     def _coverage(self, outputs: Iterable[str]) -> Coverage:
+        """Which output topics were read, and from which instant on they are whole."""
         floors = self._memory.floors()
         read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
         return Coverage(self._topics.fired, read, self._topics.tenants, self.repeats)
@@ -209,7 +238,11 @@ class ClusterVerifier:
     def _read_all(
         self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, ReadableRange]]
     ) -> None:
-        """Read topics to the ends of these spans, each record by what takes those of its topic."""
+        """Read topics to the ends of these spans, each record by what takes those of its topic.
+
+        It remembers where it stands in each partition, so that the next pass reads what is new
+        only.
+        """
         starts: dict[tuple[str, int], int] = {}
         ends: dict[tuple[str, int], int] = {}
         # What lay before was not read, and may be gone: up to the first record that is left.
@@ -238,9 +271,11 @@ class ClusterVerifier:
             self._memory.put_position(*place, end)
 
     def _take_fired(self, message: Message, spot: Spot, ms: int) -> None:
+        """Take a record of an output topic: a fire, the copy of a redrive, or neither."""
         headers = dict(headers_of(message))
         try:
             nominal_ms = parse_instant((headers.get(INSTANT_HEADER) or b"").decode())
+        # Not an event of belfry's: it lacks the header, or has nonsense in it.
         except ValueError:
             return
         fire = fired_entry(headers, spot, ms, nominal_ms)
@@ -251,6 +286,7 @@ class ClusterVerifier:
             self._outputs.fired(fire)
 
     def _take_told(self, message: Message, spot: Spot, ms: int) -> None:
+        """Take a lifecycle event that tells of a fire."""
         event = self._decoder.record(message.value() or b"", headers_of(message))
         if event is None or event["outcome"] != FIRED:
             return
@@ -259,6 +295,7 @@ class ClusterVerifier:
             self._outputs.told(ToldFire(identity, event["schedule_id"].encode(), spot, ms))
 
     def _take_refused(self, message: Message, spot: Spot, ms: int) -> None:
+        """Take a record of the rejected topic: a refusal, or the mark of a redrive."""
         headers = dict(headers_of(message))
         refusal = marked_by(headers, spot)
         if refusal is not None:

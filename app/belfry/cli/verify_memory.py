@@ -22,8 +22,11 @@ from belfry.verification.rows import Sealed
 if TYPE_CHECKING:
     from pathlib import Path
 
+# It stands in the file; one of another format is refused.
 FORMAT: Final = 1
+# KiB of the file that SQLite keeps in memory.
 CACHE_KIB: Final = 64 * 1024
+# SQLite's integers have a sign; a generation is 64 bits without one.
 _SIGNED: Final = 1 << 63
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT);
@@ -57,7 +60,8 @@ _TOLD: Final = "identity, schedule_id, topic, partition, at, ms"
 class MemoryOnDisk:
     """A memory in a file; without one in a temporary file that is gone afterwards.
 
-    `now_ms` is when rows are touched, which the owner sets.
+    `now_ms` is when rows are touched, in epoch ms, which the owner sets. Methods run in the thread
+    that made it, as `sqlite3` asks. Nothing counts before `save`.
     """
 
     def __init__(self, path: Path | None, world: str) -> None:
@@ -77,6 +81,9 @@ class MemoryOnDisk:
         self._file.execute("BEGIN")
 
     def _check(self, path: Path | None, world: str) -> None:
+        """Refuse a file that remembers another cluster or changelog; a new file is told which it
+        is.
+        """
         found = self._one("SELECT value FROM facts WHERE name = 'world'")
         if found is None:
             self._file.execute("INSERT INTO facts VALUES ('world', ?)", (world,))
@@ -96,6 +103,7 @@ class MemoryOnDisk:
         self._file.close()
 
     def _one(self, query: str, *given: Any) -> Any:
+        """The first row of an answer, or None."""
         return self._file.execute(query, given).fetchone()
 
     # -- how far it was read -----------------------------------------------------------------------
@@ -217,6 +225,7 @@ class MemoryOnDisk:
         return self._fires("settled = 0 AND round < ?", before_round)
 
     def _fires(self, where: str, *given: Any) -> list[FiredEntry]:
+        """Fires for which a condition holds; it is text of this module, and never of a record."""
         query = f"SELECT {_FIRE} FROM fires WHERE {where}"  # noqa: S608  # of this module alone
         return [_fire(row) for row in self._file.execute(query, given).fetchall()]
 
@@ -264,17 +273,20 @@ class MemoryOnDisk:
 
 
 def _remembered(row: Any) -> Remembered:
+    """A row as a value; the generation gets its 64th bit back."""
     _, _, stands, kind, due_ms, nominal_ms, life, version, occurrence, offset, _ = row
     life += 2 * _SIGNED if life < 0 else 0
     return Remembered(Stands(stands), kind, due_ms, nominal_ms, life, version, occurrence, offset)
 
 
 def _fire(row: Any) -> FiredEntry:
+    """A row as a fire."""
     identity, schedule_id, nominal_ms, occurrence, topic, partition, offset, ms = row
     spot = Spot(topic, partition, offset)
     return FiredEntry(identity, schedule_id, nominal_ms, occurrence, spot, ms)
 
 
 def _told(row: Any) -> ToldFire:
+    """A row as what was told of a fire."""
     identity, schedule_id, topic, partition, offset, ms = row
     return ToldFire(identity, schedule_id, Spot(topic, partition, offset), ms)

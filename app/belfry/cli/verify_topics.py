@@ -1,4 +1,11 @@
-"""Reading topics for `belfry verify`: what is committed, from a position to an end of before."""
+"""Reading topics for `belfry verify`: what is committed, from a position to an end of before.
+
+A pass compares topics with one another, so each is read to an end that was asked for at a known
+moment, and not as far as it goes. A reader with `read_committed` goes to the last stable offset:
+records behind an open transaction are not shown, and `hides` says where that is so.
+
+No group is joined and no offset committed, so the brokers keep nothing of it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +24,11 @@ if TYPE_CHECKING:
 # confluent-kafka ships these without types.
 EARLIEST: Final[Any] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Final[Any] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+# The client needs the name of a group, though it joins none.
 GROUP: Final = "belfry-verifies-without-a-group"
+# Records that are taken from the client at once.
 BATCH: Final = 2_000
+# Seconds without an answer, or without a record, after which the brokers count as silent.
 ANSWER_S: Final = 30.0
 
 
@@ -34,7 +44,11 @@ class ReadableRange(NamedTuple):
 
 
 class TopicReader:
-    """Reads any topics of one cluster, read_committed, without a group."""
+    """Reads any topics of one cluster, read_committed, without a group.
+
+    Methods block, and raise `BelfryError` where brokers do not answer. One read is under way at a
+    time.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -71,6 +85,9 @@ class TopicReader:
         spec: Any,
         level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[TopicPartition, int]:
+        """One offset of each partition: its first, or its end for readers of this isolation
+        level.
+        """
         asked = self._admin.list_offsets(
             dict.fromkeys(places, spec), isolation_level=level, request_timeout=ANSWER_S
         )
@@ -80,7 +97,11 @@ class TopicReader:
             raise self._cluster.unavailable(error.args[0]) from None
 
     def read(self, starts: Places, ends: Places) -> Iterator[list[Message]]:
-        """Records of partitions from these offsets up to before those."""
+        """Records of partitions from these offsets up to before those.
+
+        They come in batches, in order within a partition; partitions mix. Raises `CommandError`
+        where nothing comes for `ANSWER_S` seconds.
+        """
         at = {place: start for place, start in starts.items() if start < ends[place]}
         self._consumer.assign([TopicPartition(*place, start) for place, start in at.items()])
         moved = monotonic()
@@ -111,6 +132,11 @@ class TopicReader:
         ends: Places,
         found: list[Message],
     ) -> None:
+        """Take a record into `found`, or note that a partition has come to its end.
+
+        Offsets have gaps where markers and aborted records are, so a partition may end without a
+        record at `end - 1`; the client then tells its end.
+        """
         place, error = (message.topic() or "", message.partition() or 0), message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             if error.fatal() or not error.retriable():

@@ -53,9 +53,13 @@ def why(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
 class Explanation(NamedTuple):
     """Why a schedule is as it is, and what says so."""
 
+    # A sentence or two.
     answer: str
+    # The schedule as the HTTP API shows it, None where it is gone.
     schedule: Event | None
+    # The newest events, oldest first.
     events: list[Event]
+    # How many events there are, with those that are not shown.
     of_all: int
 
 
@@ -103,6 +107,7 @@ def answer(name: str, found: Event | None, last: Event | None, now_ms: int) -> s
 
 
 def _standing(remote: Remote, path: str) -> Event | None:
+    """The schedule as it stands, or None where there is none."""
     try:
         found: Event = remote.get(path)
     except CommandError as error:
@@ -126,6 +131,7 @@ def _read(events: Iterable[Event]) -> tuple[Event | None, list[Event], int]:
 
 
 def _waits(found: Event, last: Event | None, now_ms: int) -> str:
+    """What a schedule that is not over waits for; the first reason that fits counts."""
     due_ms = parse_instant(found["due_at"])
     when = f"{found['due_at']} ({from_now(due_ms, now_ms)})"
     if found.get("unreadable"):
@@ -153,6 +159,7 @@ def _slides(found: Event) -> str:
 
 
 def _over(last: Event, now_ms: int) -> str:
+    """How a schedule ended, by the event that says so."""
     ago = from_now(parse_instant(last["at"]), now_ms)
     because = f": {last['reason']}" if last["reason"] else ""
     match last["outcome"]:

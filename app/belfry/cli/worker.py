@@ -1,4 +1,16 @@
-"""``belfry worker``: one worker process."""
+"""``belfry worker``: one worker process.
+
+The options are settings under shorter names; what is not given comes from variables and from
+belfry.toml. The role decides which settings there are: a process that only delivers knows none of
+partitions. So the role is read first, without a look at other names, and then all settings of its
+class.
+
+The process itself is put together in `belfry.assembly`, and runs until a signal:
+
+    SIGTERM ─► the running transactions end ─► partitions are given up ─► exit code 0
+
+The exit code of a worker that cannot start, or that has to give up, is that of `run_worker`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +41,10 @@ class LogFormat(StrEnum):
 
 
 class WorkerRole(StrEnum):
-    """What a worker does."""
+    """What a worker does: fire schedules, deliver over HTTP, or both.
+
+    A cluster may have workers of several roles; partitions go only to those that schedule.
+    """
 
     ALL = "all"
     SCHEDULE = "schedule"
@@ -40,6 +55,7 @@ RoleOption = Annotated[
     WorkerRole | None,
     typer.Option("--role", help="Fire schedules, deliver over HTTP, or both.  [default: all]"),
 ]
+# Two workers never share one: the directory is locked while a worker runs in it.
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -68,6 +84,7 @@ HttpPort = Annotated[
         help="HTTP port, 0 for any free one.  [default: 8700]",
     ),
 ]
+# None stands for "not given", so that a variable or belfry.toml decides.
 CreateTopics = Annotated[
     bool | None,
     typer.Option(
@@ -89,7 +106,7 @@ Format = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add ``worker`` to the program."""
     app.command("worker")(with_session(worker))
 
 
@@ -112,6 +129,7 @@ def worker(
     from belfry.assembly import run_worker
     from belfry.settings import DeliverySettings, RoleSettings, Settings
 
+    # First the role alone, for it says which other settings there are; then all of them.
     found = session.settings_of(RoleSettings, {"role": role}, all_names=False).role
     kind = DeliverySettings if found == WorkerRole.DELIVER.value else Settings
     options = {

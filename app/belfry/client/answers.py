@@ -1,11 +1,20 @@
 """Verdicts on requests, read from the tail of ``belfry.lifecycle``.
 
-One consumer without a group and one thread serve all callers of a client.  The consumer stands at
+One consumer without a group and one thread serve all callers of a client. The consumer stands at
 the end of every partition *before* a request is written, so its answer cannot be missed; while
 nobody waits, nothing is read.
 
-    expecting(id) ── assign at ends ──► caller writes the request ──► within(timeout) ──► verdict
-                                        thread: poll, look for an id that is waited for
+    caller                                     thread `belfry-answers`
+    12:00:00.000  expecting(id): assign at     sleeps, for nobody waits
+                  the ends of all partitions
+    12:00:00.003  writes the request           polls
+    12:00:00.003  within(10 s): blocks         polls
+    12:00:00.011  ◄─── verdict ─────────────── a record holds the id, and decodes to a verdict
+    12:00:05.012                               nobody has waited for 5 s: gives the partitions back
+
+A record is decoded only where its bytes hold an id that is waited for, so verdicts of others cost a
+search and no more. A broker that cannot be reached is waited for; an error that will not pass by
+itself ends all waits with `Unavailable`.
 """
 
 from __future__ import annotations
@@ -26,7 +35,9 @@ from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.wire.lifecycle import generation_in
 
+# Seconds for which reading goes on after the last wait, so that requests in a row begin at once.
 LINGER_S: Final = 5.0
+# Longest poll, and so the longest time until a change of who waits is noticed.
 POLL_S: Final = 0.1
 # Outcomes that answer a request; the others tell of occurrences, and may carry its id too.
 VERDICTS: Final = frozenset(Outcome) - {
@@ -41,8 +52,9 @@ VERDICTS: Final = frozenset(Outcome) - {
 class VerdictWait:
     """One verdict that is waited for: on the very record that was written.
 
-    Somebody else may show the same request id at the same moment.  A DUPLICATE of an older release
-    names no record, and is taken for ours where it names our schedule.
+    Somebody else may show the same request id at the same moment, so the place of the record
+    counts. A DUPLICATE of an older release names no record, and is taken for ours where it names
+    our schedule. The reading thread puts, and one caller waits.
     """
 
     def __init__(self) -> None:
@@ -53,9 +65,9 @@ class VerdictWait:
         self._found.put(found)
 
     def within(self, timeout_s: float, sent: Verdict) -> Verdict | None:
-        """The verdict on what was `sent`, or None when it does not come in time.
+        """The verdict on what was `sent`, or None when it does not come within `timeout_s` seconds.
 
-        Raises what ended the reading.
+        Raises `Unavailable` where the reading has ended.
         """
         deadline = monotonic() + timeout_s
         while True:
@@ -77,7 +89,10 @@ def _answers(verdict: Verdict, sent: Verdict) -> bool:
 
 
 class Answers:
-    """Reads ``belfry.lifecycle`` while somebody waits for a verdict."""
+    """Reads ``belfry.lifecycle`` while somebody waits for a verdict.
+
+    `group` is the group id of the consumer, which commits nothing. Any number of threads may wait.
+    """
 
     def __init__(self, cluster: Cluster, topic: str, group: str, decoder: Decoder) -> None:
         self._cluster = cluster
@@ -94,7 +109,11 @@ class Answers:
 
     @contextmanager
     def expecting(self, request_id: str) -> Iterator[VerdictWait]:
-        """From here on the verdict on this request is looked for."""
+        """From here on the verdict on this request is looked for.
+
+        The consumer and its thread are made at the first call, which takes a round trip to the
+        brokers. Raises `MissingTopic` and `Unavailable`.
+        """
         awaited = VerdictWait()
         with self._changed:
             self._read_from_now()
@@ -120,6 +139,7 @@ class Answers:
             self._consumer.close()
 
     def _read_from_now(self) -> None:
+        """Stand at the ends of all partitions, unless the consumer reads already."""
         if self._reading:
             return
         if self._consumer is None:
@@ -133,6 +153,7 @@ class Answers:
             self._thread.start()
 
     def _run(self, consumer: Consumer) -> None:
+        """The thread: polls while somebody waits, sleeps while nobody does."""
         while self._wanted(consumer):
             message = consumer.poll(POLL_S)
             if message is not None:
@@ -149,6 +170,7 @@ class Answers:
             return not self._closed
 
     def _take(self, message: Message) -> None:
+        """Look into one record, or at one error, of the topic."""
         error = message.error()
         value = message.value()
         if error is not None:
@@ -161,6 +183,7 @@ class Answers:
                 self._answer(value, message)
 
     def _answer(self, value: bytes, message: Message) -> None:
+        """Hand a verdict to those who wait for its request id."""
         headers = headers_of(message)
         record = self._decoder.record(value, headers)
         if record is None or record["outcome"] not in VERDICTS:
@@ -171,6 +194,7 @@ class Answers:
                 awaited.put(verdict)
 
     def _give_all(self, fault: Unavailable) -> None:
+        """Hand an error to everybody who waits."""
         with self._changed:
             for awaited in [each for those in self._waiting.values() for each in those]:
                 awaited.put(fault)

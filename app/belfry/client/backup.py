@@ -24,6 +24,7 @@ from belfry.client.portable import NotPortable, request_fields
 from belfry.schedules.instants import parse_instant
 from belfry.tenants.policy import TenantPolicy, problems
 
+# It changes where a release that reads an older form could take a new one for it.
 FORMAT: Final = 1
 HEAD: Final = "belfry_backup"
 Part = TenantPolicy | dict[str, Any]
@@ -34,7 +35,7 @@ class BadBackup(BelfryError, ValueError):
 
 
 class BackupCounts(NamedTuple):
-    """How much a backup holds."""
+    """How much a backup holds; it is the content of its last line."""
 
     policies: int = 0
     schedules: int = 0
@@ -43,7 +44,11 @@ class BackupCounts(NamedTuple):
 def written(
     head: Mapping[str, Any], policies: Iterable[TenantPolicy], schedules: Iterable[dict[str, Any]]
 ) -> Iterator[bytes]:
-    """The lines of a backup; `head` says what it is of."""
+    """The lines of a backup; `head` says what it is of.
+
+    They are made one by one, so a backup of any size needs no memory. `schedules` are lines of an
+    export, as `portable` makes them.
+    """
     yield orjson.dumps({HEAD: FORMAT, **head}) + b"\n"
     told = waiting = 0
     for policy in policies:
@@ -56,7 +61,10 @@ def written(
 
 
 def read(lines: Iterable[bytes]) -> Iterator[Part]:
-    """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too."""
+    """Policies and the requests (action CREATE) of a backup; raises `BadBackup`, at its end too.
+
+    So nothing may be written before `read` has come to its end once: `count` does that.
+    """
     numbered = iter(enumerate(lines, 1))
     _check_head(next(numbered, (1, b""))[1])
     found, end = BackupCounts(), None
@@ -81,7 +89,11 @@ def read(lines: Iterable[bytes]) -> Iterator[Part]:
 
 
 def taken_at(lines: Iterable[bytes]) -> int | None:
-    """When a backup was taken, epoch milliseconds; None where its first line does not say."""
+    """When a backup was taken, epoch milliseconds; None where its first line does not say.
+
+    Only the first line is read. Raises `BadBackup` where it is no backup, or the instant cannot be
+    read.
+    """
     line = next(iter(lines), b"")
     _check_head(line)
     told = orjson.loads(line).get("taken_at")
@@ -103,6 +115,7 @@ def count(lines: Iterable[bytes]) -> BackupCounts:
 
 
 def _check_head(line: bytes) -> None:
+    """Raise `BadBackup` unless the first line is that of a backup of this format."""
     try:
         head = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -120,6 +133,7 @@ def _check_head(line: bytes) -> None:
 
 
 def _parsed(number: int, line: bytes) -> dict[str, Any]:
+    """A line as a JSON object; `number` counts from 1, for the message."""
     try:
         given = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -130,6 +144,7 @@ def _parsed(number: int, line: bytes) -> dict[str, Any]:
 
 
 def _part(number: int, given: dict[str, Any]) -> Part:
+    """What a line holds: a policy that workers would carry out, or a request."""
     try:
         if given.keys() != {"policy"}:
             return request_fields(given)

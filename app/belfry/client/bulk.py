@@ -57,7 +57,11 @@ class BulkCount:
     last_ms: int | None = None
 
     def with_page(self, page: Mapping[str, Any], shown: int) -> BulkCount:
-        """The count with one more page of the API's JSON; `shown` ids at most."""
+        """The count with one more page of the API's JSON; `shown` ids at most.
+
+        The first and the last occurrence are those of all pages, for a tenant may live in several
+        partitions.
+        """
         first, last = (
             None if page.get(name) is None else parse_instant(page[name])
             for name in ("first", "last")
@@ -118,7 +122,10 @@ class BulkJob:
 
 
 def spec_of(action: str, options: Mapping[str, Any]) -> BulkSpec:
-    """What a job is asked for, by an action in any case and the options of `BulkOptions`."""
+    """What a job is asked for, by an action in any case and the options of `BulkOptions`.
+
+    Instants and durations become milliseconds. Raises ValueError for what is none.
+    """
     said: dict[str, Any] = {
         name: value
         for name in ("schedule_id", "prefix", "group", "event_type", "state", *_INSTANTS)

@@ -5,9 +5,16 @@
         belfry.cancel("demo", "hello")
 
 A request is an Avro `ScheduleRequest` on ``belfry.schedules`` with key = tenant, so that requests
-of one tenant keep their order.  Each gets a request id, and so exactly one verdict, which is waited
-for unless told not to.  To write again with the same request id is safe for an hour: it is answered
-DUPLICATE.  One client may be used by many threads.
+of one tenant keep their order. Each gets a request id, and so exactly one verdict, which is waited
+for unless told not to. To write again with the same request id is safe for an hour: it is answered
+DUPLICATE. One client may be used by many threads.
+
+    caller's thread                               Kafka                            worker
+    check ─ expecting ─ write ──────────────────► belfry.schedules ──────────────► takes it in
+    block … verdict ◄── belfry-answers ◄───────── belfry.lifecycle ◄────────────── commits
+
+Nothing is connected before the first call that needs it. Reading calls (`get`, `list`, `locks`,
+`jobs`, `calendars`) ask a worker over HTTP, in the thread of the caller.
 """
 
 from __future__ import annotations
@@ -45,6 +52,7 @@ from belfry.schedules.request import tenant_problem
 if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas
 
+# Seconds that a verdict is waited for unless the caller says otherwise.
 TIMEOUT_S: Final = 10.0
 # Requests of an import that are under way together.
 TOGETHER: Final = 250
@@ -55,10 +63,12 @@ SHOWN: Final = 10
 class Client(Asking, Closing):
     """Schedules, cancels, triggers, pauses and resumes; gets, lists; tails fired events.
 
-    `http` is the address of any worker, which only `get` and `list` ask.
-    `properties` are librdkafka's, for every Kafka client that this makes.  With a registry's URL
-    requests carry Confluent's prefix, without one Avro's single-object encoding; belfry takes both.
-    `how` requests are written is said in `belfry.client.writing.How`.
+    `http` is the address of any worker: it is asked for what Kafka cannot look up, such as a
+    schedule, a list, jobs and calendars. `properties` are librdkafka's, for every Kafka client that
+    this makes. With a registry's URL requests carry Confluent's prefix, without one Avro's
+    single-object encoding; belfry takes both. `how` requests are written is said in
+    `belfry.client.writing.How`.
+
     Every call may raise the errors that `belfry.client.errors` draws.
     """
 
@@ -96,7 +106,12 @@ class Client(Asking, Closing):
     def events(
         self, tenant: str, *, from_beginning: bool = False, group: str | None = None
     ) -> Events:
-        """Events of a tenant as they fire, from now on."""
+        """Events of a tenant as they fire, from now on.
+
+        With `from_beginning` all that the topic holds come first. A `group` goes on where it left
+        off, and shares the partitions with others of its name. Close what is returned. Raises
+        `Rejected` for what cannot be the name of a tenant.
+        """
         found = tenant_problem(tenant)
         if found is not None:
             raise rejected(Verdict(tenant, "", None), found)
@@ -154,6 +169,10 @@ class Client(Asking, Closing):
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
     ) -> Verdict:
+        """Check, write and await one request; raises what the verdict amounts to.
+
+        What any worker would refuse is refused here, without a record in Kafka.
+        """
         request_id = options.get("request_id") or uuid4().hex
         given = {**options, "request_id": request_id}
         fields = request_fields(tenant, schedule_id, action, given)
@@ -188,6 +207,11 @@ class Client(Asking, Closing):
             yield from self._create_some(some, timeout_s)
 
     def _create_some(self, some: list[dict[str, Any]], timeout_s: float) -> Iterator[Verdict]:
+        """Write some requests together, and yield their verdicts in their order.
+
+        `timeout_s` is for all of them. Each wait is begun before the first write, so no verdict is
+        missed.
+        """
         judged = [_judged(fields) for fields in some]
         to_write = [
             (fields, sent)
@@ -269,6 +293,9 @@ class Client(Asking, Closing):
         return self._http.locks(tenant)
 
     def _no_verdict(self, sent: Verdict, timeout_s: float) -> NoVerdict:
+        """The error for a request that lies in Kafka without a verdict; it says where, and what to
+        do.
+        """
         return NoVerdict(
             f"No verdict on {sent.name} within {timeout_s:g} s. The request lies in"
             f" {sent.source_topic}, partition {sent.source_partition}, offset {sent.source_offset},"
@@ -279,6 +306,7 @@ class Client(Asking, Closing):
 
 
 def _registered(url: str | None, properties: Mapping[str, str] | None) -> RegisteredSchemas | None:
+    """The registry's schemas, or None where no registry was given."""
     if not url:
         return None
     # The registry's client takes longer to import than all else; few commands need it.

@@ -31,7 +31,12 @@ Cancelled = dict[tuple[str, str], int]
 def cancelled_since(
     cluster: Cluster, topic: str, group: str, decoder: Decoder, since_ms: int
 ) -> Cancelled:
-    """Schedules that were told of as cancelled since an instant, and not as waiting after that."""
+    """Schedules that were told of as cancelled since an instant, and not as waiting after that.
+
+    `since_ms` is in epoch ms and is compared with the timestamps of records. All partitions are
+    read to the ends that they have now, one after the other; the caller blocks for as long. Raises
+    `Unavailable` where brokers do not answer.
+    """
     consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
     found: Cancelled = {}
     try:
@@ -54,6 +59,7 @@ def note(found: Cancelled, record: dict[str, Any]) -> None:
 
 
 def _read(consumer: Consumer, since: TopicPartition, decoder: Decoder, found: Cancelled) -> None:
+    """Read one partition from the first record of that time on to its present end."""
     (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
     if start.offset < 0:
         # Nothing was told since then.

@@ -33,7 +33,12 @@ class Deposit(TypedDict):
 
 
 class ClaimCheck:
-    """A folder of payloads; `storage_options` are those of fsspec, credentials for instance."""
+    """A folder of payloads; `storage_options` are those of fsspec, credentials for instance.
+
+    Payloads of more than `above_bytes` bytes are stored; the default leaves room below Kafka's
+    limit of 1 MB for a record. Raises `BelfryError` where the extra claim-check is not installed.
+    The pattern is known as claim check (Enterprise Integration Patterns).
+    """
 
     def __init__(self, folder: str, above_bytes: int = ABOVE_BYTES, **storage_options: Any) -> None:
         try:
@@ -48,7 +53,12 @@ class ClaimCheck:
     def deposit(
         self, payload: bytes, headers: list[tuple[str, str | bytes | None]] | None = None
     ) -> Deposit:
-        """Store a payload that is large; options for `schedule`, with these headers and its own."""
+        """Store a payload that is large; options for `schedule`, with these headers and its own.
+
+        Store first and schedule then: an event never fires with a claim to what is not there. To
+        store the same payload again changes nothing. Errors of the file system are raised as they
+        are.
+        """
         own = list(headers or ())
         if len(payload) <= self._above_bytes:
             return Deposit(payload=payload, headers=own)
@@ -83,6 +93,7 @@ class ClaimCheck:
         return found
 
     def _store(self, digest: str, payload: bytes) -> None:
+        """Write a payload under its digest, unless a file of this name and size is there."""
         path = self._path(digest)
         if self._files.exists(path) and self._files.size(path) == len(payload):
             return
@@ -92,4 +103,5 @@ class ClaimCheck:
             file.write(payload)
 
     def _path(self, digest: str) -> str:
+        """Where a payload lies; two digits of its digest keep folders small."""
         return f"{self._folder}/{digest[:2]}/{digest}"

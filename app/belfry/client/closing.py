@@ -1,4 +1,8 @@
-"""What is used in a `with` block and closed at its end."""
+"""What is used in a `with` block and closed at its end.
+
+The client, its readers and subscribers share it, so that each of them is closed in the same way,
+and a second `close` does no harm.
+"""
 
 from __future__ import annotations
 

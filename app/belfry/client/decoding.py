@@ -1,8 +1,11 @@
 """belfry's Avro records in any of their frames to dictionaries, instants as epoch milliseconds.
 
-A record names its writer's schema by a registry's id, a GUID or a fingerprint.  Where that name
+A record names its writer's schema by a registry's id, a GUID or a fingerprint. Where that name
 cannot be looked up, today's own schema is tried, if the caller says that the topic holds nothing
 else; a user's payload must never be taken for a record of belfry's by chance.
+
+Anybody may write to most topics, so what does not decode is None and never an error. A schema of a
+stranger that could cost much to read is not used (`unsafe_reason`).
 """
 
 from __future__ import annotations
@@ -21,7 +24,12 @@ Look = Callable[[int | bytes], Any]
 
 
 class Decoder:
-    """Reads one kind of record; `only` says that the topic holds no other values."""
+    """Reads one kind of record; `only` says that the topic holds no other values.
+
+    `name` is that of the schema, such as ``LifecycleEvent``. `look` finds a writer's schema by an
+    id or a GUID and may ask a registry. What it says is remembered, also that it knows nothing, so
+    a registry that was away for a moment is not asked again.
+    """
 
     def __init__(self, name: str, look: Look | None = None, *, only: bool) -> None:
         self._name = name
@@ -43,6 +51,7 @@ class Decoder:
             return None
 
     def _reader(self, kind: FrameKind, reference: int | bytes) -> RecordReader | None:
+        """The reader for a writer's schema, or None; found out once for each reference."""
         if reference not in self._readers:
             writer = self._writer(kind, reference)
             known = writer is not None or self._only
@@ -50,6 +59,7 @@ class Decoder:
         return self._readers[reference]
 
     def _writer(self, kind: FrameKind, reference: int | bytes) -> Any:
+        """The writer's schema, where it is known, harmless, and one of this kind of record."""
         if kind is FrameKind.SINGLE_OBJECT and isinstance(reference, bytes):
             writer: Any = catalogue.by_fingerprint(reference)
         else:

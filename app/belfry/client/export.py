@@ -1,10 +1,17 @@
 """All schedules that wait, read from the changelog: no worker is needed, and none is disturbed.
 
 Each partition is read `read_committed` up to the end that the log had when its reading began, and
-folded: the last record of a name counts.  An open transaction may hide a part of that, so it is
-waited for, and one that stays is an error: what lies behind it is not left out in silence.  The
-last transaction's manifest says how many schedules wait, so a hole is noticed.  One partition's
-waiting schedules are held in memory at a time.
+folded: the last record of a name counts. An open transaction may hide a part of that, so it is
+waited for, and one that stays is an error: what lies behind it is not left out in silence. The last
+transaction's manifest says how many schedules wait, so a hole is noticed. One partition's waiting
+schedules are held in memory at a time.
+
+    offset     0       1       2        3           4          5
+    record     a       b       M(2)     a deleted   M(1)       marker of the commit
+    waiting    a       a b              b                      the manifest says 1: all is there
+
+What fires during the reading of a partition may be in the export or not. What was accepted before
+it began, and still waits at the end, is always in it.
 """
 
 from __future__ import annotations
@@ -57,8 +64,10 @@ class _Fold:
             self._take(key, value)
 
     def _take(self, key: bytes, value: bytes | None) -> None:
+        """One row: a manifest, a schedule that waits, or what takes one away."""
         if key.startswith(MANIFEST_PREFIX):
             self.manifest = self.manifest if value is None else decode_manifest(value)
+        # Keys of belfry's own begin so: locks, jobs and others. An export is of schedules alone.
         elif key[:1] == b"\0":
             return
         elif value is not None and check_format(value) == PENDING:
@@ -78,6 +87,7 @@ class _Fold:
 
 
 def _trusting(_partition: int) -> Judge:
+    """What judges rows where none are signed: it believes each of them."""
     return Judge()
 
 
@@ -90,8 +100,10 @@ def waiting_records(
 ) -> Iterator[bytes]:
     """The pending records of all schedules that wait, or of one tenant's, in order of their names.
 
-    The order is that of partitions first.  `judges` give for each partition what tells its rows
-    from what strangers wrote.
+    The order is that of partitions first. `judges` give for each partition what tells its rows from
+    what strangers wrote. The bytes are those of docs in `store/README.md`. Raises
+    `DamagedChangelog`, `HiddenChangelog` and `Unavailable`, and closes its consumers where the
+    caller ends early.
     """
     consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
     ends = cluster.consumer(group, uncommitted=True)
@@ -139,6 +151,7 @@ def _read(
 
 
 def _take(fold: _Fold, message: Message) -> None:
+    """Fold one record; a format of a later release is damage here, for nothing may be left out."""
     try:
         fold.take(message)
     except UnknownFormat as error:

@@ -1,4 +1,8 @@
-"""A fired event as a program of its tenant gets it: the record, and what its headers say."""
+"""A fired event as a program of its tenant gets it: the record, and what its headers say.
+
+An event is the user's own record with headers of belfry's behind the user's. So a program may
+ignore belfry and take key and value, or ask this class which schedule and which occurrence it is.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ class FiredRecord:
 
     @property
     def scheduled_at_ms(self) -> int | None:
-        """Nominal instant of the occurrence."""
+        """Nominal instant of the occurrence, epoch ms; None where no header says one."""
         text = self.header("belfry-scheduled-at")
         try:
             return None if text is None else parse_instant(text)

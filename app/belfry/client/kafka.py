@@ -1,8 +1,16 @@
 """Kafka clients of the library: their properties, and their errors in words.
 
 librdkafka reports a broker that cannot be reached to a callback and to its log, while the call that
-waits for it only times out.  `Faults` keeps the last such report, so that the error which is raised
-in the end names the cause.
+waits for it only times out. `Faults` keeps the last such report, so that the error which is raised
+in the end names the cause:
+
+    12:00:00.0  list_topics(timeout=5) blocks
+    12:00:00.1  error_cb: broker:9093: SSL handshake failed     kept by `Faults`
+    12:00:05.0  KafkaException: Local: Timed out                what the call says
+    12:00:05.0  Unavailable: … there is no secure connection to it: SSL handshake failed. Check …
+
+Clients are made by `Cluster`, which gives each of them the user's properties over belfry's own.
+Consumers of this module never join a group unless they commit, and never make a topic.
 """
 
 from __future__ import annotations
@@ -29,11 +37,16 @@ from belfry.wire.record import Headers
 
 # The group of consumers that read without one; they never commit.
 NO_GROUP: Final = "belfry-reads-without-a-group"
+# Seconds within which a broker has to answer before it counts as unreachable.
 REACH_S: Final = 5.0
+# Seconds between two tries while leaders of a new topic are not known yet.
 RETRY_S: Final = 0.05
 _C = TypeVar("_C", Producer, Consumer, AdminClient)
+# The topic does not exist.
 ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
+# No answer came; what `Faults` has kept says why.
 _TOO_SLOW: Final = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT})
+# The leader of a partition changes, or is not known yet: another try in a moment may do.
 MOVING: Final = frozenset(
     {
         KafkaError.LEADER_NOT_AVAILABLE,
@@ -42,6 +55,7 @@ MOVING: Final = frozenset(
         KafkaError.UNKNOWN_TOPIC_OR_PART,
     }
 )
+# Errors that do not pass by themselves: somebody has to do something.
 _PERMANENT: Final = ABSENT | {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -49,6 +63,7 @@ _PERMANENT: Final = ABSENT | {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001
 }
+# The brokers know this user, or its password, and say no.
 _DENIED: Final = _PERMANENT - ABSENT
 # A broker is there, and there is no secure connection to it.
 LOCKED_OUT: Final = frozenset(
@@ -67,7 +82,11 @@ _ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN
 
 
 class Faults:
-    """The last error that each of a process's clients reported; an `error_cb`."""
+    """The last error that each of a process's clients reported; an `error_cb`.
+
+    `last` is empty before the first one. librdkafka calls it within `poll` and `flush`, in the
+    thread that calls these.
+    """
 
     def __init__(self) -> None:
         self.last = ""
@@ -81,7 +100,11 @@ class Faults:
 
 
 class Cluster:
-    """One Kafka cluster and the properties that reach it: makes clients, explains their errors."""
+    """One Kafka cluster and the properties that reach it: makes clients, explains their errors.
+
+    `properties` are librdkafka's and win over belfry's own. Making a client connects nothing yet.
+    Methods that ask raise `Unavailable`, or `MissingTopic`; methods that make raise `BadProperty`.
+    """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any] | None = None) -> None:
         self.faults = Faults()
@@ -98,7 +121,11 @@ class Cluster:
         self.servers: str = self._properties["bootstrap.servers"]
 
     def producer(self) -> Producer:
-        """A producer whose writes are acknowledged by all replicas, in order and once."""
+        """A producer whose writes are acknowledged by all replicas, in order and once.
+
+        A key goes to the partition that Java's clients choose for it (murmur2). A record that is
+        not acknowledged in 10 s has failed, and its callback is told.
+        """
         return self._made(
             Producer,
             {
@@ -155,6 +182,7 @@ class Cluster:
         return self._made(AdminClient, self._properties)
 
     def _made(self, kind: Callable[[dict[str, Any]], _C], properties: dict[str, Any]) -> _C:
+        """A client, or `BadProperty` in librdkafka's words."""
         try:
             return kind(properties)
         except (KafkaException, ValueError, TypeError) as error:
@@ -250,6 +278,7 @@ class Cluster:
 
 
 def _offsets(consumer: Consumer, wanted: list[TopicPartition]) -> list[TopicPartition]:
+    """Offsets of partitions; raises KafkaException for the first that has none."""
     # The "time" that is looked up is the logical offset "end": one request to each broker.
     found = consumer.offsets_for_times(wanted, timeout=REACH_S)
     for each in found:

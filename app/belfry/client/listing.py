@@ -1,7 +1,14 @@
 """Schedules as they stand, asked over HTTP: any worker answers for any tenant.
 
 Kafka tells what became of a request, but has no way to look a schedule up; a worker has it at hand
-in its store.  The standard library's HTTP client does: one small question at a time.
+in its store. The standard library's HTTP client does: one small question at a time, in the thread
+of the caller, without a connection that is kept.
+
+Lists come in pages. A cursor says where the next page begins, and a page is asked for when the one
+before has been used up. A list is no snapshot: what changes meanwhile may be missed, or shown
+twice.
+
+An answer of 5xx, 408 or 429 is `Unavailable` and may be tried again. Another refusal is `Refused`.
 """
 
 from __future__ import annotations
@@ -23,6 +30,7 @@ from belfry.schedules.identity import etag_of
 from belfry.schedules.instants import format_instant, parse_instant
 from belfry.wire.record import Headers
 
+# Seconds that a worker has for an answer.
 TIMEOUT_S: Final = 10.0
 NOT_FOUND: Final = 404
 
@@ -131,7 +139,10 @@ class AckLock:
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """A worker's address, and headers for each request, such as an API key."""
+    """A worker's address, and headers for each request, such as an API key.
+
+    Methods raise `Unavailable` and `Refused`.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -173,6 +184,7 @@ class Http:
             query["cursor"] = page["cursor"]
 
     def _pages(self, path: str, name: str, asked: dict[str, str]) -> Iterator[dict[str, Any]]:
+        """What all pages of a list hold under `name`."""
         while True:
             page = self._asked(f"{path}?{urlencode(asked)}") or {name: []}
             yield from page[name]
@@ -181,6 +193,7 @@ class Http:
             asked["cursor"] = page["cursor"]
 
     def _asked(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The JSON at a path; None for a schedule, job or calendar that is not there."""
         url = self.url.rstrip("/") + path
         headers = {"accept": "application/json", **self.headers}
         data = None if body is None else json.dumps(body).encode()
@@ -202,6 +215,7 @@ class Http:
             ) from None
 
     def _refusal(self, status: int, path: str, body: str) -> Exception:
+        """The error for a status that is no success; which one says whether to try again."""
         text = f"The worker at {self.url} answers {status} to {path}: {body[:500]}"
         if status >= 500 or status in (NOT_FOUND, 408, 429):
             return Unavailable(text)
@@ -218,10 +232,12 @@ def _about_a_schedule(body: str) -> bool:
 
 
 def _of(tenant: str) -> str:
+    """The path of a tenant's schedules."""
     return f"/v1/tenants/{quote(tenant, safe='')}/schedules"
 
 
 def _text(value: Any) -> str:
+    """A filter as a query has it: an aware datetime as RFC 3339."""
     if isinstance(value, datetime):
         return format_instant(round(value.timestamp() * 1000))
     return str(value)

@@ -36,6 +36,9 @@ def conflicts(
 def _colliding(
     before: Mapping[str, TenantPolicy], policies: tuple[TenantPolicy, ...]
 ) -> Iterator[str]:
+    """Tenants whose topics would share their metrics in Kafka; a dot and an underscore are the same
+    there.
+    """
     owners = {_metric_name(name): name for name in before}
     for policy in policies:
         other = owners.setdefault(_metric_name(policy.tenant), policy.tenant)

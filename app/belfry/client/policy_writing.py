@@ -1,8 +1,18 @@
 """Policies written to their topic, signed where a secret is given (`wire/policy_signatures.py`).
 
-A signature covers the offset of its record.  So records are signed for the offsets that come next,
-sent in order, and looked at where they have come to lie.  Those that lie elsewhere, because others
+A signature covers the offset of its record. So records are signed for the offsets that come next,
+sent in order, and looked at where they have come to lie. Those that lie elsewhere, because others
 wrote at the same time, count for nothing and are written again.
+
+    partition 3 ends at 41
+    12:00:00.000  a signed for 41, b signed for 42                sent
+    12:00:00.004  somebody else's record lies at 41
+    12:00:00.005  a lies at 42, b at 43: neither signature holds
+    12:00:00.010  a signed for 44, b signed for 45                sent again
+    12:00:00.015  a lies at 44, b at 45: done
+
+A copy of a signed record at another offset is worth nothing, so an old policy cannot be put back by
+copying it. Without a secret the first round is the last.
 """
 
 from __future__ import annotations
@@ -20,8 +30,10 @@ from belfry.client.kafka import MOVING, NO_GROUP, REACH_S, RETRY_S, Cluster, flu
 from belfry.schedules.identity import partition_of
 from belfry.wire.policy_signatures import RecordLocation, policy_signature
 
+# Seconds for a broker to say where a partition ends.
 READ_S: Final = 30.0
 WRITE_S: Final = 12.0
+# Rounds before it is said that others write all the time.
 ROUNDS: Final = 30
 
 Values = Mapping[str, bytes | None]
@@ -39,7 +51,11 @@ class PolicyWriter:
         self._producer: Producer | None = None
 
     def write(self, values: Values) -> None:
-        """Write records by tenant (None: a tombstone); raises `Unavailable`."""
+        """Write records by tenant (None: a tombstone); raises `Unavailable`.
+
+        To repeat it is safe: the last record of a tenant counts. It blocks until all are
+        acknowledged.
+        """
         producer = self._producer or self._cluster.producer()
         self._producer = None
         one = _Writing(self._cluster, producer, self._topic, self._key)
@@ -108,6 +124,8 @@ class _Writing:
             return {each: log_bounds(consumer, self._topic, each)[1] for each in partitions}
 
     def _send(self, location: RecordLocation, name: str, value: bytes | None) -> None:
+        """Send one record, and note in its callback where it has come to lie."""
+
         def told(error: KafkaError | None, message: Any) -> None:
             if error is not None:
                 self._errors.append(error)

@@ -1,11 +1,16 @@
 """Schedules as JSON, one object a line: what an export writes and an import reads, without loss.
 
 Names are those of `ScheduleRequest`; instants are RFC 3339, bytes are text where they are UTF-8 and
-base64 where they are not.  Fields that are empty are left out.  `standing` holds where the schedule
+base64 where they are not. Fields that are empty are left out. `standing` holds where the schedule
 stood: its next instant, the number of its next fire, its version, and whether it was paused.
 
     {"tenant":"demo","schedule_id":"a","kind":"CRON","cron":"0 9 * * MON","payload_text":"hi",
      "standing":{"next_at":"2026-12-07T09:00:00.000Z","occurrence":3,"version":1,"paused":false}}
+
+The fields are not listed here. They are taken from the table of a request's fields
+(`schedules/fields.py`), without those that concern one request alone, such as its id. A field that
+a later release adds is refused on import, and an export refuses a schedule that it cannot tell as a
+whole: either would lose something without a word.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from belfry.schedules.triggers.registry import kind_at_rest
 from belfry.store.layout.pending import decode_headers, decode_pending, paused
 from belfry.store.readable import UNREADABLE
 
+# The form of each field that a schedule keeps, by its name.
 _FORM: Final = {name: field.form for name, field in FIELDS.items() if name not in OF_ONE_REQUEST}
 _INSTANTS: Final = tuple(name for name, form in _FORM.items() if form is Form.INSTANT)
 _BYTES: Final = tuple(name for name, form in _FORM.items() if form is Form.BYTES)
@@ -37,6 +43,7 @@ _TYPES: Final = {
 }
 _PLAIN: Final = frozenset(name for name, form in _FORM.items() if form in _TYPES)
 _KNOWN: Final = frozenset(json for name in _FORM for json in FIELDS[name].json_names)
+# Names within `standing`, of which `next_at` has to be there.
 _STANDING: Final = {"next_at", "occurrence", "version", "paused"}
 
 
@@ -49,7 +56,10 @@ class UnreadableSchedule(BelfryError):
 
 
 def portable(record: bytes) -> dict[str, Any]:
-    """A pending record of the changelog as an object of JSON."""
+    """A pending record of the changelog as an object of JSON.
+
+    `record` has the bytes that `store/README.md` specifies. Raises `UnreadableSchedule`.
+    """
     row = decode_pending(record)
     try:
         kind, rule = kind_at_rest(row.kind), decode_rule(row.extra)
@@ -86,7 +96,11 @@ def portable(record: bytes) -> dict[str, Any]:
 
 
 def request_fields(given: object) -> dict[str, Any]:
-    """The request, action CREATE, that brings an exported schedule back; raises `NotPortable`."""
+    """The request, action CREATE, that brings an exported schedule back; raises `NotPortable`.
+
+    The result has every field of a `ScheduleRequest`, and `standing`, by which workers let the
+    schedule go on where it stood. Types are checked here, and rules by the worker.
+    """
     if not isinstance(given, Mapping):
         raise NotPortable(f"a schedule is a JSON object, not {type(given).__name__}")
     unknown = given.keys() - _KNOWN
@@ -112,10 +126,12 @@ def request_fields(given: object) -> dict[str, Any]:
 
 
 def _moment(ms: int | None) -> str | None:
+    """An instant as RFC 3339, None for None."""
     return None if ms is None else format_instant(ms)
 
 
 def _shown(name: str, value: bytes | None) -> dict[str, str]:
+    """Bytes under a name that says how they are written; nothing for None."""
     if value is None:
         return {}
     try:
@@ -125,6 +141,7 @@ def _shown(name: str, value: bytes | None) -> dict[str, str]:
 
 
 def _typed(name: str, value: object) -> object:
+    """A value of the type that its field has; a number is no flag here, and no text."""
     wanted = _TYPES[_FORM[name]]
     if type(value) is not wanted:
         raise NotPortable(f"{name} is {value!r:.80}, which is no {wanted.__name__}")
@@ -132,6 +149,7 @@ def _typed(name: str, value: object) -> object:
 
 
 def _instant(name: str, value: object) -> int:
+    """Epoch milliseconds of an instant, or of a number that is one."""
     if type(value) is int:
         return value
     try:
@@ -141,6 +159,7 @@ def _instant(name: str, value: object) -> int:
 
 
 def _bytes(name: str, given: Mapping[str, Any]) -> bytes | None:
+    """The bytes of a field, from its text or its base64, and not from both."""
     text, coded = given.get(f"{name}_text"), given.get(f"{name}_base64")
     if text is not None and coded is not None:
         raise NotPortable(f"{name}_text and {name}_base64 say the same in two ways: keep one")
@@ -153,12 +172,14 @@ def _bytes(name: str, given: Mapping[str, Any]) -> bytes | None:
 
 
 def _header(given: object) -> dict[str, Any]:
+    """A header as a request has it."""
     if not isinstance(given, Mapping) or type(given.get("name")) is not str:
         raise NotPortable(f"{given!r:.80} is no header: give name, and value_text or value_base64")
     return {"name": given["name"], "value": _bytes("value", given)}
 
 
 def _targets(given: object) -> list[dict[str, Any]]:
+    """HTTP targets as a request has them."""
     if not isinstance(given, list):
         raise NotPortable(f"http_targets {given!r:.80} are no list")
     try:
@@ -168,6 +189,7 @@ def _targets(given: object) -> list[dict[str, Any]]:
 
 
 def _standing(given: object) -> dict[str, Any] | None:
+    """Where a schedule stood; what is left out is that of a new one."""
     if given is None:
         return None
     if not isinstance(given, Mapping) or given.keys() - _STANDING or "next_at" not in given:

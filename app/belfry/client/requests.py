@@ -1,7 +1,15 @@
 """Arguments of the client to a `ScheduleRequest`: when, what, and the checks that need no worker.
 
-A worker judges every request.  What is wrong whatever the state of the schedule is found here as
+A worker judges every request. What is wrong whatever the state of the schedule is found here as
 well, with the same code and the same words, so that a caller need not wait to hear it.
+
+    schedule("demo", "hello", in_="5m", payload="hi")
+        ─► {"tenant": "demo", "schedule_id": "hello", "action": "UPSERT", "kind": "AFTER",
+            "delay_ms": 300000, "payload": b"hi", …}
+
+Which arguments there are, and how each is read, follows from the table of a request's fields.
+`Definition` has to list them once more, for editors and type checkers; a test compares the two. All
+of it is pure: the clock comes in as `now_ms`.
 """
 
 from __future__ import annotations
@@ -143,7 +151,9 @@ def request(
 ) -> dict[str, Any]:
     """A `ScheduleRequest` as a dictionary; ValueError for options that say no or several instants.
 
-    `options` are those of `Definition`, without `action`, `wait` and `timeout_s`.
+    `options` are those of `Definition`, without `action`, `wait` and `timeout_s`. What says when is
+    read for UPSERT and CREATE alone; other actions change nothing of it. What finer forms hold is
+    rounded up to a millisecond, so that nothing fires early.
     """
     fields = {**EMPTY, "tenant": tenant, "schedule_id": schedule_id, "action": action}
     for name in _AS_GIVEN:
@@ -183,6 +193,7 @@ def _tell_type(fields: dict[str, Any]) -> None:
 
 
 def _when(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The kind of trigger and its field, from the one argument that says when."""
     given = [name for name in _KINDS if options.get(name) is not None]
     if len(given) != 1:
         names = ", ".join(given) or "none"
@@ -204,7 +215,10 @@ def _value(field: Field, options: Mapping[str, Any]) -> Any:
 
 
 def problem(fields: dict[str, Any], now_ms: int) -> Rejection | None:
-    """What any worker would reject, or None."""
+    """What any worker would reject, or None.
+
+    `fields` are those of `request`; `now_ms` is the caller's clock, in epoch ms.
+    """
     checked: Request = fields  # type: ignore[assignment]  # `request` made it
     found = tenant_problem(checked["tenant"]) or schedule_id_problem(checked["schedule_id"])
     if found is None and checked["action"] in DEFINING:
@@ -214,7 +228,10 @@ def problem(fields: dict[str, Any], now_ms: int) -> Rejection | None:
 
 
 def instant_ms(instant: Instant) -> int:
-    """Epoch milliseconds of an instant in any of its forms, rounded up."""
+    """Epoch milliseconds of an instant in any of its forms, rounded up.
+
+    Raises ValueError for a text that is no instant, and for a datetime without a time zone.
+    """
     if isinstance(instant, str):
         return parse_instant(instant)
     if isinstance(instant, int):
@@ -228,7 +245,7 @@ def instant_ms(instant: Instant) -> int:
 
 
 def duration_ms(duration: Duration) -> int:
-    """Milliseconds of a duration in any of its forms, rounded up."""
+    """Milliseconds of a duration in any of its forms, rounded up; ValueError for what is none."""
     if isinstance(duration, str):
         return parse_duration(duration)
     if isinstance(duration, int):
@@ -249,5 +266,6 @@ def as_bytes(value: str | bytes | None) -> bytes | None:
 
 
 def _headers(headers: Headers) -> list[dict[str, Any]]:
+    """Headers in their order; a mapping cannot hold the same name twice, pairs can."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     return [{"name": name, "value": as_bytes(value)} for name, value in pairs]

@@ -1,4 +1,9 @@
-"""The registry's part in the client: a prefix to write with, writers' schemas to read with."""
+"""The registry's part in the client: a prefix to write with, writers' schemas to read with.
+
+A client writes with the schema of its own release, and only where the registry has it already: it
+never registers anything, for `belfry schema register` does, with the compatibility that belfry
+needs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ class RegisteredSchemas:
     """belfry's schemas as a registry knows them; the registry is asked once for each.
 
     Among the properties ``subject.name.strategy.type`` may be ``TOPIC`` (default), ``RECORD`` or
-    ``TOPIC_RECORD``, as the workers have it.
+    ``TOPIC_RECORD``, as the workers have it. Raises `BadProperty` for an address that is none.
     """
 
     def __init__(self, url: str, properties: Mapping[str, Any] | None = None) -> None:
@@ -30,7 +35,10 @@ class RegisteredSchemas:
             raise BadProperty(str(error)) from None
 
     def prefix(self, topic: str, name: str) -> bytes:
-        """Confluent's prefix for records of ours on a topic."""
+        """Confluent's prefix for records of ours on a topic: a zero byte and the id of the schema.
+
+        Raises `Unavailable` where the registry does not answer, or does not hold the schema.
+        """
         subject = subject_of(topic, name, self._strategy)
         try:
             found = self._registry.id_for_writing(subject, name, may_register=False)

@@ -41,6 +41,7 @@ from belfry.client.kafka import ABSENT, Cluster, permanent
 from belfry.client.seen import Seen, SeenInMemory
 from belfry.client.tail import fired_record
 
+# Seconds within which a stop is noticed.
 POLL_S: Final = 0.5
 GiveUp = Callable[[FiredRecord, Exception], object]
 _Place = tuple[str, int]
@@ -50,7 +51,9 @@ _Place = tuple[str, int]
 class Handling:
     """How a subscriber deals with events: how often it tries, and what it remembers.
 
-    `tries` counts and spaces the tries of one event; `give_up` gets what failed in all of them.
+    `tries` counts and spaces the tries of one event; `give_up` gets what failed in all of them,
+    with the last error, and the event counts as read then. `seen` in memory forgets with the
+    process, so a restart may handle again what was not committed; `SeenFile` does not forget.
     """
 
     seen: Seen = field(default_factory=SeenInMemory)
@@ -65,7 +68,9 @@ class _Work:
     message: Message
     event: FiredRecord
     handler: Handler
+    # Tries that have failed so far.
     failed: int = 0
+    # When the next try is due, by the monotonic clock in seconds.
     again_at: float = 0.0
 
     @property
@@ -76,7 +81,9 @@ class _Work:
 class Subscriber(Closing):
     """Reads the events of tenants as one consumer group; any number of processes share the work.
 
-    `properties` are librdkafka's.  `handled` and `repeated` count events.
+    `properties` are librdkafka's. `handled` and `repeated` count events. Handlers run in the thread
+    that calls `run`, or on the event loop of `run_async`, one at a time. An event without a handler
+    counts as read. Errors of Kafka that do not pass by themselves are raised as `Unavailable`.
     """
 
     def __init__(
@@ -140,6 +147,7 @@ class Subscriber(Closing):
                 last = monotonic()
 
     def _handle(self, work: _Work) -> None:
+        """Hand one event over, and settle it or put it off."""
         try:
             answer = work.handler(work.event)
         except Exception as error:  # noqa: BLE001  # whatever a handler raises means "not done"
@@ -176,6 +184,9 @@ class Subscriber(Closing):
         return None
 
     def _taken(self, message: Message) -> _Work | None:
+        """What is to be handled of a record: None where it is an error that passes, was handled
+        before, or has no handler.
+        """
         error = message.error()
         if error is not None:
             # A tenant's topic appears with its first accepted schedule.
@@ -207,6 +218,7 @@ class Subscriber(Closing):
             self._consumer.resume([TopicPartition(*work.place)])
 
     def _failed(self, work: _Work, error: Exception) -> None:
+        """Plan the next try, give the event up, or raise `HandlerFailed`."""
         work.failed += 1
         delay_ms = self._handling.tries.delay_ms(work.failed)
         if delay_ms is not None:

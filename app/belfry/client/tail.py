@@ -1,8 +1,17 @@
 """Events of a tenant as they fire: an iterator over committed records of ``belfry.fired.<tenant>``.
 
-Without a group it stands at the topic's end from the moment it is made, so that nothing which
-fires afterwards is missed; a topic that appears only later is read from its beginning.  With a
-group it goes on where the group left off, and a record counts as read when the next is asked for.
+Without a group it stands at the topic's end from the moment it is made, so that nothing which fires
+afterwards is missed; a topic that appears only later is read from its beginning. With a group it
+goes on where the group left off, and a record counts as read when the next is asked for.
+
+    12:00:00  events("shop") is made; belfry.fired.shop does not exist yet
+    12:00:01  a look each second: not there
+    12:00:30  the tenant's first schedule is accepted, and the topic is made
+    12:00:31  it is there: read from its beginning, so its first event is not missed
+    12:00:35  the first event
+
+Only committed records come: those of an open transaction are held back, and those of one that was
+rolled back are never seen.
 """
 
 from __future__ import annotations
@@ -25,7 +34,9 @@ from belfry.client.errors import MissingTopic
 from belfry.client.fired_record import FiredRecord
 from belfry.client.kafka import ABSENT, Cluster, headers_of, missing, permanent
 
+# Longest single wait; Python's signals are handled between two of them.
 POLL_S: Final = 0.5
+# Seconds between two looks for a topic that is not there.
 LOOK_S: Final = 1.0
 
 
@@ -38,9 +49,11 @@ class Start:
 
 
 class Events(Closing):
-    """Iterator over a tenant's fired events; it ends only by `close`, or by `idle_s` of silence.
+    """Iterator over a tenant's fired events; it ends by `close` alone.
 
-    Use it as a context manager.  `next_within` waits for a limited time.
+    Use it as a context manager, in one thread at a time. `next_within` waits for a limited time.
+    `exists` says whether the topic was there at the last look. Raises `Unavailable` for what will
+    not pass by itself, and waits on where it may.
     """
 
     def __init__(
@@ -66,6 +79,7 @@ class Events(Closing):
             raise
 
     def _begin(self) -> None:
+        """Take up the place to read from; `MissingTopic` where the topic is not there."""
         if self._start.group is not None:
             self._cluster.partitions(self._consumer, self.topic)
             self._consumer.subscribe([self.topic])
@@ -85,7 +99,10 @@ class Events(Closing):
                 return found
 
     def next_within(self, timeout_s: float) -> FiredRecord | None:
-        """The next event, or None when there is none in time."""
+        """The next event, or None when there is none within `timeout_s` seconds.
+
+        With a group, asking for the next event says that the one before was handled.
+        """
         self._mark_read()
         deadline = monotonic() + timeout_s
         while True:
@@ -110,6 +127,7 @@ class Events(Closing):
         return True
 
     def _good(self, message: Message) -> bool:
+        """Whether a message is a record; raises for an error that does not pass."""
         error = message.error()
         if error is None:
             return True
@@ -120,6 +138,7 @@ class Events(Closing):
         return False
 
     def _mark_read(self) -> None:
+        """Let the group remember the record that was handed out before, where there is a group."""
         if self._read is not None:
             self._consumer.store_offsets(message=self._read)
             self._read = None

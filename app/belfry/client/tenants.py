@@ -2,6 +2,12 @@
 
 Workers follow the topic, so a policy that Kafka has confirmed is in effect within two seconds.  A
 policy is replaced as a whole; `policy_fields.py` works out what a change of some fields leads to.
+
+    before = policies.get("shop") or TenantPolicy("shop")
+    policies.put(changed(before, {"max_pending": 100_000}, used=True))
+
+Two operators who change one tenant at the same moment overwrite each other: the last record counts.
+Reading goes through the whole topic, which is compacted and holds a record for each tenant.
 """
 
 from __future__ import annotations
@@ -35,14 +41,21 @@ READ_S: Final = 30.0
 
 
 class PolicySigning(NamedTuple):
-    """What signs policies and verifies them, and whether those that are not signed count."""
+    """What signs policies and verifies them, and whether those that are not signed count.
+
+    The first of `keys` signs, and each of them verifies, so that a secret can be changed. With
+    `required` a policy without a signature is as if it were not there.
+    """
 
     keys: Keys = ()
     required: bool = False
 
 
 class TenantPolicies:
-    """Reads and writes the policies of one belfry."""
+    """Reads and writes the policies of one belfry.
+
+    Each call connects, asks and closes, and blocks meanwhile. `prefix` is that of all topics.
+    """
 
     def __init__(
         self,
@@ -135,13 +148,16 @@ class TenantPolicies:
         self._writer.write({each.tenant: frame + encode_policy(each) for each in policies})
 
     def _problems(self, policy: TenantPolicy) -> Iterator[str]:
+        """What is wrong with a policy whatever others there are."""
         yield from problems(policy)
         reserved = TopicNames(self._prefix).problem(policy.tenant, policy.output_topic)
         if reserved is not None:
             yield reserved
 
     def remove(self, tenant: str) -> None:
-        """Forget a tenant's policy."""
+        """Forget a tenant's policy; the tenant is treated by the defaults then. `removal_problem`
+        first.
+        """
         self._writer.write({tenant: None})
 
     def is_known(self, tenant: str) -> bool:
@@ -150,11 +166,15 @@ class TenantPolicies:
         return f"{self._prefix}fired.{tenant}" in self._cluster.reach(admin).topics
 
     def _frame(self) -> bytes:
+        """What a record begins with: Confluent's prefix, or that of Avro's single-object
+        encoding.
+        """
         if self._schemas is None:
             return framing.single_object(NAME)
         return self._schemas.prefix(self._topic, NAME)
 
     def _is_signed(self, message: Any, headers: Headers | None) -> bool:
+        """Whether a record carries a signature that holds at its very offset."""
         location = RecordLocation(self._topic, message.partition(), message.offset())
         record = message.key() or b"", message.value(), headers
         return is_signed_policy(self._signing.keys, location, record)
@@ -166,6 +186,7 @@ class TenantPolicies:
         return {each: (low, high) for each, (low, high) in bounds.items() if high > low}
 
     def _take(self, consumer: Any, found: dict[str, TenantPolicy], ends: dict[int, int]) -> None:
+        """Fold some records, and take partitions that are read to their ends out of `ends`."""
         first = consumer.poll(0.1)
         messages = [] if first is None else [first, *consumer.consume(1_000, 0)]
         records = [each for each in messages if each.error() is None]

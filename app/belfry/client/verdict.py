@@ -1,4 +1,8 @@
-"""What became of one request: the `LifecycleEvent` that answers it, as a value."""
+"""What became of one request: the `LifecycleEvent` that answers it, as a value.
+
+Each request has exactly one verdict. Its `outcome` says what was done, and its `code` why it was
+not, for programs; `reason` says the same to people.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,9 @@ class Verdict:
     outcome: Outcome | None
     request_id: str | None = None
     fire_id: str | None = None
+    # Counts the changes of one generation of the schedule, from 1 on.
     version: int | None = None
+    # When the worker decided.
     at_ms: int | None = None
     due_ms: int | None = None
     code: str | None = None
@@ -30,6 +36,7 @@ class Verdict:
     source_topic: str | None = None
     source_partition: int | None = None
     source_offset: int | None = None
+    # Which life of the schedule; a schedule that ended and was begun anew has another.
     generation: int | None = None
 
     @property

@@ -1,6 +1,15 @@
 """Requests to ``belfry.schedules``, or to their tenants' own topics behind that name.
 
-The key is the tenant, and all replicas acknowledge.
+The key is the tenant, and all replicas acknowledge. So requests of one tenant lie in one partition
+in the order in which they were written.
+
+A record's fate is told to a callback, which librdkafka calls from `flush`. Several callers share a
+producer, so each record has a callback of its own and a caller waits for its own records alone. A
+write that was not acknowledged may lie in the log all the same; to write it again with the same
+request id is safe.
+
+A producer that has failed for good can write nothing more. It is given up, and the next call makes
+another one.
 """
 
 from __future__ import annotations
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas
 
 # Longer than the producer's own limit, so that it is the one to say what became of a record.
+# Seconds until a record that nothing is heard of counts as not written.
 WRITE_S: Final = 12.0
 NAME: Final = "ScheduleRequest"
 _MAY_NOT_WRITE: Final = (
@@ -54,7 +64,10 @@ class _Delivery:
         self._done.set()
 
     def message(self) -> Message:
-        """The record with its place in the log; raises KafkaException where it has none."""
+        """The record with its place in the log; raises KafkaException where it has none.
+
+        It blocks for `WRITE_S` seconds at most.
+        """
         if not self._done.wait(WRITE_S):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         if self._error is not None:
@@ -64,7 +77,10 @@ class _Delivery:
 
 
 class RequestWriter:
-    """Writes requests; made when first used, so that a client that only reads has no producer."""
+    """Writes requests; made when first used, so that a client that only reads has no producer.
+
+    Any number of threads may write at the same time.
+    """
 
     def __init__(
         self,
@@ -86,11 +102,19 @@ class RequestWriter:
         self._lock = Lock()
 
     def write(self, fields: dict[str, Any], sent: Verdict) -> Verdict:
-        """Write a request; returns where it lies."""
+        """Write a request; the verdict that is returned has the place where it lies, and no
+        outcome.
+
+        Raises `Rejected` for one that is too large or cannot be Avro, `MissingTopic` and
+        `Unavailable`.
+        """
         return self.write_all([(fields, sent)])[0]
 
     def write_all(self, requests: Sequence[tuple[dict[str, Any], Verdict]]) -> list[Verdict]:
-        """Write some requests, in their order; returns where they lie."""
+        """Write some requests, in their order; returns where they lie.
+
+        Raises for the first that was not written; others of them may have been.
+        """
         if not requests:
             return []
         producer, frame = self._open({self._topic_of(sent) for _, sent in requests})
@@ -118,6 +142,7 @@ class RequestWriter:
             raise self._failure(error.args[0], sent, size) from None
 
     def _placed(self, sent: Verdict, size: int, delivery: _Delivery) -> Verdict:
+        """The verdict with the place of its record in the log."""
         try:
             message = delivery.message()
         except KafkaException as error:
@@ -137,9 +162,11 @@ class RequestWriter:
         return {"headers": [(SIGNATURE, signature(secret, tenant, key, value, None))]}
 
     def _topic_of(self, sent: Verdict) -> str:
+        """The topic of a request: the shared one, or its tenant's own."""
         return f"{self._topic}.{sent.tenant}" if self._own_topics else self._topic
 
     def _open(self, topics: set[str]) -> tuple[Producer, bytes]:
+        """The producer and what records begin with; each topic is looked for once."""
         with self._lock:
             producer = self._cluster.producer() if self._made is None else self._made[0]
             for topic in topics - self._found:
@@ -150,6 +177,9 @@ class RequestWriter:
             return self._made
 
     def _frame(self) -> bytes:
+        """What a request begins with: Confluent's prefix, or that of Avro's single-object
+        encoding.
+        """
         if self._schemas is None:
             return framing.single_object(NAME)
         return self._schemas.prefix(self._topic, NAME)
@@ -176,6 +206,7 @@ class RequestWriter:
 
 
 def _encoded(fields: dict[str, Any], sent: Verdict) -> bytes:
+    """A request as Avro without a prefix; raises `Rejected` where it cannot be."""
     try:
         return catalogue.encode(NAME, fields)
     except (ValueError, OverflowError) as error:

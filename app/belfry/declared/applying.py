@@ -3,8 +3,18 @@
     record: what will be made ─► policies ─► schedules ─► removals ─► record: what was made
 
 The record comes first, so that an apply which dies half-way leaves nothing that no later one knows.
-What goes wrong with one object is told of it, and the others go on.  Two applies of one set at a
+What goes wrong with one object is told of it, and the others go on. Two applies of one set at a
 time cannot both write the record: the second stops before it changes anything.
+
+    12:00:00.000  record, version 7: a, b                                the last apply's
+    12:00:01.000  record, version 8: a, b, c                             c is about to be made
+    12:00:01.100  c is created
+    12:00:01.200  killed
+    12:05:00.000  apply of files without c, with --prune: c is in the record, so c is removed
+
+Without the first record c would look like a schedule of somebody else, and would stay for ever.
+
+It runs in the thread of the caller, and waits there while policies come into effect.
 """
 
 from __future__ import annotations
@@ -34,7 +44,9 @@ class NotRecorded(BelfryError):
 class ScheduleWrite:
     """One request about a schedule, as Kafka and as HTTP take it; `etag` is what it was read at."""
 
+    # CREATE, UPSERT or CANCEL.
     action: str
+    # All fields of a `ScheduleRequest`, for Kafka; `json` has the same for HTTP.
     request: dict[str, Any]
     json: dict[str, Any]
     etag: str | None
@@ -52,13 +64,13 @@ class Ways(Protocol):
         """A schedule as HTTP shows it, or None where there is none."""
 
     def put(self, policies: Sequence[TenantPolicy]) -> list[str | None]:
-        """Write policies."""
+        """Write policies; for each, in order, why it was not written."""
 
     def remove(self, policy: TenantPolicy) -> str | None:
         """Forget a policy."""
 
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
-        """Ask for schedules, in their order."""
+        """Ask for schedules, in their order; for each why it was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,11 @@ def record_in(shown: Mapping[str, Any] | None) -> SetRecord:
 
 
 class Applying:
-    """One apply of a declaration that was compared with what was `found`."""
+    """One apply of a declaration that was compared with what was `found`.
+
+    `applied_by` is told in the record for people; `pause` waits for so many seconds. An object is
+    for one `run`.
+    """
 
     def __init__(
         self,
@@ -120,6 +136,7 @@ class Applying:
         self._keep()
 
     def _policies(self, policies: Sequence[Altered], *, wait: bool) -> Iterator[Done]:
+        """Write policies that differ; with `wait` give workers the time to follow them."""
         changing = [each for each in policies if each.changes]
         problems = self._ways.put([each.policy for each in changing if each.policy is not None])
         if changing and wait:
@@ -129,6 +146,7 @@ class Applying:
         yield from (self._noted(each, None) for each in policies if not each.changes)
 
     def _schedules(self, schedules: Sequence[Altered]) -> Iterator[Done]:
+        """Write schedules that differ, or cancel those that go."""
         changing = [each for each in schedules if each.changes]
         if changing:
             problems = self._ways.write([_write_of(each) for each in changing])
@@ -192,6 +210,9 @@ class Applying:
         record.made &= declared.schedules.keys() | standing
 
     def _record_write(self, shown: Mapping[str, Any] | None) -> ScheduleWrite:
+        """The request that writes the record, on the condition that nobody has written it
+        meanwhile.
+        """
         stands = shown is not None and shown["state"] in WAITING
         text = self._record.payload(self._declared.name, self._applied_by)
         json = {"kind": "AT", "at": DUE, "payload_text": text}
@@ -202,6 +223,7 @@ class Applying:
 
 
 def _write_of(each: Altered) -> ScheduleWrite:
+    """The request that makes a schedule what is declared, or cancels it."""
     if each.schedule is None:
         asked = request(each.tenant, each.schedule_id or "", "CANCEL", {})
         return _as_write("CANCEL", asked, {}, each.etag)
@@ -212,6 +234,7 @@ def _write_of(each: Altered) -> ScheduleWrite:
 def _as_write(
     action: str, asked: dict[str, Any], json: dict[str, Any], etag: str | None
 ) -> ScheduleWrite:
+    """A write whose condition stands in the request, and as an etag for HTTP."""
     expected = None if etag is None else expected_from(etag)
     return ScheduleWrite(
         action, {**asked, "action": action, "expected_version": expected}, json, etag

@@ -8,8 +8,11 @@
         schedules:
           report/daily: {cron: "0 9 * * MON-FRI", timezone: Europe/Paris, payload: report}
 
-Several files, and several documents of one, are one set; each says whose.  An object stands in one
-place alone.
+Several files, and several documents of one, are one set; each says whose. An object stands in one
+place alone, for of two places nobody could say which one counts.
+
+All mistakes are gathered, each with file and line, before anything is refused: `belfry.yaml:7:
+shop/report/daily.cron: …`. Reading is pure, and judges no schedule by the clock.
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ _TENANT: Final = ("policy", "schedules")
 
 @dataclass(slots=True)
 class Declaration:
-    """All objects of a set: policies by tenant, schedules by tenant and id."""
+    """All objects of a set: policies by tenant, schedules by tenant and id.
+
+    `name` is that of the set, and `kept_in` the tenant whose schedule holds its record.
+    """
 
     name: str = ""
     kept_in: str = ""
@@ -41,7 +47,11 @@ class Declaration:
 
 
 def declaration(files: Iterable[tuple[str, str]]) -> Declaration:
-    """What files (name and text) declare; `BadDeclaration` tells all that is wrong with them."""
+    """What files (name and text) declare; `BadDeclaration` tells all that is wrong with them.
+
+    Names of files are for messages alone. No document at all is a mistake, so that an empty folder
+    with --prune does not remove everything.
+    """
     reading = _Reading()
     for file, text in files:
         for document in documents(file, text, reading.complaints):
@@ -62,6 +72,7 @@ class _Reading:
         self._places: dict[tuple[str, ...], Entry] = {}
 
     def document(self, at: Entry) -> None:
+        """Read one document; an empty one declares nothing and is no mistake."""
         if at.is_empty:
             return
         self.documents += 1
@@ -76,6 +87,7 @@ class _Reading:
                 self._tenant(tenant)
 
     def _head(self, at: Entry, parts: dict[str, Entry]) -> None:
+        """Take the names of the set and of its keeper, the same in all documents."""
         for name, attribute in (("set", "name"), ("kept_in", "kept_in")):
             if name not in parts:
                 self.complaints.add(at, name, "is missing: every document says whose set it is")
@@ -91,6 +103,7 @@ class _Reading:
             setattr(self.found, attribute, value)
 
     def _tenant(self, at: Entry) -> None:
+        """Take what is declared of one tenant."""
         tenant = str(at.name)
         wrong = tenant_problem(tenant)
         if wrong is not None:
@@ -106,6 +119,7 @@ class _Reading:
                 self.complaints.add(each, f"{tenant}.{each.name}", unknown(each.name, _TENANT))
 
     def _policy(self, tenant: str, at: Entry) -> None:
+        """Take a tenant's policy."""
         path = f"{tenant}.policy"
         if self._is_first(at, path, (tenant,)):
             found = declared_policy(tenant, at, path, self.complaints)
@@ -113,6 +127,7 @@ class _Reading:
                 self.found.policies[tenant] = found
 
     def _schedule(self, tenant: str, at: Entry) -> None:
+        """Take one schedule; ids of records cannot be declared."""
         name, path = str(at.name), f"{tenant}/{at.name}"
         wrong = schedule_id_problem(name)
         if wrong is not None:
@@ -125,6 +140,7 @@ class _Reading:
                 self.found.schedules[tenant, name] = found
 
     def _is_first(self, at: Entry, path: str, key: tuple[str, ...]) -> bool:
+        """Whether an object was not declared before; a second place is a complaint."""
         before = self._places.setdefault(key, at)
         if before is not at:
             there = f"{before.file}:{before.line}"

@@ -1,7 +1,18 @@
 """What applying a declaration changes: the objects that differ, and the fields in which they do.
 
 It is a function of four values: the declaration, the policies, the schedules as they stand, and the
-record of the set.  Nothing is asked and nothing written here.
+record of the set. Nothing is asked and nothing written here.
+
+    declared   stands              asked before   becomes
+    yes        no                  no             CREATE
+    yes        no, it has ended    the same       OVER: it has done what was asked for
+    yes        the same            -              UNCHANGED
+    yes        otherwise           -              UPDATE, on the condition of this version
+    no         yes, made by set    -              REMOVE, with --prune
+    no         yes, by others      -              nothing
+
+A delay (``in: 5m``) is no instant, so what stands cannot be compared with it: it is the same where
+the digest of the definition is the one that was asked for before.
 """
 
 from __future__ import annotations
@@ -27,11 +38,12 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import MASK, masked_target
 from belfry.tenants.policy import TenantPolicy
 
+# States of a schedule that is not over.
 WAITING: Final = ("PENDING", "PAUSED")
 
 
 class Alteration(StrEnum):
-    """What happens to an object."""
+    """What happens to an object; OVER is one that has ended as it was meant to."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -56,6 +68,7 @@ class Altered:
     tenant: str
     schedule_id: str | None
     alteration: Alteration
+    # Empty for what is removed or unchanged.
     fields: tuple[FieldDifference, ...] = ()
     etag: str | None = None
     policy: TenantPolicy | None = None
@@ -76,7 +89,10 @@ class Altered:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is there now: policies by tenant, schedules as HTTP shows them, the set's record."""
+    """What is there now: policies by tenant, schedules as HTTP shows them, the set's record.
+
+    `known` are tenants without a policy that may have schedules all the same.
+    """
 
     policies: Mapping[str, TenantPolicy]
     schedules: Mapping[Name, Mapping[str, Any] | None]
@@ -85,13 +101,21 @@ class Found:
 
 
 def alterations(declared: Declaration, found: Found) -> list[Altered]:
-    """What becomes of each declared object, policies first."""
+    """What becomes of each declared object, policies first.
+
+    Schedules that are declared have to be in `found.schedules`, with None for one that does not
+    exist.
+    """
     policies = [_policy(each, found) for each in declared.policies.values()]
     return policies + [_schedule(each, found) for each in declared.schedules.values()]
 
 
 def removals(declared: Declaration, found: Found) -> list[Altered]:
-    """What the set has made, is still there, and is declared no longer; schedules first."""
+    """What the set has made, is still there, and is declared no longer; schedules first.
+
+    A policy goes after the schedules of its tenant, so that they are cancelled while it still
+    counts.
+    """
     return [*_old_schedules(declared, found), *_old_policies(declared, found)]
 
 
@@ -110,11 +134,13 @@ def _old_policies(declared: Declaration, found: Found) -> Iterator[Altered]:
 
 
 def _policy(declared: DeclaredPolicy, found: Found) -> Altered:
+    """How a declared policy differs from the one that stands, or from the defaults."""
     tenant = declared.policy.tenant
     before = found.policies.get(tenant)
     after = declared.after(before, used=before is not None or tenant in found.known)
     shown_before = _shown_policy(before or TenantPolicy(tenant))
     shown_after = _shown_policy(after)
+    # Over HTTP credentials are masked, so targets can be compared only by what is shown.
     if before is not None and MASK in str(asdict(before)["http_targets"]):
         same_targets = shown_before[TARGETS] == shown_after[TARGETS]
     else:
@@ -132,6 +158,7 @@ def _policy(declared: DeclaredPolicy, found: Found) -> Altered:
 
 
 def _schedule(declared: DeclaredSchedule, found: Found) -> Altered:
+    """How a declared schedule differs from what stands under its name."""
     name = (declared.tenant, declared.schedule_id)
     stands = found.schedules.get(name)
     same = found.record.asked.get(name) == declared.digest()
@@ -151,6 +178,7 @@ def _schedule(declared: DeclaredSchedule, found: Found) -> Altered:
 
 
 def _fields_of(declared: DeclaredSchedule) -> tuple[FieldDifference, ...]:
+    """All fields of a schedule that is to be created."""
     return tuple(
         FieldDifference(name, None, _shown(name, value))
         for name, value in definition(declared.request).items()

@@ -17,6 +17,7 @@ from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import TenantPolicy, problems
 
 FORMER: Final = "former_spreads"
+# Names that a file may use; the tenant is where the policy stands.
 KNOWN: Final = tuple(each.name for each in fields(TenantPolicy) if each.name != "tenant")
 _TARGET: Final = tuple(each.name for each in fields(HttpTarget))
 _QUOTED: Final = re.compile(r"'([^']*)'")
@@ -31,7 +32,10 @@ class DeclaredPolicy:
     given: frozenset[str]
 
     def after(self, before: TenantPolicy | None, *, used: bool) -> TenantPolicy:
-        """What the policy becomes, where it was `before`."""
+        """What the policy becomes, where it was `before`.
+
+        `used` says that the tenant may have schedules, so a former spread has to be kept.
+        """
         wanted = {name: getattr(self.policy, name) for name in KNOWN}
         if FORMER not in self.given:
             del wanted[FORMER]
@@ -41,7 +45,11 @@ class DeclaredPolicy:
 def declared_policy(
     tenant: str, at: Entry, path: str, complaints: Complaints
 ) -> DeclaredPolicy | None:
-    """The policy of an entry, or None where something is wrong with it."""
+    """The policy of an entry, or None where something is wrong with it.
+
+    Each field is judged by itself first, for its own line; what fields have to do with one another
+    is judged by the rules that workers have.
+    """
     before = len(complaints.lines)
     lines: dict[str, Entry] = {}
     given: dict[str, Any] = {}

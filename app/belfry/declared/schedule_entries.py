@@ -56,7 +56,10 @@ KNOWN: Final = tuple(_NAMES)
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSchedule:
-    """A schedule: its request, action CREATE, and the same as JSON."""
+    """A schedule: its request, action CREATE, and the same as JSON.
+
+    `at` is its place in the file and `path` its name in messages, for what is found wrong later.
+    """
 
     tenant: str
     schedule_id: str
@@ -79,7 +82,7 @@ class DeclaredSchedule:
         return not recurs or bounded or any(self.request[name] is not None for name in _ENDING)
 
     def digest(self) -> str:
-        """What tells this definition from another."""
+        """What tells this definition from another: 16 hex digits of a SHA-256 of its fields."""
         plain = {name: _plain(value) for name, value in definition(self.request).items()}
         return sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
@@ -138,13 +141,17 @@ def differing(
 
 
 def _equal(name: str, wanted: Any, stands: Any) -> bool:
+    """Whether a field is the same; masked credentials are left out of the comparison."""
     if name == TARGETS and wanted and stands and MASK in str(stands):
         return [masked_target(each) for each in wanted] == [masked_target(each) for each in stands]
     return bool(wanted == stands)
 
 
 def declared_schedule(at: Entry, names: tuple[str, str], complaints: Complaints) -> Any:
-    """The `DeclaredSchedule` of an entry, or None where something is wrong with it."""
+    """The `DeclaredSchedule` of an entry, or None where something is wrong with it.
+
+    `names` are tenant and id. Each field is read by itself, so each mistake has its own line.
+    """
     tenant, schedule_id = names
     path, before = f"{tenant}/{schedule_id}", len(complaints.lines)
     who = {"tenant": tenant, "schedule_id": schedule_id}
@@ -205,6 +212,7 @@ def _value(entry: Entry, field: Field) -> Any:
 
 
 def _instant(value: object) -> Any:
+    """What may be an instant: YAML reads an unquoted one as a datetime, or as a day."""
     if isinstance(value, date) and not isinstance(value, datetime):
         raise NotPortable(f"{value} is a day: give an instant, such as {value}T09:00:00Z")
     if isinstance(value, bool) or not isinstance(value, int | str | datetime):
@@ -213,6 +221,7 @@ def _instant(value: object) -> Any:
 
 
 def _header(value: object) -> dict[str, str]:
+    """The value of a header; None is a header with a null value."""
     if value is None:
         return {}
     if not isinstance(value, str):
@@ -221,10 +230,12 @@ def _header(value: object) -> dict[str, str]:
 
 
 def _without(name: str, message: str) -> str:
+    """A message without the name of the field, which stands before it anyway."""
     return message.removeprefix(f"{name}: ").removeprefix(f"{name} is ")
 
 
 def _plain(value: Any) -> Any:
+    """A value as text of which a digest can be made."""
     return value.hex() if isinstance(value, bytes) else orjson.dumps(value, default=_hex).decode()
 
 

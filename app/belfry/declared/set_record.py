@@ -40,7 +40,14 @@ class SetRecord:
         return SetRecord(set(self.made), set(self.made_policies), dict(self.asked))
 
     def payload(self, name: str, applied_by: str) -> str:
-        """The record as text; `BadDeclaration` where it would be too long."""
+        """The record as text; `BadDeclaration` where it would be too long.
+
+            {"set": "shop", "applied_by": "…", "made_policies": ["shop"],
+             "schedules": {"shop": {"report/daily": ["0123456789abcdef", 1]}}}
+
+        A schedule has the digest that it was asked for with, or null, and 1 where the set has made
+        it.
+        """
         schedules: dict[str, dict[str, list[Any]]] = {}
         for tenant, schedule_id in sorted(self.made | self.asked.keys()):
             known = (tenant, schedule_id)

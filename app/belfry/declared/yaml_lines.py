@@ -21,7 +21,10 @@ class BadDeclaration(ValueError):
 
 @dataclass(slots=True)
 class Complaints:
-    """All that is wrong with some files, in the order in which it was found."""
+    """All that is wrong with some files, in the order in which it was found.
+
+    A line is ``file:line: path: message``, as editors and compilers have it.
+    """
 
     lines: list[str] = field(default_factory=list)
 
@@ -41,6 +44,7 @@ class Entry:
 
     file: str
     line: int
+    # The key, or the number of an element of a sequence.
     name: Any
     node: yaml.Node
     loader: yaml.SafeLoader
@@ -63,7 +67,11 @@ class Entry:
         return bool(self.node.tag == "tag:yaml.org,2002:null")
 
     def entries(self, complaints: Complaints, path: str) -> list[Entry]:
-        """Its own entries, in the order of the file, each name once."""
+        """Its own entries, in the order of the file, each name once.
+
+        Merged mappings (``<<``) are flattened. What is no mapping is a complaint, and an empty
+        value has no entries.
+        """
         if self.is_empty:
             return []
         if not isinstance(self.node, yaml.MappingNode):
@@ -84,11 +92,13 @@ class Entry:
         ]
 
     def _entry(self, pair: tuple[yaml.Node, yaml.Node]) -> Entry:
+        """A key with its value."""
         key, node = pair
         name = key.value if isinstance(key, yaml.ScalarNode) else "?"
         return Entry(self.file, key.start_mark.line + 1, name, node, self.loader)
 
     def _check_names(self, complaints: Complaints, path: str) -> None:
+        """Complain of keys that stand twice."""
         seen: dict[str, int] = {}
         for each in map(self._entry, self.node.value):
             if each.name in seen and each.name != "<<":
@@ -120,6 +130,7 @@ def unknown(name: str, known: Sequence[str]) -> str:
 
 
 def _first_line(error: yaml.YAMLError) -> str:
+    """What PyYAML says, without the excerpt of the file that it shows."""
     if isinstance(error, yaml.MarkedYAMLError):
         return " ".join(part for part in (error.problem, error.context) if part)
     return str(error).splitlines()[0]

@@ -1,4 +1,16 @@
-"""What was given up, read from its topic, and sent on its way once more."""
+"""What was given up, read from its topic, and sent on its way once more.
+
+A delivery that is given up lies in `belfry.undelivered` as it lay in the topic of deliveries, with
+two headers behind its own: a code and a sentence. So it can be made work again, and a replay is the
+request for its first attempt:
+
+    belfry.undelivered ─► Letter ─► request of belfry-deliveries, due now ─► fires ─► dispatcher
+
+The request has one id for each delivery, so a second replay while the first one waits is the same
+schedule. Event and fire id stay what they were.
+
+This module reads whole topics and is for the command line. `kept.py` looks at their ends, for HTTP.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +32,8 @@ from belfry.wire import framing
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first
 
+# Records that are read at once; the others are seconds, for the list of topics and for all requests
+# of a replay to be acknowledged.
 BATCH: Final = 1_000
 REACH_S: Final = 10.0
 FLUSH_S: Final = 30.0
@@ -47,7 +61,10 @@ def dead_letters(settings: SharedSettings) -> Iterator[Letter]:
 
 
 def letter_of(message: Message, decoder: Decoder) -> Letter | None:
-    """The delivery in a record of what was given up; None where it never was one."""
+    """The delivery in a record of what was given up; None where it never was one.
+
+    `code` and `reason` are empty where the record has no such headers.
+    """
     (headers,) = headers_of([message])
     given: Headers = headers or []
     try:
@@ -60,7 +77,10 @@ def letter_of(message: Message, decoder: Decoder) -> Letter | None:
 
 
 def records(settings: SharedSettings, topic: str) -> Iterator[Any]:
-    """All committed records of a topic, partition by partition; none where it is not there."""
+    """All committed records of a topic, partition by partition; none where it is not there.
+
+    Each partition is read to the end that it has when its turn comes.
+    """
     for partition in partitions(settings, topic):
         log = PartitionLog(settings.kafka_properties(), topic, partition)
         try:

@@ -29,17 +29,31 @@ from belfry.delivery.work import Produced
 from belfry.kafka.client_properties import MESSAGE_TIMEOUT_MS
 from belfry.settings import DeliverySettings
 
+# Seconds to end what a former life left open, for a commit, and for committed positions.
 INIT_S: Final = 30.0
 COMMIT_S: Final = 9.5
 COMMITTED_S: Final = 10.0
+# After so long without reading the consumer is polled, or the group would drop this member.
 LONGEST_SILENCE_S: Final = 1.0
 # Who reads requests waits for open transactions, so a dead process's must end soon.
 TRANSACTION_MS: Final = 5_000
+# Errors that the client reports while it looks for brokers.
 _PASSING: Final = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}
 
 
 class DeliveryLog:
-    """A member of the group that delivers, used by one thread alone."""
+    """A member of the group that delivers, used by one thread alone.
+
+    A transaction of this member, and the fence where another one has got its partitions:
+
+        12:00:00.00  read offsets 10 to 14 of partition 2, in generation 5 of the group
+        12:00:00.20  transaction: outcomes, retries, position 12 with a note of what else has ended
+        12:00:30.00  the group shares anew: partition 2 goes to another member, generation 6
+        12:00:30.10  transaction with the position of generation 5: refused as a whole (KIP-447)
+
+    So nobody moves a position that is another one's, and what was posted in between is posted again
+    by the new member, with the same id.
+    """
 
     def __init__(self, settings: DeliverySettings, on_assign: Any, on_revoke: Any) -> None:
         """`on_assign` gets {partition: Progress}, `on_revoke` nothing."""
@@ -51,14 +65,18 @@ class DeliveryLog:
         self._full_since = 0.0
 
     def open(self) -> None:
-        """End what a former life left open, then join the group."""
+        """End what a former life left open, then join the group; raises KafkaException."""
         self._producer.init_transactions(INIT_S)
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
 
     def read(self, at_most: int, timeout_s: float) -> list[Message]:
-        """Records, or none; with no room for any the group still hears from here."""
+        """Records, or none; with no room for any the group still hears from here.
+
+        At most `at_most` records come, within `timeout_s` seconds. Raises KafkaException for an
+        error that does not pass by itself.
+        """
         if at_most <= 0:
             return self._wait()
         self._full_since = 0.0
@@ -73,7 +91,10 @@ class DeliveryLog:
         return found
 
     def commit(self, records: Iterable[Produced], progress: dict[int, DeliveryPosition]) -> None:
-        """Write records and positions in one transaction; raises KafkaException if it is not."""
+        """Write records and positions in one transaction; raises KafkaException if it is not.
+
+        After an error the object is of no use any more: close it, and open another one.
+        """
         producer: Any = self._producer
         producer.begin_transaction()
         for record in records:
@@ -110,6 +131,9 @@ class DeliveryLog:
             change(self._consumer.assignment())
 
     def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Begin at the committed positions of the partitions that the group has given; called amid
+        `read`.
+        """
         progress: dict[int, DeliveryPosition] = {}
         for found in consumer.committed(partitions, COMMITTED_S) if partitions else ():
             if found.error is not None:
@@ -126,10 +150,12 @@ class DeliveryLog:
         self._on_assign(progress)
 
     def _revoked(self, _consumer: Any, _partitions: list[TopicPartition]) -> None:
+        """The group takes partitions away; called amid `read`, before others get them."""
         self._on_revoke()
 
 
 def _producer_properties(settings: DeliverySettings) -> dict[str, Any]:
+    """A short transaction time-out, and one transactional id for each data directory."""
     own = _own_id(settings.data_dir)
     return {
         "linger.ms": 5,
@@ -144,6 +170,7 @@ def _producer_properties(settings: DeliverySettings) -> dict[str, Any]:
 
 
 def _consumer_properties(settings: DeliverySettings) -> dict[str, Any]:
+    """A static member (KIP-345) that reads what is committed and commits nothing by itself."""
     return {
         "fetch.wait.max.ms": 100,
         "queued.max.messages.kbytes": 16 * 1024,

@@ -12,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+# Posts in a row without an answer that open the breaker, and the pauses that follow, in ms.
 FAILURES: Final = 5
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
+# A host that nothing was sent to for so long is forgotten.
 FORGET_MS: Final = 600_000
 
 

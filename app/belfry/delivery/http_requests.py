@@ -1,8 +1,17 @@
 """What goes over the wire: one POST, signed as Standard Webhooks says.
 
-The body is the payload, byte for byte.  `webhook-id` is the fire's id and the same for every
-attempt; the time stamp is the attempt's.  What the user's record carried in headers travels under
+The body is the payload, byte for byte. `webhook-id` is the fire's id and the same for every
+attempt; the time stamp is the attempt's. What the user's record carried in headers travels under
 the same names where HTTP can carry it, CloudEvents as their HTTP binding says (``ce-id``).
+
+    POST /hook HTTP/1.1
+    webhook-id: 0b6e…                   deduplicate by it
+    webhook-timestamp: 1796115600       seconds since 1970, of this attempt
+    webhook-signature: v1,K5oZf…        HMAC-SHA256 over "id.timestamp.body", in base64
+    belfry-attempt: 2
+
+While a secret is changed there is a signature for each of the two, and a receiver takes any. The
+scheme is standardwebhooks.com, version 1; HMAC is RFC 2104.
 """
 
 from __future__ import annotations
@@ -22,7 +31,9 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.targets import HttpTarget, fit_header
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # what every secret begins with
+# Bytes of the shortest secret that signs.
 LEAST_SECRET_BYTES: Final = 16
+# Characters of an id that a header shows as they are; all others are percent-encoded.
 _SAFE: Final = "!#$&'()*+,-./:;=?@[]^_`{|}~ "
 _HOP: Final = "belfry-"
 
@@ -42,7 +53,10 @@ class Post:
 
 
 class Secrets:
-    """Signing secrets by name; a name ``tenant/…`` is that tenant's alone."""
+    """Signing secrets by name; a name ``tenant/…`` is that tenant's alone.
+
+    They are those of the operator's setting, and are held in memory for the life of the process.
+    """
 
     def __init__(self, given: Mapping[str, str]) -> None:
         """Values are one or more ``whsec_…``, the newest first; ValueError for what is none."""
@@ -61,6 +75,7 @@ class Secrets:
 
 
 def _key(text: str) -> bytes:
+    """The bytes of a secret; ValueError says what a secret is."""
     try:
         key = b64decode(text.removeprefix(SECRET_PREFIX) + "==")
     except (BinasciiError, ValueError):
@@ -74,7 +89,10 @@ def _key(text: str) -> bytes:
 
 
 def signature(keys: Iterable[bytes], message_id: str, timestamp: str, body: bytes) -> str:
-    """Signatures of all keys, as the header `webhook-signature` has them."""
+    """Signatures of all keys, as the header `webhook-signature` has them.
+
+    `timestamp` is in seconds, as text; a receiver refuses one that is some minutes old.
+    """
     signed = b"%b.%b.%b" % (message_id.encode(), timestamp.encode(), body)
     digests = (hmac.digest(key, signed, sha256) for key in keys)
     return " ".join(f"v1,{b64encode(digest).decode()}" for digest in digests)
@@ -93,7 +111,8 @@ def post_of(
     """The request for one attempt at a target; `NoSecret` where it cannot be signed.
 
     `fill` puts secrets in the place of references, in headers of the target alone: those of the
-    event are its sender's words.
+    event are its sender's words. Headers of the target win over the event's, and belfry's own over
+    both. `now_ms` is the attempt's instant, epoch ms.
     """
     event = work.event
     body, timestamp = event.payload or b"", str(now_ms // 1000)

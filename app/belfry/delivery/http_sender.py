@@ -1,15 +1,18 @@
 """The side that posts: an event loop in a thread of its own, which knows nothing of Kafka.
 
-Work is handed in, and each piece comes back once, with the answer that counts.  Pieces of one
-ordering key (a group, or a schedule) go out one after the other, others beside them.  A host takes
+Work is handed in, and each piece comes back once, with the answer that counts. Pieces of one
+ordering key (a group, or a schedule) go out one after the other, others beside them. A host takes
 so many posts at once; one that does not answer is left alone for a while (`hosts.py`), and what is
-meant
-for it comes back as postponed.
+meant for it comes back as postponed.
 
-Posts begin a few at a time.  Where more come than one core can send, they wait before their
-time-out runs.  Begun all together, they would take turns, and time out together because this
-process is slow: each would be another attempt to be made, and the more of them, the fewer would
-arrive.  First attempts go before what a host has failed to take once, of which one in eight is.
+    schedule a   ── post 1 ──┐── post 2 ──┐          one ordering key: one after the other
+    schedule b   ── post ──┐                         another one: beside it
+    group g      ── post of c ──┐── post of d ──┐    a group has one key for all its schedules
+
+Posts begin a few at a time. Where more come than one core can send, they wait before their time-out
+runs. Begun all together, they would take turns, and time out together because this process is slow:
+each would be another attempt to be made, and the more of them, the fewer would arrive. First
+attempts go before what a host has failed to take once, of which one in eight is.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ from belfry.schedules.targets import HttpTarget
 from belfry.telemetry.tracing import Tracing
 
 # A name that does not resolve holds a thread for seconds.
+# A name that does not resolve holds a thread for seconds, so there are many.
 RESOLVING_THREADS: Final = 64
+# Seconds for the thread to end.
 STOP_S: Final = 5.0
 # Begun in one turn of the loop: a few milliseconds of work.
 BEGUN_AT_ONCE: Final = 8
@@ -81,7 +86,10 @@ class _Loop(uvloop.Loop):
 
 
 class HttpSender:
-    """Posts what it is handed; `finished` is called from its thread, once for each piece."""
+    """Posts what it is handed; `finished` is called from its thread, once for each piece.
+
+    The methods before "in the loop" may be called from the dispatcher's thread and return at once.
+    """
 
     def __init__(self, means: SenderDependencies, finished: Finished) -> None:
         self._means = means
@@ -138,6 +146,7 @@ class HttpSender:
             await self._transport.close()
 
     def _drop(self) -> None:
+        """Give up all that is under way; nothing of it comes back."""
         self._first.clear()
         self._again.clear()
         for task in self._tasks:
@@ -145,6 +154,7 @@ class HttpSender:
         self._last_of_key.clear()
 
     def _begin(self, pieces: Iterable[tuple[WorkId, Work]]) -> None:
+        """Take pieces in, and begin some in the next turn of the loop."""
         if self._transport is None:
             self._transport = self._means.transport()
         for piece in pieces:
@@ -180,6 +190,9 @@ class HttpSender:
     async def _deliver(
         self, work_id: WorkId, work: Work, before: asyncio.Task[None] | None
     ) -> None:
+        """One piece of work: wait for the one before it, try, and give it back whatever has
+        happened.
+        """
         if before is not None:
             await asyncio.wait({before})
         try:
@@ -190,7 +203,10 @@ class HttpSender:
         self._finished(work_id, work, answer)
 
     async def _attempt(self, work: Work) -> Answer:
-        """One attempt: the first target that takes it counts."""
+        """One attempt: the first target that takes it counts.
+
+        The delivery's strategy says which targets are tried, and in which order.
+        """
         answers: list[Answer] = []
         for target in work.state.order(work.event.schedule_id, work.event.occurrence):
             answers.append(await self._at(work, target))
@@ -200,6 +216,9 @@ class HttpSender:
         return replace(best(answers), sent=sent)
 
     async def _at(self, work: Work, target: HttpTarget) -> Answer:
+        """The answer of one target, once its host has room and the tenant's policy lets it be
+        used.
+        """
         if not is_allowed(target, work.state.hosts):
             reason = f"host {place_of(target)!r} is none that the tenant's policy allows"
             return Answer(End.FINAL, target.url, "target_not_allowed", reason)
@@ -218,6 +237,7 @@ class HttpSender:
                 self._room.pop(name, None)
 
     async def _send(self, work: Work, target: HttpTarget, name: str) -> Answer:
+        """Sign, post, and note whether the host has answered."""
         now_ms = self._now_ms()
         host = self._hosts.of(name, now_ms)
         closed_until_ms = host.closed_until_ms(now_ms)

@@ -44,7 +44,10 @@ class PlacedLetter(NamedTuple):
 
 
 class LatestDeliveries:
-    """Looks at the ends of the topics of deliveries; blocks, and any thread may call it."""
+    """Looks at the ends of the topics of deliveries; blocks, and any thread may call it.
+
+    `now_ms` is the clock, in epoch ms. Methods raise ConnectionError and KafkaException.
+    """
 
     def __init__(self, settings: SharedSettings, now_ms: Callable[[], float]) -> None:
         self._settings = settings
@@ -52,7 +55,10 @@ class LatestDeliveries:
         self._look = look_in(open_registry(settings))
 
     def reader(self) -> Callable[[Message], PlacedLetter | None]:
-        """What makes letters of records, without payloads; None for one that is no delivery."""
+        """What makes letters of records, without payloads; None for one that is no delivery.
+
+        It is for one look, in one thread.
+        """
         decoder = Decoder("FiredEvent", self._look, only=True)
 
         def read(message: Message) -> PlacedLetter | None:
@@ -77,7 +83,11 @@ class LatestDeliveries:
         return replay(self._settings, [letter], int(self._now_ms())) == 1
 
     def without_end(self, tenant: str) -> tuple[list[Letter], int]:
-        """A tenant's deliveries without an end, and how many records were looked at."""
+        """A tenant's deliveries without an end, and how many records were looked at.
+
+        They are those among the last `LATEST` offsets of each partition. Older ones are for `belfry
+        deliveries list --open`, which reads whole topics.
+        """
         # In this order, which `open_deliveries.py` explains.
         progress = progress_of(self._settings)
         ends, since_ms = self._ends()

@@ -26,7 +26,9 @@ from belfry.settings import SharedSettings
 from belfry.tenants.deliveries import RETRIES
 
 # By how much the clocks of those who fire and those who deliver may differ.
+# By how much the clocks of workers and dispatchers may differ.
 CLOCKS_MS: Final = 60_000
+# Codes of what is open: no dispatcher has come to it, or the next attempt is a schedule.
 WAITING: Final = "waiting"
 RETRYING: Final = "retrying"
 
@@ -45,7 +47,8 @@ class DeliveryRecord(NamedTuple):
 def open_deliveries(settings: SharedSettings, before_ms: int) -> Iterator[Letter]:
     """Deliveries that have no end, of events that fired before an instant (epoch ms).
 
-    Raises ConnectionError and KafkaException.
+    Raises ConnectionError and KafkaException. All three topics are read from their beginnings, so
+    it takes as long as they are; one letter of each delivery is held in memory.
     """
     progress = progress_of(settings)
     told = _ends(settings)
@@ -76,7 +79,7 @@ def judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Letter
 
 
 def progress_of(settings: SharedSettings) -> dict[int, DeliveryPosition]:
-    """What the group of dispatchers is done with, by partition."""
+    """What the group of dispatchers is done with, by partition; it joins no group."""
     topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
     asked = [TopicPartition(topic, partition) for partition in partitions(settings, topic)]
     consumer = Consumer({**settings.kafka_properties(), "group.id": group})

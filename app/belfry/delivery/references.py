@@ -1,15 +1,21 @@
 """Secrets that headers of targets name, read by the process that delivers at each attempt.
 
+    policy or request   authorization: Bearer ${file:/etc/belfry/shop-token}      kept as it stands
+    fire                the delivery says which references its tenant may name
+    attempt             authorization: Bearer 3f9c…                               read now, posted
+
+So a secret is in no topic, and a new one counts from the next attempt on.
+
 They come from the same two places as the secrets that requests are signed with, with the same
-bounds (`policies/secrets.py`), and only the first line of each is used.  What was read is used
-again for a second, so that a burst reads no file a thousand times.
+bounds (`policies/secrets.py`), and only the first line of each is used. What was read is used again
+for a second, so that a burst reads no file a thousand times.
 
 Which references a tenant may name was decided when its event fired, and stands in the delivery.
-Whoever could write a delivery could name any of them, so none is read unless deliveries have to be
-signed: first attempts are written by workers alone, and retries are signed with the secret that
-workers share.
+Somebody who could write a delivery could name any of them, so none is read unless deliveries have
+to be signed: first attempts are written by workers alone, and retries are signed with the secret
+that workers share.
 
-The process that only posts has neither the variables nor, maybe, the files.  So its parent reads
+The process that only posts has neither the variables nor, maybe, the files. So its parent reads
 them, and hands them over with the work.
 """
 
@@ -29,8 +35,10 @@ from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.schedules.header_secrets import filled, references_of
 from belfry.telemetry.limited import LimitedLogger
 
+# Seconds for which a secret that was read is used again, and how many are kept.
 FRESH_S: Final = 1.0
 MOST_KEPT: Final = 10_000
+# Printable ASCII without blanks at its ends (RFC 9110, field values).
 _VISIBLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 UNSIGNED: Final = (
     "secrets in headers of targets need BELFRY_HTTP_WORKER_SECRET on all workers and processes that"

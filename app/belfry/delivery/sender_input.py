@@ -65,6 +65,9 @@ class SenderInput:
     # -- the thread ------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        """The thread: write the orders, then frames, until the input is closed or the child has
+        ended.
+        """
         # Where the child has ended, who listens to it notices.
         with suppress(OSError), self._pipe:
             self._write(self._orders)
@@ -78,6 +81,7 @@ class SenderInput:
             return None if self._closed else self._frames.popleft()
 
     def _write(self, frame: bytes) -> None:
+        """Write one frame whole, or kill a child that reads nothing."""
         number, left = self._pipe.fileno(), memoryview(frame)
         room = select.poll()
         room.register(number, select.POLLOUT)

@@ -1,8 +1,16 @@
 """The process that posts, and has nothing else: ``python -m belfry.delivery.sender_process``.
 
 It is started by `separate_sender.py`, without belfry's settings in its environment, and talks to
-strangers.  It reads its orders and work from standard input and writes answers to standard output,
+strangers. It reads its orders and work from standard input and writes answers to standard output,
 each with its length in front, and ends when its input does.
+
+    parent ─► stdin    orders (JSON): networks, secrets, per_host
+           ─► stdin    work (pickle): [(number, Work), …]; None: give up what is under way
+           ◄─ stdout   answers (JSON): number, end, target, code, reason, …
+           ◄─ stderr   its log lines
+
+If it is killed, the parent sees the end of stdout and starts another one. If the parent is killed,
+stdin ends here, and so does this process: it never posts without a parent.
 """
 
 from __future__ import annotations
@@ -25,6 +33,7 @@ from belfry.delivery.work import Work
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely
 
+# A frame's length stands before it, big-endian.
 LENGTH_BYTES: Final = 4
 
 
@@ -59,6 +68,7 @@ def main() -> None:
     # Whatever prints must not get between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # Frames are bytes, so the text layer of stdin is not used.
     given: Any = sys.stdin.buffer
     orders = orjson.loads(read_frame(given) or b"{}")
     clock = SystemClock()

@@ -33,10 +33,13 @@ from belfry.host.background import Background
 from belfry.schedules.targets import MAX_TARGETS
 from belfry.settings import DeliverySettings, plain
 
+# Seconds for the child to end, and the pause before another one is started.
 STOP_S: Final = 5.0
 PAUSE_S: Final = 1.0
+# What a child may say at most: characters of a reason, bytes of an answer.
 MOST_REASON: Final = 2_000
 MOST_ANSWER_BYTES: Final = 64 * 1024
+# Crashes in a row from which on work that was under way at each of them is charged an attempt.
 SUSPECT: Final = 3
 MOST_SUSPECTS: Final = 20_000
 
@@ -44,7 +47,16 @@ log = structlog.get_logger(__name__)
 
 
 class SeparateSender:
-    """Posts what it is handed, as `HttpSender` does; `finished` is called from its own thread."""
+    """Posts what it is handed, as `HttpSender` does; `finished` is called from its own thread.
+
+        12:00:00  child 1 posts a, b and c, and ends amid them       each has one crash
+        12:00:01  child 2 is started; a, b and c come back as POSTPONED, no attempt is counted
+        12:00:02  … and are posted again; child 2 ends               each has two
+        12:00:05  child 3: b and c are answered, and are forgotten; it ends amid a: a has three
+        12:00:06  a comes back as AGAIN: it counts as an attempt, so a is given up in the end
+
+    Memory holds the names of `MOST_SUSPECTS` deliveries at most.
+    """
 
     def __init__(
         self, settings: DeliverySettings, references: References, finished: Finished
@@ -75,7 +87,10 @@ class SeparateSender:
         self._thread.start()
 
     def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
-        """Work to be done; returns at once, whether or not the other process reads."""
+        """Work to be done; returns at once, whether or not the other process reads.
+
+        The secrets that it names are read here and go along.
+        """
         works = [self._references.handed_over(work) for _, work in pieces]
         with self._lock:
             numbered = []
@@ -108,6 +123,7 @@ class SeparateSender:
     # -- with the lock ---------------------------------------------------------------------------
 
     def _open(self) -> None:
+        """Start a child, with its orders as the first frame."""
         self._child = subprocess.Popen(  # noqa: S603  # this Python, and a module of belfry
             command("belfry.delivery.sender_process"),
             stdin=subprocess.PIPE,

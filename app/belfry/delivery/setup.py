@@ -1,4 +1,11 @@
-"""A dispatcher from settings, and a process that runs nothing else."""
+"""A dispatcher from settings, and a process that runs nothing else.
+
+A worker delivers beside its partitions, and posts in a thread of its own. `belfry worker --role
+deliver` runs `deliver_until_asked` alone, and there a child process posts. What differs is chosen
+in `dispatcher_of`; the dispatcher itself is the same.
+
+Settings that mean nothing are told at start (`BadWebhookSettings`), and not at the first post.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +44,7 @@ from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Purpose, first
 
 # Files that are no connections of deliveries.
+# Open files that are no connections of deliveries; the rest is for posts.
 OTHER_FILES: Final = 512
 
 log = structlog.get_logger("belfry")
@@ -49,7 +57,10 @@ class BadWebhookSettings(ValueError):
 def means_of(
     settings: DeliverySettings, clock: SystemClock, tracing: Tracing | None = None
 ) -> SenderDependencies:
-    """What sending needs; `BadWebhookSettings` names a setting that means nothing."""
+    """What sending needs; `BadWebhookSettings` names a setting that means nothing.
+
+    `tracing` is None where nothing is traced.
+    """
     try:
         allowed = networks(settings.webhook_private_networks)
     except ValueError as error:
@@ -127,7 +138,10 @@ def dispatcher_of(
 
 
 def _files() -> int:
-    """How many files this process may have open; as many as it is allowed to ask for."""
+    """How many files this process may have open; as many as it is allowed to ask for.
+
+    The soft limit is raised to the hard one, which every process may do.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -135,7 +149,11 @@ def _files() -> int:
 
 
 async def deliver_until_asked(dispatcher: Dispatcher) -> int:
-    """Run a dispatcher and nothing else; the exit code."""
+    """Run a dispatcher and nothing else; the exit code.
+
+    It returns when SIGTERM or SIGINT has come and what was under way has been written down, or
+    given up after the dispatcher's grace time.
+    """
     # Before there is a child that talks to strangers.
     close_to_own_user()
     asked = asyncio.Event()
@@ -150,7 +168,7 @@ async def deliver_until_asked(dispatcher: Dispatcher) -> int:
 
 
 class DeliveryView:
-    """A process that only delivers, as HTTP sees it."""
+    """A process that only delivers, as HTTP sees it; it has the methods of a worker's view."""
 
     def __init__(self, identity: WorkerIdentity) -> None:
         self.identity = identity

@@ -21,6 +21,7 @@ GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 # An address of this block stands for the IPv4 address in its last 32 bits (RFC 6052).
 NAT64: Final = IPv6Network("64:ff9b::/96")
 
+# Networks that are not dialled, and what each one is.
 IPV4: Final[dict[IPv4Network, str]] = {
     IPv4Network("0.0.0.0/8"): "this network",
     IPv4Network("0.0.0.0/32"): "this host on this network",

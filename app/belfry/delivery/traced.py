@@ -26,7 +26,10 @@ MakeSender = Callable[[Finished], Sender]
 
 
 def traced(make: MakeSender, tracing: Tracing) -> MakeSender:
-    """What makes a sender whose posts are traced."""
+    """What makes a sender whose posts are traced.
+
+    A span is put into a queue when its attempt has ended, and never delays an answer.
+    """
 
     def makes(finished: Finished) -> Sender:
         def told(work_id: WorkId, work: Work, answer: Answer) -> None:
@@ -40,7 +43,11 @@ def traced(make: MakeSender, tracing: Tracing) -> MakeSender:
 
 
 def spans_of(work: Work, answer: Answer, context: TraceContext) -> Iterator[Span]:
-    """The spans of an attempt: one for each post, as an attempt may try several targets."""
+    """The spans of an attempt: one for each post, as an attempt may try several targets.
+
+    Names of attributes are OpenTelemetry's for HTTP clients. Times are epoch ms, by the clock of
+    the process that posted.
+    """
     for sent in answer.sent:
         fire = fire_context(work.event.fire_id)
         yield Span(

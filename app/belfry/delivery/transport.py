@@ -3,11 +3,19 @@
 A further protocol is one more `Transport`, chosen by the scheme of the target's address.
 
 HTTP dials judged addresses only: the resolver judges each address of a name, and the socket is made
-for an address that is judged again, which covers addresses that stand in the URL itself.  The name
-stays what TLS verifies.  No redirects, no cookies, no proxies from the environment, and of the
-answer's body no more is read than keeps the connection usable.  Nothing of an answer is told to
+for an address that is judged again, which covers addresses that stand in the URL itself. The name
+stays what TLS verifies. No redirects, no cookies, no proxies from the environment, and of the
+answer's body no more is read than keeps the connection usable. Nothing of an answer is told to
 anybody but its status and what it asks for in Retry-After: the tenant reads the reason, and a port
 that speaks another protocol would show its greeting there.
+
+    https://hooks.example.com/a ─► resolver: 10.0.0.5 is private: refused
+    https://10.0.0.5/a          ─► nothing to resolve ─► socket factory: refused
+    https://example.com         ─► 302 to http://169.254.169.254/        not followed
+
+So a tenant cannot make belfry ask what only the operator's network can reach (server-side request
+forgery). A name whose address changes between the two looks (DNS rebinding) is judged by the
+address that is dialled.
 """
 
 from __future__ import annotations
@@ -26,8 +34,10 @@ from belfry.delivery.answers import Answer, End, answered
 from belfry.delivery.http_requests import Post
 from belfry.host.clock import SystemClock
 
+# Bytes of an answer's body that are read, and for how many seconds, to keep the connection.
 MOST_BODY_BYTES: Final = 65_536
 BODY_S: Final = 1.0
+# Seconds for which addresses of a name, and idle connections, are kept.
 DNS_CACHE_S: Final = 10
 KEEP_ALIVE_S: Final = 15
 
@@ -91,7 +101,10 @@ class HttpTransport:
         )
 
     async def post(self, post: Post) -> Answer:
-        """Send it; every way to fail is an answer."""
+        """Send it; every way to fail is an answer.
+
+        The post's time-out covers all of it, from the look-up of the name to the answer.
+        """
         try:
             async with asyncio.timeout(post.timeout_ms / 1000):
                 return await self._posted(post)
@@ -146,6 +159,7 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
 
 
 def _judge(address: str, allowed: Networks) -> None:
+    """Raise `AddressRefused` for an address that is not dialled."""
     why = refusal(address, allowed)
     if why is not None:
         raise AddressRefused(why)
@@ -159,6 +173,7 @@ def _broken(error: Exception) -> str:
 
 
 def _not_connected(post: Post, error: aiohttp.ClientConnectorError) -> Answer:
+    """The answer where no connection came about, with what was in the way."""
     # An error of a certificate has no such attribute.
     cause = getattr(error, "os_error", None)
     if isinstance(cause, AddressRefused):

@@ -1,4 +1,15 @@
-"""Records of the topic of deliveries to work, and work to the records that follow from it."""
+"""Records of the topic of deliveries to work, and work to the records that follow from it.
+
+    record ─► work_of ─► Work ─► … posted … ─► Answer ─► step_after ─► Step ─► follow_up ─► records
+
+    step        records
+    Delivered   a lifecycle event, where the tenant is told; an ACK, where something waits for it
+    Failed      a lifecycle event; the record once more in the topic of what was given up
+    Again       a request for a one-shot that fires this very record at the next attempt's instant
+
+The id of a retry is made of fire id, target and attempt, so a retry that is written twice is one
+schedule. All of it is pure: records come in and go out as values, and the dispatcher writes them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +41,9 @@ from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
 from belfry.wire.metering import Usage, encode_usage, period_of
 from belfry.wire.record import SIGNATURE, Headers
 
+# Headers that begin so are made anew for each record, and never carried on.
 OURS: Final = "belfry-"
+# Bytes of a request for a retry; one that would be larger is given up.
 MOST_RETRY_BYTES: Final = 1_000_000
 
 TOO_LARGE: Final = Failed(
@@ -53,7 +66,9 @@ class Work:
     key: bytes
     value: bytes
     event: FiredEvent
+    # The user's headers, without belfry's own.
     headers: Headers
+    # Targets, attempt and limits, as the record's header says them.
     state: DeliveryState
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     given_key: bytes | None = None
@@ -99,6 +114,7 @@ class Places:
     schedules: str
     lifecycle: str
     undelivered: str
+    # What Avro records begin with: a registry's prefix, or that of single-object encoding.
     request_head: bytes
     lifecycle_head: bytes
     request_key: bytes = b""
@@ -108,7 +124,11 @@ class Places:
 
 
 def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: Decoder) -> Work:
-    """The work in a record; `NotADelivery` where there is none."""
+    """The work in a record; `NotADelivery` where there is none.
+
+    Anybody who may write to the topic can write nonsense there, so nothing of a record is believed
+    before it was decoded.
+    """
     # A user may send a header of this name; belfry's own comes behind it.
     states = [given for name, given in headers if name == HEADER and given is not None]
     if value is None or not states:
@@ -130,7 +150,10 @@ def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: D
 
 
 def follow_up(work: Work, step: Step, places: Places, now_ms: int) -> list[Produced]:
-    """What is written when an attempt has ended."""
+    """What is written when an attempt has ended; `now_ms` is when, epoch ms.
+
+    A retry that would be larger than Kafka takes is given up.
+    """
     if isinstance(step, Again):
         again = retry(work, step, places)
         if again is not None:
@@ -155,7 +178,10 @@ def acknowledgement(work: Work, places: Places) -> Produced:
 
 
 def retry(work: Work, again: Again, places: Places) -> Produced | None:
-    """The request for the next attempt: a schedule that fires the same record again."""
+    """The request for the next attempt: a schedule that fires the same record again.
+
+    None where the request would be too large.
+    """
     event, state = work.event, again.state
     schedule_id = f"{event.fire_id}/{state.number}/{state.attempt}"
     headers = _headers(work, state)
@@ -180,6 +206,7 @@ def _headers(work: Work, state: DeliveryState) -> Headers:
 
 
 def _request(fields: dict[str, Any], route: bytes, places: Places) -> Produced:
+    """A request of a tenant, signed where workers have a key; `route` is the key of its record."""
     value = places.request_head + catalogue.encode("ScheduleRequest", {**EMPTY, **fields})
     headers: Headers = []
     tenant = fields["tenant"]
@@ -225,6 +252,7 @@ def metered(delivered: Mapping[str, int], places: Places, now_ms: int) -> list[P
 
 
 def _given_up(work: Work, step: Failed, places: Places, now_ms: int) -> list[Produced]:
+    """What is written of a delivery that ends without having arrived."""
     headers = _headers(work, work.state)
     why = (step.answer.code, step.answer.reason)
     letter = Produced(places.undelivered, work.key, work.value, headers)

@@ -33,7 +33,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Te
 
 from belfry.devstack.errors import DevStackError
 
+# Files under way at once; a repository answers a few connections as quickly as many.
 PARALLEL_DOWNLOADS = 6
+# What a bundle is, for the person who waits for its download.
 TITLES = {
     "kafka": "Apache Kafka 4.3.0",
     "registry": "Apicurio Registry 3.3.3",
@@ -52,9 +54,12 @@ Fetched = AbstractContextManager[Callable[[int], None]]
 class Pin:
     """One file of a bundle, to the byte."""
 
+    # Which directory of the cache it belongs to.
     bundle: str
     sha256: str
+    # Bytes, for the progress bar.
     size: int
+    # Maven's: ``group:name:version``, or with classifier and packaging behind it.
     coordinates: str
 
     @property
@@ -105,6 +110,10 @@ def pins(bundle: str) -> list[Pin]:
 
 
 def _bundle(name: str) -> Path:
+    """The directory of a bundle, filled at the first use; it may take minutes then.
+
+    Raises `DevStackError` where the network or a digest fails. A directory that exists is whole.
+    """
     wanted = pins(name)
     target = cache_dir() / f"{name}-{_digest_of_list(wanted)}"
     if not target.is_dir():
@@ -115,6 +124,7 @@ def _bundle(name: str) -> Path:
 
 
 def _digest_of_list(wanted: Sequence[Pin]) -> str:
+    """What the name of a bundle ends with: another list of files is another directory."""
     return hashlib.sha256("".join(pin.sha256 for pin in wanted).encode()).hexdigest()[:12]
 
 
@@ -128,6 +138,7 @@ def _fetching(target: Path) -> Iterator[None]:
 
 
 def _fill(target: Path, title: str, wanted: Sequence[Pin]) -> None:
+    """Fetch all files into a folder aside, and give it its name at the end."""
     with tempfile.TemporaryDirectory(prefix="partial-", dir=target.parent) as partial:
         complete = Path(partial, "bundle")
         complete.mkdir()
@@ -138,6 +149,7 @@ def _fill(target: Path, title: str, wanted: Sequence[Pin]) -> None:
 
 
 def _place(pin: Pin, file: Path, directory: Path) -> None:
+    """Put one file into the bundle: a copy, or an archive's content."""
     if pin.is_archive:
         with tarfile.open(file) as archive:
             archive.extractall(directory, filter="data")
@@ -146,6 +158,9 @@ def _place(pin: Pin, file: Path, directory: Path) -> None:
 
 
 def _fetch_all(title: str, wanted: Sequence[Pin]) -> list[Path]:
+    """The files in the order of their pins; the first failure gives up those that have not
+    begun.
+    """
     total_bytes = sum(pin.size for pin in wanted)
     with (
         fetch_progress(title, total_bytes) as fetched,
@@ -174,6 +189,7 @@ def _fetch(pin: Pin, fetched: Fetched) -> Path:
 
 
 def _resolution(pin: Pin, fetched: Fetched) -> Callable[[], Path]:
+    """What fetches one file, or finds it in the local Maven repository."""
     # Imported here: jgo and what it needs take 0.3 s, and only the first start pays for it.
     from jgo.maven import MavenContext, PythonResolver
 
@@ -187,6 +203,7 @@ def _resolution(pin: Pin, fetched: Fetched) -> Callable[[], Path]:
 
 
 def _download(pin: Pin, resolve: Callable[[], Path]) -> Path:
+    """Fetch one file; raises `DevStackError` with what to do."""
     try:
         return resolve()
     except (OSError, RuntimeError) as failure:

@@ -44,7 +44,11 @@ MANIFESTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class Connect(JavaService):
-    """A Connect worker; `properties` is its file, `environment` what that file asks for."""
+    """A Connect worker; `properties` is its file, `environment` what that file asks for.
+
+    Its methods ask Connect's REST interface, wait up to `REQUEST_S` seconds, and raise
+    `DevStackError` with Connect's own words where it refuses.
+    """
 
     name = "connect"
 
@@ -105,6 +109,7 @@ class Connect(JavaService):
     def _command(self) -> list[str]:
         for plugin in self._plugins:
             self._install(plugin)
+        # Little memory and an early answer count here, not throughput.
         modest = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=INFO")
         return [
             *java(self.heap_mb, self.temp_dir, *modest),
@@ -117,6 +122,7 @@ class Connect(JavaService):
     def _install(self, plugin: str) -> None:
         """Put a plug-in where the worker looks for it, with a manifest where it has none."""
         folder = self.data_dir / "plugins" / plugin
+        # What an earlier run has linked may be of another version.
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for jar in connect_plugin(plugin).rglob("*.jar"):
@@ -143,6 +149,7 @@ class Connect(JavaService):
         return http_status(f"{self.url}/connectors") == 200
 
     def _asked(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON that answers one request; None where the answer is empty."""
         request = Request(  # noqa: S310  (our own loopback address)
             self.url + path,
             None if body is None else json.dumps(body).encode(),

@@ -1,4 +1,8 @@
-"""The Java runtime that comes as a wheel, and the options all our Java processes share."""
+"""The Java runtime that comes as a wheel, and the options all our Java processes share.
+
+No Java of the system is looked for: what runs is pinned, so that `belfry dev` and the tests are the
+same on each machine.
+"""
 
 from __future__ import annotations
 

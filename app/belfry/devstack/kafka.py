@@ -32,8 +32,11 @@ from belfry.devstack.java import java
 from belfry.devstack.ports import LOOPBACK, free_port
 from belfry.devstack.service import JavaService
 
+# Seconds for Kafka's storage tool, which prepares a new data directory.
 FORMAT_TIMEOUT_S = 60
+# Seconds for one question whether a node answers; it is asked again until it does.
 METADATA_TIMEOUT_S = 2.0
+# Server properties of a node that is a cluster by itself.
 LONE_NODE = {
     # A killed node is let in again only when the session of its former life has passed, which by
     # default takes 9 s.
@@ -50,6 +53,7 @@ LONE_NODE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
+# Server properties of every node here: little memory and disk, quick groups.
 SMALL = {
     "auto.create.topics.enable": "false",
     "group.consumer.min.heartbeat.interval.ms": "500",
@@ -65,7 +69,9 @@ SMALL = {
     "share.coordinator.state.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "4",
 }
+# Seconds until a node of several that does not answer ends the start.
 READY_S: Final = 100.0
+# MB of Java's heap for each of several nodes.
 HEAP_MB: Final = 256
 # A dead broker is noticed after this long, by default after 9 s.
 NOTICED: Final = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"}
@@ -95,7 +101,11 @@ class Node:
 
 
 class Kafka(JavaService):
-    """A Kafka node whose topics and cluster id outlive it in ``data_dir``."""
+    """A Kafka node whose topics and cluster id outlive it in ``data_dir``.
+
+    `start`, `wait_ready`, `stop` and `kill` are those of `JavaService`. Clients connect without
+    security, from this machine alone.
+    """
 
     name = "kafka"
 
@@ -157,6 +167,9 @@ class Kafka(JavaService):
         return java(self.heap_mb, self.temp_dir, *fixed, *options, "-cp", jars)
 
     def _format(self, config: Path) -> None:
+        """Make a new data directory a Kafka one, with Kafka's own tool; it takes a second or
+        two.
+        """
         cluster_id = self.node.cluster_id or new_cluster_id()
         tool = [*self._java("-XX:TieredStopAtLevel=1"), "kafka.tools.StorageTool", "format"]
         what = [f"--cluster-id={cluster_id}", f"--config={config}", "--ignore-formatted"]
@@ -170,12 +183,16 @@ class Kafka(JavaService):
             )
 
     def _write_config(self) -> Path:
+        """Write the server properties anew, as each start may have another port of the
+        controller.
+        """
         config = self.data_dir / "server.properties"
         lines = [f"{key}={value}\n" for key, value in self._server_properties().items()]
         config.write_text("".join(lines), "utf-8")
         return config
 
     def _server_properties(self) -> dict[str, str]:
+        """All properties of the node; those of the caller win."""
         controller = self.node.controller_port or free_port(avoid=[self.port])
         voters = self.node.voters or f"{self.node.node_id}@{LOOPBACK}:{controller}"
         place = {
@@ -201,7 +218,11 @@ def _accepts(port: int) -> bool:
 
 
 class Cluster:
-    """Nodes that are started together; leaving it kills them."""
+    """Nodes that are started together; leaving it kills them.
+
+    A single one may be stopped, killed and started by the test meanwhile. Each is broker and
+    controller, so the cluster works while more than half of them live.
+    """
 
     def __init__(
         self, home: Path, nodes: int = 3, properties: Mapping[str, str] | None = None

@@ -22,6 +22,7 @@ from belfry.devstack.child import Child
 from belfry.devstack.errors import DevStackError
 from belfry.devstack.ports import LOOPBACK, free_port
 
+# Seconds for preparing, and for the server's first answer.
 START_S: Final = 60.0
 QUERY_S: Final = 30.0
 POLL_S: Final = 0.1
@@ -44,7 +45,11 @@ READABLE: Final = "wal_level=logical"
 
 
 class Postgres:
-    """A server with one database, ``postgres``; use it as a context manager."""
+    """A server with one database, ``postgres``; use it as a context manager.
+
+    `port` and `password` are chosen when it is made. Entering blocks until it answers. Raises
+    `DevStackError` where PostgreSQL is not installed, or does not start.
+    """
 
     def __init__(self) -> None:
         found = programs()
@@ -89,7 +94,10 @@ class Postgres:
         shutil.rmtree(self._home, ignore_errors=True)
 
     def query(self, sql: str) -> list[list[str]]:
-        """Rows of a query as texts; raises `DevStackError` with what PostgreSQL says."""
+        """Rows of a query as texts; raises `DevStackError` with what PostgreSQL says.
+
+        It is `psql` that asks, so no driver has to be installed. Null is an empty text.
+        """
         psql = ["psql", "-X", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-c", sql]
         where = ["-h", LOOPBACK, "-p", str(self.port), "-U", USER, "-d", "postgres"]
         answer = subprocess.run(
@@ -109,6 +117,9 @@ class Postgres:
         return self._home / "postgres.log"
 
     def _prepare(self) -> None:
+        """Make the data directory with ``initdb``; the file of the password is removed
+        afterwards.
+        """
         secret = self._home / "password"
         secret.write_text(self.password, "utf-8")
         if os.geteuid() == 0:
@@ -137,6 +148,7 @@ class Postgres:
             raise DevStackError(f"PostgreSQL could not be prepared: {made.stderr.strip()}")
 
     def _options(self) -> list[str]:
+        """The arguments of the server: on the loopback address, without a socket file."""
         settings = (
             f"listen_addresses={LOOPBACK}",
             f"port={self.port}",
@@ -147,6 +159,7 @@ class Postgres:
         return ["-D", str(self._home / "data"), *(part for s in settings for part in ("-c", s))]
 
     def _as_user(self, program: str, *arguments: str) -> list[str]:
+        """The command of a program, run by somebody who is not the superuser."""
         command = [str(self._programs / program), *arguments]
         if os.geteuid() != 0:
             return command
@@ -159,6 +172,9 @@ class Postgres:
         return [setpriv, *who, "--pdeathsig=KILL", *command]
 
     def _wait_ready(self) -> None:
+        """Ask until the server answers a query; raises with its log where it ended, or took too
+        long.
+        """
         assert self._child is not None
         deadline = time.monotonic() + START_S
         while True:

@@ -40,6 +40,9 @@ class Registry(JavaService):
         return http_status(f"{self.url}/subjects") == 200
 
     def _settings(self) -> dict[str, str]:
+        """Apicurio's and Quarkus' settings: one port, a small pool of connections, a database in a
+        file.
+        """
         # System properties win over QUARKUS_* and APICURIO_* variables of the environment.
         database = self.data_dir / "schemas"
         return {

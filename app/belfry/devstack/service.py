@@ -19,13 +19,21 @@ from belfry.devstack.child import Child
 from belfry.devstack.errors import DevStackError, PortTakenError, StartCancelledError
 from belfry.devstack.ports import free_port
 
+# Seconds between two questions whether the server answers.
 POLL_S = 0.05
+# Lines of the log that an error message shows.
 TAIL_LINES = 15
+# What Java servers write where their port is taken.
 PORT_TAKEN = re.compile(r"already in use|in use by another|already bound", re.IGNORECASE)
 
 
 class JavaService(ABC):
-    """One Java process bound to one loopback port, with a directory of its own."""
+    """One Java process bound to one loopback port, with a directory of its own.
+
+        made ── start ──► starting ── wait_ready ──► answers ── stop, kill ──► ended ── start ──► …
+
+    It is used by one thread. The process dies with ours, by whatever end (`child`).
+    """
 
     name: str
 
@@ -77,7 +85,11 @@ class JavaService(ABC):
         return self._started().exit_code()
 
     def start(self) -> Self:
-        """Start the process, without waiting for it to answer."""
+        """Start the process, without waiting for it to answer.
+
+        Temporary files of the run before are removed, and its log is kept as ``.log.1``. Raises
+        `DevStackError` where it runs already.
+        """
         if self.running:
             raise DevStackError(f"{self.name} runs already (process {self.pid}).")
         self._tidy_up()
@@ -88,7 +100,11 @@ class JavaService(ABC):
     def wait_ready(
         self, timeout_s: float = 60.0, cancelled: Callable[[], bool] = lambda: False
     ) -> Self:
-        """Wait until the server answers; its death, the time or ``cancelled`` end the wait."""
+        """Wait until the server answers; its death, the time or ``cancelled`` end the wait.
+
+        ``cancelled`` is asked twenty times a second. Raises `PortTakenError` where somebody else
+        has the port, `StartCancelledError`, and `DevStackError` with the end of the log.
+        """
         deadline = time.monotonic() + timeout_s
         while not self._answers():
             self._check_alive()
@@ -117,6 +133,7 @@ class JavaService(ABC):
         return self._child
 
     def _check_alive(self) -> None:
+        """Raise for a process that has ended, with the end of its log."""
         if self.exit_code() is None:
             return
         # A server of somebody else on our port may answer for ours, so the port comes first.
@@ -134,6 +151,7 @@ class JavaService(ABC):
         return f"The end of {self.log_file}:\n" + "\n".join(lines)
 
     def _tidy_up(self) -> None:
+        """Remove what the run before has left, and put its log aside."""
         shutil.rmtree(self.temp_dir, ignore_errors=True)
         for directory in (self.temp_dir, self.log_file.parent):
             directory.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,21 @@
 """Whether this worker agrees with the others on the settings that they share.
 
-`belfry.settings.agreement` says which settings these are, and compares.  What is compared lies in
+`belfry.settings.agreement` says which settings these are, and compares. What is compared lies in
 two places:
 
     changelog       a statement in each partition, written by the first commit of an owner
     offset notes    the same beside the anchors, where a start and `belfry doctor` can read it
 
-At start the notes are read, before the group is joined: who must not run beside the workers that
-run is refused, and who differs otherwise says so.  At a take-over the changelog is read, which
-knows more: notes are forgotten some days after the last owner.  Nobody is refused there but for the
-fixed settings: the state has to be taken over by somebody.
+At start the notes are read, before the group is joined: a worker that must not run beside those
+that run is refused, and one that differs otherwise says so. At a take-over the changelog is read,
+which knows more: notes are forgotten some days after the last owner. Nobody is refused there but
+for the fixed settings: the state has to be taken over by somebody.
+
+    W1, W2 run with secret A                     W3 is started with secret B
+    12:00:00  notes of all partitions: A         B differs, rule TOGETHER
+    12:00:00  the group has two members          "settings differ … and 2 run": W3 does not start
+    12:10:00  W1 and W2 have ended               W3 is started again: nobody runs, so it starts, and
+                                                 says in its log that the secret is another one
 """
 
 from __future__ import annotations
@@ -45,11 +51,17 @@ log = structlog.get_logger(__name__)
 
 
 class OwnershipRefused(Exception):
-    """This worker must not own the partition: state or settings do not fit."""
+    """This worker must not own the partition: state or settings do not fit.
+
+    It ends the whole worker, with the message as reason.
+    """
 
 
 class Agreement:
-    """Compares with what lies in the changelog of each partition that is taken over."""
+    """Compares with what lies in the changelog of each partition that is taken over.
+
+    One object serves all partitions of a worker; each asks in its own thread.
+    """
 
     def __init__(self, settings: DeliverySettings) -> None:
         self._cluster = settings.cluster_fingerprint()

@@ -38,7 +38,10 @@ class SomeNotKept(ConnectionError):
 
 
 class Anchors:
-    """Reads and writes anchors; ConnectionError where the cluster does not answer."""
+    """Reads and writes anchors; ConnectionError where the cluster does not answer.
+
+    Any thread may use it. To write the same once more changes nothing.
+    """
 
     def __init__(self, admin: AdminClient, settings: SharedSettings) -> None:
         self._topic = settings.topic("tenants")

@@ -43,7 +43,11 @@ log = structlog.get_logger(__name__)
 
 
 class BatchReader:
-    """Reads the records of one partition out of what was fetched of it."""
+    """Reads the records of one partition out of what was fetched of it.
+
+    `position` is the offset of the next record for readers, `fetched` the one behind all that was
+    added. It is used by one thread, and holds one batch unpacked at a time.
+    """
 
     def __init__(self, where: Where, position: int, said: LimitedLogger | None = None) -> None:
         self._where = where
@@ -60,16 +64,20 @@ class BatchReader:
         return self._opened is None and not self._batches
 
     def add(self, answer: Fetched) -> None:
-        """Take in what was fetched next."""
+        """Take in what was fetched next; batches of aborted transactions are passed over by
+        `take`.
+        """
         self.fetched = max(self.fetched, answer.behind)
         committed = CommittedBatches(answer.aborted)
         for batch in batches_in(answer.data):
             self._batches.append((batch, committed.holds(batch)))
 
     def take(self, at_most: int) -> list[SourceRecord]:
-        """The next records, some megabytes at most.
+        """The next records, at most `at_most`, and some megabytes.
 
-        None where all has been read, or where many were passed over: `empty` tells.
+        An empty list where all has been read, or where many were passed over: `empty` tells which.
+        Records come in the order of their offsets. A batch that cannot be read comes as one record
+        that a worker refuses.
         """
         found: list[SourceRecord] = []
         size, self.appended = 0, True
@@ -93,6 +101,8 @@ class BatchReader:
             some, size, ended = opened.take(at_most, position)
         except Unreadable as error:
             some, size, ended = [], 0, True
+            # The quick parser may stumble over what the stream can read; the stream begins at the
+            # same position.
             if isinstance(opened, _Quick):
                 self._opened = _Stream(batch)
                 return some, size
@@ -118,6 +128,7 @@ class BatchReader:
         return False
 
     def _open(self, batch: RecordBatch) -> _Quick | _Stream:
+        """What reads a batch: the quick parser where it unpacks to little, else a stream."""
         if batch.magic != MAGIC:
             return _Stream(batch)
         if batch.codec == NONE:
@@ -138,6 +149,7 @@ class BatchReader:
         return _Quick(batch, batch.unpacked(b"".join(kept)))
 
     def _tell(self, batch: RecordBatch) -> None:
+        """Say in the log that a large batch is read in slices; not for each of many."""
         topic, partition = self._where
         self._log.info(
             "large", "a batch unpacks to some megabytes; it is read in slices",

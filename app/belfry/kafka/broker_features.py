@@ -1,7 +1,15 @@
-"""What brokers can do: Kafka's ApiVersions (v3), which tells ranges of requests and features.
+"""What brokers can do: Kafka's ApiVersions (v3, KIP-511 and KIP-584), which tells ranges of
+requests and features.
 
-librdkafka asks it too and tells nobody; aiokafka reads versions without features.  A broker does
-not say its release.  The highest level of `metadata.version` that it supports grows with it.
+librdkafka asks it too and tells nobody; aiokafka reads versions without features. A broker does not
+say its release. The highest level of `metadata.version` that it supports grows with it.
+
+    supported   metadata.version 30     the newest that this broker knows: it is a 4.3
+    finalized   metadata.version 25     what the cluster has switched on: features of 4.0
+                transaction.version 2   each transaction has an epoch of its own (KIP-890)
+
+Features come as tagged fields behind the answer (KIP-482), in bytes that aiokafka leaves alone;
+`_levels` reads them.
 """
 
 from __future__ import annotations
@@ -36,7 +44,9 @@ RELEASES: Final = (
     (1, "3.0"), (2, "3.1"), (3, "3.2"), (7, "3.3"), (8, "3.4"), (11, "3.5"), (14, "3.6"),
     (19, "3.7"), (20, "3.8"), (21, "3.9"), (25, "4.0"), (27, "4.1"), (29, "4.2"), (30, "4.3"),
 )  # fmt: skip
+# A release with a fault that can hide what an owner has committed.
 ENDS_WITHOUT_MARKERS: Final = "4.3"
+# Seconds for all brokers together.
 ANSWER_S: Final = 10.0
 # Of one broker, so that one which is away leaves time to close what was opened.
 ONE_ANSWER_S: Final = 5.0
@@ -57,7 +67,11 @@ class Features(NamedTuple):
 
     @property
     def release(self) -> str:
-        """The release of the broker, as far as it can be told; empty where it cannot."""
+        """The release of the broker, as far as it can be told; empty where it cannot.
+
+        It is that of the highest known level that the broker supports, or ``later than`` the last
+        known one.
+        """
         level = self.supported.get(METADATA, 0)
         known = [name for least, name in RELEASES if least <= level]
         newer = level > RELEASES[-1][0]
@@ -106,7 +120,8 @@ class _ApiVersions(Request[_Question]):  # type: ignore[misc]
 def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features | str]:
     """What each broker can do, by its number, or why that cannot be told of it.
 
-    Raises ConnectionError where no broker answers.
+    It runs an event loop of its own and blocks, so it must not be called on one. Raises
+    ConnectionError where no broker answers.
     """
     try:
         return asyncio.run(asyncio.wait_for(_ask(dict(properties)), ANSWER_S))
@@ -115,6 +130,7 @@ def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features | str]:
 
 
 async def _ask(properties: dict[str, Any]) -> dict[str, Features | str]:
+    """What each broker of the cluster answers, all asked at once over one client."""
     client = AIOKafkaClient(
         bootstrap_servers=str(properties["bootstrap.servers"]).split(","),
         client_id="belfry-features",
@@ -169,6 +185,10 @@ def _levels(encoded: bytes, *, highest_first: bool) -> dict[str, int]:
 
 
 def _varint(encoded: bytes, at: int) -> tuple[int, int]:
+    """An unsigned number of variable length at a place, and the place behind it.
+
+    Seven bits a byte, the lowest first; the highest bit says that another byte follows (KIP-482).
+    """
     value = shift = 0
     while True:
         byte = encoded[at]
@@ -182,7 +202,9 @@ def feature_problems(broker: str, features: Features, *, hands_on: bool) -> list
     """What a broker cannot do and promises rest on.
 
     `hands_on`: it gives its partitions away when it stops (`controlled.shutdown.enable`) and holds
-    some that have no other replica.
+    some that have no other replica. `broker` is its name in the problems, such as ``broker 1``.
+    None of them refuses a start: a cluster that is old keeps working, and its operator is told what
+    is at stake.
     """
     found = []
     if features.requests.get(ADD_PARTITIONS_TO_TXN, 0) < VERIFIES:

@@ -1,8 +1,15 @@
 """The changelog's records that a worker wrote, told from those of strangers.
 
-What lies in the changelog is state.  A record that somebody else has written there is skipped,
-counted, and told of: it neither becomes state nor stops the partition.  What may be a row is never
-skipped for a guess (`store/signatures.py`, `Judge`).  Fillers are skipped without a word.
+What lies in the changelog is state. A record that somebody else has written there is skipped,
+counted, and told of: it neither becomes state nor stops the partition. What may be a row is never
+skipped for a guess (`store/signatures.py`, `Judge`). Fillers are skipped without a word.
+
+    offset    40     41          42           43         44
+    record    row    not a row   row, signed  filler     row with a copied signature
+    signed    state  skipped     state        no word    skipped: it was signed for another offset
+
+It is used by one reader, in one thread, in the order of offsets, since what counts depends on where
+the last manifest lies.
 """
 
 from __future__ import annotations
@@ -75,6 +82,7 @@ class Sieve:
         return changes, offsets
 
     def _report(self, skipped: Sequence[Message]) -> None:
+        """Count what is skipped, and say in the log where the first of it lies."""
         first = skipped[0]
         topic = first.topic() or ""
         self._counted(topic, len(skipped))

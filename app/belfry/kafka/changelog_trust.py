@@ -36,7 +36,10 @@ log = structlog.get_logger(__name__)
 
 
 class NotTrusted(Exception):
-    """This worker must not own the partition: it and the others would not believe one another."""
+    """This worker must not own the partition: it and the others would not believe one another.
+
+    The message says which secret or setting is missing. The partition is left to another worker.
+    """
 
 
 class ChangelogTrust:

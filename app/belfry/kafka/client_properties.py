@@ -1,4 +1,9 @@
-"""How the producers and consumers of partitions are set up; operators' own properties win."""
+"""How the producers and consumers of partitions are set up; operators' own properties win.
+
+The times belong together, from the shortest to the longest: a record is given up after 8 s, a
+commit after a little more, and the broker ends a transaction after its time-out (10 s by default).
+So a step that cannot be sent is rolled back by its owner, and not by the broker.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,11 @@ from typing import Any, Final
 from belfry.kafka.row_signing import BATCH_BYTES, BATCH_RECORDS
 from belfry.settings import Settings
 
+# After so long a record that was not acknowledged has failed.
 MESSAGE_TIMEOUT_MS: Final = 8_000
 # The longest that librdkafka takes: shorter than the time-out of a message.
 LINGER_MS: Final = 7_900
+# For so long a topic that the brokers do not know is taken for a new one.
 PROPAGATION_MS: Final = 400
 
 

@@ -1,4 +1,15 @@
-"""Brokers: their settings and features that promises rest on, compared with what they should be."""
+"""Brokers: their settings and features that promises rest on, compared with what they should be.
+
+A worker looks once at its start, `belfry topics check` and `belfry doctor` whenever they are asked.
+What is found has one of three weights:
+
+    fatal, refuses     the worker does not start: it could not keep a promise
+    fatal or checked   it starts, and says in its log what is at stake and what to do
+    not checked        the cluster does not let it look; that is told, and no problem by itself
+
+Brokers of a cluster are set one by one, so each of them is asked. Which values are wrong, and why,
+is in `topic_rules.py`.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +36,7 @@ from belfry.kafka.topics import REACH_S, described
 from belfry.settings import SharedSettings
 
 log = structlog.get_logger(__name__)
+# A broker with this setting gives its partitions away before it stops.
 CONTROLLED = "controlled.shutdown.enable"
 
 
@@ -36,7 +48,10 @@ class BrokerFindings(NamedTuple):
 
 
 def check_at_start(admin: AdminClient, settings: SharedSettings) -> str:
-    """Say what endangers a promise; why a worker must not start, empty where it may."""
+    """Say what endangers a promise; why a worker must not start, empty where it may.
+
+    It blocks for some seconds. Raises KafkaException where no broker answers.
+    """
     found = topics.problems(admin, settings)
     refused = [each for each in found if each.fatal and each.refuses]
     if refused:
@@ -85,7 +100,11 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> BrokerFindi
 
 
 def _unread(broker: str, error: KafkaException) -> TopicProblem:
-    """Settings of a broker that may not be looked at, or that is away."""
+    """Settings of a broker that may not be looked at, or that is away: told as unchecked.
+
+    The cure differs: a right that is missing is to be granted, a broker that is away is asked
+    later.
+    """
     cause = error.args[0]
     told = unread(broker, cause.str(), "the cluster")
     if cause.code() in topics.DENIED:
@@ -94,6 +113,7 @@ def _unread(broker: str, error: KafkaException) -> TopicProblem:
 
 
 def _featureless(where: str, why: str) -> TopicProblem:
+    """A problem that says that features were not told, and what to look at by hand."""
     what = f"its features could not be checked: {why}"
     cure = "check by hand that it is Kafka 3.6 or later"
     return TopicProblem(where, what, cure, fatal=False, refuses=False, checked=False)
@@ -124,6 +144,7 @@ def _has_lone_partitions(cluster: Any, settings: SharedSettings) -> bool:
 
 
 def _told(features: dict[str, Features]) -> str:
+    """Which release the brokers have, and the levels of features in effect, in a sentence."""
     releases = sorted({each.release or "unknown" for each in features.values()})
     levels = next(iter(features.values())).finalized if features else {}
     shown = ", ".join(

@@ -2,8 +2,9 @@
 
     User:payments may not Read topic belfry.fired.payments. Grant it: kafka-acls.sh … --add …
 
-Brokers tell that something is denied, and to nobody whom they take him for.  With a password that
-is the user's name, with a certificate alone its subject; whoever brings a token has to look.
+Brokers tell a client that something is denied, and not whom they take it for. With a password that
+is the user's name, with a certificate alone its subject (RFC 4514). With a token or a ticket the
+name is left open, and the reader has to put it in.
 """
 
 from __future__ import annotations

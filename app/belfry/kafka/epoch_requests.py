@@ -2,8 +2,14 @@
 
     OffsetForLeaderEpoch    to the leader of partitions: where the records of an epoch end
 
-Each batch names the epoch of the leader that appended it.  Where the present leader's records of
+Each batch names the epoch of the leader that appended it. Where the present leader's records of
 that epoch end before the offset that was read, the log was cut off, and what was read is gone.
+
+    leader 1, epoch 7   …  98  99  100  101          a reader has read up to 101
+    leader 1 dies before 100 and 101 were copied, and an unclean election chooses leader 2
+    leader 2, epoch 8   …  98  99 │ 100' 101'        other records have these offsets now
+    OffsetForLeaderEpoch(7) ─► 100: below what was read, so the log was cut off
+
 aiokafka does not have this request, so it is described here in its terms.
 """
 

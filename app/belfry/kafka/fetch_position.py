@@ -1,6 +1,6 @@
 """Where the fetcher stands in one partition: what its user took, what is fetched, what is doubted.
 
-taken ≤ next       between them lie answers that nobody has taken yet, `ahead_bytes` of them
+    taken ≤ next       between them lie answers that nobody has taken yet, `ahead_bytes` of them
 
 An answer *leads on* where it brings whole batches behind `next`, or says for the first time that
 there are none yet.  A partition is *doubted* after a failure: before it is asked for again, its
@@ -26,10 +26,16 @@ class FetchPosition:
 
     def __init__(self, offset: int) -> None:
         self.taken = self.next = offset
+        # Leader's epoch of the last batch (-1: not known), and the end that was met last (-1:
+        # none).
         self.epoch = self.met_end = -1
         self.ahead_bytes = 0
+        # Instants of the loop's clock, in seconds: when to ask again, since when no broker knows
+        # the partition.
         self.not_before = 0.0
         self.unknown_since: float | None = None
+        # Whether it has to be asked first if the log was cut off, and whether nothing is fetched
+        # any more.
         self.doubted = self.stopped = False
 
     def may_go_on(self, most_bytes: int) -> bool:

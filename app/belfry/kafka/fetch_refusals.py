@@ -14,7 +14,9 @@ from typing import Any, Final
 from aiokafka import errors
 from aiokafka.conn import create_conn
 
+# How long a broker has for a connection.
 ANSWER_MS: Final = 5_000
+# What aiokafka raises for a login that a broker refuses.
 _LOGIN: Final = (
     errors.AuthenticationFailedError,
     errors.AuthenticationMethodNotSupported,
@@ -29,7 +31,11 @@ class NotLetIn(ConnectionError):
 
 
 def not_known(where: tuple[str, int], cluster: Any) -> ConnectionError:
-    """What to tell of a topic that has no partition of this number in what the brokers told."""
+    """What to tell of a topic that has no partition of this number in what the brokers told.
+
+    `cluster` is aiokafka's metadata. A topic that may not be read looks as if it were not there,
+    but for the list of those that were refused.
+    """
     if where[0] in cluster.unauthorized_topics:
         return _denied(where)
     return ConnectionError(f"{where[0]}/{where[1]}: no broker knows it")
@@ -43,6 +49,7 @@ def not_read(where: tuple[str, int], error: type[Exception]) -> ConnectionError:
 
 
 def _denied(where: tuple[str, int]) -> ConnectionError:
+    """The error for a topic that this user may not read, with what to do."""
     return ConnectionError(
         f"{where[0]}/{where[1]}: the brokers do not let this user read it"
         " (TOPIC_AUTHORIZATION_FAILED): give it the rights READ and DESCRIBE on the topic;"
@@ -51,7 +58,11 @@ def _denied(where: tuple[str, int]) -> ConnectionError:
 
 
 async def why_no_connection(servers: Sequence[str], security: Mapping[str, Any]) -> NotLetIn | None:
-    """What the first of these servers says that answers; None where time may heal it."""
+    """What the first of these servers says that answers; None where time may heal it.
+
+    `servers` are host:port. A server that does not answer at all is passed over, for it may be
+    starting.
+    """
     for server in servers:
         host, _, port = server.rpartition(":")
         try:
@@ -76,6 +87,7 @@ async def why_no_connection(servers: Sequence[str], security: Mapping[str, Any])
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """The error of TLS behind another one, or None."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__
     return error

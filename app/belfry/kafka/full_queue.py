@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+# Seconds for room in the queue, and for one flush.
 LONGEST_S: Final = 8.0
 LOOK_S: Final = 0.1
+# Where `produce_batch` puts the error of a row that it did not take.
 _ERROR: Final = "_error"
 
 

@@ -1,4 +1,9 @@
-"""Giving up what a partition's owner held, so that nothing of it stays behind."""
+"""Giving up what a partition's owner held, so that nothing of it stays behind.
+
+An owner ends in all sorts of ways: in order, fenced, or amid an error. What it held are threads,
+connections and a locked store, and the next owner of the partition may be in the same process a
+moment later. So each of them is closed, and none keeps the others from it.
+"""
 
 from __future__ import annotations
 

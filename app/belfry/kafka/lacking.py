@@ -1,11 +1,19 @@
 """Rights that a worker with these properties lacks, as the brokers tell it.
 
-Brokers tell each client what it may do with a topic and with a group, and refuse to tell of a
-transactional id to whom has no right to it.  So nothing is tried out, and nothing is written:
+Brokers tell each client what it may do with a topic and with a group (KIP-430), and refuse to tell
+of a transactional id to a client that has no right to it. So nothing is tried out, and nothing is
+written:
 
     topics             Metadata with its authorized operations, of all topics that are belfry's own
     groups             DescribeGroups with the same, of one group for each right
     transactional ids  DescribeTransactions, of one id; who may Write may Describe as well
+
+    wanted on belfry.*      Read Write Describe DescribeConfigs
+    belfry.schedules        Read Write Describe DescribeConfigs       nothing is lacking
+    belfry.changelog        Read Describe                             Write and DescribeConfigs are
+    told                    one sentence, and the command of kafka-acls.sh that grants these two
+
+Without an authorizer brokers allow everything, and nothing is lacking.
 """
 
 from __future__ import annotations
@@ -26,7 +34,9 @@ from belfry.kafka.topics import wanted_topics
 from belfry.kafka.transaction_requests import DescribeTransactions
 from belfry.settings import SharedSettings
 
+# Seconds for one answer of the brokers.
 ASK_S: Final = 5.0
+# Errors by which a broker says that a right is missing.
 NOT_LET: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -34,6 +44,7 @@ NOT_LET: Final = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
+# TRANSACTIONAL_ID_AUTHORIZATION_FAILED of Kafka's protocol.
 _ID_DENIED: Final = 53
 
 
@@ -47,7 +58,11 @@ class Lacking(NamedTuple):
 
 
 def lacking(admin: AdminClient, settings: SharedSettings) -> Iterator[Lacking]:
-    """What the principal of these settings lacks of the rights of a worker's main job."""
+    """What the principal of these settings lacks of the rights of a worker's main job.
+
+    Each right is asked for when the one before has been told. What the brokers do not tell counts
+    as given, so that a cluster without an authorizer lacks nothing. Blocks; nothing is written.
+    """
     properties, servers = settings.kafka_properties(), settings.bootstrap_servers
     user = user_of(properties)
     for right in worker_rights(settings.cluster.topic_prefix, settings.cluster.app_id):
@@ -65,6 +80,7 @@ def lacking(admin: AdminClient, settings: SharedSettings) -> Iterator[Lacking]:
 
 
 def _left(wanted: Iterable[str], given: frozenset[str]) -> list[str]:
+    """Operations that are wanted and not given."""
     return [operation for operation in wanted if operation not in given]
 
 
@@ -90,6 +106,7 @@ def _allowed(
 
 
 def _told(answers: dict[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
+    """What brokers tell of each name; a refusal to tell is no operation at all."""
     for name, answer in answers.items():
         try:
             operations = answer.result(ASK_S).authorized_operations
@@ -115,6 +132,7 @@ def _id_denied(properties: dict[str, Any], name: str) -> bool:
 
 
 async def _asked(properties: dict[str, Any], name: str) -> int:
+    """The code with which a broker answers a question about a transactional id."""
     client = AIOKafkaClient(
         bootstrap_servers=properties["bootstrap.servers"],
         client_id="belfry-rights",

@@ -19,6 +19,7 @@ from belfry.kafka.full_queue import produce_in_time
 from belfry.kafka.giving_up import PURGED, give_up
 from belfry.schedules.identity import partition_of
 
+# Seconds for all records of a step to be acknowledged.
 SETTLE_S: Final = 9.5
 
 
@@ -78,6 +79,7 @@ class NonTransactionalProducer:
         give_up(self._producer)
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
+        """Note what became of a record; librdkafka calls it within `flush` and `poll`."""
         if error is not None and error.code() in PURGED:
             # Given up by us: neither acknowledged nor refused.
             return

@@ -1,7 +1,14 @@
 """Tokens for a broker that asks for OAUTHBEARER: fetched as librdkafka's OIDC method does.
 
 The client credentials grant (RFC 6749, section 4.4): client id and secret by HTTP Basic, the scope
-in the form.  A token is used for four fifths of its life, and then another one is fetched.
+in the form. A token is used for four fifths of its life, and then another one is fetched.
+
+    12:00:00  a connection asks for a token ─► POST to the provider ─► one that lives for 300 s
+    12:03:00  another connection            ─► the same token
+    12:04:01  a connection that is renewed  ─► 240 s are over ─► POST ─► the next one
+
+librdkafka's clients fetch their own tokens; this is for the group's client, on its event loop. A
+provider that does not answer fails that connection, which the client tries again.
 """
 
 from __future__ import annotations
@@ -16,9 +23,11 @@ import aiohttp
 import orjson
 from aiokafka.abc import AbstractTokenProvider
 
+# Seconds for the provider to answer.
 FETCH_S: Final = 10.0
 # Of a provider that does not say how long its tokens live.
 UNTOLD_S: Final = 60.0
+# The part of a token's life in which it is used: clocks differ, and requests take time.
 USED: Final = 0.8
 _PREFIX: Final = "sasl.oauthbearer."
 _NEEDED: Final = ("token.endpoint.url", "client.id", "client.secret")
@@ -29,7 +38,10 @@ class BadOAuth(ValueError):
 
 
 class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no types
-    """Tokens of one client at one provider."""
+    """Tokens of one client at one provider.
+
+    `token` is awaited on the loop of the client, and asks again only when the token is used up.
+    """
 
     def __init__(
         self, url: str, credentials: tuple[str, str], form: Mapping[str, str], said: dict[str, str]
@@ -77,7 +89,10 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
         return tokens
 
     async def token(self) -> str:
-        """A token that lives; raises ConnectionError where the provider gives none."""
+        """A token that lives; raises ConnectionError where the provider gives none.
+
+        aiokafka awaits it for each connection that it opens, and logs in anew with it.
+        """
         if self.clock() >= self._until:
             await self._fetch()
         return self._token
@@ -87,6 +102,8 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
         return self._said
 
     async def _fetch(self) -> None:
+        """Get another token; raises ConnectionError, which shows nothing of the answer."""
+        # Its life is counted from the question: the answer may have been on its way for seconds.
         asked = self.clock()
         try:
             found = await self._ask()
@@ -103,6 +120,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
         self._token, self._until = str(token), asked + USED * lives_s
 
     async def _ask(self) -> Any:
+        """The provider's answer as JSON; no redirect is followed with the secret."""
         waiting = aiohttp.ClientTimeout(total=FETCH_S)
         login = b64encode(":".join(self._credentials).encode()).decode()
         async with (
@@ -122,7 +140,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
 
 
 def _pairs(text: str | None) -> dict[str, str]:
-    """``a=1,b=2`` as a dictionary."""
+    """``a=1,b=2`` as a dictionary, as librdkafka reads extensions (RFC 7628)."""
     pairs = (each.partition("=") for each in (text or "").split(",") if each)
     return {name.strip(): value for name, _, value in pairs}
 

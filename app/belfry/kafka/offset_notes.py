@@ -26,7 +26,9 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.causes import cause_of
 
+# Seconds for one answer of the coordinator.
 ANSWER_S: Final = 5.0
+# What a coordinator says of a group that it does not know, which is an answer.
 NO_GROUP: Final = KafkaError.GROUP_ID_NOT_FOUND
 
 
@@ -75,6 +77,7 @@ class OffsetNotes:
         return {each.partition: each.error.str() for each in written if each.error is not None}
 
     def _reach_coordinator(self) -> None:
+        """Make the client find the group's coordinator; ConnectionError where there is none."""
         try:
             asked: Any = self._admin.describe_consumer_groups(
                 [self.group], request_timeout=ANSWER_S

@@ -1,10 +1,17 @@
 """Whose transaction is open in a partition, since when, and how to end it.
 
 A reader of committed records stops at the first transaction that is open: at the partition's *last
-stable offset*.  The brokers tell who holds it back: the leader knows the producer's id and where
-its transaction begins, a coordinator knows its transactional id.  Where no coordinator knows the
-producer, the transaction hangs (nobody will end it), or belongs to somebody whom this principal
-may not see.
+stable offset*. The brokers tell who holds it back: the leader knows the producer's id and where its
+transaction begins, a coordinator knows its transactional id. Where no coordinator knows the
+producer, the transaction hangs (nobody will end it), or belongs to somebody whom this principal may
+not see.
+
+    DescribeProducers    leader of belfry.changelog/3   producer 4711, epoch 2, open from 100 on
+    ListTransactions     each broker                    4711 is "billing-7" at broker 2
+    DescribeTransactions broker 2                       Ongoing, begun 12:00:00, time-out 900 s
+    told                 "a stranger: transactional id 'billing-7', … open … from offset 100 on"
+
+The requests are those of KIP-664, and take a right of the cluster that workers need not have.
 """
 
 from __future__ import annotations
@@ -44,11 +51,13 @@ class OpenTransaction:
 
     topic: str
     partition: int
+    # Where it begins in this partition: readers stop there.
     start_offset: int
     producer_id: int
     producer_epoch: int
     last_write_ms: int
     transactional_id: str | None = None
+    # As the coordinator calls it: Ongoing, PrepareCommit and so on.
     state: str | None = None
     started_ms: int | None = None
     timeout_ms: int | None = None
@@ -88,7 +97,11 @@ class OpenTransaction:
         return told + f", time-out {(self.timeout_ms or 0) / 1000:.0f} s"
 
     def abort_command(self, servers: str) -> str:
-        """What ends it in this partition, whoever began it."""
+        """What ends it in this partition: a command of Kafka's own tool, for an operator.
+
+        It writes an abort marker to this partition alone (KIP-664), whatever the coordinator has
+        decided.
+        """
         return (
             f"kafka-transactions.sh --bootstrap-server {servers} abort --topic {self.topic}"
             f" --partition {self.partition} --start-offset {self.start_offset}"
@@ -105,7 +118,11 @@ class Told(NamedTuple):
 def tell(
     found: Sequence[OpenTransaction], place: Where, settings: SharedSettings, now_ms: float
 ) -> Told:
-    """The first of the open transactions of a partition in words; `found` may be empty."""
+    """The first of the open transactions of a partition in words; `found` may be empty.
+
+    A transaction of belfry's own ends by itself, with its owner or by its time-out; a stranger's
+    may not. `now_ms` is this machine's clock, epoch ms.
+    """
     if not found:
         return untold("no producer has a transaction open there any more", place, settings)
     first, command = found[0], found[0].abort_command(settings.bootstrap_servers)
@@ -148,6 +165,7 @@ def open_transactions(properties: dict[str, Any], places: Sequence[Where]) -> li
 
 
 async def _ask(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTransaction]:
+    """Ask leaders and coordinators over one client, which is closed at the end."""
     client = AIOKafkaClient(
         bootstrap_servers=properties["bootstrap.servers"],
         client_id="belfry-transactions",
@@ -165,6 +183,7 @@ async def _ask(properties: dict[str, Any], places: Sequence[Where]) -> list[Open
 
 
 async def _in_partitions(client: Any, places: Sequence[Where]) -> Any:
+    """Open transactions of partitions, asked of their leaders; raises Untold where one has none."""
     asked: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     for topic, partition in places:
         leader = client.cluster.leader_for_partition(TopicPartition(topic, partition))
@@ -179,6 +198,7 @@ async def _in_partitions(client: Any, places: Sequence[Where]) -> Any:
 
 
 def _open_in(topic: str, partitions: Iterable[Any]) -> Iterable[OpenTransaction]:
+    """Open transactions in the answer of one leader."""
     for partition, code, message, producers, _ in partitions:
         if code:
             raise Untold(f"{topic}/{partition}: error {code} {message or ''}".rstrip())
@@ -188,7 +208,10 @@ def _open_in(topic: str, partitions: Iterable[Any]) -> Iterable[OpenTransaction]
 
 
 async def _with_names(client: Any, found: list[OpenTransaction]) -> list[OpenTransaction]:
-    """The same with transactional ids and states, where a coordinator tells them."""
+    """The same with transactional ids and states, where a coordinator tells them.
+
+    Each broker is asked, since a producer's id does not say which of them coordinates it.
+    """
     if not found:
         return found
     ids = sorted({each.producer_id for each in found})
@@ -210,6 +233,7 @@ async def _with_names(client: Any, found: list[OpenTransaction]) -> list[OpenTra
 def _named(
     transaction: OpenTransaction, known: tuple[str, str, int, int] | None
 ) -> OpenTransaction:
+    """A transaction with what its coordinator tells of it."""
     if known is None:
         return transaction
     name, state, start_ms, timeout_ms = known

@@ -1,4 +1,13 @@
-"""How a transaction can end besides well."""
+"""How a transaction can end besides well.
+
+    raised      what is certain                        what follows
+    Aborted     nothing of it is visible               the same step once more
+    Unknown     nothing: it may be committed or not    the partition is taken over anew, fence first
+    Fenced      it is not committed                    the owner stops
+
+`TopicGone` and `Misplaced` are reasons within a step, and come out as Aborted. Both writers of
+transactions raise these, so the loop of a partition does not know which one it has.
+"""
 
 from __future__ import annotations
 

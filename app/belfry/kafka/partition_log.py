@@ -13,7 +13,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from belfry.kafka.changelog_sieve import Changes, Sieve
 
+# Seconds for one answer.
 REQUEST_S: Final = 10.0
+# Records of one look for whether there are any.
 FEW: Final = 100
 _WITHOUT_GROUP: Final[dict[str, Any]] = {
     "group.id": "belfry-reads-without-a-group",
@@ -41,7 +43,10 @@ class OutOfRange(LostRange):
 
 
 class LogBounds:
-    """Where one partition of a topic begins and ends."""
+    """Where one partition of a topic begins and ends.
+
+    Each question takes a connection of its own, so any thread may ask. Raises ConnectionError.
+    """
 
     def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
         self._properties = {**properties, **_WITHOUT_GROUP}
@@ -99,7 +104,10 @@ class LogBounds:
 
 
 class PartitionLog(LogBounds):
-    """A reader of one partition that workers write, from a position on."""
+    """A reader of one partition that workers write, from a position on.
+
+    It is for one thread, and closed after use. `position` is the offset to be read next.
+    """
 
     def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
         super().__init__(properties, topic, partition)
@@ -196,7 +204,9 @@ class PartitionLog(LogBounds):
         return self.sieve.ours(messages)
 
     def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
-        """Batches up to the offset `end`."""
+        """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may
+        stop.
+        """
         while self.position < end:
             records = self.read(at_most, 0.1)
             if records or self.position >= end:

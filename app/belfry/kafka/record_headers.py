@@ -1,4 +1,9 @@
-"""Headers of records as librdkafka gives them, whatever their names are made of."""
+"""Headers of records as librdkafka gives them, whatever their names are made of.
+
+Kafka takes any bytes for the name of a header, and Python's client takes UTF-8 alone. One such
+record must not stop a partition, so its headers are replaced by one that says what is wrong with
+them, and the request is refused by that.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,10 @@ from belfry.wire.record import SourceRecord
 
 
 class RequestLog(LogBounds):
-    """A reader of one partition of requests; one thread at a time may read."""
+    """A reader of one partition of requests; one thread at a time may read.
+
+    Nothing is fetched before the first `seek`. It has a connection of its own to the brokers.
+    """
 
     def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
         super().__init__(properties, topic, partition)

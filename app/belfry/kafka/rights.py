@@ -28,7 +28,12 @@ _STRIMZI_KINDS: Final = {TRANSACTIONAL_ID: "transactionalId"}
 
 
 class Right(NamedTuple):
-    """What somebody may do with a resource; `prefixed` ones are all whose names begin so."""
+    """What somebody may do with a resource.
+
+    `kind` is one of the four above, `name` that of the resource, or where all names of a `prefixed`
+    right begin. `operations` are spelt as Kafka's tool has them, such as ``DescribeConfigs``. `why`
+    says in a few words what they are for.
+    """
 
     kind: str
     name: str
@@ -38,7 +43,11 @@ class Right(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What workers do besides their main job, each of which asks for more rights."""
+    """What workers do besides their main job, each of which asks for more rights.
+
+    `creates_topics`: they make missing topics. `names_transactions`: they say whose transaction
+    holds them up. `output_topics` are those that policies name.
+    """
 
     creates_topics: bool = False
     names_transactions: bool = False
@@ -91,7 +100,10 @@ def sink_rights(prefix: str, connector: str, tenants: Iterable[str]) -> list[Rig
 
 
 def commands(rights: Iterable[Right], user: str, servers: str) -> Iterator[str]:
-    """A command of Kafka's own tool for each right."""
+    """A command of Kafka's own tool for each right.
+
+    Each adds what may be there already, so it can be run again. `servers` go into each line.
+    """
     for each in rights:
         operations = " ".join(f"--operation {name}" for name in each.operations)
         yield (
@@ -129,6 +141,7 @@ def table(rows: Iterable[tuple[str, Iterable[Right]]]) -> str:
 
 
 def _resource(right: Right) -> str:
+    """The resource as options of Kafka's tool."""
     if right.kind == CLUSTER:
         return "--cluster"
     pattern = " --resource-pattern-type prefixed" if right.prefixed else ""
@@ -136,6 +149,7 @@ def _resource(right: Right) -> str:
 
 
 def _strimzi(right: Right) -> dict[str, Any]:
+    """One rule of a KafkaUser."""
     resource: dict[str, Any] = {"type": _STRIMZI_KINDS.get(right.kind, right.kind)}
     if right.kind != CLUSTER:
         pattern = "prefix" if right.prefixed else "literal"
@@ -144,6 +158,7 @@ def _strimzi(right: Right) -> dict[str, Any]:
 
 
 def _told(right: Right) -> str:
+    """The resource in words, for a table."""
     if right.kind == CLUSTER:
         return "the cluster"
     kind = right.kind.replace("-", " ")

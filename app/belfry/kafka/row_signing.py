@@ -25,6 +25,7 @@ import structlog
 from belfry.store.signatures import FILLER, NEAR, PLACE, SIGNATURE, RowKeys, bound
 from belfry.wire.record import Headers
 
+# Bytes of a signature by place.
 _TOKEN: Final = 8
 # After a stranger's record, so many transactions are signed by content.
 CAREFUL: Final = 64
@@ -55,7 +56,17 @@ class Signed(NamedTuple):
 
 
 class RowSigner:
-    """Signs for one owner of one partition; used by its thread alone."""
+    """Signs for one owner of one partition; used by its thread alone.
+
+        expected next   500   rows at 500‥502, manifest at 503: signed by place, 8 bytes each
+        acknowledged    503   lies as signed ─► commit; the marker lies at 504
+        expected next   505
+        a stranger writes at 505
+        expected next   505   rows at 506‥508: not as signed ─► rolled back; the next 64
+                              transactions are signed by content, with fillers behind
+
+    Copies of what was rolled back lie behind fillers then, too far away to count.
+    """
 
     def __init__(self, by: RowKeys, least: int, log_end: Callable[[], int]) -> None:
         """`least` is where the log ended after the fence: there the first transaction lies.
@@ -85,12 +96,14 @@ class RowSigner:
         return self._by_place(rows) if parts is None else self._by_content(parts)
 
     def _look(self) -> None:
+        """Learn where the log ends now; where nobody tells, the last known place has to do."""
         try:
             self._next = max(self._next, self._log_end())
         except ConnectionError as error:
             log.warning("the end of the changelog is not told", reason=str(error))
 
     def _by_place(self, rows: Mapping[bytes, bytes | None]) -> Signed:
+        """Rows whose signatures say at which offset each of them lies."""
         self._manifest_at, self._tolerated = self._next + len(rows) - 1, 0
         self.fillers = 0
         *others, (key, manifest) = rows.items()
@@ -115,6 +128,7 @@ class RowSigner:
         return signed
 
     def _by_content(self, parts: list[list[tuple[bytes, bytes | None]]]) -> Signed:
+        """Rows whose signatures say what is in them, and in which range of offsets they may lie."""
         signed, place = list[list[Record]](), self._next
         for part in parts:
             records = [
@@ -127,6 +141,7 @@ class RowSigner:
         return Signed([], [], {}, signed)
 
     def _record(self, base: int, name: bytes, row: bytes | None) -> Record:
+        """One row with its signature: before its value, or in a header where it is a tombstone."""
         proof = bound(self._by, base, name, row)
         return (name, None, [(SIGNATURE, proof)]) if row is None else (name, proof + row, [])
 

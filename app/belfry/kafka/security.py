@@ -2,9 +2,17 @@
 
     librdkafka (readers, producers)  ◄── BELFRY_KAFKA__… ──►  aiokafka (membership, a few questions)
 
-Both have to reach the same brokers with the same credentials.  A property that changes who is
+Both have to reach the same brokers with the same credentials. A property that changes who is
 trusted, and that the group's client has no counterpart for, is refused by name: ignoring it could
 trust somebody whom the user does not.
+
+    property              librdkafka                        aiokafka
+    ssl.ca.location       a file, a folder, or probe        SSLContext.load_verify_locations
+    ssl.keystore.*        PKCS#12 (RFC 7292)                loaded as PEM
+    sasl.mechanism        PLAIN, SCRAM, OAUTHBEARER,        the same; GSSAPI by a package
+                          GSSAPI (its default)
+
+It is called at start, and no message has the content of a file or the value of a secret.
 """
 
 from __future__ import annotations
@@ -29,7 +37,9 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from belfry.kafka.oauth_tokens import BadOAuth, OidcTokens
 
+# What both clients speak.
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+# Properties of OpenSSL that Python's `ssl` cannot set for one connection.
 _WITHOUT_COUNTERPART: Final = (
     "ssl.curves.list",
     "ssl.sigalgs.list",
@@ -38,20 +48,27 @@ _WITHOUT_COUNTERPART: Final = (
     "ssl.providers",
     "ssl.ca.certificate.stores",
 )
+# What librdkafka takes for false.
 _FALSE: Final = ("false", "0", "f", "no")
 
 
 class BadSecurity(ValueError):
-    """Properties with which the group's client cannot connect as the others do."""
+    """Properties with which the group's client cannot connect as the others do; the message says
+    which.
+    """
 
 
 def group_client_security(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of an aiokafka client that equal these librdkafka properties.
 
-    Reads the files that they name; raises `BadSecurity`.
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me", …}
+        ─► {"security_protocol": "SASL_SSL", "ssl_context": …, "sasl_mechanism": "PLAIN", …}
+
+    Reads the files that they name, so it blocks for a moment; raises `BadSecurity`.
     """
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     arguments: dict[str, Any] = {"security_protocol": protocol}
+    # Both SSL and SASL_SSL; and both SASL_PLAINTEXT and SASL_SSL below.
     if "SSL" in protocol:
         arguments["ssl_context"] = _ssl_context(properties)
     if "SASL" in protocol:
@@ -60,6 +77,7 @@ def group_client_security(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """What aiokafka takes for the login."""
     given = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
     mechanism = str(given).upper()
     if mechanism not in MECHANISMS:
@@ -94,6 +112,9 @@ def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ssl_context(properties: Mapping[str, Any]) -> ssl.SSLContext:
+    """Trust and certificate of the client; `BadSecurity` names the properties that cannot be
+    used.
+    """
     for name in _WITHOUT_COUNTERPART:
         if properties.get(name):
             raise BadSecurity(
@@ -101,6 +122,7 @@ def _ssl_context(properties: Mapping[str, Any]) -> ssl.SSLContext:
                 " like it: leave it out, or set it for the whole machine in OpenSSL's own"
                 " configuration."
             )
+    # It checks certificates and host names unless a property says otherwise, as librdkafka does.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for step in (_trust, _show, _restrict):
         try:
@@ -166,13 +188,14 @@ def _show(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
 
 
 def _password(given: Any) -> str:
-    """Instead of asking whoever sits at the terminal."""
+    """The key's password; without one OpenSSL would ask for it at the terminal, and wait."""
     if not given:
         raise BadSecurity("The key of ssl.key.location is encrypted: set ssl.key.password.")
     return str(given)
 
 
 def _show_keystore(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
+    """Show the certificate of a PKCS#12 file, with the others of its chain."""
     password = str(properties.get("ssl.keystore.password", "")).encode()
     store = load_pkcs12(Path(properties["ssl.keystore.location"]).read_bytes(), password or None)
     if store.cert is None or store.key is None:
@@ -182,6 +205,7 @@ def _show_keystore(context: ssl.SSLContext, properties: Mapping[str, Any]) -> No
 
 
 def _show_texts(context: ssl.SSLContext, properties: Mapping[str, Any], password: Any) -> None:
+    """Show a certificate and a key that are given as PEM texts."""
     chain, text = properties.get("ssl.certificate.pem"), properties.get("ssl.key.pem")
     if not chain or not text:
         raise BadSecurity("ssl.certificate.pem and ssl.key.pem belong together: set both.")
@@ -192,6 +216,7 @@ def _show_texts(context: ssl.SSLContext, properties: Mapping[str, Any], password
 
 def _load(context: ssl.SSLContext, chain: bytes, key: Any) -> None:
     """Take a chain and its key; they pass through a file, in which the key is encrypted."""
+    # OpenSSL loads keys from files only; a reader of the file finds no open key in it.
     once = secrets.token_bytes(32).hex()
     form, locked = PrivateFormat.PKCS8, BestAvailableEncryption(once.encode())
     descriptor, path = tempfile.mkstemp(prefix="belfry-", suffix=".pem")
@@ -204,6 +229,7 @@ def _load(context: ssl.SSLContext, chain: bytes, key: Any) -> None:
 
 
 def _restrict(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
+    """Leave only these cipher suites."""
     ciphers = properties.get("ssl.cipher.suites")
     if ciphers:
         context.set_ciphers(str(ciphers))

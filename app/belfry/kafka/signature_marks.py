@@ -28,6 +28,7 @@ from belfry.kafka.causes import cause_of
 from belfry.settings import SharedSettings
 from belfry.store.signatures import NOWHERE
 
+# Seconds for one answer, and how often marks are said again.
 ANSWER_S: Final = 5.0
 RENEW_EVERY_MS: Final = 3_600_000.0
 
@@ -60,7 +61,10 @@ def mark_of(text: str) -> Mark:
 
 
 class Marks:
-    """Reads and writes marks; ConnectionError where the cluster does not answer."""
+    """Reads and writes marks; ConnectionError where the cluster does not answer.
+
+    `read` and `owned` are called by partitions' threads, and `look` by the self-check.
+    """
 
     def __init__(self, admin: AdminClient, settings: SharedSettings) -> None:
         self._admin = admin
@@ -111,6 +115,9 @@ class Marks:
             log.warning("what rows are signed with is not said again", reason=str(error))
 
     def _write(self, marks: dict[int, Mark]) -> None:
+        """Commit marks as metadata of offsets; raises ConnectionError for the first that is
+        refused.
+        """
         told = [
             TopicPartition(self._topic, partition, 0, metadata=mark.text())
             for partition, mark in marks.items()

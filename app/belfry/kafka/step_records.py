@@ -28,9 +28,11 @@ class OutputTopics:
     schedules: str
     rejected: str
     lifecycle: str
+    # What Avro records of a topic begin with.
     lifecycle_head: bytes
     deliveries: str
     deliveries_head: bytes
+    # How many partitions an output topic has.
     partitions_of: Callable[[str], int]
     metering: str = ""
 
@@ -62,7 +64,10 @@ def delivery_records(effects: Effects, output_topics: OutputTopics) -> Iterator[
 
 
 def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
-    """What became of requests: refused, on their way to their home, verdicts; and usage."""
+    """What became of requests: refused, on their way to their home, verdicts; and usage.
+
+    A verdict is keyed by its schedule, so that those of one schedule keep their order.
+    """
     for rejected in effects.rejected:
         yield output_topics.rejected, None, rejected.key, rejected.value, rejected.headers
     for sent in effects.rerouted:

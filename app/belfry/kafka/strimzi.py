@@ -21,6 +21,7 @@ from belfry.kafka.topics import wanted_topics
 from belfry.settings import SharedSettings
 from belfry.settings.shared import HOUR_MS
 
+# Expressions of Helm's templates, in place of a prefix and a group.
 _PREFIX: Final = "{{ .Values.cluster.topicPrefix }}"
 _APP_ID: Final = "{{ .Values.cluster.appId }}"
 # The chart says how many replicas there are, and so how many have to be in sync.

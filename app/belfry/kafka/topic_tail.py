@@ -1,11 +1,19 @@
 """The end of a topic, `read_committed`, read backwards in stretches: never the whole of it.
 
-A stretch holds the next older offsets of each partition.  Each record is shortened by the caller as
+A stretch holds the next older offsets of each partition. Each record is shortened by the caller as
 soon as it is there, so a stretch of large records takes little memory.
 
     partition 0   ···|·········|·········|····end
     partition 1      ···|·······|·······|·····end
                      rest        second   first stretch
+
+    with TopicTail(properties, "belfry.rejected") as tail:
+        while not tail.is_over and len(found) < 50:
+            found += tail.stretch(100, shortened)
+    page = found, tail.rest          # `rest` begins the next look: TopicTail(…, before=rest)
+
+A stretch of 100 offsets may hold fewer records: offsets of markers, of aborted transactions and of
+what compaction removed have none. Methods block, `stretch` for `STRETCH_S` seconds at most.
 """
 
 from __future__ import annotations
@@ -21,9 +29,12 @@ from belfry.kafka.rights import READERS_GROUP
 
 T = TypeVar("T")
 
+# Seconds for one answer, and for a stretch to be read.
 REACH_S: Final = 5.0
 STRETCH_S: Final = 10.0
+# Records that are taken from the client at once.
 BATCH: Final = 200
+# No group is joined and nothing is committed; a partition's end is told, so that a stretch ends.
 _PROPERTIES: Final[dict[str, Any]] = {
     "group.id": READERS_GROUP,
     "enable.auto.commit": False,
@@ -125,6 +136,7 @@ class TopicTail:
         return error is None and offset < end
 
     def _partitions(self) -> list[int]:
+        """Partitions of the topic, none where it is not there; raises ConnectionError."""
         try:
             known = self._consumer.list_topics(self._topic, REACH_S).topics.get(self._topic)
         except KafkaException as error:
@@ -132,6 +144,7 @@ class TopicTail:
         return [] if known is None or known.error is not None else sorted(known.partitions)
 
     def _ends(self, partition: int) -> tuple[int, int]:
+        """First offset and end of a partition, as readers of committed records have them."""
         name = TopicPartition(self._topic, partition)
         try:
             ends = self._consumer.get_watermark_offsets(name, REACH_S, cached=False)

@@ -7,6 +7,12 @@ ships no types:
                            at which the open transaction of each begins
     ListTransactions       to every broker: transactional ids of producers, as its coordinators know
     DescribeTransactions   to a coordinator: state, begin and time-out of a transaction
+
+A schema lists the fields in the order of the wire. All three are flexible versions (KIP-482): texts
+and arrays have compact lengths, and behind each structure stand tagged fields, of which belfry
+sends none and skips what it gets. Only version 0 of each is spoken, which every broker from Kafka
+3.0 on understands. `open_transactions.py` asks them, reads the answers, and raises Untold where a
+broker is older.
 """
 
 from __future__ import annotations
@@ -52,6 +58,8 @@ class _DescribeProducersResponse(Response):  # type: ignore[misc]
                                 ("last_sequence", Int32),
                                 ("last_timestamp_ms", Int64),
                                 ("coordinator_epoch", Int32),
+                                # Offset of the first record of the open transaction; -1 where none
+                                # is open.
                                 ("transaction_start", Int64),
                                 _TAGS,
                             ),
@@ -114,6 +122,7 @@ class _DescribeTransactionsResponse(Response):  # type: ignore[misc]
                 ("transactional_id", _TEXT),
                 ("state", _TEXT),
                 ("timeout_ms", Int32),
+                # Epoch ms; -1 where no transaction is under way.
                 ("start_ms", Int64),
                 ("producer_id", Int64),
                 ("producer_epoch", Int16),
@@ -137,7 +146,10 @@ class _DescribeTransactionsRequest(RequestStruct):  # type: ignore[misc]
 
 
 class DescribeProducers(Request[_DescribeProducersRequest]):  # type: ignore[misc]
-    """Asks a leader for the producers of some partitions of one topic."""
+    """Asks a leader for the producers of some partitions of one topic.
+
+    It has to be sent to the leader of all of them; another broker answers with an error for each.
+    """
 
     API_KEY: ClassVar[int] = 61
 
@@ -150,7 +162,10 @@ class DescribeProducers(Request[_DescribeProducersRequest]):  # type: ignore[mis
 
 
 class ListTransactions(Request[_ListTransactionsRequest]):  # type: ignore[misc]
-    """Asks a broker which transactional ids these producers have."""
+    """Asks a broker which transactional ids these producers have.
+
+    A broker knows only those that it coordinates, so each broker is asked.
+    """
 
     API_KEY: ClassVar[int] = 66
 
@@ -163,7 +178,10 @@ class ListTransactions(Request[_ListTransactionsRequest]):  # type: ignore[misc]
 
 
 class DescribeTransactions(Request[_DescribeTransactionsRequest]):  # type: ignore[misc]
-    """Asks a coordinator about the transactions of these transactional ids."""
+    """Asks a coordinator about the transactions of these transactional ids.
+
+    Needs the right to describe each of them; one that may not be seen has an error code of its own.
+    """
 
     API_KEY: ClassVar[int] = 65
 

@@ -3,10 +3,11 @@
     packed, up to some megabytes ──► 256 KiB ──► 256 KiB ──► …   each taken before the next is made
 
 A megabyte of zstd or gzip may unpack to a gigabyte, and six thousand bytes to more than a hundred
-megabytes.  So nothing is unpacked into memory that grows with it.
+megabytes. So nothing is unpacked into memory that grows with it: a caller takes parts as long as it
+wants them, and what it does not take is never made.
 
 A zstd frame says how far back it refers, and a decoder keeps so much: `MOST_WINDOW_BYTES` at most,
-as RFC 8878 recommends; levels up to 19 need no more.  Lz4 and snappy, which unpack to 255 and 22
+as RFC 8878 recommends; levels up to 19 need no more. Lz4 and snappy, which unpack to 255 and 22
 times their size at most, are unpacked block by block (`unpacking_blocks.py`).
 """
 
@@ -24,9 +25,11 @@ from belfry.kafka.unpacking_blocks import DamagedBlock, unlz4, unsnappy
 from belfry.wire.record_stream import Unreadable
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+# Bytes of one part of zstd and gzip, and how far back zstd may refer.
 CHUNK_BYTES: Final = 256 * 1024
 MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024
 _NAMES: Final = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+# What the libraries raise for bytes that they cannot unpack.
 _BROKEN: Final = (
     DamagedBlock,
     zlib.error,
@@ -35,6 +38,7 @@ _BROKEN: Final = (
     struct.error,
     IndexError,
 )
+# zlib's way to say that either head is taken.
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
@@ -58,6 +62,7 @@ def chunks_of(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _unzstd(packed: memoryview) -> Iterator[bytes]:
+    """Parts of zstd frames; a frame that refers too far back raises."""
     decoder = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES)
     with decoder.stream_reader(packed, read_across_frames=True) as reader:
         while part := reader.read(CHUNK_BYTES):
@@ -65,6 +70,7 @@ def _unzstd(packed: memoryview) -> Iterator[bytes]:
 
 
 def _gunzip(packed: memoryview) -> Iterator[bytes]:
+    """Parts of one gzip stream after another (RFC 1952), `CHUNK_BYTES` at most each."""
     rest: bytes | memoryview = packed
     while rest:
         decoder = zlib.decompressobj(_GZIP_OR_ZLIB)

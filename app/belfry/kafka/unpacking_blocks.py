@@ -21,14 +21,17 @@ import cramjam
 LZ4_MAGIC: Final = 0x184D2204
 XERIAL: Final = b"\x82SNAPPY\0"
 # A block of snappy that unpacks to no more than this is unpacked as a whole.
+# A block of snappy that unpacks to no more than this is unpacked as a whole.
 WHOLE_BYTES: Final = 1024 * 1024
 _XERIAL_HEAD: Final = 16
 _BACK_BYTES: Final = 64 * 1024
 _NUMBER: Final = struct.Struct("<I")
 _BLOCK: Final = struct.Struct(">i")
+# Largest unpacked block, by the number in a frame's head (LZ4 frame format 1.6).
 _LZ4_SIZES: Final = {4: 64 * 1024, 5: 256 * 1024, 6: 1024 * 1024, 7: 4 * 1024 * 1024}
 # Of a frame's flags: the version, blocks that stand alone, and what else is there.
 _VERSION, _ALONE, _BLOCK_SUM, _SIZE, _SUM, _DICTIONARY = 0xC0, 0x20, 0x10, 0x08, 0x04, 0x01
+# A block whose length has this bit lies there unpacked.
 _STORED: Final = 0x80000000
 
 
@@ -37,7 +40,12 @@ class DamagedBlock(ValueError):
 
 
 def unlz4(packed: memoryview) -> Iterator[bytes | memoryview]:
-    """What was packed as frames of lz4; DamagedBlock where it was not."""
+    """What was packed as frames of lz4, block by block; DamagedBlock where it was not.
+
+    A frame is a head (magic, flags, largest block, perhaps the size, a checksum), blocks, each
+    behind its length, a length of 0, and perhaps a checksum. Checksums are not looked at.
+    What a block yields is 4 MiB at most.
+    """
     at = 0
     while at < len(packed):
         if len(packed) - at < 7 or _NUMBER.unpack_from(packed, at)[0] != LZ4_MAGIC:
@@ -57,12 +65,16 @@ def unlz4(packed: memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _unlz4_block(block: memoryview, most: int) -> bytes:
+    """One block, which unpacks to `most` bytes at most."""
     room = bytearray(most)
     return bytes(memoryview(room)[: cramjam.lz4.decompress_block_into(block, room, most)])
 
 
 def unsnappy(packed: memoryview) -> Iterator[bytes]:
-    """What was packed by snappy, in either form; DamagedBlock where it was not."""
+    """What was packed by snappy, in either form; DamagedBlock where it was not.
+
+    Each part is about a megabyte at most, or one element of it if that is larger.
+    """
     if bytes(packed[: len(XERIAL)]) != XERIAL:
         yield from _unsnappy_block(packed)
         return
@@ -76,6 +88,7 @@ def unsnappy(packed: memoryview) -> Iterator[bytes]:
 
 
 def _unsnappy_block(block: memoryview) -> Iterator[bytes]:
+    """One block of snappy; a large one in pieces of about a megabyte."""
     size, at = _length(block)
     if size <= WHOLE_BYTES:
         yield bytes(cramjam.snappy.decompress_raw(block))
@@ -104,7 +117,11 @@ def _length(block: memoryview) -> tuple[int, int]:
 
 
 def _piece(block: memoryview, at: int) -> tuple[int, int]:
-    """Where so many elements end that they unpack to a megabyte, and to how much."""
+    """Where so many elements end that they unpack to a megabyte, and to how much.
+
+    An element is a literal or a copy; its first byte, the tag, says which by its last two bits
+    (snappy's format description). Nothing is unpacked here.
+    """
     end, made = len(block), 0
     while at < end and made < WHOLE_BYTES:
         tag = block[at]
@@ -129,7 +146,11 @@ def _piece(block: memoryview, at: int) -> tuple[int, int]:
 
 
 def _prefixed(before: bytes, more: int) -> bytes:
-    """The beginning of a block that unpacks to `before`, and then to so many bytes."""
+    """The beginning of a block that unpacks to `before`, and then to so many bytes.
+
+    It is the length as a varint, and a literal that holds `before`: so copies of the elements
+    behind it find what they refer to.
+    """
     size, head = len(before) + more, bytearray()
     while size > 0x7F:
         head.append(size & 0x7F | 0x80)

@@ -50,7 +50,10 @@ class Failures:
         self._pause_s = PAUSE_AFTER_ERROR_S
 
     def ended(self, error: Exception, owned: Owned | None = None) -> None:
-        """A term has ended with an error, and the partition is to be taken over anew."""
+        """A term has ended with an error, and the partition is to be taken over anew.
+
+        `owned` is what the term had open: rows that were found to be wrong are not used again.
+        """
         if owned is not None:
             owned.failed(error)
         self._blocked = isinstance(error, Unknown) and error.blocked

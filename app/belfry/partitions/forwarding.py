@@ -1,9 +1,18 @@
 """Taking requests in from a partition that is no schedule's home.
 
-The number of homes is fixed by the changelog.  Partitions that are added to the source later only
+The number of homes is fixed by the changelog. Partitions that are added to the source later only
 take requests: their owner re-routes each one, and the position moves in the same transaction, as an
-offset of a consumer group that has no members.  `open` fences the former owner first, so the
+offset of a consumer group that has no members. `open` fences the former owner first, so the
 position that is read then is settled.
+
+    four homes, and partition 4 was added to the input later; tenant shop is at home on partition 2
+    12:00:00.000  a client that counts five partitions writes a request of shop to 4, offset 17
+    12:00:00.008  owner of 4: the request goes to 2, with 4@17 in its headers ┐ one transaction
+                  position of 4: 18                                           ┘
+    12:00:00.015  owner of 2 takes it in; its verdict names 4@17, where the sender wrote it
+
+A kill before the commit leaves position and request as they were, so the request is sent on once.
+No schedule lives here, so there is no changelog, no store, and nothing fires.
 """
 
 from __future__ import annotations
@@ -15,13 +24,18 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from belfry.engine.effects import Effects
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings, Receipt
 
+# Seconds for the group's coordinator to say a position.
 COMMITTED_S: Final = 10.0
 # Offsets of a group without members are forgotten after some days: say them again now and then.
 RENEW_MS: Final = 3_600_000.0
 
 
 class ForwardingProducer(PartitionProducer):
-    """A producer that keeps a source position instead of a changelog."""
+    """A producer that keeps a source position instead of a changelog.
+
+    Its transactional id ends with the partition, as that of each owner does; what stands before is
+    the name of the group.
+    """
 
     def __init__(
         self, properties: dict[str, Any], partition: int, surroundings: ProducerSurroundings

@@ -1,4 +1,13 @@
-"""Counts and gauges of the partitions' loops, kept by one transaction at a time."""
+"""Counts and gauges of the partitions' loops, kept by one transaction at a time.
+
+A step counts when it has been committed, and never before: what is rolled back shows in no figure.
+So a counter of fires is the number of events that readers have seen, as far as this process
+committed them. Counters begin at 0 with the process; `belfry verify` and the manifests know what
+was before.
+
+One object serves all partitions of a worker. A lock keeps the counts of one step together, for a
+scrape may come at any moment.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +36,7 @@ class Gauges:
 
     def __init__(self, metrics: Metrics, tracing: Tracing | None = None) -> None:
         self._metrics = metrics
+        # None where nothing is traced.
         self._tracing = tracing
         self._lock = Lock()
         # A zone that is missing may hold back thousands: the first few are named, then sums.
@@ -82,6 +92,7 @@ class Gauges:
             self._metrics.fired(effects.lateness_ms, since_begin_ms)
 
     def _tell_unreadable(self, schedules: list[tuple[bytes, str]]) -> None:
+        """Name schedules that this worker cannot fire in the log; the first few, then sums."""
         for name, why in schedules:
             self._faults.error(
                 "unreadable",

@@ -5,10 +5,18 @@
 
 A cancel that is in the log counts, so all is taken in that the log held when it was asked, and what
 a producer of belfry has open is waited for: it may be a request that another partition's owner sent
-home, and it ends with that owner or by its time-out.  What lies behind a stranger's transaction can
-be read by nobody, maybe for a quarter of an hour.  Events that are due do not wait for that, once
-all that lies before it has been taken in.  Such a transaction counts only where it begins exactly
-at the position: one that begins before it has ended since, and what follows it can be read.
+home, and it ends with that owner or by its time-out. What lies behind a stranger's transaction can
+be read by nobody, maybe for a quarter of an hour. Events that are due do not wait for that, once
+all that lies before it has been taken in. Such a transaction counts only where it begins exactly at
+the position: one that begins before it has ended since, and what follows it can be read.
+
+An example. The partition had no owner for a minute, and `a` was due meanwhile:
+
+    12:00:00  the former owner dies; a is due at 12:00:30
+    12:00:20  CANCEL a is written, offset 99          nobody takes it in
+    12:01:00  a new owner: the log ends at 100
+    12:01:00  requests up to 100 are taken in, CANCEL a among them
+    12:01:00  firing begins: a does not fire, for its cancel was in time
 """
 
 from __future__ import annotations
@@ -19,12 +27,17 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from belfry.kafka.open_transactions import OpenTransaction
 
+# An end that was asked for more recently counts without another question.
 FRESH_END_MS: Final = 250
+# Ends that are asked for at most, so that a flood of requests does not keep the owner from firing.
 MOST_ENDS: Final = 6
 
 
 class IntakeEnd:
-    """The end that a new owner has to reach; asked anew while taking in takes time."""
+    """The end that a new owner has to reach; asked anew while taking in takes time.
+
+    It is used by the partition's thread alone. Offsets are those of the input.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,16 @@
 """What the owner of a partition does about read leases, from term to term.
 
-An owner may answer reads for `LEASE_MS` after each commit (`engine/read_lease.py`).  So a successor
+An owner may answer reads for `LEASE_MS` after each commit (`engine/read_lease.py`). So a successor
 changes nothing until its predecessor's lease is over for certain (`outwait`), and an owner lets its
 own one end before the group moves partitions, so that no successor has to wait.
+
+    12:00:00.000  W1 commits, and its manifest says that a lease runs: reads until 12:00:00.800
+    12:00:00.100  W1 is cut off from Kafka, and goes on answering reads, rightly so
+    12:00:00.300  W2 fences W1, and commits its first manifest, which changes nothing
+    12:00:01.000  a second after W1's manifest was appended: W2 takes in and fires
+    12:00:01.000  W1's lease is over for 200 ms, so no read of W1 is older than what W2 does
+
+Both append times are the broker's, so the two workers' clocks need not agree.
 """
 
 from __future__ import annotations
@@ -23,7 +31,9 @@ class Leasing:
     def __init__(self, wake: Callable[[], None]) -> None:
         """`wake` lets the runner's loop look at what it is wanted for."""
         self.wake = wake
+        # False while the group moves partitions.
         self.allowed = True
+        # When the last manifest of this runner was appended, in the broker's epoch ms.
         self.appended_ms: int | None = None
         self._own_epoch: int | None = None
 

@@ -36,7 +36,10 @@ Payment = tuple[tuple[bytes, float], ...]
 
 
 class WaitBudget:
-    """How long batches may wait for answers: up to `most_s` at once, `SHARE` of the time."""
+    """How long batches may wait for answers: up to `most_s` at once, `SHARE` of the time.
+
+    Instants are monotonic seconds. `begin` and `end` come in pairs, from the partition's thread.
+    """
 
     def __init__(self, most_s: float) -> None:
         self._most_s = self._left_s = most_s

@@ -25,8 +25,10 @@ from belfry.kafka.outcome import Unknown
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 
+# Requests from which on a batch waits for no others to join it.
 SMALL: Final = 500
 Ready = Callable[[Sequence[SourceRecord]], bool]
+# After so long a batch that was read counts as lost on its way.
 LONGEST_HAND_OVER_MS: Final = 10_000
 
 
@@ -67,7 +69,8 @@ class Mailbox:
     def next(self, timeout_s: float, ready: Ready) -> SourceBatch | None:
         """The next batch, small ones joined; None if none has come in time, or after `wake`.
 
-        What has to be waited for joins nothing, so that others need not wait for it.
+        `ready` says whether all schemas of some requests are known. What has to be waited for joins
+        nothing, so that others need not wait for it.
         """
         batch = self._take(timeout_s)
         if batch is None or len(batch.records) >= SMALL or not ready(batch.records):

@@ -30,13 +30,19 @@ from typing import Final
 
 from belfry.engine.job_counts import Budget
 
+# On a cluster with so many output topics a term begins with steps of `FIRST` events.
 MANY_TOPICS: Final = 1_000
 FIRST: Final = 500
+# No step is made smaller than this.
 LEAST: Final = 50
+# A full step below it lets the next one be twice as large; one above the other halves it.
 QUICK_MS: Final = 1_000.0
 SLOW_MS: Final = 2_500.0
+# A step of so many events and requests is no small one any more.
 FEW: Final = 200
+# The pause behind a small step.
 LINGER_MS: Final = 20.0
+# Bounds of the time that jobs take in a step, and of the schedules that they change in one.
 JOBS_QUICK_MS: Final = 5.0
 JOBS_SLOW_MS: Final = 20.0
 JOBS_FIRST: Final = 50

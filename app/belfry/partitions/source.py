@@ -3,12 +3,18 @@
 Every batch carries the chain (`start`, `next_position`), and at most `AHEAD` of them are under way,
 so a slow engine stops the reading and nothing is ever dropped between fetch and engine.
 
+    reader   read 40‥42 ─ hand over ─ read 43‥45 ─ hand over ─ waits ········ read 46‥
+    owner               ─ step with 40‥42 ──────── committed: taken(1) ──┘
+
 A batch is bounded in records and in bytes: it has as many bytes as a step may take in, and at most
-one record more.  Nothing is read ahead of a large one.
+one record more. Nothing is read ahead of a large one.
 
 Each batch costs a transaction, so a trickle is read in sips of 20 ms: a request that comes alone is
-handed over at once, and those that follow within that time go together.  A few requests of some
+handed over at once, and those that follow within that time go together. A few requests of some
 megabytes are no trickle: what is slow about them is that others wait behind them.
+
+A failure ends the thread and is kept as `failure`. The owner looks at it in each round, gives its
+term up, and begins a new one with a new reader at the position of the last manifest.
 """
 
 from __future__ import annotations
@@ -26,7 +32,9 @@ from belfry.kafka.request_log import RequestLog
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord, size_of
 
+# Batches that are handed over and not yet committed.
 AHEAD: Final = 2
+# Longest single wait for records or for room, so that an end is noticed.
 WAIT_S: Final = 0.2
 SIP_S: Final = 0.02
 # What has fewer requests, and fewer bytes, is a trickle.
@@ -37,7 +45,11 @@ log = structlog.get_logger(__name__)
 
 
 class SourceReader:
-    """Reads one source partition from a position on and hands batches over."""
+    """Reads one source partition from a position on and hands batches over.
+
+    `hand_over` is called in the reader's thread; `taken` and `ask_to_stop` come from the owner's.
+    An object is for one term.
+    """
 
     def __init__(
         self,
@@ -112,6 +124,7 @@ class SourceReader:
             more -= self._room.acquire(timeout=WAIT_S)
 
     def _next(self) -> SourceBatch:
+        """The next batch: what is left of the last reading, or what is read now."""
         if not self._read:
             self._read_on()
         records, size = self._cut()

@@ -41,19 +41,27 @@ from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog
 
 READ_RECORDS: Final = 20_000
+# Longest wait for records of the changelog, so that an end is noticed.
 WAIT_S: Final = 0.1
 # Small batches cost more than they are worth: the rest is read on promotion.
 GATHER_S: Final = 0.05
+# How often the store writes its memory to the disk: what is not there is read again after a crash.
 FLUSH_EVERY_MS: Final = 20_000
 PAUSE_AFTER_ERROR_S: Final = 1.0
+# A standby that is so close to the end of the changelog takes over in well under a second.
 NEAR_RECORDS: Final = 20_000
+# Seconds for Kafka to say where the changelog ends.
 LOOK_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
 
 class Standby:
-    """Follows one partition until stopped, promoted or alarmed."""
+    """Follows one partition until stopped, promoted or alarmed.
+
+    `alarm` is called once, in the standby's thread, when the owner has been silent for too long.
+    `silent` says so afterwards. `problem` is why it began anew, empty once it has caught up.
+    """
 
     def __init__(
         self, partition: int, opener: PartitionOpener, alarm: Callable[[int], None]
@@ -80,7 +88,10 @@ class Standby:
         self._thread.start()
 
     def watch(self, timeouts: Timeouts | None, heartbeats: HeartbeatWatch | None = None) -> None:
-        """Tell when the owner has been silent for so long; None: leave that to the group."""
+        """Tell when the owner has been silent for so long; None: leave that to the group.
+
+        From any thread; the pair is replaced as a whole.
+        """
         self._watched = None if timeouts is None else (timeouts, heartbeats)
 
     def store(self) -> StoreFigures | None:
@@ -133,11 +144,13 @@ class Standby:
         return END if self.silent else None
 
     def _tell_of_silence(self) -> None:
+        """The thread's last turn: raise the alarm, when nothing is read any more."""
         if self.silent:
             self._log.warning("the owner is silent")
             self._alarm(self.partition)
 
     def _drop(self, why: str) -> None:
+        """Close what is open, and say why; the next turn opens the copy anew."""
         if why != self.problem:
             self._log.warning("a standby starts over", reason=why)
         self.problem = why
@@ -147,6 +160,7 @@ class Standby:
         self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
     def _follow(self) -> None:
+        """Read the changelog, until the end is asked for or the owner is silent."""
         warm = self._opener.open_warm(self.partition)
         try:
             low, end = warm.changelog.ends()
@@ -170,6 +184,9 @@ class Standby:
                 return
 
     def _read(self, warm: Warm, detector: FailureDetector) -> None:
+        """Fold what has come, and note that the owner lives; where Kafka is away, note that
+        instead.
+        """
         before = warm.changelog.position
         try:
             messages = warm.changelog.read(READ_RECORDS, WAIT_S)

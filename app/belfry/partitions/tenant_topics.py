@@ -3,6 +3,13 @@
 A topic `belfry.schedules.<tenant>` is read by whoever owns the partition at which the tenant lives.
 Topics are found while the output topics are looked at, so one that is made later is found within
 seconds.
+
+    belfry.schedules.payments, 2 partitions       home of payments among 4: partition 3
+    ─► the owner of partition 3 reads payments/0 and payments/1
+
+What follows the prefix has to be the name of a tenant. Another topic there is named once in the
+log, and not read. Requests are signed with `origin_keys` when they are sent on, so that nobody else
+can say where one came from.
 """
 
 from __future__ import annotations
@@ -39,7 +46,9 @@ class TenantTopics:
         return self._tenant_inputs.get(home, NOTHING)
 
     def look(self, topics: Mapping[str, Any]) -> None:
-        """Learn from the cluster's metadata which topics there are."""
+        """Learn from the cluster's metadata which topics there are; by the thread of output
+        topics.
+        """
         found: dict[int, set[TenantInput]] = {}
         for name, topic in topics.items():
             if not name.startswith(self._prefix) or topic.error is not None:

@@ -46,7 +46,11 @@ class Warm:
 
 @dataclass(slots=True)
 class Owned:
-    """All that a term of ownership holds open."""
+    """All that a term of ownership holds open.
+
+    It belongs to the partition's thread. Others look at `engine` and at figures of `rows`, and
+    change nothing.
+    """
 
     engine: PartitionEngine
     rows: RocksMap | NoRows
@@ -54,7 +58,10 @@ class Owned:
     source: SourceReader
     resolver: Resolver
     intake: IntakeEnd
+    # The producer's epoch, by which Kafka knows this ownership.
     epoch: int
+    # Rows that the first commit adds: settings, identity and statement, where the state has not got
+    # them.
     new_settings: bytes | None
     world: World
     new_identity: bytes | None = None
@@ -116,9 +123,12 @@ class Term:
     """One term of ownership, as the take-over hears of it and tells of it."""
 
     partition: int
+    # Is told of each step of the ownership, and may raise to end the take-over.
     moved: Callable[[Event], None]
+    # Gives a batch that was read to the owner's mailbox, by way of the agent.
     hand_over: Callable[[SourceBatch], None]
     reading: ReplayProgress
+    # Wakes the loop, when a schema that it waits for has come.
     woken: Callable[[], None]
     # Waits so many seconds; raises where there is no reason to go on with the take-over.
     wait: Callable[[float], None]

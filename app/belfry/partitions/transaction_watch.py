@@ -1,12 +1,22 @@
 """A watch on transactions that hold belfry's readers back, in its changelog, requests and policies.
 
 belfry's own last for milliseconds, so a last stable offset that stays where it is between two looks
-is a stranger's doing, or that of an owner that died.  The brokers are asked who it is.  The answer
+is a stranger's doing, or that of an owner that died. The brokers are asked who it is. The answer
 goes to the log and into a metric, and to a partition that takes requests in: it does not wait for a
 stranger (`intake_end`).
 
-A running owner is not disturbed by a transaction in its changelog.  But nobody can take its
+    12:00:00.0  a program begins a transaction in belfry.schedules/2, and hangs
+    12:00:04.0  partition 2 is taken over here: `follow`, so there is a look twice a second
+    12:00:04.1  look: last stable offset 70, end 75
+    12:00:04.6  look: still 70; DescribeProducers names the program: a stranger
+    12:00:04.7  all up to 70 has been taken in: the owner fires, and does not wait
+    12:00:06.6  it has been open for long enough to be told in the log, with what to do
+
+A running owner is not disturbed by a transaction in its changelog. But nobody can take its
 partition over before that has ended, so somebody should know in good time.
+
+The offsets that are asked for are KIP-98's last stable offset and the high watermark; who has a
+transaction open is told by the requests of KIP-664.
 """
 
 from __future__ import annotations
@@ -32,15 +42,19 @@ from belfry.partitions.gauges import Gauges
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
 
+# Seconds between two looks, usually, and while a partition is being taken over.
 LOOK_S: Final = 10.0
 HURRIED_S: Final = 0.5
 # For so long after a take-over began its partition is looked at often: it may wait for the answer.
 HURRY_FOR_S: Final = 35.0
 # A look at many partitions takes its time; the pauses between looks are longer than that.
 PAUSES: Final = 3.0
+# Seconds for one answer.
 REQUEST_S: Final = 5.0
+# A transaction is told of once it has been open for so long.
 TOLD_AFTER_MS: Final = 2_000.0
 
+# Short names of the topics that are looked at.
 CHANGELOG: Final = "changelog"
 SCHEDULES: Final = "schedules"
 TENANTS: Final = "tenants"
@@ -54,7 +68,10 @@ log = structlog.get_logger(__name__)
 
 
 class TransactionWatch:
-    """A thread that looks at the partitions that this worker reads."""
+    """A thread that looks at the partitions that this worker reads.
+
+    `follow`, `forget` and `stranger` come from partitions' threads and return at once.
+    """
 
     def __init__(
         self, settings: SharedSettings, homes: int, clock: SystemClock, metrics: Gauges
@@ -115,6 +132,7 @@ class TransactionWatch:
     # -- the thread ------------------------------------------------------------------------------
 
     def _turn(self) -> None:
+        """One turn of the thread: look, then pause, unless somebody follows a partition now."""
         began = monotonic()
         try:
             self._look()
@@ -130,6 +148,7 @@ class TransactionWatch:
         self._hurry.clear()
 
     def _hurried(self) -> bool:
+        """Whether some partition was begun to be followed a short while ago."""
         now = monotonic()
         with self._lock:
             latest = max(self._followed.values(), default=self._begun)
@@ -142,6 +161,7 @@ class TransactionWatch:
         self._close()
 
     def _look(self) -> None:
+        """Look once, ask who it is, tell, and keep who counts as a stranger."""
         with self._lock:
             self._number += 1
             number = self._number
@@ -173,12 +193,16 @@ class TransactionWatch:
         self._metrics.open_transactions(ages_s)
 
     def _found(self, place: Where) -> tuple[list[OpenTransaction], str]:
+        """Transactions that are open in a partition; or none, and why nobody says whose they
+        are.
+        """
         try:
             return open_transactions(self._settings.kafka_properties(), [place]), ""
         except Untold as error:
             return [], str(error)
 
     def _tell(self, place: Where, found: list[OpenTransaction], why: str, now_ms: float) -> None:
+        """Say in the log who holds readers back, and what to do."""
         topic, partition = place
         told = untold(why, place, self._settings)
         if found:
@@ -204,6 +228,7 @@ class TransactionWatch:
         return stuck
 
     def _places(self) -> list[Where]:
+        """The partitions to look at: those that are followed, and all of the policies."""
         with self._lock:
             followed = sorted(self._followed)
         if not self._clients:
@@ -217,6 +242,7 @@ class TransactionWatch:
         return found + [(topic(TENANTS), each) for each in self._policies]
 
     def _open(self) -> None:
+        """Make two clients, one for each end of a log."""
         common = {
             **self._settings.kafka_properties(),
             "group.id": "belfry-reads-without-a-group",
@@ -232,6 +258,7 @@ class TransactionWatch:
         return [] if found is None else sorted(found.partitions)
 
     def _end(self, client: int, place: Where) -> int:
+        """The end of a partition as one of the clients sees it; raises ConnectionError."""
         asked = TopicPartition(*place)
         ends = self._clients[client].get_watermark_offsets(asked, REQUEST_S, cached=False)
         if ends is None:

@@ -24,9 +24,11 @@ from belfry.partitions.leasing import Leasing
 from belfry.partitions.pacing import JobsPace
 from belfry.partitions.term import Owned
 
+# Rows of one sweep, and how often there is one: usually, and where it is behind.
 SWEEP_ROWS: Final = 500
 SWEEP_EVERY_MS: Final = 1_000
 SWEEP_BEHIND_MS: Final = 100
+# The longest time between two commits of an owner with nothing to do.
 HEARTBEAT_MS: Final = 30_000.0
 # A former owner that was slow to take over may fence its successor for so long.
 YOUNG_MS: Final = 15_000.0
@@ -70,7 +72,11 @@ class Upkeep:
     def add_to(
         self, owned: Owned, effects: Effects | None, now_ms: float, wall_ms: Callable[[], int]
     ) -> Effects | None:
-        """The step's effects with what is due now; `wall_ms` is asked where it sweeps."""
+        """The step's effects with what is due now; `wall_ms` is asked where it sweeps.
+
+        The engine adds to the effects of the step that is under way, so all of it is one
+        transaction.
+        """
         if not owned.keeps_state:
             silent = now_ms - self._beaten_ms >= RENEW_MS
             return owned.engine.claim(None) if silent else effects

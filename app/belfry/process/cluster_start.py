@@ -2,6 +2,17 @@
 
 It waits for a broker for as long as it takes, makes the topics that are missing where it may, and
 refuses to start on topics that cannot keep its promises.
+
+    what is wrong                            what happens
+    no broker answers                        waits, and says so each second
+    no secure connection                     waits, and says what to check: rights may be given
+    a right is missing                       says so, and goes on; refuses where topics are hidden
+    topics are missing                       makes them, or refuses with their names
+    topics or brokers break promises         refuses with each problem
+    the registry does not answer             waits within its limit, see `registry/startup.py`
+
+It runs in the main thread before there is an event loop, and blocks. The HTTP port answers
+meanwhile from its own thread, and SIGTERM is simply the end.
 """
 
 from __future__ import annotations
@@ -31,13 +42,19 @@ class ClusterState(NamedTuple):
     """What a worker finds in the cluster before it begins."""
 
     admin: AdminClient
+    # Kafka's id of the cluster, which the state is compared with.
     cluster_id: str
+    # None where no registry is configured.
     registry: Registry | None
+    # What lifecycle events and deliveries begin with.
     frames: startup.Frames
 
 
 def find(settings: DeliverySettings) -> ClusterState:
-    """Look at the cluster, once a broker answers; RefusedToStart where it does not suit."""
+    """Look at the cluster, once a broker answers; RefusedToStart where it does not suit.
+
+    It blocks. Topics may be created by it, and schemas registered where the settings say so.
+    """
     faults = Faults()
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
     admin = AdminClient(reporting)
@@ -52,6 +69,7 @@ def find(settings: DeliverySettings) -> ClusterState:
 
 
 def _say_registry(problem: str) -> None:
+    """Log what the registry lacks; the worker starts all the same."""
     log.warning("registry", problem=problem)
 
 
@@ -62,6 +80,7 @@ def _await_cluster(admin: AdminClient, faults: Faults) -> str:
             return str(admin.list_topics(timeout=5).cluster_id)
         except KafkaException as error:
             admin.poll(0)
+            # The callback of the client knows the cause; the error of the call is a timeout.
             reason = faults.last or error.args[0].str()
             if faults.locked_out:
                 log.error("no secure connection to Kafka", reason=reason, cure=CHECK_SECURITY)  # noqa: TRY400
@@ -85,6 +104,7 @@ def _rights(admin: AdminClient, settings: DeliverySettings) -> None:
 
 
 def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
+    """Make and check topics; RefusedToStart where some are missing, or cannot keep a promise."""
     if settings.create_topics:
         try:
             created = topics.create(admin, settings)
@@ -109,6 +129,10 @@ def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
 
 
 def homes(admin: AdminClient, changelog: str) -> int:
-    """Number of homes: the partitions of the changelog."""
+    """Number of homes: the partitions of the changelog.
+
+    It blocks for 10 s at most. The input may have more partitions than that, and these are nobody's
+    home.
+    """
     described = admin.describe_topics(TopicCollection([changelog]))
     return len(described[changelog].result(10).partitions)

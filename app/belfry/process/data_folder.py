@@ -1,4 +1,12 @@
-"""A worker's data directory: for one process alone, and for its own user alone."""
+"""A worker's data directory: for one process alone, and for its own user alone.
+
+Two workers in one directory would open the same stores. RocksDB refuses the second one store by
+store; the lock here refuses it as a whole, before anything is opened, and names the process that
+has it. The lock is the kernel's (``flock``), so it is gone with its process however that ends, and
+a file that is left behind locks nobody out.
+
+The state holds payloads and headers of targets, so files are made for this user alone.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +24,19 @@ log = structlog.get_logger("belfry")
 
 
 class RefusedToStart(Exception):
-    """The worker must not run as it is configured; the message says what to do."""
+    """The worker must not run as it is configured; the message says what to do.
+
+    It ends the process with exit code 1, and nothing has been changed by then.
+    """
 
 
 @contextmanager
 def only_one_in(folder: Path) -> Iterator[None]:
-    """Hold a data directory for this process alone; nobody else may read it either."""
+    """Hold a data directory for this process alone; nobody else may read it either.
+
+    Raises `RefusedToStart` where another process has it. What others can read already is told in
+    the log, and left as it is.
+    """
     make_private()
     for problem in close_to_others(folder):
         log.warning("state can be read by others", problem=problem)
@@ -29,6 +44,7 @@ def only_one_in(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            # The other process wrote its id here.
             lock.seek(0)
             raise RefusedToStart(
                 f"data directory {folder} is in use by process {lock.read().strip() or '?'}: give"

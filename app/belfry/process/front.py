@@ -2,6 +2,13 @@
 
 They need Kafka, and the port does not: it answers from the first second, and this opens the rest
 behind it as soon as the topics can be read.
+
+    12:00:00.0  the port answers: /healthz/live, /metrics; others have to wait
+    12:00:01.2  topics are there; partitions are being taken over
+    12:00:01.2  `belfry-front` opens a writer, and a reader of verdicts, or tries again
+    12:00:01.4  `parts.open`: HTTP takes requests and answers reads
+
+The thread ends with that. What was opened has threads of its own, which `stop` ends.
 """
 
 from __future__ import annotations
@@ -32,12 +39,17 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.worker_keys import Purpose, first
 
+# How long histories of a tenant without a policy are kept, in ms.
 HISTORY_MS: Final = TenantPolicy("").history_ms
 log = structlog.get_logger(__name__)
 
 
 class Front:
-    """Opens the parts of HTTP, and closes them."""
+    """Opens the parts of HTTP, and closes them.
+
+    `parts` is what routes ask, `frames` is what records begin with, and `history_through` is how
+    batches of lifecycle records reach their reader. Making one starts nothing.
+    """
 
     def __init__(
         self,
@@ -65,6 +77,7 @@ class Front:
         asking = CanaryRequests(
             Homes(opener.partitions), frames[0], first(settings.worker_keys(Purpose.CANARY))
         )
+        # Rows of the canary name the process that wrote them, and of two lives of one worker each.
         run = f"{group.worker}-{int(opener.clock.wall_ms())}"
         place = CanaryPlace(asking, opener.partitions, opener.clock.wall_ms, run)
         self._canary = Canary(settings, place, self._owned, opener.metrics)
@@ -73,7 +86,10 @@ class Front:
         self._thread = Background("front", self._open, log, "HTTP takes no requests yet")
 
     def committed(self, events: Sequence[LifecycleEvent]) -> None:
-        """Outcomes that a partition of this worker has committed: HTTP need not read them back."""
+        """Outcomes that a partition of this worker has committed: HTTP need not read them back.
+
+        It is called by each partition's thread right after its commit, and returns at once.
+        """
         self._request_client.committed(events)
         self._canary.committed(events)
 
@@ -82,7 +98,7 @@ class Front:
         return self._parts.traffic.lately(self._opener.clock.monotonic_ms() / 1000)
 
     def start(self, owners: Owners) -> None:
-        """Begin to open; returns at once."""
+        """Begin to open; returns at once. `owners` are asked for what is owned, again and again."""
         self._owners = owners
         self._holdings = Holdings(owners, self._opener.tenants, self._opener.partitions)
         self._history.start(self._opener.partitions)
@@ -90,7 +106,7 @@ class Front:
         self._thread.start()
 
     def stop(self) -> None:
-        """Give threads and connections back."""
+        """Give threads and connections back; the last rows of the canary are written before."""
         self._thread.stop()
         self._history.stop()
         self._canary.stop()
@@ -103,9 +119,13 @@ class Front:
         return [r.partition for r in runners if r.epoch is not None and r.partition < homes]
 
     def _held(self) -> list[int]:
+        """Partitions whose histories are kept here: those that are owned or stood by for."""
         return [] if self._holdings is None else self._holdings.held()
 
     def _retention_ms(self, tenant: bytes) -> int:
+        """How long a tenant's history is kept, in ms: by its policy, as partitions or their
+        follower know it.
+        """
         known = self._opener.tenants.known(tenant)
         if known is not None:
             return known.effective.policy.history_ms
@@ -113,6 +133,7 @@ class Front:
         return HISTORY_MS if effective is None else effective.policy.history_ms
 
     def _open(self) -> object:
+        """A turn of the thread: open all, or raise ConnectionError, so that it is tried again."""
         assert self._holdings is not None
         try:
             self._request_client.start()
@@ -122,6 +143,7 @@ class Front:
         return END
 
     def _opened(self, holdings: Holdings) -> Open:
+        """What routes are given once all is open."""
         return Open(
             self._request_client,
             holdings,
@@ -133,10 +155,14 @@ class Front:
 
 
 def held_partitions(owners: Owners, opener: PartitionOpener) -> HeldPartitions:
-    """The partitions of these owners and standbys; may be looked at from any thread."""
+    """The partitions of these owners and standbys; may be looked at from any thread.
+
+    Faust's table of schedules is made of it: what is held, what is warm, and how to read a row.
+    """
     holdings = Holdings(owners, opener.tenants, opener.partitions)
 
     def warm() -> list[int]:
+        """Standbys that have caught up; Faust's table shows them apart."""
         return [each.partition for each in owners.standbys() if each.warm]
 
     return HeldPartitions(

@@ -1,8 +1,17 @@
 """Half a configuration: what was meant to protect something, and would not.
 
 A secret that was not injected, a certificate without its key: a worker that starts all the same
-leaves open what somebody wanted closed, and nobody notices.  So it refuses, and names everything
-that is wrong at once.  No message holds the value of a secret.
+leaves open what somebody wanted closed, and nobody notices. So it refuses, and names everything
+that is wrong at once. No message holds the value of a secret.
+
+    BELFRY_HTTP_API_KEYS=                     empty: perhaps a secret was not injected
+    BELFRY_CLAIMS=signed, no worker secret    workers could not sign their own requests
+    BELFRY_OIDC_AUDIENCE, no issuer           no token would be asked for
+    certificate without key                   the port would speak plain HTTP
+    keys, 0.0.0.0 and no certificate          keys would travel in plain text
+
+These are contradictions between settings. What a single value may be is checked where it is
+declared, in `belfry.settings`.
 """
 
 from __future__ import annotations
@@ -30,6 +39,7 @@ _NEVER_EMPTY: Final = (
     "http_tls_key",
     "secrets_dir",
 )
+# They mean something beside an issuer alone.
 _OIDC: Final = ("oidc_audience", "oidc_jwks_url", "oidc_tenants_claim", "oidc_roles_claim")
 
 
@@ -38,7 +48,11 @@ class HalfConfigured(ValueError):
 
 
 def refuse_half_settings(settings: DeliverySettings) -> None:
-    """Let whole configurations pass; raises `HalfConfigured`."""
+    """Let whole configurations pass; raises `HalfConfigured` with all that is wrong.
+
+    It is called before the port opens and before Kafka is asked, so a worker that refuses has
+    changed nothing.
+    """
     why = half_settings(settings)
     if why:
         raise HalfConfigured(why)
@@ -47,11 +61,11 @@ def refuse_half_settings(settings: DeliverySettings) -> None:
 def half_settings(settings: DeliverySettings) -> str:
     """Why a worker must not start with these settings, all of it; empty where it may.
 
-    Reads the certificates and keys that are named, if there are any.
+    Reads the certificates and keys that are named, if there are any. Nothing else is opened.
     """
     empty = list(_empty(settings))
     if empty:
-        # What else is wrong may follow from it.
+        # Others that depend on an empty setting look wrong as well, so they are not looked at.
         return " ".join(empty)
     found = (
         *_kafka(settings),
@@ -65,6 +79,7 @@ def half_settings(settings: DeliverySettings) -> str:
 
 
 def _empty(settings: DeliverySettings) -> Iterator[str]:
+    """Settings that are there and say nothing."""
     for name in _NEVER_EMPTY:
         value: Any = getattr(settings, name, None)
         if isinstance(value, SecretStr):
@@ -78,6 +93,9 @@ def _empty(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _kafka(settings: DeliverySettings) -> Iterator[str]:
+    """What aiokafka, which carries the group, cannot do with librdkafka's properties of
+    security.
+    """
     try:
         group_client_security(settings.kafka_properties())
     except BadSecurity as error:
@@ -85,11 +103,17 @@ def _kafka(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _registry(settings: DeliverySettings) -> Iterator[str]:
+    """An address that cannot be read; it is not shown, since it may hold a password."""
     if settings.schema_registry_url is not None and not is_readable(settings.schema_registry_url):
         yield UNREADABLE
 
 
 def _signing(settings: DeliverySettings) -> Iterator[str]:
+    """What is to be signed, without a secret to sign with.
+
+    Workers sign what they write for one another and for themselves, so the secret is needed as soon
+    as one of these settings asks for signatures.
+    """
     if settings.http_worker_secret_also and not settings.http_worker_secret:
         yield (
             "BELFRY_HTTP_WORKER_SECRET_ALSO is set, and BELFRY_HTTP_WORKER_SECRET is not: the first"
@@ -117,6 +141,11 @@ def _signing(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _callers(settings: DeliverySettings) -> Iterator[str]:
+    """Callers that nobody would check, or whose keys others could read.
+
+    A proxy in front may end TLS, and no setting of belfry's shows that; so it has to be said by
+    `http_plaintext`.
+    """
     given = [name for name in _OIDC if name in settings.model_fields_set]
     if given and not settings.oidc_issuer:
         yield (
@@ -136,6 +165,9 @@ def _callers(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _advertised(settings: DeliverySettings) -> Iterator[str]:
+    """An address that leads nowhere: 0.0.0.0 or ::, which a worker may listen on, and nobody can
+    call.
+    """
     given = settings.http_advertised_url
     if given is not None and is_everywhere(urlsplit(given).hostname or ""):
         yield (
@@ -145,6 +177,7 @@ def _advertised(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _certificate(settings: DeliverySettings) -> Iterator[str]:
+    """A certificate without its key, or one that cannot be used: it is loaded here to find out."""
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     if (certificate is None) != (key is None):
         given = "http_tls_certificate" if key is None else "http_tls_key"
@@ -165,9 +198,10 @@ def _certificate(settings: DeliverySettings) -> Iterator[str]:
 
 
 def _no_password() -> str:
-    """Instead of asking whoever sits at the terminal."""
+    """Refuse an encrypted key. OpenSSL would ask for its password at the terminal, and wait."""
     raise ValueError("the key is encrypted")
 
 
 def _variable(name: str) -> str:
+    """A setting's name as a variable."""
     return "BELFRY_" + name.upper()

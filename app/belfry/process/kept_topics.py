@@ -1,9 +1,15 @@
 """What HTTP shows of belfry.rejected, belfry.undelivered and belfry.deliveries.
 
 Each look goes back from the end of a topic in stretches, which grow while they find little, until
-enough is found or so many offsets have been looked at.  The next look goes on where it ended.
+enough is found or so many offsets have been looked at. The next look goes on where it ended.
 
-A refused request is shown as far as it can be read, with credentials masked.  One in Avro that
+    offsets of a partition   …  9 100 ──────── 9 900 ─── 9 975 ── 10 000 (its end)
+    stretches                    … 200 │ 100 │   50    │    25
+    ends after                   50 finds, 5 000 offsets, or the begin of the topic
+
+So the newest come first and a look costs a bounded time, however long the topic is.
+
+A refused request is shown as far as it can be read, with credentials masked. One in Avro that
 cannot be read is shown by its first bytes alone, for nobody knows what lies behind them.
 """
 
@@ -39,20 +45,29 @@ from belfry.wire.record import SIGNATURE, Headers
 
 T = TypeVar("T")
 
+# Finds after which a look ends.
 ENOUGH: Final = 50
+# Offsets that one look goes back through, of all partitions together.
 MOST_OFFSETS: Final = 5_000
+# Offsets of the first stretch; each further one is twice as long, up to the longest.
 FIRST_STRETCH: Final = 25
 LONGEST_STRETCH: Final = 1_600
+# Most bytes of a key, a payload or a header that are shown.
 SAMPLE_BYTES: Final = 2_048
 # Of a value that cannot be read: its frame, and hardly more.
 UNREAD_BYTES: Final = 32
 MOST_HEADERS: Final = 50
+# Seconds for which usage may be read before it is said that it is too much.
 USAGE_S: Final = 10.0
 _ERROR: Final = "belfry-error-"
 
 
 class ReadKeptTopics:
-    """Reads what topics keep, for HTTP; blocks, and any thread may call it."""
+    """Reads what topics keep, for HTTP; blocks, and any thread may call it.
+
+    Each call makes a consumer of its own, without a group. Methods raise ConnectionError where
+    brokers do not answer. `now_ms` is the clock, in epoch ms.
+    """
 
     def __init__(self, settings: SharedSettings, now_ms: Callable[[], float]) -> None:
         """`settings` lead to Kafka and the registry."""
@@ -61,7 +76,11 @@ class ReadKeptTopics:
         self._deliveries = LatestDeliveries(settings, now_ms)
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
-        """Refused requests of a tenant; None: of all, also those of which nobody is known."""
+        """Refused requests of a tenant; None: of all, also those of which nobody is known.
+
+        `before` says where an earlier look ended, None for the end of the topic. The newest come
+        first.
+        """
         read = RejectedReader(self._look)
 
         def short(message: Message) -> RejectedRequest | None:
@@ -85,7 +104,9 @@ class ReadKeptTopics:
         return KeptPage(sorted(page.found, key=_when, reverse=True), page.examined, page.rest)
 
     def open_deliveries(self, tenant: str) -> KeptPage[KeptDelivery]:
-        """A tenant's deliveries without an end, among the latest ones."""
+        """A tenant's deliveries without an end, among the latest ones; the newest first, at most
+        200.
+        """
         found, examined = self._deliveries.without_end(tenant)
         shown = [_delivery(letter, letter.code, None) for letter in found]
         return KeptPage(sorted(shown, key=_when, reverse=True)[: 4 * ENOUGH], examined, None)
@@ -103,12 +124,15 @@ class ReadKeptTopics:
             raise ConnectionError(str(error)) from error
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
-        """Deliver again what was given up and lies at this place; whether it is there."""
+        """Deliver again what was given up and lies at this place (partition, offset); whether it is
+        there.
+        """
         return self._deliveries.replay(tenant, *place)
 
     def _page(
         self, topic: str, before: Before | None, short: Callable[[Message], T | None]
     ) -> KeptPage[T]:
+        """Look back until enough is found; `short` makes a record what is shown, or None."""
         found: list[T] = []
         examined, offsets = 0, FIRST_STRETCH
         properties, name = self._settings.kafka_properties(), self._settings.topic(topic)
@@ -189,6 +213,7 @@ def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _masked_header(header: tuple[str, bytes | None]) -> tuple[str, bytes | None]:
+    """A header whose value is hidden where it may be a credential or signs the request."""
     name, value = header
     if name == SIGNATURE or carries_credentials(name):
         return name, MASK.encode()
@@ -196,6 +221,9 @@ def _masked_header(header: tuple[str, bytes | None]) -> tuple[str, bytes | None]
 
 
 def _delivery(letter: Letter, state: str, place: tuple[int, int] | None) -> KeptDelivery:
+    """A delivery as it is shown; `place` is where it lies, for a replay, None where there is
+    none.
+    """
     event, delivery = letter.work.event, letter.work.state
     return KeptDelivery(
         tenant=event.tenant,
@@ -218,10 +246,12 @@ def _when(each: RejectedRequest | KeptDelivery) -> int:
 
 
 def _text(value: bytes | None) -> str:
+    """A header as text; bytes that are no UTF-8 are replaced."""
     return (value or b"").decode(errors="replace")
 
 
 def _number(value: bytes | None) -> int | None:
+    """A header as a number, None where it is none."""
     return int(value) if value is not None and value.isdigit() else None
 
 

@@ -1,9 +1,21 @@
 """Self-check: a worker that cannot do its work says so, and gives its partitions to others.
 
-Fencing keeps a sick worker from doing harm; it does not make it let go.  So each worker looks at
+Fencing keeps a sick worker from doing harm; it does not make it let go. So each worker looks at
 itself: can none of its partitions commit although Kafka answers, is the disk full, is the clock
-off?  When that has lasted, it asks the group for no partitions.  It stays a member, and asks again
+off? When that has lasted, it asks the group for no partitions. It stays a member, and asks again
 after a pause that grows with each relapse.
+
+    12:00:00  the disk has 40 MiB left, 64 are needed: a reason
+    12:00:10  it has lasted for unfit_limit_ms, and Kafka answers: no partitions, please
+    12:00:11  others own them
+    12:00:40  there is room again; the pause of 60 s is not over
+    12:01:10  asks for partitions again; the next pause will be 120 s, and at most an hour
+
+It does not leave where it is alone, for then nobody would fire. It does not leave either while
+Kafka does not answer: then the others are most likely no better off.
+
+`Fitness` is pure and decides. `SelfCheck` looks once a second, in the thread `belfry-self-check`.
+Liveness is another matter: it fails only where a new process would help.
 """
 
 from __future__ import annotations
@@ -20,10 +32,14 @@ from belfry.host.background import Background, started
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 
+# Seconds between two looks.
 LOOK_S: Final = 1.0
+# Seconds that Kafka has to answer one question.
 ANSWER_S: Final = 1.0
+# How long no partitions are asked for after the worker has left; twice as long each time.
 FIRST_PAUSE_MS: Final = 60_000.0
 LONGEST_PAUSE_MS: Final = 3_600_000.0
+# A partition's loop turns at least once a second; one that has not for so long stands still.
 STUCK_MS: Final = 120_000.0
 MIB: Final = 1024 * 1024
 
@@ -31,7 +47,11 @@ log = structlog.get_logger(__name__)
 
 
 class Fitness:
-    """When to leave and when to come back, from reasons that come and go."""
+    """When to leave and when to come back, from reasons that come and go.
+
+    `limit_ms` is how long a reason has to last; `now_ms` is a monotonic reading in ms. An empty
+    reason means that all is well.
+    """
 
     def __init__(self, limit_ms: float) -> None:
         self._limit_ms = limit_ms
@@ -40,7 +60,9 @@ class Fitness:
         self._pause_ms = FIRST_PAUSE_MS
 
     def leaves(self, reason: str, now_ms: float) -> bool:
-        """Whether a reason has lasted for too long."""
+        """Whether a reason has lasted for too long; asked at each look, so that it sees a reason
+        go.
+        """
         if not reason or self._left_ms is not None:
             self._since_ms = None
             return False
@@ -53,7 +75,10 @@ class Fitness:
         self._left_ms = now_ms
 
     def returns(self, reason: str, now_ms: float) -> bool:
-        """Whether to ask for partitions again: no reason is left, and the pause is over."""
+        """Whether to ask for partitions again: no reason is left, and the pause is over.
+
+        Where it says yes the pause of the next time is doubled.
+        """
         if self._left_ms is None or reason or now_ms - self._left_ms < self._pause_ms:
             return False
         self._left_ms = None
@@ -62,7 +87,11 @@ class Fitness:
 
 
 class SelfCheck:
-    """A thread that looks at this worker once a second."""
+    """A thread that looks at this worker once a second.
+
+    `reason` says why the worker has given its partitions away, and is empty otherwise; readiness
+    shows it.
+    """
 
     def __init__(
         self,
@@ -88,16 +117,22 @@ class SelfCheck:
         self._thread.stopping.set()
 
     def live(self) -> bool:
-        """False where only a new process helps: a thread has ended or stands still."""
+        """False where only a new process helps: a thread has ended or stands still.
+
+        The port asks it at each probe of liveness. Kubernetes restarts a container whose answer is
+        no.
+        """
         now_ms = self._opener.clock.monotonic_ms()
         stuck = [r.partition for r in self._owners.runners() if r.turned_ms_ago(now_ms) > STUCK_MS]
         return self._owners.working and not stuck and all(each.alive for each in started())
 
     def _turn(self) -> None:
+        """One turn of the thread: wait, then look unless the end was asked for meanwhile."""
         if not self._thread.stopping.wait(LOOK_S):
             self._look()
 
     def _look(self) -> None:
+        """Look once: at what the state belongs to, at marks of signatures, and at all reasons."""
         now_ms = self._opener.clock.monotonic_ms()
         self._opener.identities.look(now_ms)
         self._opener.trust.marks.look(now_ms)
@@ -118,10 +153,12 @@ class SelfCheck:
             self.reason = ""
 
     def _reasons(self, now_ms: float) -> Iterator[str]:
+        """What keeps the worker from its work; the first reason is the one that counts."""
         checks: tuple[Callable[[float], str], ...] = (self._disk, self._clock, self._commits)
         return (reason for check in checks if (reason := check(now_ms)))
 
     def _disk(self, _now_ms: float) -> str:
+        """Why the disk keeps the worker from its work."""
         left = disk_usage(self._opener.settings.data_dir).free // MIB
         least = self._opener.settings.disk_reserve_mb
         if left >= least:
@@ -132,6 +169,7 @@ class SelfCheck:
         )
 
     def _clock(self, _now_ms: float) -> str:
+        """Why the clock does; a worker that owns nothing fires nothing, whatever its clock says."""
         guard = self._guard
         owns = any(runner.epoch is not None for runner in self._owners.runners())
         return "" if guard.may_fire or not owns else guard.paused_because

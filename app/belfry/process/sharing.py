@@ -1,4 +1,18 @@
-"""What all partitions of a worker share, made from its settings and from what the cluster has."""
+"""What all partitions of a worker share, made from its settings and from what the cluster has.
+
+A partition has its own store, source, producer and thread. What would be the same in each is made
+here once: tenants, output topics, the registry's lookups, the clock guard, and what knows the ends
+of logs. These objects are used by all partitions' threads at the same time, and each says in its
+own module how that is safe.
+
+    settings, cluster ─► share() ─► Shared ─┬─ opener    one for all owners and standbys
+                                            ├─ guard     one clock, so one judgement of it
+                                            └─ outputs   which output topics are there
+    group assigns 3   ─► runners(port) makes the runner of partition 3, with these three in it
+
+Nothing is started here. `partitions/supervisor.py` starts what makes runners, as the group assigns
+partitions.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +52,7 @@ from belfry.wire.worker_keys import Purpose
 
 
 def _signing(settings: Settings) -> Signing:
+    """By which keys requests are judged: claims of tenants, and what workers write themselves."""
     return Signing(
         settings.claims == "signed",
         settings.worker_keys(Purpose.REQUESTS),
@@ -47,6 +62,7 @@ def _signing(settings: Settings) -> Signing:
 
 
 def _output_topics(settings: Settings, frames: startup.Frames, outputs: Outputs) -> OutputTopics:
+    """Where a step's records go, and what they begin with."""
     return OutputTopics(
         changelog=settings.topic("changelog"),
         schedules=settings.topic("schedules"),
@@ -61,14 +77,21 @@ def _output_topics(settings: Settings, frames: startup.Frames, outputs: Outputs)
 
 
 class Shared(NamedTuple):
-    """What all partitions of a worker share."""
+    """What all partitions of a worker share; it lives as long as the process."""
 
+    # Opens what a partition needs, for owners and standbys.
     opener: PartitionOpener
+    # One machine has one clock, so its partitions share what was found out about it.
     guard: ClockGuard
     outputs: Outputs
 
     def runners(self, port: WorkerPort) -> MakeRunner:
-        """What makes the runners of this worker's partitions."""
+        """What makes the runners of this worker's partitions.
+
+        `port` is where they tell outcomes and refusals. A partition that was stood by for brings
+        its warm store along, and its runner reads only what came since; else `warm` is None. Making
+        a runner starts nothing.
+        """
         opener, guard, outputs = self
 
         def make(partition: int, warm: Warm | None) -> PartitionRunner:
@@ -85,8 +108,14 @@ def share(
     group: Group,
     through: Streams = Streams(),  # noqa: B008  # a frozen value
 ) -> Shared:
-    """Make what partitions share; nothing is started.  What they read comes `through` agents."""
+    """Make what partitions share; nothing is started. What they read comes `through` agents.
+
+    Kafka is asked for the number of homes and for how long tombstones are kept. Raises
+    KafkaException.
+    """
     admin, cluster_id, registry, frames = found
+    # One directory for all threads, so it has a lock; an unknown tenant is added when it is first
+    # met.
     tenants = Tenants(
         settings.topic("fired."),
         Delivery(settings.default_delivery),
@@ -102,6 +131,8 @@ def share(
     )
     outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
     output_topics = _output_topics(settings, frames, outputs)
+    # Offsets of a group of their own, by which a take-over recognises a changelog that was made
+    # anew.
     anchors = Anchors(admin, settings)
     opener = PartitionOpener(
         settings=settings,
@@ -115,11 +146,13 @@ def share(
         output_topics=output_topics,
         policies=Policies(settings, tenants, outputs, registry, gauges.foreign, through.policies),
         metrics=gauges,
+        # Tests kill a worker at a named place by this variable; without it nothing is done.
         failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
         log_ends=LogEnds(settings.kafka_properties()),
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, partitions, clock, gauges),
         trust=ChangelogTrust(settings, admin, gauges.foreign),
+        # Local state that has been away for longer may have missed that a schedule is gone.
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
         producers=producers(settings),

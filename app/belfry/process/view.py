@@ -1,4 +1,17 @@
-"""What HTTP may know of this worker."""
+"""What HTTP may know of this worker.
+
+Health, metrics and the cluster's pages ask a `View`, and nothing else of the worker. It exists from
+the first second, so the port can answer before anything runs, and is filled when the worker has
+come up:
+
+    made ─► the port answers "the worker starts" ─► `show(running)` ─► answers of owners and group
+
+Its methods are called by the port's threads while partitions work. They read values that the
+partitions' threads replace as a whole, and never wait for a partition.
+
+A worker is *live* unless only a new process helps, *ready* when all partitions that it was given
+fire, and *started* once the group has answered.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +33,19 @@ from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import TenantLook
 from belfry.tenants.canary import CANARY
 
+# States in which there is a changelog still to be read.
 CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
+# How old a look at all tenants may be, in ms.
 LOOK_AGAIN_MS: Final = 500.0
 
 
 class Running(NamedTuple):
-    """The parts of a worker that has come up."""
+    """The parts of a worker that has come up; a look reads from them.
+
+    `owners` are its partitions, `guard` judges its clock, `group` is its membership, and `process`
+    its threads and its check of itself.
+    """
 
     owners: Owners
     guard: ClockGuard
@@ -35,7 +54,10 @@ class Running(NamedTuple):
 
 
 class View:
-    """A worker's state; there from the first second, filled as the worker comes up."""
+    """A worker's state; there from the first second, filled as the worker comes up.
+
+    `identity` is who the worker is, and `metrics` are the gauges that a scrape brings up to date.
+    """
 
     def __init__(self, identity: WorkerIdentity, clock: SystemClock, metrics: Metrics) -> None:
         self.identity = identity
@@ -46,7 +68,9 @@ class View:
         self._looked_ms: float | None = None
 
     def show(self, running: Running) -> None:
-        """The worker has come up: show what it does."""
+        """The worker has come up: show what it does. It is called once, on the worker's event
+        loop.
+        """
         self._running = running
 
     def live(self) -> bool:
@@ -58,7 +82,9 @@ class View:
         return AssignmentMap() if self._running is None else self._running.group.assignment_map
 
     def standbys(self) -> list[StandbyView]:
-        """The partitions that this worker stands by for."""
+        """The partitions that this worker stands by for, and how many records each has still to
+        read.
+        """
         found = [] if self._running is None else self._running.owners.standbys()
         return [
             StandbyView(s.partition, s.warm, s.reading.end - s.reading.position, s.problem)
@@ -66,7 +92,10 @@ class View:
         ]
 
     def readiness(self) -> Readiness:
-        """Whether every owned partition fires, and what is missing where one does not."""
+        """Whether every owned partition fires, and what is missing where one does not.
+
+        `problems` are sentences for people, the most general first.
+        """
         if self._running is None:
             return Readiness(ready=False, problems=["the worker starts"], started=False)
         owners, guard, _, process = self._running
@@ -75,6 +104,7 @@ class View:
             return Readiness(ready=False, problems=[problem], started=False)
         assigned = owners.assigned()
         views = [self._partition(runner) for runner in owners.runners()]
+        # A partition that was assigned a moment ago has no runner yet.
         problems = [] if assigned <= {view.partition for view in views} else ["taking over"]
         if not guard.may_fire and assigned:
             problems.append(f"firing is paused: {guard.paused_because}")
@@ -88,7 +118,11 @@ class View:
         return self._tenant_look().figures
 
     def _tenant_look(self) -> TenantLook:
-        """A look at all tenants, at most so old: there may be many, and anybody may ask."""
+        """A look at all tenants, at most so old: there may be many, and anybody may ask.
+
+        Partitions that are owned at this moment count. Figures belong to an epoch, so that those of
+        an owner that took over are not compared with the former one's.
+        """
         now_ms = self._clock.monotonic_ms()
         if self._looked_ms is None or now_ms - self._looked_ms >= LOOK_AGAIN_MS:
             runners = [] if self._running is None else self._running.owners.runners()
@@ -103,13 +137,14 @@ class View:
         return self._look
 
     def refresh(self) -> None:
-        """Bring the gauges up to date, before they are scraped."""
+        """Bring the gauges up to date, before they are scraped; it is called by the scrape."""
         if self._running is None:
             return
         owners, guard, _, _ = self._running
         runners = owners.runners()
         for view in [self._partition(runner) for runner in runners if runner.owned]:
             now_ms = self._clock.wall_ms()
+            # Seconds behind the due instant.
             late = {why: (now_ms - due_ms) / 1000 for why, due_ms in view.oldest_due_ms.items()}
             self._metrics.partition(
                 view.partition,
@@ -137,6 +172,7 @@ class View:
         return left
 
     def _partition(self, runner: PartitionRunner) -> PartitionView:
+        """One owned partition as it stands; without an engine there is only its state to tell."""
         owned, missing = runner.owned, runner.arrivals.problem or None
         if runner.state is not Ownership.FIRING:
             missing = runner.failures.problem or f"{runner.state}"
@@ -157,7 +193,10 @@ class View:
 
 
 def stores(owners: Owners) -> dict[int, dict[str, int]]:
-    """What the stores of owned partitions and of standbys take."""
+    """What the stores of owned partitions and of standbys take.
+
+    By partition, then by figure, in bytes and numbers of files as RocksDB tells them.
+    """
     found = {each.partition: each.store() for each in owners.standbys()}
     found |= {
         runner.partition: owned.rows.figures()

@@ -28,6 +28,7 @@ from belfry.partitions.supervisor import Owners
 from belfry.process.self_check import SelfCheck
 from belfry.wire.batch import SourceBatch
 
+# Seconds that the group has to answer a member that leaves.
 LEAVE_S: Final = 3.0
 HandOver = Callable[[PartitionRunner, int, SourceBatch], None]
 
@@ -35,7 +36,10 @@ log = structlog.get_logger(__name__)
 
 
 class StopRequest:
-    """Whether this process is to end, and why it must not run; made within its event loop."""
+    """Whether this process is to end, and why it must not run; made within its event loop.
+
+    `asked` is set once and never cleared. An empty `refusal` is an orderly end, with exit code 0.
+    """
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -50,13 +54,16 @@ class StopRequest:
         self._loop.call_soon_threadsafe(self.asked.set)
 
     def on_signals(self) -> None:
-        """Let SIGTERM and SIGINT ask this process to end."""
+        """Let SIGTERM and SIGINT ask this process to end; a second signal changes nothing."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.asked.set)
 
 
 def requests_through(agent: BatchAgent) -> HandOver:
-    """The way of a batch from its reader's thread to its owner: through the agent of requests."""
+    """The way of a batch from its reader's thread to its owner: through the agent of requests.
+
+    `term` is which ownership the batch was read for: an owner that has begun anew drops it.
+    """
 
     def hand_over(runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
         agent.hand_over(runner.partition, batch.start, partial(runner.deliver, term, batch))
@@ -65,7 +72,11 @@ def requests_through(agent: BatchAgent) -> HandOver:
 
 
 class WorkerProcess:
-    """Runs until it is asked to stop; `run` returns the exit code."""
+    """Runs until it is asked to stop; `run` returns the exit code.
+
+    It lives on Faust's event loop. What blocks is given to a thread (`asyncio.to_thread`), since
+    heartbeats of the group go through the loop.
+    """
 
     def __init__(
         self,
@@ -92,7 +103,17 @@ class WorkerProcess:
         return not self._app.crashed and not self._app.carries.stuck and self.self_check.live()
 
     async def run(self, heartbeats: Heartbeats) -> int:
-        """Join the group, own what it assigns, and leave when asked to."""
+        """Join the group, own what it assigns, and leave when asked to.
+
+            12:00:00.000  SIGTERM
+            12:00:00.010  the group is asked for no partitions; they still fire here
+            12:00:00.400  successors have fenced all of them: nothing is owned (3 s at most)
+            12:00:00.450  owners, standbys and heartbeats have ended
+            12:00:00.500  the group has answered that the member left; exit code 0
+
+        The exit code is 1 where Faust has crashed, or the worker was refused. Where the group does
+        not answer in time the process ends by `os._exit`: nothing is open by then.
+        """
         heartbeats.start(self._owners.well)
         self._group.connect(
             Surroundings(
@@ -144,6 +165,7 @@ class WorkerProcess:
         await asyncio.to_thread(self._owners.await_idle, self._hand_over_limit_s)
 
     async def _until_asked(self) -> None:
+        """Wait for a request to stop, or for Faust's end."""
         asked = asyncio.create_task(self._stop.asked.wait())
         ended = asyncio.create_task(self._app.wait_until_stopped())
         _, pending = await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -151,6 +173,7 @@ class WorkerProcess:
             task.cancel()
 
     async def _assigned(self, _app: Any, assigned: set[Any], **_: Any) -> None:
+        """Faust's signal: the group has assigned these partitions, in place of those before."""
         partitions = sorted(tp.partition for tp in assigned if tp.topic == self._input)
         log.info("assigned", partitions=partitions)
         self._owners.assign(partitions)

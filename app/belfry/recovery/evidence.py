@@ -2,6 +2,15 @@
 
 It is looked at twice: before the fence, so that a partition that has to stop fences nobody, and
 after it, when nobody else writes any more.
+
+    12:00:00  owner A commits transaction 900
+    12:05:00  somebody deletes belfry.changelog and makes it anew
+    12:05:05  A sees other ids, and stops
+    12:06:00  B takes over: the changelog is empty, and the anchor tells of another topic
+    12:06:00  Contradiction changelog_lost: nobody is fenced, nothing fires, somebody has to choose
+
+Without the comparison B would take the empty topic for a new belfry, begin with nothing, and every
+schedule would be gone without a word.
 """
 
 from __future__ import annotations
@@ -23,6 +32,7 @@ from belfry.store.identity import (
 from belfry.store.layout import keys
 from belfry.store.replay import Replay
 
+# Records of the changelog that are read at once.
 READ_RECORDS: Final = 20_000
 
 
@@ -39,7 +49,11 @@ class Recoveries:
         self._known: dict[tuple[str, int], tuple[int, int, int]] = {}
 
     def generation(self, changelog_id: str, partition: int, changelog: PartitionLog) -> int:
-        """The generation of the newest identity in a changelog, 0 where it holds none."""
+        """The generation of the newest identity in a changelog, 0 where it holds none.
+
+        It reads from where the last call for this changelog ended, and blocks meanwhile. Where the
+        log has been cut off since, it begins anew. Raises ConnectionError.
+        """
         low, end = changelog.ends()
         known = self._known.get((changelog_id, partition))
         upto, generation, manifest_at = known or (low, 0, -1)
@@ -56,7 +70,11 @@ class Recoveries:
 
 
 class Evidence:
-    """Evidence about one partition, as one take-over asks for it."""
+    """Evidence about one partition, as one take-over asks for it.
+
+    `here` are the ids as the cluster tells them now. `source` knows where the input begins and
+    ends.
+    """
 
     def __init__(
         self,
@@ -125,6 +143,7 @@ class Evidence:
         return self.here, encode_identity(self.here)
 
     def _strange(self, anchor: Identity, replay: Replay) -> Contradiction | None:
+        """What an anchor of another cluster or topic says of what was read."""
         if replay.manifest is None:
             return lost_changelog(self.here, anchor.changelog, "this partition had an owner")
         return logged_contradiction(self.here, anchor)

@@ -23,7 +23,10 @@ from belfry.kafka.partition_log import PartitionLog
 from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings
 
+# Seconds between two questions, as long as nobody was told.
 LOOK_S: Final = 0.1
+# An open transaction of belfry's own is over sooner than that; then it is told, and again each half
+# minute.
 TOLD_AFTER_S: Final = 0.5
 TOLD_EVERY_S: Final = 30.0
 
@@ -31,7 +34,11 @@ log = structlog.get_logger(__name__)
 
 
 class FencedEnd:
-    """Asks for the end of one changelog after the fence, as often as it takes."""
+    """Asks for the end of one changelog after the fence, as often as it takes.
+
+    It is called in the partition's thread and blocks there. Giving up the partition ends the wait,
+    by what `wait` raises.
+    """
 
     def __init__(
         self,
@@ -71,6 +78,7 @@ class FencedEnd:
         return end
 
     def _tell(self, topic: str, stable: int, end: int) -> None:
+        """Say in the log and in the partition's health who holds the end back, and what to do."""
         place = (topic, self._partition)
         properties = self._settings.kafka_properties()
         try:

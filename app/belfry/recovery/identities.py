@@ -1,7 +1,18 @@
 """Which cluster and which topics these are, asked anew whenever it matters.
 
-A name says nothing: a topic may be deleted and made anew while a worker runs.  So a take-over asks
+A name says nothing: a topic may be deleted and made anew while a worker runs. So a take-over asks
 for the ids, and once in a while somebody looks whether they still are what owners took over on.
+
+The *anchor* of a partition is its identity outside of changelog and input, so that it outlives
+both. It is kept by whoever owns the partition:
+
+    12:00:00  the owner's first commit          `owned`: the anchor is due
+    12:00:01  the self-check looks              ids are the same: the anchor is written
+    13:00:00  an hour is over                   written again, or Kafka would forget it in some days
+    13:20:00  the topic has another id          not written: an anchor has to be true of the topics
+
+A write that failed is tried again after 5 s, 10 s, and so on up to a minute. Ownership does not
+wait for it.
 """
 
 from __future__ import annotations
@@ -20,8 +31,11 @@ from belfry.kafka.causes import cause_of
 from belfry.recovery.evidence import Recoveries
 from belfry.store.identity import Identity
 
+# Seconds in which the brokers have to tell the ids.
 ANSWER_S: Final = 5.0
+# How old what was seen of the ids may be while a worker runs.
 LOOK_EVERY_MS: Final = 5_000.0
+# Kafka forgets offsets of a group without members after days, so anchors are renewed.
 RENEW_EVERY_MS: Final = 3_600_000.0
 # After an anchor was not written: twice as long each time.
 PAUSE_MS: Final = 5_000.0
@@ -31,7 +45,11 @@ log = structlog.get_logger(__name__)
 
 
 class Identities:
-    """The ids of cluster, changelog and input; and the anchors of what is owned here."""
+    """The ids of cluster, changelog and input; and the anchors of what is owned here.
+
+    One object serves a whole worker. `now` and `owned` are called by partitions' threads, `look` by
+    the self-check alone.
+    """
 
     def __init__(
         self,
@@ -119,6 +137,7 @@ class Identities:
             return {p: each for p, each in self._owned.items() if self._kept.get(p) != each}
 
     def _keep(self, due: dict[int, Identity]) -> None:
+        """Write anchors; raises ConnectionError, and SomeNotKept where only some were written."""
         if not due:
             return
         try:
@@ -136,6 +155,7 @@ class Identities:
             self._beside(due)
 
     def _written(self, anchors: dict[int, Identity]) -> None:
+        """Note anchors that need not be written again within the hour."""
         with self._lock:
             self._kept.update(anchors)
 
@@ -158,5 +178,5 @@ class World:
 
     @property
     def changed(self) -> bool:
-        """Whether the ids were seen to be others since."""
+        """Whether the ids were seen to be others since; the owner stops then."""
         return not self.identity.same_world(self.identities.seen)

@@ -27,7 +27,9 @@ from belfry.store.layout.records import NOTHING, Progress, UnknownFormat
 from belfry.store.ordered_map import Damaged
 from belfry.store.schedules import ScheduleStore
 
+# For messages alone.
 HOUR_MS = 3_600_000
+# Part of the name of a store that was put aside: ``partition-3.aside-<epoch ms>``.
 ASIDE: Final = "aside"
 
 log = structlog.get_logger(__name__)
@@ -40,6 +42,7 @@ class Stamp:
     cluster_id: str
     topic_id: str
     partition: int
+    # Another number makes all local state be rebuilt.
     format: int = 2
 
     def encode(self) -> bytes:
@@ -55,7 +58,18 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class LocalState:
-    """Where one partition's state lies, and whose it has to be."""
+    """Where one partition's state lies, and whose it has to be.
+
+    `stale_ms` is how old state may be to be used. What becomes of a store:
+
+        it is                                        it is
+        whole, ours, written lately                  used
+        damaged                                      removed, and rebuilt
+        ours and whole, but too old                  removed, and rebuilt
+        whole, of another cluster or topic           put aside, and rebuilt
+        any of the last three, and the changelog     left, and a Contradiction is raised
+          holds nothing in its place
+    """
 
     path: Path
     stamp: Stamp
@@ -66,7 +80,8 @@ class LocalState:
         """The store as it was left, or an empty one.
 
         `replaced` says whether the changelog holds anything; it is asked before state is given up,
-        and where it says no, `Contradiction` is raised and the state stays.
+        and where it says no, `Contradiction` is raised and the state stays. An error that says that
+        another process has the store open is raised as it is.
         """
         try:
             rows = RocksMap(self.path)
@@ -113,7 +128,7 @@ class LocalState:
         return rows
 
     def give_up(self, why: str) -> None:
-        """The same for a store that nobody has open."""
+        """The same for a store that nobody has open; one that cannot be opened is removed."""
         try:
             rows = RocksMap(self.path)
         except Exception as error:  # noqa: BLE001  # whatever RocksDB says of a damaged store
@@ -127,6 +142,7 @@ class LocalState:
         wipe(self.path)
 
     def _put_aside(self, why: str) -> None:
+        """Rename a store, so that `belfry recover` finds it among the copies."""
         to = self.path.with_name(f"{self.path.name}.{ASIDE}-{int(self.clock.wall_ms())}")
         log.error(
             "local state is set aside", path=str(self.path), reason=why, kept_as=str(to),
@@ -150,10 +166,12 @@ class LocalState:
         raise lost_changelog(here, changelog or "?", held)
 
     def _is_stale(self, rows: RocksMap) -> bool:
+        """Whether a store was last written too long ago; one that says nothing of it is not."""
         begun = _progress(rows)
         return begun is not None and self.clock.wall_ms() - begun.written_ms > self.stale_ms
 
     def _unusable(self, rows: RocksMap) -> str:
+        """Why a store may not be used, empty where it may; raises Damaged."""
         stamp = rows.get(keys.META_STAMP)
         if stamp is None:
             return "it has no stamp" if _holds_rows(rows) else ""
@@ -189,6 +207,7 @@ def stamp_of(stamp: bytes) -> tuple[str, str]:
 
 
 def _progress(rows: RocksMap) -> Progress | None:
+    """How far a store says that it goes, None where it cannot be read."""
     try:
         return ScheduleStore(rows).replayed()
     except (Damaged, UnknownFormat):
@@ -196,5 +215,6 @@ def _progress(rows: RocksMap) -> Progress | None:
 
 
 def _holds_rows(rows: RocksMap) -> bool:
+    """Whether a store has any row of a schedule."""
     starts = (keys.BACKLOG_PREFIX, keys.NAMED_PREFIX, keys.TIMELINE_PREFIX)
     return any(next(rows.scan(start, start + b"\xff" * 8), None) for start in starts)

@@ -17,7 +17,7 @@ class ReplayProgress:
     held_by: str = ""
 
     def started(self, position: int, end: int) -> None:
-        """A catch-up from `position` to `end` begins."""
+        """A catch-up from `position` to `end` begins; both are offsets of the changelog."""
         self.begin = self.position = position
         self.end = end
 

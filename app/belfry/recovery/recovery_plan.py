@@ -4,6 +4,19 @@
 
 Nothing is chosen for the operator: a choice that the evidence asks for and that was not made is a
 refusal that names it.
+
+An example. Local state has read up to transaction 950, and an unclean election has cut the
+changelog off behind 940:
+
+    --from local   rows of the copy are written again, under a number behind 950; the input goes on
+                   where 950 stood; what fired after the copy was written fires again
+    --from log     goes on behind 940; what 941 to 950 took in is read again from the input, and
+                   what they fired fires again
+
+Both get the next *generation*. A copy of a lower one is superseded: a worker that comes back with
+it rebuilds its state, and does not take it for the newer one.
+
+It is pure: `recovery_write.py` carries the plan out.
 """
 
 from __future__ import annotations
@@ -15,6 +28,7 @@ from belfry.schedules.instants import format_instant
 from belfry.store.identity import Identity, differ, lost_requests
 from belfry.store.layout.records import Manifest
 
+# Where the state comes from, as --from says it.
 LOCAL = "local"
 LOG = "log"
 NOTHING = "nothing"
@@ -25,8 +39,10 @@ class Choices:
     """What the operator has chosen: where the state comes from, and what is accepted."""
 
     source: str | None = None
+    # By partition, the first and the last offset of requests that are given up.
     accept_lost: dict[int, tuple[int, int]] = field(default_factory=dict)
     accept_input: bool = False
+    # Name of the file that is restored afterwards; here it is told, and not read.
     backup: str | None = None
 
 
@@ -35,12 +51,17 @@ class RecoveryPlan:
     """What is to be written for one partition; `lines` tell it."""
 
     partition: int
+    # LOCAL, LOG or NOTHING; `copy` is the store where it is LOCAL.
     base: str
     copy: Copy | None
+    # The last transaction that the recovered state knows of.
     before: Manifest | None
+    # The offset of the input at which requests are read on.
     position: int
     identity: Identity
+    # Whether all rows are written again, or only a manifest with another position.
     rewrites: bool
+    # Whether rows tell of places in an input that is gone.
     earlier_input: bool
     lines: list[str]
 
@@ -57,7 +78,11 @@ def anchor_behind(found: PartitionEvidence) -> Identity | None:
 
 
 def plan(found: PartitionEvidence, choices: Choices) -> RecoveryPlan:
-    """What to do about a partition that has a problem; CannotRecover where a choice is missing."""
+    """What to do about a partition that has a problem; CannotRecover where a choice is missing.
+
+    Of several copies the one of the newest generation counts, and of these the one with the last
+    transaction.
+    """
     assert found.problem is not None, "nothing contradicts"
     base, copy = _base(found, choices)
     lines = [_base_line(found, base, copy, choices)]
@@ -114,6 +139,7 @@ def _newest(copy: Copy) -> tuple[int, int]:
 
 
 def _base_line(found: PartitionEvidence, base: str, copy: Copy | None, choices: Choices) -> str:
+    """What the state is made of, and what that gives up, in a sentence."""
     if copy is not None:
         return (
             f"state of {copy.path}: {copy.manifest.pending} schedules that wait, transaction"

@@ -1,7 +1,21 @@
 """A recovery as one transaction, under the transactional id of the partition.
 
 Taking that id fences whoever owns the partition, and whoever takes it over meanwhile fences the
-recovery.  A commit has three ends: done, nothing committed for certain, and not known.
+recovery. A commit has three ends: done, nothing committed for certain, and not known.
+
+    recovery                                     a worker
+    12:00:00  InitProducerId: epoch 8            its next commit (epoch 7) is refused
+    12:00:00  reads again what nobody changes
+    12:00:01  rows, tombstones, identity
+    12:00:05  manifest                           12:00:05  may take over: epoch 9
+    12:00:06  EndTxn                             then this is refused: look again
+
+The rows of a whole partition go in one transaction, so its timeout is the largest that brokers
+allow. Tombstones are written for what the changelog holds and the recovered state does not.
+
+Signed rows say where they lie. The first record is one that says nothing, and its acknowledgement
+tells the offset; the following rows are signed for the offsets behind it. Where the last row lies
+elsewhere somebody has written in between, and all of it is rolled back.
 """
 
 from __future__ import annotations
@@ -27,7 +41,9 @@ from belfry.store.signatures import FILLER, PLACE, SIGNATURE, RowKeys
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first
 
+# Seconds for an answer of the coordinator, and for a record to be acknowledged.
 ANSWER_S: Final = 60.0
+# Seconds for all rows of a partition.
 COMMIT_S: Final = 300.0
 # As long as brokers allow by default: all rows of a partition go in one transaction.
 TRANSACTION_MS: Final = 900_000
@@ -36,7 +52,10 @@ Change = tuple[bytes, bytes | None]
 
 
 class RecoveryWriter:
-    """Writes recoveries of one partition; fences on entry."""
+    """Writes recoveries of one partition; fences on entry.
+
+    It runs in the thread of the command. Raises CannotRecover where the partition cannot be fenced.
+    """
 
     def __init__(self, settings: SharedSettings, partition: int) -> None:
         self._settings = settings
@@ -101,6 +120,9 @@ class RecoveryWriter:
         return manifest
 
     def _commit(self) -> None:
+        """Commit; CannotRecover says whether nothing was committed, or whether that is not
+        known.
+        """
         try:
             self._producer.commit_transaction(COMMIT_S)
         except KafkaException as error:
@@ -119,6 +141,9 @@ class RecoveryWriter:
         give_up(self._producer)
 
     def _manifest(self, found: PartitionEvidence, plan: RecoveryPlan, pending: int) -> Manifest:
+        """The manifest of the recovery: the number behind all that is known, the position, what
+        waits.
+        """
         if plan.rewrites:
             return manifest_after(plan.before, found.logged, plan.position, pending)
         assert found.logged is not None
@@ -142,6 +167,7 @@ class RecoveryWriter:
             yield from self._ended(found, store)
 
     def _kept(self, store: ScheduleStore, plan: RecoveryPlan) -> Iterator[Change]:
+        """Rows of the recovered state; places in a former input are taken out of them."""
         for key, row in changelog_rows(store):
             yield key, of_earlier_input(row) if plan.earlier_input else row
 
@@ -185,6 +211,7 @@ class RecoveryWriter:
         )
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
+        """Write a row, signed for the offset at which it will lie, where rows are signed."""
         headers: Headers = []
         if self._signs is not None:
             proof = PLACE + self._signs.token(self._next)
@@ -196,6 +223,7 @@ class RecoveryWriter:
         self._send(key, value, headers)
 
     def _send(self, key: bytes, value: bytes | None, headers: Headers) -> None:
+        """Hand a record over, and wait while the producer's queue is full."""
         given: Any = {"partition": self._partition, "headers": headers}
         while True:
             try:
@@ -206,12 +234,14 @@ class RecoveryWriter:
                 return
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
+        """Note where a record lies; librdkafka calls it within `poll` and `flush`."""
         offset = message.offset()
         if error is None and offset is not None:
             self._lies_at = offset
 
 
 def _nothing_committed(error: KafkaException | BufferError) -> CannotRecover:
+    """The error for a transaction that was certainly not committed."""
     told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
     return CannotRecover(
         f"nothing was committed ({told}): a worker may have taken the partition over meanwhile;"

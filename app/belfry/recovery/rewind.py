@@ -1,7 +1,11 @@
 """What is known of a partition: its changelog, local copies of its state, the anchor, the input.
 
 A recovery looks at all of it and decides (`recovery_plan.py`), then writes one transaction under
-the partition's transactional id (`recovery_write.py`).  Copies are opened for reading alone.
+the partition's transactional id (`recovery_write.py`). Copies are opened for reading alone.
+
+The changelog is folded into a store of its own in a temporary folder, as a take-over would fold it.
+So a look takes as long as a take-over without local state, and disturbs nobody: it fences nobody,
+commits nothing, and leaves no group behind.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from belfry.store.ordered_map import Range
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 
+# Records of the changelog that are read at once.
 READ_RECORDS = 20_000
 
 
@@ -57,7 +62,12 @@ class ReadOnlyRows:
         return list(self._db.get(list(keys)) or ())
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs from `start` (inclusive) up to `end` (exclusive), in order."""
+        """Pairs from `start` (inclusive) up to `end` (exclusive), in order.
+
+        Raises CannotRecover where the store ends before `end`. RocksDB's iterator stops at a
+        damaged block without an error, and keys behind all ranges that are scanned show that it has
+        not.
+        """
         rows: Any = self._db.items(from_key=start)
         for key, value in rows:
             if key >= end:
@@ -75,7 +85,11 @@ class ReadOnlyRows:
 
 
 class Looker:
-    """Gathers the evidence about partitions."""
+    """Gathers the evidence about partitions.
+
+    `data_dirs` are those of stopped workers, in which copies are looked for. Each look asks Kafka
+    anew. Raises ConnectionError where brokers do not answer, and CannotRecover.
+    """
 
     def __init__(
         self,
@@ -119,6 +133,7 @@ class Looker:
         replay: Replay,
         rows: RocksMap,
     ) -> PartitionEvidence:
+        """Fold the changelog; a hole in it is a problem that is told, and no error here."""
         low, stable = log.ends()
         end = log.log_end()
         log.seek(low)
@@ -148,6 +163,9 @@ class Looker:
 
 
 def _check(trust: ChangelogTrust, partition: int) -> Mark:
+    """The mark of the partition's signatures; CannotRecover where rows could not be judged or
+    signed.
+    """
     try:
         mark = trust.check(partition)
     except NotTrusted as error:
@@ -183,6 +201,7 @@ def copies_in(data_dir: Path, partition: int) -> Iterator[Copy]:
 
 
 def _copy(path: Path, *, in_use: bool) -> Copy | None:
+    """A local store that is the checked fold of some changelog, or None."""
     with closing(ReadOnlyRows(path)) as rows:
         store = ScheduleStore(rows)
         state = store.state()

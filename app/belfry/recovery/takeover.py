@@ -42,6 +42,7 @@ from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 
+# Records of the changelog that are folded in one write to the store.
 READ_RECORDS: Final = 20_000
 
 log = structlog.get_logger(__name__)
@@ -58,9 +59,12 @@ class Recovered:
     rows: RocksMap
     store: ScheduleStore
     manifest: Manifest | None
+    # The cluster settings that were kept with the state, None where there are none.
     settings: bytes | None
     identity: Identity
+    # The row of the identity, where the changelog does not hold it so.
     new_identity: bytes | None
+    # When the former owner's last commit was appended, epoch ms, if it lent a read lease by it.
     lent_ms: int | None = None
     # Where the changelog ended: nothing of the new owner lies before it.
     end: int = 0
@@ -73,7 +77,11 @@ def _keeps(_unable: bool) -> bool:
 
 
 class TakeOver:
-    """Brings one partition's store to the end of its changelog, fenced."""
+    """Brings one partition's store to the end of its changelog, fenced.
+
+    It runs in the partition's thread and blocks. `moved` is told of each step that the ownership
+    goes through, and `fenced_end` gives the end of the changelog after the fence.
+    """
 
     def __init__(
         self,
@@ -207,6 +215,7 @@ class TakeOver:
         return unclosed_rows
 
     def _read(self, replay: Replay, changelog: PartitionLog, end: int) -> None:
+        """Fold the changelog up to `end`, batch by batch, and show how far it has come."""
         for messages in changelog.read_until(end, READ_RECORDS):
             changes, offsets = changelog.changes(messages)
             replay.apply(changes, offsets, self._now())

@@ -30,6 +30,9 @@ def shown(url: str) -> str:
 
 
 def _is_readable(address: str) -> bool:
+    """Whether one address is absolute, and has no ``@`` where a password may have taken it
+    apart.
+    """
     try:
         parts = urlsplit(address.strip())
         _ = parts.port
@@ -43,5 +46,6 @@ def _is_readable(address: str) -> bool:
 
 
 def _without_credentials(address: str) -> str:
+    """One address without the user name and password before its host."""
     parts = urlsplit(address.strip())
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -32,12 +32,16 @@ from belfry.registry.answers import (
 from belfry.wire import catalogue
 from belfry.wire.safety import MAX_SCHEMA_BYTES, unsafe_reason
 
+# Seconds for one request, and "there is none" is believed for so many.
 TIMEOUT_S: Final = 2.0
 MISSING_S: Final = 10.0
+# Unknown references that are remembered, before all of them are forgotten.
 MAX_MISSING: Final = 10_000
+# Each version of a schema can read, and be read by, each other one.
 FULL_TRANSITIVE: Final = "FULL_TRANSITIVE"
 
 _TIMEOUT: Final = {"timeout": TIMEOUT_S, "max.retries": 0}
+# Properties that Confluent's client wants as numbers.
 _NUMBERS: Final[Mapping[str, type[int | float]]] = {
     "timeout": float,
     "max.retries": int,
@@ -46,6 +50,7 @@ _NUMBERS: Final[Mapping[str, type[int | float]]] = {
     "cache.capacity": int,
     "cache.latest.ttl.sec": float,
 }
+# Statuses by which a registry says no to a schema.
 _REFUSALS: Final = frozenset({409, 422})
 
 _Reference = int | bytes
@@ -138,7 +143,7 @@ class Registry:
     def check(self, subject: str, name: str) -> list[str]:
         """What is wrong with a subject, as sentences that say what to do; empty where it is fine.
 
-        Raises `RegistryUnreachableError`.
+        Nothing is changed. Raises `RegistryUnreachableError`.
         """
         if self.id_of(subject, name) is None:
             return [self._absence(subject, name)]
@@ -152,6 +157,7 @@ class Registry:
         return []
 
     def _absence(self, subject: str, name: str) -> str:
+        """Why a schema of ours is not under a subject, in a sentence."""
         schema = Schema(catalogue.text(name))
         fits = self._asked(
             lambda: _or_none(lambda: self._client.test_compatibility_all_versions(subject, schema)),
@@ -175,6 +181,9 @@ class Registry:
         )
 
     def _remembered(self, reference: _Reference, fetch: Callable[[], Schema]) -> WriterSchema:
+        """An answer from memory, or a new one, which is remembered unless the registry was not
+        reached.
+        """
         found = self._found.get(reference)
         if found is not None:
             return found
@@ -195,6 +204,7 @@ class Registry:
         self._missing[reference] = (self._clock() + MISSING_S, answer)
 
     def _asked(self, ask: Callable[[], _T], what: str) -> _T:
+        """Ask, and raise in belfry's words what went wrong with `what`."""
         try:
             return ask()
         except SchemaRegistryError as error:
@@ -235,6 +245,7 @@ class AskedAnew:
 
 
 def _answer(reference: _Reference, fetch: Callable[[], Schema]) -> WriterSchema:
+    """One question to the registry as a value; every failure of a connection means "later"."""
     try:
         return _usable(fetch())
     except SchemaRegistryError as error:
@@ -254,6 +265,7 @@ def _says_missing(error: SchemaRegistryError, reference: _Reference) -> bool:
 
 
 def _usable(schema: Schema) -> dict[str, Any] | Unusable:
+    """The schema, or why belfry does not decode with it."""
     text = schema.schema_str or ""
     if schema.schema_type not in (None, "AVRO"):
         return Unusable(f"it is {schema.schema_type}, and only Avro is read")

@@ -1,20 +1,33 @@
 """Which settings have to be equal on all workers, and what differs from those of before.
 
 A worker that judges by other rules than the one beside it gives a request another outcome, and
-which of the two it meets is chance.  So an owner keeps a *statement* of these settings with the
-state of each partition, and beside it where everybody can read it without the state; who starts,
-or takes a partition over, compares its own.  Three rules:
+which of the two it meets is chance. So an owner keeps a *statement* of these settings with the
+state of each partition, and beside it where everybody can read it without the state. A worker that
+starts, or takes a partition over, compares its own. Three rules:
 
     FIXED      for the life of a belfry: who differs does not start
     TOGETHER   equal wherever workers run at the same time: who differs does not start beside others
     ROLLING    changed by a restart of the workers one by one: who differs says so, and goes on
 
 Two workers' secrets agree where each worker believes what the other one signs, so a change of them
-passes through rounds in which both are believed.
+passes through rounds in which both are believed. `A+B` is a worker that signs with A and believes B
+as well:
 
-A statement of another release may lack names, or have more: what both have is compared.  Secrets
-are in it as short digests, made slowly (scrypt) and with the names of the belfry as salt; an equal
-secret of another belfry looks otherwise.
+    round    worker 1   worker 2   agree, because
+    begin    A          A          the same
+    1        A+B        A          both sign with A, and both believe A
+    1 ends   A+B        A+B
+    2        B+A        A+B        each believes what the other one signs with
+    2 ends   B+A        B+A
+    3        B          B+A        both sign with B
+    direct   B          A          refused: neither believes the other
+
+A statement of another release may lack names, or have more: what both have is compared. Secrets are
+in it as short digests, made slowly (scrypt, RFC 7914) and with the names of the belfry as salt; an
+equal secret of another belfry looks otherwise.
+
+All of it is pure but for the time that scrypt takes, some tens of milliseconds once for each
+secret.
 """
 
 from __future__ import annotations
@@ -32,9 +45,11 @@ from belfry.settings.delivery import DeliverySettings
 from belfry.settings.sources import plain, variable
 from belfry.settings.worker import WorkerSettings
 
+# Values by the names of settings, such as JSON can hold.
 Statement = Mapping[str, Any]
 
 WORKER_SECRET: Final = "http_worker_secret"  # noqa: S105  # a name
+# Enough to tell two secrets apart by chance, and too little to be of use as a key.
 DIGEST_BYTES: Final = 6
 
 
@@ -47,7 +62,10 @@ class AgreementRule(Enum):
 
 
 class Agreed(NamedTuple):
-    """A setting that is equal on all workers, and what happens where it is not."""
+    """A setting that is equal on all workers, and what happens where it is not.
+
+    `why` is a clause for people: what a worker that differs does to a request or an event.
+    """
 
     rule: AgreementRule
     why: str
@@ -168,7 +186,10 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Difference(NamedTuple):
-    """A setting in which a worker differs from what was kept; values as they may be shown."""
+    """A setting in which a worker differs from what was kept; values as they may be shown.
+
+    `kept` and `given` are texts in which a secret is a digest.
+    """
 
     name: str
     kept: str
@@ -187,9 +208,12 @@ class Difference(NamedTuple):
 def statement(settings: DeliverySettings) -> dict[str, Any]:
     """What a worker says of the settings that it shares with others; no secret in clear.
 
-    Those of deliveries are in it where the worker delivers.
+    Those of deliveries are in it where the worker delivers. A dispatcher has only those that it
+    shares with workers. The fixed settings are kept by themselves, as `cluster_fingerprint`.
     """
     said: dict[str, Any] = {
+        # Addresses of one registry may differ by network; whether there is one decides about
+        # requests.
         "schema_registry_url": settings.schema_registry_url is not None,
         "registry_subjects": settings.registry_subjects,
         "registry_wait_ms": settings.registry_wait_ms,
@@ -224,7 +248,10 @@ def encode(said: Any) -> str:
 
 
 def decode(text: str | bytes) -> dict[str, Any]:
-    """A statement that was kept; an empty one where it is none that can be read."""
+    """A statement that was kept; an empty one where it is none that can be read.
+
+    An empty one agrees with everything: a worker starts rather than stop over a damaged note.
+    """
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -243,7 +270,11 @@ def differences(kept: Statement, mine: Statement) -> list[Difference]:
 
 
 def disagreements(kept: Mapping[int, Statement]) -> dict[str, dict[str, list[int]]]:
-    """Settings in which the statements of partitions differ: the partitions of each value."""
+    """Settings in which the statements of partitions differ: the partitions of each value.
+
+    `kept` is by partition. The result has the name of a setting, then each value as it may be
+    shown, then the partitions whose owners have it.
+    """
     found: dict[str, dict[str, list[int]]] = {}
     for name in AGREED:
         said = {partition: each[name] for partition, each in kept.items() if name in each}
@@ -267,6 +298,7 @@ def told(found: Iterable[Difference]) -> str:
 
 
 def _agree(name: str, kept: Any, mine: Any) -> bool:
+    """Whether two values agree. Secrets are lists of digests, that of the signing one first."""
     if name != WORKER_SECRET:
         return bool(kept == mine)
     if not kept or not mine:
@@ -275,6 +307,7 @@ def _agree(name: str, kept: Any, mine: Any) -> bool:
 
 
 def _shown(name: str, value: Any) -> str:
+    """A value for people; a secret as its digest."""
     if name == WORKER_SECRET:
         return f"a secret of digest {' and '.join(map(str, value))}" if value else "no secret"
     if name == "webhook_secrets":
@@ -291,4 +324,5 @@ def _digest(settings: DeliverySettings, secret: bytes) -> str:
 
 @cache
 def _slow_digest(secret: bytes, salt: str) -> str:
+    """scrypt with 16 MB of memory (n × r × 128 bytes), remembered, since settings never change."""
     return scrypt(secret, salt=salt.encode(), n=2**14, r=8, p=1, dklen=DIGEST_BYTES).hex()

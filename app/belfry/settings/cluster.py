@@ -13,7 +13,11 @@ from pydantic import BaseModel, Field
 
 
 class ClusterSettings(BaseModel):
-    """What is fixed for the life of a belfry."""
+    """What is fixed for the life of a belfry.
+
+    It is stored with the state as canonical JSON, so a worker with other values finds out before it
+    touches anything.
+    """
 
     topic_prefix: str = Field(
         "belfry.",
@@ -33,6 +37,7 @@ class ClusterSettings(BaseModel):
 class AgreedSettings(BaseModel):
     """What workers agree on, and may change together."""
 
+    # How tenants are treated that have no policy; a policy wins over these.
     default_delivery: Literal["PAYLOAD", "ENVELOPE"] = Field(
         "PAYLOAD", description="Delivery of tenants that have no policy of their own."
     )
@@ -50,12 +55,16 @@ class AgreedSettings(BaseModel):
         description="Tenants on the shared topic: trusted, unless a policy names a secret; or all"
         " have to sign.",
     )
+    # A lookup is fruitless where the registry knows no such schema. So a tenant that invents ids
+    # cannot keep the registry busy.
     registry_lookups_per_minute: int = Field(
         60, ge=1, le=100_000, description="Fruitless schema lookups that a tenant may cause."
     )
+    # Requests that wait are taken in before overdue events fire, so that a cancel of them counts.
     catch_up_limit_ms: int = Field(
         30_000, ge=0, le=600_000, description="Longest wait for waiting requests before firing."
     )
+    # The worker that leads the group decides by its own value.
     assignment: Literal["even", "hash"] = Field(
         "even", description="How owners are chosen: by weight, moving little, or by hash."
     )

@@ -25,7 +25,10 @@ class RoleSettings(Sourced):
 
 
 class DeliverySettings(ServerSettings):
-    """Settings of a dispatcher."""
+    """Settings of a dispatcher, and of a worker that delivers.
+
+    What posts runs in a process of its own, which may run as another user than the dispatcher.
+    """
 
     role: Role = Field("all", description=ROLE_SAYS)
     webhook_secrets: dict[str, SecretStr] = Field(
@@ -36,6 +39,7 @@ class DeliverySettings(ServerSettings):
         Path("/etc/belfry"),
         description="Folder of the files that policies may name as places of secrets.",
     )
+    # Without an entry here only public addresses are posted to: targets come from tenants.
     webhook_private_networks: list[str] = Field(
         default_factory=list,
         description="Networks (CIDR) that HTTP targets may lie in besides public ones.",
@@ -44,6 +48,8 @@ class DeliverySettings(ServerSettings):
         None,
         description="User that the process that posts runs as; for --role deliver started as root.",
     )
+    # Limits of the process that posts: in all, and to one host, so that a slow host holds up its
+    # own.
     webhook_in_flight: int = Field(
         5_000, ge=16, le=50_000, description="Most deliveries under way at the same time."
     )

@@ -31,6 +31,7 @@ from belfry.settings.properties import (
 from belfry.settings.sources import CONFIG_FILE, NESTED, PREFIX, is_secret, variable
 from belfry.settings.worker import WorkerSettings
 
+# Each class has the settings of one kind of process; together they have all names.
 PROCESSES: Final = (WorkerSettings, DeliverySettings, CommandSettings)
 # Former names of settings, and what they are called now.  A name stays here for good.
 RENAMED: Final[dict[str, str]] = {}
@@ -66,8 +67,12 @@ def unknown_names(
 ) -> str:
     """What is wrong with the names, all of it, and what to do; empty where each is known.
 
-    `file` is the parsed TOML file; `options` are the names of properties given by ``-X``.
+    `environment` is that of the process, of which names that begin with ``BELFRY_`` count, in any
+    case. `file` is the parsed TOML file; `options` are the names of properties given by ``-X``.
+    Values are looked into only where they hold names of their own, such as a table as JSON.
     """
+    # All of them at once: a person who corrects names one by one starts the process again each
+    # time.
     found = [
         *_variables(environment),
         *_keys(file),
@@ -77,6 +82,7 @@ def unknown_names(
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with variables, in the order of their names."""
     known = known_settings()
     for given, value in sorted(environment.items()):
         name = given.upper()
@@ -95,12 +101,14 @@ def _variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_of_others(name: str, value: str) -> bool:
+    """Whether a variable is no setting: belfry's own switch, a secret, or one of Kubernetes."""
     if name in OTHERS or name.startswith(OF_POLICIES) or _OF_KUBERNETES.search(name):
         return True
     return name.endswith("_PORT") and _ADDRESS.match(value) is not None
 
 
 def _keys(file: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the keys of the file."""
     known = known_settings()
     for given, value in file.items():
         if given not in known:
@@ -110,6 +118,7 @@ def _keys(file: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _in_table(given: str, setting: str, table: Any) -> Iterator[str]:
+    """What is wrong with the keys of a table, where it is one."""
     if isinstance(table, Mapping):
         for key in table:
             told = _nested(f"{key} of {given}", setting, str(key))
@@ -132,10 +141,12 @@ def _nested(given: str, setting: str, key: str) -> str:
 
 
 def _is_variable(given: str) -> bool:
+    """Whether a name was given as a variable, and not as a key of the file or by ``-X``."""
     return given.upper().startswith(PREFIX)
 
 
 def _property(given: str, key: str) -> str:
+    """What is wrong with a property of librdkafka, or nothing."""
     if is_kafka_property(property_name(key)):
         return ""
     return f"{given} is no property of librdkafka: {_near_property(given, key, kafka_properties())}"
@@ -145,11 +156,13 @@ def _near_property(given: str, key: str, known: Iterable[str]) -> str:
     """The nearest property, written as the given one is."""
     if not _is_variable(given):
         return _near(property_name(key), known)
+    # The part of the variable that names the table stays as it was given.
     before = given[: -len(key)]
     return _near(given, [before + name.replace(".", "_").upper() for name in known])
 
 
 def _unknown(given: str, name: str, known: Iterable[str], prefix: str) -> str:
+    """What is said of a name that nothing has: its new name, or the nearest one."""
     former = name.removeprefix(prefix).lower().replace(NESTED, ".")
     if former in RENAMED:
         now = RENAMED[former]
@@ -158,15 +171,18 @@ def _unknown(given: str, name: str, known: Iterable[str], prefix: str) -> str:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
+    """A guess, in words."""
     near = get_close_matches(name, list(known), n=1)
     return f"did you mean {near[0]}?" if near else "nothing known is called alike."
 
 
 def _has_keys(info: FieldInfo, setting: str) -> bool:
+    """Whether names may stand below a setting."""
     return setting == "cluster" or get_origin(info.annotation) is dict
 
 
 def _all_variables() -> list[str]:
+    """All variables that are known, to guess from."""
     below = [f"cluster.{name}" for name in ClusterSettings.model_fields]
     return [*map(variable, [*known_settings(), *below]), *sorted(OTHERS)]
 

@@ -1,9 +1,12 @@
 """Names of properties that belfry passes on: those of librdkafka, and of the registry's client.
 
 librdkafka tells its own names, so that each release of it has its list: asked for its table of
-properties, it writes them into a C stream, which is a buffer in memory here.  Where that is not to
+properties, it writes them into a C stream, which is a buffer in memory here. Where that is not to
 be had (another C library), a client is made with each property by itself, and its error says
 whether there is such a name.
+
+    open_memstream ─► rd_kafka_conf_properties_show(stream) ─► text of a table ─► names
+    elsewhere: AdminClient({name: ""}) ─► "No such configuration property" or something else
 
 The registry's client has no such table; its names stand here, and a test compares them with what
 that client reads.
@@ -17,6 +20,7 @@ from typing import Any, Final
 
 # confluent-kafka's own, beside librdkafka's.
 _OF_CONFLUENT: Final = frozenset({"default.topic.config"})
+# A prefix that librdkafka takes before properties of topics.
 _OF_A_TOPIC: Final = "topic."
 # What is commonly set, to suggest where librdkafka tells no names.
 _COMMON: Final = frozenset(
@@ -40,8 +44,10 @@ _COMMON: Final = frozenset(
         "enable.ssl.certificate.verification",
     }
 )
+# What librdkafka says of a name that it does not know.
 _UNKNOWN: Final = "No such configuration property"
 
+# All names that confluent-kafka's client of a registry reads.
 REGISTRY_PROPERTIES: Final = frozenset(
     {
         "basic.auth.user.info",
@@ -95,12 +101,13 @@ def kafka_properties() -> frozenset[str]:
 
 @cache
 def _told() -> frozenset[str]:
-    """What librdkafka says of itself; empty where it cannot be asked."""
+    """What librdkafka says of itself; empty where it cannot be asked. Asked once in a process."""
     try:
         lines = _table().splitlines()
     except (OSError, AttributeError, TypeError, ValueError):
         return frozenset()
     names = {line.partition("|")[0].strip() for line in lines if "|" in line}
+    # Headings of the table and its rules are no names.
     return frozenset(name for name in names if name[:1].isalpha() and name.islower())
 
 

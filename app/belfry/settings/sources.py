@@ -30,7 +30,10 @@ NOT_SHOWN: Final = "**********"
 
 
 def config_file() -> Path:
-    """The TOML file that is read; it need not be there."""
+    """The TOML file that is read; it need not be there.
+
+    It is ``belfry.toml`` in the working directory unless BELFRY_CONFIG_FILE names another.
+    """
     return Path(os.environ.get(CONFIG_FILE, "belfry.toml"))
 
 
@@ -48,9 +51,14 @@ class _OwnKeys(TomlConfigSettingsSource):
 
 
 class Sourced(BaseSettings):
-    """Settings of one process: the class without arguments reads the environment and the file."""
+    """Settings of one process: the class without arguments reads the environment and the file.
 
-    # Extra names are an argument's: the sources give only those that a class knows.
+    Arguments win over variables, and variables over the file. Objects are frozen, so threads share
+    them.
+    """
+
+    # Extra names are an argument's: the sources give only those that a class knows. An argument is
+    # given by code, so an unknown one is a mistake of belfry's and an error.
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", frozen=True
     )

@@ -1,4 +1,15 @@
-"""Settings of a worker: those of a dispatcher, what workers agree on, its share and pace."""
+"""Settings of a worker: those of a dispatcher, what workers agree on, its share and pace.
+
+The pace is made of three limits of one step, which is one transaction: requests taken in, bytes,
+and events fired. A larger step costs less for each event and holds others up for longer;
+`partitions/pacing.py` finds the size in between. No outcome depends on them.
+
+How soon a worker is given up is made of three times, by default:
+
+    silent for 1 s      silence_limit_ms     a standby takes its partitions over, and fences it
+    silent for 10 s     session_timeout_ms   the group drops it, and shares its partitions anew
+    unfit for 10 s      unfit_limit_ms       it gives its partitions away by itself
+"""
 
 from __future__ import annotations
 
@@ -13,6 +24,7 @@ from belfry.settings.delivery import DeliverySettings
 class WorkerSettings(DeliverySettings, AgreedSettings):
     """Settings of a worker that owns schedules."""
 
+    # Its share, and where it stands: both are told to the worker that leads the group.
     worker_weight: int = Field(
         1, ge=0, le=1_000, description="Share of the partitions; 0 only stands by for others."
     )
@@ -21,9 +33,11 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         pattern=r"^[A-Za-z0-9._-]{0,100}$",
         description="Where this worker runs; standbys are put into another rack.",
     )
+    # A stranger may invent tenants, and each needs a topic before its first event.
     new_topics_per_second: float = Field(
         10, ge=0.1, le=1_000, description="Output topics of new tenants that are made a second."
     )
+    # When partitions move to another worker.
     silence_limit_ms: int = Field(
         1_000,
         ge=0,
@@ -39,17 +53,21 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         le=3_600_000,
         description="After so long a worker that cannot work gives its partitions away.",
     )
+    # Each tenant is a label of several series, which a store of metrics has to bear.
     metrics_tenants: int = Field(
         20, ge=0, le=1_000, description="Most tenants that metrics tell apart; 0: none."
     )
+    # RocksDB cannot write on a full disk, so the worker counts as unfit before that.
     disk_reserve_mb: int = Field(
         64, ge=0, le=1_000_000, description="Free space without which a worker counts as unfit."
     )
+    # Both write the same records with the same promises.
     transaction_writer: Literal["librdkafka", "direct"] = Field(
         "direct",
         description="Who writes the transactions of partitions: belfry's own writer, one request"
         " for each broker (`direct`); or librdkafka, one for each output partition.",
     )
+    # The most that one step may hold. The adaptive batch size stays below it.
     batch_records: int = Field(
         8_000, ge=1, le=50_000, description="Most requests taken in by one transaction."
     )
@@ -59,6 +77,7 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
     fire_chunk: int = Field(
         10_000, ge=1, le=50_000, description="Most events fired by one transaction."
     )
+    # Beyond it the clock guard takes nothing for now until a probe has shown a sane clock.
     clock_tolerance_ms: int = Field(
         500, ge=10, le=60_000, description="Clock step or skew beyond which firing pauses."
     )

@@ -4,7 +4,20 @@
     advance("1h") ──► from due instant to due instant: engine.fire_due ──► events ──► handlers
 
 Each event fires at the very instant it is due, however far the clock is moved at once, and what a
-handler schedules meanwhile takes its place among the others.
+handler schedules meanwhile takes its place among the others:
+
+    clock 12:00    schedule("shop", "a", in_="10m"), schedule("shop", "b", in_="30m")
+    advance("1h")
+      12:10        a fires; its handler schedules c in 5 minutes
+      12:15        c fires
+      12:30        b fires
+    clock 13:00    returns a, c, b
+
+A request is encoded as Avro and decoded again, as on its way through Kafka, so what cannot travel
+is refused here too. What needs a worker besides is not here: policies of tenants, HTTP targets,
+histories, and a second partition.
+
+Everything runs in the thread of the caller, and nothing is on disk.
 """
 
 from __future__ import annotations
@@ -41,7 +54,9 @@ from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 
 START: Final = "2030-01-01T00:00:00Z"
+# Rows that one round of a job may look at and change; no partition waits for its turn here.
 MUCH: Final = Budget(10_000, 10_000)
+# Events of one step of firing; what is left is due at the next step.
 CHUNK: Final = 1_000
 PREFIX: Final = "belfry."
 
@@ -49,7 +64,8 @@ PREFIX: Final = "belfry."
 class MemoryScheduler(Asking):
     """belfry in memory, from an instant on; `delivery` is ``PAYLOAD`` or ``ENVELOPE``.
 
-    It answers like `belfry.client.Client`, and `clock` is in the test's hands.
+    It answers like `belfry.client.Client`, and `clock` is in the test's hands. Each object is a
+    belfry of its own. It is not for several threads.
     """
 
     def __init__(self, now: Instant = START, *, delivery: str = "PAYLOAD") -> None:
@@ -72,7 +88,11 @@ class MemoryScheduler(Asking):
         return list(self._fired[tenant])
 
     def advance(self, duration: Duration, handlers: Handlers | None = None) -> list[FiredRecord]:
-        """Let time pass; returns what fires, after each event has been to its handler."""
+        """Let time pass; returns what fires, after each event has been to its handler.
+
+        What a handler raises is raised here, amid the time: the event has fired then, and those
+        behind it have not. Events without a handler are returned like the others.
+        """
         return self.advance_to(self.clock.now_ms + duration_ms(duration), handlers)
 
     def advance_to(self, instant: Instant, handlers: Handlers | None = None) -> list[FiredRecord]:
@@ -90,6 +110,9 @@ class MemoryScheduler(Asking):
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
     ) -> Verdict:
+        """A request through the engine: checked as the client checks it, then taken in, then
+        judged.
+        """
         request_id = options.get("request_id") or f"request-{next(self._numbers)}"
         given = {**options, "request_id": request_id}
         fields = requests.request(tenant, schedule_id, action, given)
@@ -119,6 +142,9 @@ class MemoryScheduler(Asking):
         return locks_of(self._rows, tenant)
 
     def _take(self, fields: dict[str, Any]) -> Effects:
+        """Let the engine take one request in, as the only record of a batch, and let jobs run to
+        their ends.
+        """
         value = framing.single_object("ScheduleRequest") + catalogue.encode(
             "ScheduleRequest", fields
         )
@@ -139,10 +165,12 @@ class MemoryScheduler(Asking):
         return effects
 
     def _fire(self) -> list[FiredRecord]:
+        """One step of firing at the clock's instant."""
         effects = self._engine.fire_due(self.clock.now_ms, CHUNK)
         return self._commit(effects)
 
     def _commit(self, effects: Effects) -> list[FiredRecord]:
+        """End a step as a committed transaction does; what has fired in it."""
         if effects.empty:
             return []
         self._engine.seal(owner_epoch=1)
@@ -150,6 +178,7 @@ class MemoryScheduler(Asking):
         return [self._keep(fired) for fired in effects.fired]
 
     def _keep(self, fired: Fired) -> FiredRecord:
+        """Put a fired record where a reader of its tenant's topic would find it."""
         topic, key, _, value, headers = fired
         tenant = topic.removeprefix(PREFIX + "fired.")
         event = FiredRecord(
@@ -167,6 +196,7 @@ class MemoryScheduler(Asking):
 
 
 def _hand_over(events: list[FiredRecord], handlers: Handlers | None) -> None:
+    """Give each event to its handler, in order."""
     for event in events:
         handler = None if handlers is None else handlers.find(event.event_type)
         if handler is not None:

@@ -1,4 +1,8 @@
-"""Schedules in memory as `get` and `list` show them: the rows of the store, read as they lie."""
+"""Schedules in memory as `get` and `list` show them: the rows of the store, read as they lie.
+
+A worker answers such questions over HTTP, with JSON in between. Here the same rows become the same
+objects of the client, without either.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +29,20 @@ from belfry.store.layout.records import (
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.schedules import ScheduleStore
 
+# How a schedule has ended, by the byte that its marker has.
 ENDS: Final = {
     ENDED_FIRED: "FIRED",
     ENDED_CANCELLED: "CANCELLED",
     ENDED_COMPLETED: "COMPLETED",
     ENDED_MISSED: "MISSED",
 }
+# More locks than a test makes: one look finds all.
 MOST_LOCKS: Final = 1_000_000
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 
 def one(rows: OrderedMap, tenant: str, schedule_id: str) -> Scheduled | None:
-    """A schedule, or None where there is none."""
+    """A schedule, or None where there is none; for one that has ended, how it ended."""
     name = keys.schedule_key(tenant, schedule_id)
     store = ScheduleStore(rows)
     row = store.named(name)
@@ -48,7 +54,10 @@ def one(rows: OrderedMap, tenant: str, schedule_id: str) -> Scheduled | None:
 
 
 def all_of(rows: OrderedMap, tenant: str, filters: Filters) -> Iterator[Scheduled]:
-    """A tenant's schedules by id, as a list shows them: without what they will send."""
+    """A tenant's schedules by id, as a list shows them: without what they will send.
+
+    Those that have ended and are still remembered are among them, as over HTTP.
+    """
     start = keys.NAMED_PREFIX + keys.schedule_key(tenant, "")
     for key, _ in rows.scan(start, start[:-1] + b"0"):
         schedule_id = key[len(start) :].decode()
@@ -69,7 +78,7 @@ def all_of(rows: OrderedMap, tenant: str, filters: Filters) -> Iterator[Schedule
 
 
 def locks_of(rows: OrderedMap, tenant: str) -> Iterator[AckLock]:
-    """A tenant's ack locks, by fire id."""
+    """A tenant's ack locks, by fire id; instants in epoch ms."""
     names = {"group": LOCKS_GROUP, "schedule": LOCKS_OWN}
     for fire_id, fire in lock_lookup.locks(rows, tenant.encode(), None, limit=MOST_LOCKS)[0]:
         yield AckLock(
@@ -86,6 +95,7 @@ def locks_of(rows: OrderedMap, tenant: str) -> Iterator[AckLock]:
 
 
 def _fits(found: Scheduled, filters: Filters) -> bool:
+    """Whether a schedule is one of those that all filters let pass."""
     due_from, due_until = filters.get("due_from"), filters.get("due_until")
     same = ("state", "group", "event_type")
     return (
@@ -97,6 +107,7 @@ def _fits(found: Scheduled, filters: Filters) -> bool:
 
 
 def _waiting(record: bytes) -> Scheduled:
+    """A schedule that waits or is paused, from its record."""
     row = decode_pending(record)
     return Scheduled(
         tenant=row.tenant.decode(),
@@ -116,6 +127,7 @@ def _waiting(record: bytes) -> Scheduled:
 
 
 def _over(tenant: str, schedule_id: str, marker: Marker) -> Scheduled:
+    """A schedule that has ended, from its marker."""
     return Scheduled(
         tenant=tenant,
         schedule_id=schedule_id,

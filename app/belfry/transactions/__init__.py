@@ -1,1 +1,11 @@
-"""Transactions written by requests of belfry's own: a step is one Produce for each broker."""
+"""Transactions written by requests of belfry's own: a step is one Produce for each broker.
+
+    producer      the face that a partition's loop sees; makes a step's records batches
+    batches       records to record batches, and batches to requests
+    writer        the state machine of one transactional id: begin, write, end
+    appending     Produce to leaders, again and again until all are acknowledged
+    asking        deadlines, pauses, throttling      errors    what each error means
+    brokers       connections, by aiokafka's client  loop      the event loop of all writers
+
+Records become batches in the thread of their partition; requests leave in the writers' event loop.
+"""

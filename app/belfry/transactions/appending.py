@@ -1,4 +1,18 @@
-"""Appending a transaction's batches: to each leader its share, until all are acknowledged."""
+"""Appending a transaction's batches: to each leader its share, until all are acknowledged.
+
+    12:00:00.000  Produce to broker 1: fired-a/0, changelog/3      Produce to broker 2: fired-b/1
+    12:00:00.003  broker 1: both are appended
+    12:00:00.004  broker 2: fired-b/1 NOT_LEADER_OR_FOLLOWER       MOVED: look for its leader
+    12:00:00.025  Produce to broker 3: fired-b/1, the same batch with the same sequence
+    12:00:00.028  broker 3: appended; all are acknowledged
+
+A batch is sent again with the producer id, epoch and sequence that it had. A broker that has it
+already says where it lies and appends nothing (idempotent producer, KIP-98), so a lost answer does
+no harm.
+
+A partition answers for itself, so one that refuses does not keep others from being appended. What
+was appended of a transaction that fails is rolled back by its end.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +27,17 @@ from belfry.transactions.brokers import Brokers, Lost
 from belfry.transactions.errors import Meaning
 from belfry.transactions.requests import Produce, ProduceAdding
 
+# Requests to one broker that are under way at once. A broker remembers as many batches of a
+# producer in each partition, to know a repeat.
 AT_ONCE: Final = 5
 
 
 class Appender:
-    """Appends the batches of one transactional id."""
+    """Appends the batches of one transactional id.
+
+    It runs in the writers' event loop. With `own_epochs` partitions join the transaction by their
+    first batch (KIP-890).
+    """
 
     def __init__(self, brokers: Brokers, asker: Asker, name: str, *, own_epochs: bool) -> None:
         self._brokers = brokers
@@ -28,7 +48,11 @@ class Appender:
         self.limits: dict[str, int] = {}
 
     async def append(self, batches: list[ProducedBatch], deadline: float) -> None:
-        """Append all of these, or raise Ended."""
+        """Append all of these, or raise Ended.
+
+        `deadline` is an instant of the loop's clock, in seconds. Batches get their offset and
+        append time as they are acknowledged.
+        """
         pauses, began = Pauses(deadline), now()
         left = batches
         while left := await self._attempt(left, deadline):
@@ -93,6 +117,9 @@ class Appender:
                 task.add_done_callback(lambda _: slots.release())
 
     async def _produce(self, node: int, batches: list[ProducedBatch], deadline: float) -> None:
+        """Send one request, and note what each partition says; an answer that is lost leaves
+        LOST.
+        """
         kind = ProduceAdding if self._own_epochs else Produce
         left_ms = max(int((deadline - now()) * 1000), 1)
         try:
@@ -125,4 +152,5 @@ def _told(batches: list[ProducedBatch]) -> list[ProducedBatch]:
     return batches
 
 
+# OUT_OF_ORDER_SEQUENCE_NUMBER and a lost answer: both follow from what the first batch met.
 _FOLLOWS: Final = (45, errors.LOST)

@@ -1,7 +1,12 @@
 """How brokers are asked, and asked again: deadlines, pauses, rests, and what errors come to.
 
-A broker that answers with a throttle time is left alone for so long.  What was not answered by the
+A broker that answers with a throttle time is left alone for so long. What was not answered by the
 deadline is lost.
+
+Pauses grow from 1 ms to 20 ms while a broker is busy, and from 20 ms to 200 ms while a leader or a
+coordinator is looked for. A transaction is under way for milliseconds, so the first pauses are
+short; and markers of the transaction before are the usual reason for them
+(CONCURRENT_TRANSACTIONS).
 """
 
 from __future__ import annotations
@@ -17,13 +22,18 @@ from belfry.transactions.errors import Line, Meaning
 
 # A topic that is not there for so long is gone.
 GONE_S: Final = 1.0
+# Pauses in seconds: the first one, the longest to a busy broker, the longest while looking.
 _SOON_S: Final = 0.001
 _LATER_S: Final = 0.02
 _LATEST_S: Final = 0.2
 
 
 class Ended(Exception):
-    """A transaction cannot go on; `topics` refused a record, with the reason of each."""
+    """A transaction cannot go on; `topics` refused a record, with the reason of each.
+
+    `meaning` says what is to be done, `during` what was asked for, and `blocked` whether a right is
+    missing.
+    """
 
     def __init__(self, line: Line, topics: dict[str, str] | None = None, during: str = "") -> None:
         super().__init__(f"{during}: {line.name}: {line.why}")
@@ -33,7 +43,10 @@ class Ended(Exception):
 
 
 class Pauses:
-    """Growing pauses up to a deadline: short ones while a broker is busy, longer to look anew."""
+    """Growing pauses up to a deadline: short ones while a broker is busy, longer to look anew.
+
+    An object is for one question and its repeats.
+    """
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -59,7 +72,10 @@ class Asker:
         self._rests: dict[int, float] = {}
 
     async def send(self, node: int, request: Any, deadline: float) -> Any:
-        """An answer within the deadline; a broker that asks for a rest is left alone so long."""
+        """An answer within the deadline; a broker that asks for a rest is left alone so long.
+
+        Raises Lost, with `sent` where the broker may have carried the request out.
+        """
         rest_s = self._rests.pop(node, 0.0) - now()
         if rest_s > 0:
             await asyncio.sleep(min(rest_s, max(deadline - now(), 0.0)))
@@ -80,7 +96,7 @@ _WORST_FIRST: Final = (
 
 
 def judge(codes: Iterable[int], line_of: Callable[[int], Line]) -> Line:
-    """The worst of these errors."""
+    """The worst of these errors, which decides for all; `line_of` says what each one means."""
     lines = {code: line_of(code) for code in set(codes)}
     for meaning in _WORST_FIRST:
         for line in lines.values():
@@ -97,6 +113,7 @@ def tell_gone(codes: dict[Any, int], began: float) -> None:
 
 
 def named(codes: dict[Any, int], counts: Callable[[int], bool]) -> dict[str, str]:
+    """Topics with a sentence about the error of one of their partitions."""
     return {
         where[0]: errors.sentence(code) for where, code in codes.items() if code and counts(code)
     }
@@ -110,4 +127,5 @@ def refusals(codes: dict[Any, int], divisible: Iterable[ProducedBatch] = ()) -> 
 
 
 def now() -> float:
+    """The clock of the running loop, in seconds; deadlines are instants of it."""
     return asyncio.get_running_loop().time()

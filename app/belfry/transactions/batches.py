@@ -27,7 +27,9 @@ from belfry.wire.record import Headers
 Where = tuple[str, int]
 
 # A broker takes 100 MB in a request by default, and answers a small one sooner.
+# Bytes of batches in one request.
 REQUEST_BYTES: Final = 8_000_000
+# The version of record batches (message format v2, KIP-98), and the number of sequences.
 _MAGIC: Final = 2
 _SEQUENCES: Final = 2**31
 
@@ -46,6 +48,7 @@ class ProducedBatch:
     where: Where
     records: int
     data: bytes | bytearray
+    # The last error of the protocol that its partition has answered; LOST before any answer.
     code: int = LOST
     offset: int = -1
     appended_ms: int = -1
@@ -68,7 +71,11 @@ class _Filling:
 
 
 class StepBatches:
-    """The batches of one step, in the making."""
+    """The batches of one step, in the making.
+
+    It is filled in the partition's thread and finished once. Records of a partition keep the order
+    in which they are added.
+    """
 
     def __init__(self, codec: int, limits: Mapping[str, int], now_ms: int) -> None:
         """`limits` are bytes of a batch, by topic, where they are less than `BATCH_BYTES`."""
@@ -79,7 +86,9 @@ class StepBatches:
         self._open: dict[Where, _Filling] = {}
 
     def add(self, where: Where, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Put a record behind those that the partition already gets."""
+        """Put a record behind those that the partition already gets; `where` is topic and
+        partition.
+        """
         filling = self._open.get(where) or self._next(where)
         if filling.append(filling.count, self._now_ms, key, value, headers) is None:
             self._filled.setdefault(where, []).append(filling)
@@ -120,6 +129,7 @@ class StepBatches:
         return min(self._limits.get(topic, BATCH_BYTES), BATCH_BYTES)
 
     def _next(self, where: Where) -> _Filling:
+        """A new batch for a partition, behind those that are full."""
         builder = DefaultRecordBatchBuilder(_MAGIC, NONE, 1, -1, -1, 0, self.most(where[0]))
         filling = self._open[where] = _Filling(builder)
         return filling
@@ -149,7 +159,7 @@ class StepBatches:
 
 
 def after(sequence: int, records: int) -> int:
-    """The sequence of the record that follows so many; behind the largest comes 0."""
+    """The sequence of the record that follows so many; behind the largest (2^31 - 1) comes 0."""
     return (sequence + records) % _SEQUENCES
 
 

@@ -20,10 +20,13 @@ from belfry.kafka.security import group_client_security
 from belfry.transactions.batches import Where
 
 # One request; a step's own deadline comes first.
+# Seconds for one request; a step's own deadline comes first.
 REQUEST_S: Final = 30.0
+# Seconds to learn who leads what.
 METADATA_S: Final = 5.0
 # A topic that was made a moment ago is not known to each broker at once.
 PROPAGATION_S: Final = 1.0
+# Seconds between two looks for a topic that is new.
 LOOK_S: Final = 0.05
 # From this level of the cluster on each transaction has an epoch of its own.
 OWN_EPOCHS: Final = 2
@@ -31,7 +34,10 @@ _AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerV
 
 
 class Lost(Exception):
-    """A request without an answer; `sent` where the broker may have carried it out."""
+    """A request without an answer; `sent` where the broker may have carried it out.
+
+    Where `sent` is False the request has not left, so nothing can have come of it.
+    """
 
     def __init__(self, reason: str, *, sent: bool = True) -> None:
         super().__init__(reason)
@@ -58,7 +64,10 @@ class Brokers(Protocol):
 
 
 class BrokerConnections:
-    """A cluster over connections of its own; made, used and closed in one event loop."""
+    """A cluster over connections of its own; made, used and closed in one event loop.
+
+    Each partition's producer has one, so that connections keep the order of one writer's requests.
+    """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's; raises BadSecurity."""

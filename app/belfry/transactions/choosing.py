@@ -1,4 +1,8 @@
-"""Which of the two writers makes the producers of partitions, by the worker's settings."""
+"""Which of the two writers makes the producers of partitions, by the worker's settings.
+
+The loop of the own writer is made once and shared by all producers; it has no thread before the
+first of them enters it.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,12 @@
 
 Partitions' threads call `run` and wait: a coroutine per phase of a step, and nothing else crosses
 from one thread to another.
+
+    partition 3   ── batches ──┐ run(write) blocks ┌── places ──┐ run(end) blocks ┌──
+    partition 7   ─────── batches ──┐ run(write) blocks ┌───────────────
+    the loop      ══════════════ requests and answers of both, interleaved ══════
+
+The loop runs only requests and answers, so a partition does not wait for another one's work.
 """
 
 from __future__ import annotations
@@ -12,11 +18,16 @@ from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+# Seconds for the thread to end when nobody uses it any more.
 END_S: Final = 5.0
 
 
 class WriterLoop:
-    """An event loop in a thread of its own, for as long as somebody uses it."""
+    """An event loop in a thread of its own, for as long as somebody uses it.
+
+    `enter` and `leave` come in pairs, from any thread. An entry after the last leave begins a new
+    loop.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -46,7 +57,10 @@ class WriterLoop:
             self._loop = self._thread = None
 
     def run(self, work: Coroutine[Any, Any, T], most_s: float) -> T:
-        """Run it there and wait; raises TimeoutError, and cancels it, after so long."""
+        """Run it there and wait; raises TimeoutError, and cancels it, after so long (seconds).
+
+        What the coroutine raises is raised here. It must not be called from the loop itself.
+        """
         assert self._loop is not None, "enter comes first"
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
@@ -57,6 +71,7 @@ class WriterLoop:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """The thread: run until it is stopped, then cancel what is left and close."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()

@@ -26,6 +26,7 @@ _PACK: Final[dict[int, Callable[[Any], bytes]]] = {
     LZ4: partial(codecs.lz4_encode, level=1),
     ZSTD: partial(codecs.zstd_encode, level=1),
 }
+# Offsets of fields in a record batch (message format v2), in bytes; numbers are big-endian.
 _LENGTH_AT: Final = 8
 _LENGTH_ENDS: Final = 12
 _CRC_AT: Final = 17
@@ -36,7 +37,11 @@ _CRC: Final = struct.Struct(">I")
 
 
 def packed(batch: bytearray, codec: int) -> bytearray:
-    """The batch with its records packed; as it is where that would not make it smaller."""
+    """The batch with its records packed; as it is where that would not make it smaller.
+
+    `batch` is finished and unpacked. Length, attributes and checksum (CRC-32C, RFC 3720) are set
+    anew.
+    """
     if codec == NONE:
         return batch
     records = _PACK[codec](bytes(memoryview(batch)[_RECORDS_AT:]))

@@ -184,7 +184,7 @@ class EndTxn(Request[_End]):  # type: ignore[misc]
 
 
 class EndTxnWithEpoch(Request[_EndWithEpoch]):  # type: ignore[misc]
-    """Commits or aborts, in protocol v2."""
+    """Commits or aborts, in protocol v2; the answer has the epoch of the next transaction."""
 
     API_KEY: ClassVar[int] = END_TXN
     __init__ = EndTxn.__init__
@@ -242,7 +242,11 @@ class _Produce(RequestStruct):  # type: ignore[misc]
     SCHEMA = Schema(("transactional_id", _TEXT), ("timeout_ms", Int32), ("batches", Array(Int32)))
 
     def encode(self) -> bytes:
-        """The request's bytes: each batch is copied once."""
+        """The request's bytes: each batch is copied once.
+
+        aiokafka's structures would copy each batch at every level, and batches are nearly all of a
+        request.
+        """
         topics: defaultdict[str, list[ProducedBatch]] = defaultdict(list)
         for batch in self.batches:
             topics[batch.where[0]].append(batch)

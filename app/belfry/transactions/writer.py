@@ -39,6 +39,7 @@ from belfry.transactions.requests import (
     InitProducerId,
 )
 
+# Seconds that brokers have for a fence, for all batches of a step, and for an end.
 BEGIN_S: Final = 30.0
 WRITE_S: Final = 8.0
 END_S: Final = 9.5
@@ -54,7 +55,17 @@ class WriterState(Enum):
 
 
 class TransactionWriter:
-    """Writes one transaction after the other; each method is awaited before the next is called."""
+    """Writes one transaction after the other; each method is awaited before the next is called.
+
+    It runs in the writers' loop. A worker that sleeps amid a transaction and wakes after a
+    take-over:
+
+        W1  epoch 7   Produce … sleeps                        wakes ─ EndTxn epoch 7 ─► refused
+        W2  epoch 8             InitProducerId ─► aborts what epoch 7 left open, gives epoch 8
+        coordinator   open 7 ──────► PrepareAbort ─► markers ─► Empty, epoch 8
+
+    The answer PRODUCER_FENCED or INVALID_PRODUCER_EPOCH comes to FENCED, and the writer is OVER.
+    """
 
     def __init__(self, brokers: Brokers, name: str, timeout_ms: int, *, own_epochs: bool) -> None:
         """`name` is the transactional id; `own_epochs` chooses protocol v2."""
@@ -73,7 +84,11 @@ class TransactionWriter:
         self.state = WriterState.NEW
 
     async def begin(self) -> None:
-        """Fence whoever had the id before, and end the transaction that was left open."""
+        """Fence whoever had the id before, and end the transaction that was left open.
+
+        The coordinator answers CONCURRENT_TRANSACTIONS until the markers of that are written, so
+        when this returns nothing of the former owner is open. Raises Ended.
+        """
         await self._next_epoch(NO_WRITER, now() + BEGIN_S)
 
     def finish(self, step: StepBatches) -> list[ProducedBatch]:
@@ -115,6 +130,7 @@ class TransactionWriter:
         self.state = WriterState.READY
 
     async def _end(self, deadline: float, *, commit: bool) -> None:
+        """EndTxn, and the epoch and sequences of the next transaction."""
         kind = EndTxnWithEpoch if self._own_epochs else EndTxn
         during = "commit" if commit else "roll-back"
         answer = await self._coordinated(
@@ -134,6 +150,7 @@ class TransactionWriter:
             await self._next_epoch(self.writer, deadline)
 
     async def _next_epoch(self, former: Writer, deadline: float) -> None:
+        """InitProducerId: a new epoch, whose sequences begin at 0."""
         answer = await self._coordinated(
             lambda: InitProducerId(self._name, self._timeout_ms, former), "fence", deadline
         )
@@ -142,6 +159,9 @@ class TransactionWriter:
         self.state = WriterState.READY
 
     def _may_be_over(self, ended: Ended) -> None:
+        """Never use this writer again where it was fenced, or where nobody knows how a transaction
+        ended.
+        """
         if ended.meaning in (Meaning.FENCED, Meaning.UNKNOWN):
             self.state = WriterState.OVER
 

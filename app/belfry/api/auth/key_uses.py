@@ -1,8 +1,12 @@
 """When each API key was used last, how often and from where; and which of them end soon.
 
 Kept in memory, for each worker since its start: a key that nobody has shown to any worker for weeks
-can go.  A key has a short name of its own, the beginning of its digest, which tells several keys of
-one name apart and opens nothing.  The metrics show the same figures, under that name.
+can go. A key has a short name of its own, the beginning of its digest, which tells several keys of
+one name apart and opens nothing. The metrics show the same figures, under that name.
+
+    two keys of the name ci, while one takes the other's place
+    9f86d081884c    expires tomorrow    uses 40    the last at 11:58    still shown by a caller
+    3a7bd3e2360a    expires in a year   uses 12    the last at 11:59
 """
 
 from __future__ import annotations
@@ -16,8 +20,10 @@ import structlog
 from belfry.schedules.instants import format_instant
 from belfry.telemetry.collectors import KeyFigures
 
+# A key that ends within so long is told of, once in each `SAY_AGAIN_MS`.
 SOON_MS: Final = 14 * 86_400_000
 SAY_AGAIN_MS: Final = 86_400_000
+# Hex digits of a key's short name.
 ID_LENGTH: Final = 12
 State = Literal["valid", "expiring", "expired"]
 log = structlog.get_logger(__name__)
@@ -50,6 +56,8 @@ class KeyRow:
 
 @dataclass(slots=True)
 class _Use:
+    """How one key was used since this worker's start; fields as in `KeyRow`."""
+
     uses: int = 0
     refused: int = 0
     last_ms: int | None = None
@@ -86,7 +94,7 @@ class KeyUses:
         return found
 
     def row(self, digest: str, row: KeyRow) -> KeyRow:
-        """A key with how it was used."""
+        """A key with how it was used; `row` itself for one that nobody has shown yet."""
         use = self._uses.get(digest)
         if use is None:
             return row
@@ -101,7 +109,7 @@ class KeyUses:
             del self._uses[each]
 
     def warn(self, rows: Iterable[KeyRow], now_ms: float) -> None:
-        """Say which keys end soon, each once a day."""
+        """Say which keys end soon, each once a day; a line of the log, and nothing more."""
         for row in rows:
             said_ms = self._said_ms.get(row.id)
             if row.state(now_ms) != "expiring" or row.expires_ms is None:
@@ -124,6 +132,7 @@ def merged(rows: Iterable[KeyRow]) -> list[KeyRow]:
 
 
 def _both(one: KeyRow, other: KeyRow) -> KeyRow:
+    """One key of two workers."""
     latest = max(one, other, key=lambda row: row.last_ms or 0)
     return replace(
         one,
@@ -138,7 +147,9 @@ def _both(one: KeyRow, other: KeyRow) -> KeyRow:
 def figures_of(
     rows: Callable[[], list[KeyRow]], now_ms: Callable[[], float]
 ) -> Callable[[], list[KeyFigures]]:
-    """What tells the figures of each key at the moment it is called."""
+    """What tells the figures of each key at the moment it is called, for a scrape; seconds since
+    1970.
+    """
 
     def figures() -> list[KeyFigures]:
         at_ms = now_ms()
@@ -153,4 +164,5 @@ def figures_of(
 
 
 def _seconds(ms: int | None) -> float | None:
+    """Epoch ms as seconds since 1970, as Prometheus has instants."""
     return None if ms is None else ms / 1000

@@ -25,6 +25,7 @@ from belfry.api.auth.principal import Principal, Role
 from belfry.schedules.instants import parse_instant
 
 PREFIX: Final = "belfry_"
+# How often the file is looked at, and the ends of keys.
 LOOK_MS: Final = 1_000
 WARN_MS: Final = 3_600_000
 
@@ -40,7 +41,9 @@ class KeyEntry(BaseModel):
     sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
     tenants: list[str] = Field(min_length=1)
     role: Role = Role.READ
+    # RFC 3339; the key is good before this instant. None: it has no end.
     expires: str | None = None
+    # None: the rate of the port's settings.
     requests_per_second: float | None = Field(None, ge=1, le=1_000_000)
 
     def principal(self) -> Principal:
@@ -85,7 +88,11 @@ def read_keys(text: str | bytes, source: str) -> _Known:
 
 
 class ApiKeys:
-    """Verifies API keys; a file is read again when it has changed."""
+    """Verifies API keys; a file is read again when it has changed.
+
+    It belongs to the port's event loop. A file that cannot be read any more changes nothing: the
+    keys that were good stay good, so that a slip of an editor locks nobody out.
+    """
 
     def __init__(self, given: str | None, path: Path | None, now_ms: Callable[[], float]) -> None:
         """`given` is a list as text, `path` a file that holds one; raises `BadKeys`."""
@@ -102,7 +109,11 @@ class ApiKeys:
         self._warn()
 
     async def principal(self, token: str) -> Principal | None:
-        """Who a key stands for, or None."""
+        """Who a key stands for, or None: a text without the prefix, an unknown key, or one that has
+        ended.
+
+        A token without the prefix is left to the next verifier, and costs no hash.
+        """
         if not token.startswith(PREFIX):
             return None
         self._look()
@@ -137,6 +148,7 @@ class ApiKeys:
             self.uses.warn(self.rows(), now_ms)
 
     def _look(self) -> None:
+        """Read the file again where it has changed, at most once a second."""
         if self._path is None or self._now_ms() - self._looked_ms < LOOK_MS:
             return
         self._looked_ms = self._now_ms()
@@ -147,6 +159,7 @@ class ApiKeys:
             log.warning("API keys not read again", reason=str(error))
 
     def _read(self, path: Path) -> None:
+        """Read the file where its time or size is another one; raises `BadKeys`."""
         try:
             state = path.stat()
             stamp = (state.st_mtime_ns, state.st_size)
@@ -160,5 +173,6 @@ class ApiKeys:
 
 
 def _row(digest_: str, principal: Principal, expires_ms: int | None) -> KeyRow:
+    """A key of the list before its uses are added; its id is the beginning of its digest."""
     name, role, tenants = principal.name, str(principal.role), principal.tenants
     return KeyRow(id_of(digest_), name, role, tenants, expires_ms)

@@ -1,8 +1,14 @@
 """Tokens of an OpenID provider: signed JWTs, checked against the keys that it publishes.
 
 Only signatures by key pairs are taken: a shared secret, or none, would let anybody who knows the
-public key sign.  Issuer, audience and expiry have to fit.  Two claims say what the bearer may do:
-a list of tenants (each a name, or a beginning and ``*``) and a list of roles.
+public key sign. Issuer, audience and expiry have to fit. Two claims say what the bearer may do: a
+list of tenants (each a name, or a beginning and ``*``) and a list of roles.
+
+    {"iss": "https://id.example.com", "aud": "belfry", "sub": "orders-service", "exp": 1796119200,
+     "belfry_tenants": ["orders"], "belfry_roles": ["schedule"]}
+
+Of several roles the highest counts. JWT is RFC 7519, its signatures RFC 7515, published keys RFC
+7517, and what to beware of RFC 8725. No token is kept: each call checks its own.
 """
 
 from __future__ import annotations
@@ -18,7 +24,9 @@ from belfry.api.auth.principal import Principal, Role, unauthorized
 from belfry.api.auth.provider_keys import KeysUnavailable, ProviderKeys, published
 from belfry.api.problems import Problem
 
+# Signatures by key pairs alone; a token cannot choose another kind.
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA")
+# Seconds by which the clocks of provider and worker may differ.
 LEEWAY_S: Final = 30
 
 
@@ -66,6 +74,7 @@ class Tokens:
         return self._bound(claims)
 
     async def _key_of(self, token: str) -> Any:
+        """The published key that a token names; raises `Problem` where there is none."""
         key_id = jwt.get_unverified_header(token).get("kid")
         try:
             key = await self._keys.key(key_id) if key_id else None
@@ -83,6 +92,9 @@ class Tokens:
         return key.key
 
     def _bound(self, claims: dict[str, Any]) -> Principal:
+        """Whom the claims of a good token stand for; raises `Problem` where no role is among
+        them.
+        """
         tenants = _texts(claims.get(self._provider.tenants_claim))
         roles = [
             Role(text) for text in _texts(claims.get(self._provider.roles_claim)) if text in _ROLES

@@ -25,8 +25,10 @@ import jwt
 import orjson
 import structlog
 
+# Seconds for the provider to answer, and for which its keys are kept.
 FETCH_S: Final = 5
 KEPT_S: Final = 300.0
+# Seconds without another fetch: after an answer, and after none.
 KNOWN_S: Final = 30.0
 PAUSE_S: Final = 1.0
 

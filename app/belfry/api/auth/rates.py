@@ -1,10 +1,22 @@
-"""How quick a caller may be: buckets of tokens, and failures of addresses that show bad tokens."""
+"""How quick a caller may be: buckets of tokens, and failures of addresses that show bad tokens.
+
+A token bucket lets a caller do a second's worth at once, and then as much as flows in:
+
+    5 a second     12:00:00.0   five calls: all at once, the bucket is empty
+                   12:00:00.1   a sixth: half a token has come, wait 0.1 s (429, Retry-After)
+                   12:00:00.2   a token is there
+                   12:00:03.0   five tokens again, and never more
+
+Rates are counted by each worker for itself, so a caller of three workers may do three times as
+much. All of it belongs to one event loop.
+"""
 
 from __future__ import annotations
 
 from hashlib import sha256
 from typing import Final
 
+# Names that are remembered; of more, the one that took longest ago is forgotten.
 MOST_NAMES: Final = 10_000
 
 
@@ -48,6 +60,7 @@ class TokenBuckets:
         self._keep(name, left - tokens, now_ms)
 
     def _keep(self, name: str, left: float, now_ms: float) -> None:
+        """Note how many tokens are left, as the latest of all names."""
         self._left.pop(name, None)
         self._left[name] = (left, now_ms)
         if len(self._left) > MOST_NAMES:
@@ -55,6 +68,7 @@ class TokenBuckets:
             del self._left[next(iter(self._left))]
 
     def _now(self, name: str, now_ms: float, rate: float) -> float:
+        """How many tokens a name has by now."""
         left, then_ms = self._left.get(name, (rate, now_ms))
         return min(rate, left + max(0.0, now_ms - then_ms) * rate / 1000)
 

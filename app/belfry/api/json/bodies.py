@@ -1,8 +1,18 @@
 """What callers send: JSON in the names of `ScheduleRequest`, strictly read.
 
 Bytes come as ``…_text``, ``…_base64`` or, for payloads, ``payload_json``; instants as RFC 3339 with
-an offset or as epoch milliseconds.  Which kind of schedule it is may be left out: one of `at`,
-`delay_ms`, `interval_ms` … says it.  An unknown name is refused, never ignored.
+an offset or as epoch milliseconds. Which kind of schedule it is may be left out: one of `at`,
+`delay_ms`, `interval_ms` … says it. An unknown name is refused, never ignored.
+
+    {"schedule_id": "order/4711", "delay_ms": 300000, "payload_json": {"state": "unpaid"}}
+    ─► fields(): {"kind": "AFTER", "delay_ms": 300000, "payload": b'{"state":"unpaid"}', …}
+
+The fields are those of the table in `schedules/fields.py`, and a test sees that none is missing.
+What is checked here is form: types, lengths, one way to say a thing. What a request means is judged
+by the same rules as any other (`schedules/`), which the routes ask before they write.
+
+The docstrings of models, and the descriptions of their fields, are the text of the OpenAPI
+document.
 """
 
 from __future__ import annotations
@@ -39,7 +49,9 @@ from belfry.schedules.targets import (
 from belfry.schedules.triggers import rrule_text
 from belfry.schedules.triggers.registry import KINDS
 
+# Largest number of ms that JavaScript, and so many a client, holds exactly.
 MOST_MS: Final = 2**53
+# Characters of names and short texts.
 LONGEST_TEXT: Final = 255
 # A recurrence has lines; each kind's own check may allow less.
 LONGEST_RULE: Final = rrule_text.MAX_TEXT
@@ -51,6 +63,7 @@ def _instant(given: object) -> object:
 
 
 def _base64(given: object) -> object:
+    """Base64 as it was given; ValueError for what is none. Decoding is left to `fields`."""
     if not isinstance(given, str):
         return given
     try:
@@ -104,6 +117,7 @@ class HeaderBody(Strict):
 
     @model_validator(mode="after")
     def _one_value(self) -> Self:
+        """Refuse a value that is given in two ways."""
         _at_most_one(self, "value_text", "value_base64")
         return self
 
@@ -134,6 +148,7 @@ class TargetBody(Strict):
     strategy: Literal["ALL", "FIRST_AVAILABLE", "ROUND_ROBIN"] = "ALL"
 
 
+# What a field that says when may be, by its form.
 # What a field that says when may be, by its form.
 _WHEN_TYPES: Final[dict[Form, Any]] = {
     Form.INSTANT: Instant | None,
@@ -179,6 +194,7 @@ class TriggerBody(WhenBody):
 
     @model_validator(mode="after")
     def _says_when_once(self) -> Self:
+        """Refuse a body that says when in no way, in several, or otherwise than its kind."""
         given = [name for name in KIND_OF if getattr(self, name) is not None]
         if len(given) != 1:
             names = ", ".join(given) or "none"
@@ -234,11 +250,13 @@ class DefinitionBody(TriggerBody):
     @field_validator("payload_json")
     @classmethod
     def _can_be_sent(cls, given: JsonValue) -> JsonValue:
+        """Refuse JSON that would arrive as something else, such as a number beyond 64 bits."""
         json_bytes(given)
         return given
 
     @model_validator(mode="after")
     def _one_form_each(self) -> Self:
+        """Refuse a key or a payload that is given in two ways."""
         _at_most_one(self, "key_text", "key_base64")
         _at_most_one(self, "payload_text", "payload_base64", "payload_json")
         return self
@@ -256,6 +274,7 @@ class DefinitionBody(TriggerBody):
         }
 
     def _payload(self) -> bytes | None:
+        """The bytes of the event's value, None for a null value; JSON null is the text `null`."""
         if "payload_json" in self.model_fields_set:
             return json_bytes(self.payload_json)
         return _bytes(self.payload_text, self.payload_base64)
@@ -273,12 +292,14 @@ class ScheduleBody(DefinitionBody):
 
 
 def _bytes(text: str | None, base64: str | None) -> bytes | None:
+    """Bytes of a text or of base64; None for neither."""
     if base64 is not None:
         return b64decode(base64)
     return None if text is None else text.encode()
 
 
 def _at_most_one(body: BaseModel, *names: str) -> None:
+    """Raise ValueError where more than one of these was given, with null or not."""
     given = [name for name in names if name in body.model_fields_set]
     if len(given) > 1:
         raise ValueError(f"{' and '.join(given)} say the same thing in two ways: keep one")

@@ -1,4 +1,14 @@
-"""Calendars as JSON: the body that sets one, and the answers that show them."""
+"""Calendars as JSON: the body that sets one, and the answers that show them.
+
+A tenant may live in several partitions, and each keeps the days for its own schedules. So an answer
+is put together from parts, one of each partition, and while a change is on its way the parts may
+differ: the newest days are shown.
+
+    PUT days: ["2026-12-25"], and then days: ["2026-12-24", "2026-12-25"]
+    part of partition 2    changed at 12:00:05, both days, 40 moved, following
+    part of partition 5    changed at 12:00:00, one day, 12 moved, not following
+    shown                  both days, changed_at 12:00:05, moved 52, following: true
+"""
 
 from __future__ import annotations
 
@@ -13,6 +23,7 @@ from belfry.schedules.calendars import MOST_DAYS, MOST_SOURCE, days_off
 from belfry.store.layout.calendars import CalendarRow
 
 Weekday = Literal["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]
+# A day of the calendar without a zone, as RFC 3339 writes it; the schedule's zone says when it is.
 Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
@@ -54,7 +65,11 @@ class CalendarsAnswer(BaseModel):
 
 
 def calendar_part(name: str, row: CalendarRow) -> dict[str, Any]:
-    """What one partition tells of a calendar."""
+    """What one partition tells of a calendar; `merged_calendar` takes these, also from other
+    workers.
+
+    Instants are epoch ms, and days are as the answer has them.
+    """
     days = days_off(row.days)
     return {
         "calendar": name,
@@ -68,7 +83,10 @@ def calendar_part(name: str, row: CalendarRow) -> dict[str, Any]:
 
 
 def merged_calendar(tenant: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A calendar of which each partition has told its part; the newest days are shown."""
+    """A calendar of which each partition has told its part; the newest days are shown.
+
+    `parts` are those of `calendar_part`, at least one.
+    """
     newest = max(parts, key=lambda each: each["changed_ms"])
     said = {name: newest[name] for name in ("calendar", "days", "weekend", "source")}
     return {

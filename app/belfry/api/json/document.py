@@ -2,6 +2,11 @@
 
 Answers are made as bytes and bodies are read by hand, so routes name their models here.
 `openapi.py` writes the document.
+
+    @router.post(…, responses=with_answer(VerdictAnswer, 201) | problems(404, 409),
+                 openapi_extra=body_of(ScheduleBody))
+
+So a call pays for no model of its answer, and the document has it all the same.
 """
 
 from __future__ import annotations
@@ -27,7 +32,10 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def with_answer(kind: type[BaseModel], *statuses: int) -> Responses:
-    """Responses that hold one model."""
+    """Responses that hold one model, under each of these statuses.
+
+    The model is remembered, and `describe` adds its schema to the document.
+    """
     content = {"application/json": {"schema": {"$ref": REF.format(model=kind.__name__)}}}
     if kind not in _ANSWERS:
         _ANSWERS.append(kind)
@@ -37,6 +45,7 @@ def with_answer(kind: type[BaseModel], *statuses: int) -> Responses:
     }
 
 
+# Models that the routes have named, each once, in the order in which routers were made.
 _BODIES: Final[list[type[BaseModel]]] = []
 _ANSWERS: Final[list[type[BaseModel]]] = [ProblemAnswer]
 
@@ -74,7 +83,7 @@ def _problems(statuses: set[int]) -> Responses:
 
 
 def body_of(kind: type[BaseModel], *, bulk: bool = False) -> dict[str, Any]:
-    """The body of a route that reads it by hand."""
+    """The body of a route that reads it by hand; with `bulk` also in JSON lines."""
     if kind not in _BODIES:
         _BODIES.append(kind)
     content: dict[str, Any] = {
@@ -90,6 +99,7 @@ def describe(app: FastAPI, description: str) -> None:
     """Make the application answer with the whole document."""
 
     def openapi() -> dict[str, Any]:
+        """The document; it is made once, when it is first asked for."""
         if app.openapi_schema is None:
             found = get_openapi(
                 title=app.title,
@@ -110,6 +120,7 @@ def describe(app: FastAPI, description: str) -> None:
 
 
 def _models(mode: Any, kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
+    """JSON Schemas of models, by their names."""
     _, found = models_json_schema([(kind, mode) for kind in kinds], ref_template=REF)
     models: dict[str, Any] = found["$defs"]
     return models

@@ -1,7 +1,15 @@
 """Bulk jobs as JSON: the body that asks for one, and the answers that show them.
 
-A job works in each partition of its tenant, and each tells of its own part.  `merged` puts the
-parts together: counts add up, and a job has ended once it has in all partitions.
+A job works in each partition of its tenant, and each tells of its own part. `merged` puts the parts
+together: counts add up, and a job has ended once it has in all partitions.
+
+    partition 2    RUNNING   matched 300   done 280   refused 20   ended: no
+    partition 5    DONE      matched 280   done 280   refused 0    ended: 12:00:09
+    the job        RUNNING   matched 580   done 560   refused 20   ended_partitions: 1 of 2
+
+A part may be missing: its partition has not read the request yet, or has forgotten the job, a week
+after it ended there. Each part says in how many partitions the job works, and the job's age tells
+the two cases apart.
 """
 
 from __future__ import annotations
@@ -18,8 +26,10 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.layout.jobs import DONE, KEPT_MS, RUNNING, STOPPED, JobRow
 
 Action = Literal["CANCEL", "PAUSE", "RESUME", "MOVE", "TRIGGER", "BACKFILL"]
+# Counts that are the sums of all partitions' parts.
 COUNTS = ("examined", "matched", "done", "unchanged", "refused", "fired")
 
+# Fields of a backfill's range.
 RANGE = ("range_from", "range_until")
 
 
@@ -89,6 +99,7 @@ class JobAnswer(BaseModel):
     ended_partitions: int = Field(description="In how many of them it has ended.")
     examined: int = Field(description="Names that it has looked at.")
     matched: int = Field(description="Schedules that fitted the filter; the sum of the next three.")
+    # Schedules that were changed as asked for.
     done: int
     unchanged: int = Field(description="Those that were as asked for already.")
     refused: int
@@ -103,18 +114,21 @@ class JobsAnswer(BaseModel):
 
 
 def part(job: str, row: JobRow) -> dict[str, Any]:
-    """What one partition tells of a job."""
+    """What one partition tells of a job; it travels to the worker that was asked."""
     return {**row._asdict(), "job": job, "matched": row.matched}
 
 
 def merged(tenant: str, parts: Sequence[dict[str, Any]], now_ms: int) -> dict[str, Any]:
     """A job of which each partition has told its part.
 
-    A part that is missing has not begun yet, or was forgotten, a week after it ended.
+    A part that is missing has not begun yet, or was forgotten, a week after it ended. `parts` are
+    those of `part`, at least one, and `now_ms` is the clock in epoch ms.
     """
     first = parts[0]
     begun_ms, ends = min(each["begun_ms"] for each in parts), [each["ended_ms"] for each in parts]
     ended = [each for each in ends if each is not None]
+    # All parts have ended and none is missing, or the job is so old that missing ones are
+    # forgotten.
     whole = len(ended) == len(parts) and (
         len(parts) >= first["homes"] or now_ms - begun_ms >= KEPT_MS
     )
@@ -140,7 +154,10 @@ def merged(tenant: str, parts: Sequence[dict[str, Any]], now_ms: int) -> dict[st
 
 
 def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
-    """What a job was asked for; a later release may have begun one that is not read here."""
+    """What a job was asked for; a later release may have begun one that is not read here.
+
+    Only the parts of the filter that were given are shown, so `{}` is a job on all that wait.
+    """
     if isinstance(spec, Rejection):
         nothing = dict.fromkeys(("move_ms", *RANGE))
         return {"action": "UNKNOWN", "filter": {}, "per_second": 0, **nothing}
@@ -159,4 +176,5 @@ def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
 
 
 def _moment(ms: int | None) -> str | None:
+    """An instant as JSON has it; null for none."""
     return None if ms is None else moment(ms)

@@ -19,17 +19,23 @@ from belfry.api.nearest import unknown_name
 from belfry.api.problems import Problem
 
 B = TypeVar("B", bound=BaseModel)
+# Mistakes of one body that an answer names, and characters of a place.
 MOST_SHOWN = 20
 MOST_PLACE = 200
 # What the parser says of a number with thousands of digits; that is well-formed JSON nevertheless.
 ENDLESS_NUMBER = "number out of range"
+# Bounds of the integers that the writer of JSON takes.
 _LEAST_INTEGER: Final = -(2**63)
 _MOST_INTEGER: Final = 2**64 - 1
 _SHOWN_DIGITS: Final = 30
 
 
 def read_json(raw: bytes, kind: type[B]) -> B:
-    """A value from JSON; raises `Problem`."""
+    """A value from JSON; raises `Problem`.
+
+    What is no JSON is 400 `bad_json`; JSON that does not fit is 422 `bad_body`, with the place of
+    each mistake.
+    """
     try:
         return kind.model_validate_json(raw)
     except ValidationError as error:
@@ -37,6 +43,7 @@ def read_json(raw: bytes, kind: type[B]) -> B:
 
 
 def _invalid(error: ValidationError, kind: type[BaseModel]) -> Problem:
+    """The problem for a body with these mistakes."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     errors: list[dict[str, Any]] = [
         {"where": _shown(each["loc"]), "message": _message(each, kind)}
@@ -51,10 +58,12 @@ def _invalid(error: ValidationError, kind: type[BaseModel]) -> Problem:
 
 
 def _shown(loc: tuple[int | str, ...]) -> str:
+    """A place in a body, such as ``headers.0.name``."""
     return ".".join(map(str, loc))[:MOST_PLACE] or "body"
 
 
 def _message(found: Any, kind: type[BaseModel]) -> str:
+    """What is wrong at a place; for an unknown name the nearest known one."""
     if found["type"] == "extra_forbidden":
         return unknown_name(str(found["loc"][-1]), _names_at(kind, found["loc"][:-1]))
     return str(found["msg"]).removeprefix("Value error, ")
@@ -117,4 +126,5 @@ def _unwritable(whole: JsonValue) -> str:
 
 
 def _at(place: str) -> str:
+    """Where in a value something is, in words."""
     return f"at {place[1:][:200]}: " if place else ""

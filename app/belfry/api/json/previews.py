@@ -1,4 +1,13 @@
-"""Previews as JSON: the body that asks for one, and the answer."""
+"""Previews as JSON: the body that asks for one, and the answer.
+
+A preview takes a rule as a schedule's body has it, and computes without a store
+(`schedules/preview.py`). Nothing is written.
+
+    {"cron": "0 9 * * MON-FRI", "timezone": "Europe/Berlin", "count": 2}
+    ─► words, and 2026-12-01T08:00:00.000Z, local 2026-12-01T09:00:00.000+01:00, …
+
+Fewer instants than `count` are an answer, too: the rule ends, or the time of a preview was used up.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +36,10 @@ class PreviewBody(TriggerBody):
 class OccurrenceAnswer(BaseModel):
     """One instant of a rule."""
 
+    # Its number, from 0 on.
     occurrence: int
     scheduled_at: str
+    # The same instant in the zone that is shown, with its offset.
     local: str
 
 
@@ -49,7 +60,7 @@ class PreviewAnswer(BaseModel):
 
 
 def shown(found: Preview) -> dict[str, Any]:
-    """A preview as it is answered."""
+    """A preview as it is answered: what `PreviewAnswer` describes, as plain values."""
     return {
         "words": found.words,
         "timezone": found.timezone,

@@ -3,8 +3,14 @@
 *Names* are decoded once, and only after the path has been split: a schedule's id may hold slashes.
 The guard leaves the paths of the API as they were written, so ``order%2F4711`` is one segment,
 which cannot be taken for ``order/4711/pause``; an id whose last part is no action may also be
-written with plain slashes.  *Conditions*: `If-Match` and `If-None-Match` say what a schedule has to
-be for a change to count.
+written with plain slashes.
+
+*Conditions*: `If-Match` and `If-None-Match` (RFC 9110, section 13) say what a schedule has to be
+for a change to count.  A condition that is not met is a conflict, and nothing is changed:
+
+    If-Match: "1234567.3"    this generation in its third version
+    If-Match: "3"            the third version of any generation
+    If-None-Match: *         no schedule of this id
 """
 
 from __future__ import annotations
@@ -30,12 +36,14 @@ from belfry.schedules.identity import expected_from
 from belfry.schedules.request import schedule_id_problem, tenant_problem
 from belfry.store.lookup import STATES, Wanted
 
+# States of schedules, as a list may be filtered by.
 State = StrEnum("State", {name: name for name in STATES})  # type: ignore[misc]
 TENANT_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 _TAG: Final = re.compile(r'(?:W/)?"?([0-9.]{1,21})"?')
 
 
 def _decoded(given: object) -> object:
+    """A segment of a path as text (RFC 3986); ValueError where its bytes are no UTF-8."""
     if not isinstance(given, str):
         return given
     try:
@@ -45,6 +53,7 @@ def _decoded(given: object) -> object:
 
 
 def _tenant(name: str) -> str:
+    """The name, unless no tenant can have it; ValueError says why."""
     problem = tenant_problem(name)
     if problem is not None:
         raise ValueError(problem.reason)
@@ -52,6 +61,7 @@ def _tenant(name: str) -> str:
 
 
 def _schedule_id(name: str) -> str:
+    """The id, unless no schedule can have it; ValueError says why."""
     problem = schedule_id_problem(name)
     if problem is not None:
         raise ValueError(problem.reason)

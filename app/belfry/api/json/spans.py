@@ -1,7 +1,8 @@
 """Ranges of instants, and the pages of a history within one.
 
 A history's cursor is one of `cursors.py`: the place at which the page begins, after a digest of the
-question.  Whoever makes one up gets the digest right, for it is no secret, so the place is checked.
+question. A caller who makes one up gets the digest right, for it is no secret, so the place is
+checked.
 """
 
 from __future__ import annotations

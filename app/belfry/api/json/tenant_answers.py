@@ -1,4 +1,12 @@
-"""Shapes of what is told of tenants: their figures, and why their events wait."""
+"""Shapes of what is told of tenants: their figures, and why their events wait.
+
+They are in two answers: the list of tenants, which adds up what several workers tell, and
+readiness, which shows the most urgent waits of one worker. So they are apart from both.
+
+    W1 tells of shop    pending 30, fired 7, waits: rate, since 10:00
+    W2 tells of shop    pending 12, fired 1, waits: output_topic, since 10:05
+    together            pending 42, fired 8, waits: output_topic, which is the more urgent one
+"""
 
 from __future__ import annotations
 
@@ -11,6 +19,7 @@ from belfry.api.json.shapes import moment
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.tenants.waits import BLOCKING, Wait
 
+# Waits that readiness shows: an orchestrator asks often, and a page needs no more.
 MOST_WAITS: Final = 20
 
 
@@ -54,6 +63,7 @@ class TenantAnswer(BaseModel):
     tenant: str
     has_policy: bool
     pending: int = Field(description="Schedules that wait for their next due instant.")
+    # Occurrences that fired, and requests that were rejected.
     fired: int
     rejected: int
     late_seconds: float = Field(description="Sum of the lateness of what fired.")
@@ -73,7 +83,9 @@ class TenantAnswer(BaseModel):
         )
 
     def with_those_of(self, other: TenantAnswer) -> TenantAnswer:
-        """The same of a tenant that lives on two workers."""
+        """The same of a tenant that lives on two workers: figures add up, the more urgent wait is
+        shown.
+        """
         waits = [each for each in (self.wait, other.wait) if each is not None]
         return TenantAnswer(
             tenant=self.tenant,
@@ -87,7 +99,10 @@ class TenantAnswer(BaseModel):
 
 
 def urgency(wait: WaitAnswer) -> tuple[bool, str, str]:
-    """What is blocked comes first, then what has been due the longest."""
+    """What is blocked comes first, then what has been due the longest; the key of a sort.
+
+    Instants are texts of one format, so they sort by time; "~" stands behind all of them.
+    """
     return wait.cause not in BLOCKING, wait.oldest_due_at or "~", wait.since or "~"
 
 

@@ -1,6 +1,19 @@
-"""Shapes of the JSON answers; they are what `/openapi.json` documents.
+"""Shapes of the JSON answers of health and of the cluster; they are what `/openapi.json` documents.
 
 Instants are RFC 3339 in UTC with milliseconds, durations are seconds.
+
+Health and the cluster are shown to callers who are bound to some tenants as well, and counts would
+tell them of others' load. So such a caller gets the same shape with nulls (`without_counts`):
+
+    bound to *          {"partition": 3, "state": "firing", "pending": 120000, "position": 4711, …}
+    bound to shop.*     {"partition": 3, "state": "firing", "pending": null, "position": null, …}
+
+Each model has an `of`, which makes it of a value of `api/workers/view.py`. The docstrings of
+models, and the descriptions of their fields, are the text of the OpenAPI document; so what is said
+here only for those who change the code stands in comments.
+
+One worker reads the answers of another (`routes/cluster.py`), which may be of another release. If
+that one's answer lacks a field that has no default here, its worker is shown as silent.
 """
 
 from __future__ import annotations
@@ -15,7 +28,7 @@ from belfry.balance.assignment_map import AssignedMember
 
 
 def instant(epoch_ms: int) -> str:
-    """RFC 3339 of an instant: ``2026-12-01T09:00:00.000Z``."""
+    """RFC 3339 of an instant in epoch ms: ``2026-12-01T09:00:00.000Z``."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -44,7 +57,12 @@ class PartitionAnswer(BaseModel):
 
     @classmethod
     def of(cls, view: PartitionView) -> PartitionAnswer:
-        """The answer that shows a partition."""
+        """The answer that shows a partition.
+
+        `oldest_due_at` and `waiting_for` are those of the earliest due instant among all that is
+        waited for.
+        """
+        # By what is waited for, such as `firing`; empty where nothing is due.
         due_ms = view.oldest_due_ms
         waiting_for = min(due_ms, key=due_ms.__getitem__, default=None)
         return cls(
@@ -76,6 +94,7 @@ class PartitionAnswer(BaseModel):
 class HealthAnswer(BaseModel):
     """Answer of `/healthz/live` and `/healthz/startup`."""
 
+    # The same as the status of the answer: true for 200, false for 503.
     ok: bool
     detail: str
 
@@ -84,6 +103,7 @@ class ReadyAnswer(BaseModel):
     """Answer of `/healthz/ready`."""
 
     ready: bool
+    # Sentences for people; a partition's own reason is its `missing`.
     problems: list[str]
     partitions: list[PartitionAnswer]
     tenants_waiting: list[WaitAnswer] | None = Field(
@@ -94,7 +114,10 @@ class ReadyAnswer(BaseModel):
 
     @classmethod
     def of(cls, readiness: Readiness, waits: list[WaitAnswer] | None = None) -> ReadyAnswer:
-        """The answer that shows the readiness of a worker, and the tenants that wait."""
+        """The answer that shows the readiness of a worker, and the tenants that wait.
+
+        `waits` are the most urgent ones, None where the caller may not see them.
+        """
         return cls(
             tenants_waiting=waits,
             ready=readiness.ready,
@@ -118,7 +141,9 @@ class WorkerAnswer(ReadyAnswer):
 
     worker_id: str
     version: str
+    # Counters of this worker begin here.
     started_at: str
+    # False asks an orchestrator to restart the process.
     live: bool
     pending: int | None = Field(
         description="Sum over the partitions; null for a caller who is not bound to all tenants."
@@ -156,9 +181,11 @@ class MemberAnswer(BaseModel):
     worker_id: str
     version: str
     http_url: str
+    # Its share of the partitions, in relation to the weights of the others.
     weight: int
     rack: str | None
     leaving: bool = Field(description="It stops, or is unfit, and gets no partitions.")
+    # Numbers of partitions of the topic of requests.
     owns: list[int]
     stands_by: list[int]
 

@@ -1,6 +1,14 @@
 """The HTTP application: routes, guard, problem documents and the page.
 
 A factory: nothing is at module level, so two workers in one process answer apart.
+
+    TracedCalls ─► Measured ─► Audited ─► Guard ─► Express ─► FastAPI ─► a route
+    a span         counts      audit log  bounds   plain      parameters, caller
+                                                   calls
+
+Each of these is ASGI middleware, and the first one sees what all behind it do, so that refused
+requests are counted and written to the audit log as well. `Express` answers the most usual calls
+without FastAPI.
 """
 
 from __future__ import annotations
@@ -45,6 +53,7 @@ from belfry.console import ASSETS
 from belfry.console.routes import console_routes
 from belfry.telemetry.metrics import Metrics
 
+# Limits of the port for health: any address is a good Host, and bodies are not expected.
 HEALTH: Final = PortLimits(addresses=True, under_way=100, body_bytes=1_000, bulk_bytes=1_000)
 DESCRIPTION: Final = (
     "Schedules events with Kafka, without knowing Kafka. Any worker answers for any tenant. Errors"
@@ -59,8 +68,14 @@ def create_app(
     parts: ApiDependencies | None = None,
     limits: PortLimits = PortLimits(),  # frozen
 ) -> FastAPI:
-    """The application that shows the worker behind `view`; `more` adds routes to it."""
+    """The application that shows the worker behind `view`; `more` adds routes to it.
+
+    `parts` are opened later, and until then routes that need them answer 503. Without `parts` the
+    application shows health alone, to anybody who reaches the port. `limits` bound what the port
+    takes. It may be called before Kafka is reached, and opens nothing by itself.
+    """
     parts = parts or ApiDependencies(Gate(), (), _now_ms)
+    # One of each for the whole application: rates and gathered reads are shared by all routes.
     callers = Callers(parts, limits.per_second, limits.failures_per_second)
     reads = Reads(parts)
     metrics.api_keys(figures_of(parts.gate.keys, parts.now_ms))
@@ -70,6 +85,7 @@ def create_app(
         version=__version__,
         docs_url=None,
         redoc_url=None,
+        # A schedule's id may end with a slash, so no address is taken for another one.
         redirect_slashes=False,
         lifespan=_closing(parts),
     )
@@ -102,6 +118,7 @@ def create_app(
     for routes in app.state.routers:
         app.include_router(routes)
 
+    # Behind all routes: what no route takes below /console is a file of the page.
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)
     return app
@@ -124,10 +141,13 @@ def create_health_app(
 
 
 def _now_ms() -> float:
+    """The machine's clock, in epoch ms; for an application without a worker."""
     return time() * 1000
 
 
 def _closing(parts: ApiDependencies) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """What ends with the application: connections to other workers."""
+
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield

@@ -38,6 +38,7 @@ from belfry.audit.trail import Trail
 from belfry.wire.audit import AuditEvent, Object, Result
 from belfry.wire.trace_context import context_of
 
+# Schedules that one event of the audit log names; a request about more has several events.
 MOST_OBJECTS: Final = 500
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 READ: Final = "read"
@@ -61,7 +62,12 @@ _OF_POLICY: Final = {"PUT": "policy.set", "DELETE": "policy.remove"}
 
 
 class AuditedRequest(NamedTuple):
-    """What a request is about."""
+    """What a request is about.
+
+    `action` has a dot (`schedule.put`) where the path is one of the table above; else it is `read`,
+    or the method in lower case. `object` is the id that the path names, decoded; None where it
+    names none.
+    """
 
     action: str
     tenant: str | None = None
@@ -69,7 +75,13 @@ class AuditedRequest(NamedTuple):
 
 
 def asked_by(method: str, path: str) -> AuditedRequest:
-    """What a request of this method to this path, as it was written, is about."""
+    """What a request of this method to this path, as it was written, is about.
+
+        asked_by("POST", "/v1/tenants/shop/schedules/order%2F7/pause")
+        ─► AuditedRequest("schedule.pause", "shop", "order/7")
+
+    It looks at the path alone, so it names also what no route would take.
+    """
     found = _TENANT.fullmatch(path)
     tenant = None if found is None else unquote(found[1])
     if method in CHANGES_NOTHING or path == _PREVIEW:
@@ -95,6 +107,7 @@ def asked_by(method: str, path: str) -> AuditedRequest:
 
 
 def _of_schedule(method: str, tenant: str, named: str) -> AuditedRequest:
+    """What a request to a path below `schedules/` is about; `named` is the rest of that path."""
     acts = _ACTION.fullmatch(named) if method == "POST" else None
     if acts is not None:
         return AuditedRequest(f"schedule.{acts[2]}", tenant, unquote(acts[1]))
@@ -131,8 +144,13 @@ class Audited:
             self._book(scope, known, status)
 
     def _book(self, scope: Scope, known: RequestNotes, status: int) -> None:
+        """Note a request after its answer, unless it changed nothing or another worker has noted
+        it.
+        """
         if known.forwarded or _noted_inside(scope, known):
             return
+        # A verdict may be answered 429, for a quota: that is a change that was rejected, no
+        # refusal.
         verdicts = any(each.outcome for each in known.objects)
         refused = status in REFUSALS and not verdicts
         reads = known.changes_nothing or scope["path"] == _PREVIEW
@@ -196,6 +214,7 @@ def _parts(event: AuditEvent, known: RequestNotes) -> Iterator[AuditEvent]:
 
 
 def _result(status: int) -> Result:
+    """DONE, REJECTED or FAILED, by the status of the answer."""
     if status < HTTPStatus.BAD_REQUEST:
         return "DONE"
     return "REJECTED" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "FAILED"

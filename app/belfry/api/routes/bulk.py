@@ -1,8 +1,16 @@
 """Many schedules at once: JSON lines in, a line for each out, in their order.
 
-A line is judged by itself: one that is wrong takes none of the others with it.  At most
-`MOST_LINES` are taken; all are written to Kafka before the first verdict is waited for, so a
-thousand lines take little longer than one.
+A line is judged by itself: one that is wrong takes none of the others with it. All lines of a
+stretch are written to Kafka before the first verdict is waited for, so a thousand lines take little
+longer than one.
+
+    > {"schedule_id": "a", "at": "2030-01-01T00:00:00Z"}   < {"status": 201, "outcome": "ACCEPTED"}
+    > {"schedule_id": "b"}                                 < {"status": 422, "code": "bad_body"}
+    > {"schedule_id": "a", "at": "2030-01-01T00:00:00Z"}   < {"status": 200, "outcome": "UNCHANGED"}
+
+The answer's own status is 200 whatever the lines came to, so a caller reads each line's. Each line
+counts as one request against the caller's rate. A caller whose connection breaks does not know what
+was written. It sends the same lines again, and gets UNCHANGED for those that were.
 """
 
 from __future__ import annotations
@@ -27,10 +35,14 @@ from belfry.api.server.incoming import LINES
 from belfry.api.workers import writing
 from belfry.api.workers.writing import Writes, request_fields
 
+# Lines of one request; more are answered 413, and none of them is written.
 MOST_LINES: Final = 10_000
+# Lines whose verdicts are waited for together: a bound on what waits in memory and in the producer.
 AT_ONCE: Final = 2_000
+# The type of the answer; `LINES` holds those that a body may have.
 MEDIA_TYPE: Final = "application/x-ndjson"
 
+# Takes so many further requests from the caller's rate; raises `Problem` (429) if it has too few.
 Charge = Callable[[int], None]
 
 log = structlog.get_logger(__name__)
@@ -45,7 +57,12 @@ def is_many(request: Request) -> bool:
 async def create_many(
     request: Request, tenant: str, writes: Writes, charge: Charge, *, wait: bool
 ) -> Response:
-    """Create a schedule for each line of the body; `charge` is told how many there are."""
+    """Create a schedule for each line of the body; `charge` is told how many there are.
+
+    With `wait` each line tells its verdict, else only where its request lies in Kafka. Raises
+    `Problem` for more than `MOST_LINES` lines, and what `charge` raises; then nothing has been
+    written. Empty lines are skipped.
+    """
     lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
     if len(lines) > MOST_LINES:
         raise Problem(
@@ -64,6 +81,7 @@ async def create_many(
 
 
 async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes:
+    """The answer to one line, whatever it comes to; raises nothing but a cancellation."""
     schedule_id = None
     try:
         body = read_json(line, ScheduleBody)
@@ -86,4 +104,7 @@ async def _create(line: bytes, tenant: str, writes: Writes, wait: bool) -> bytes
 
 
 def _line(status: int, told: dict[str, Any]) -> bytes:
+    """A line of the answer: the status that this line would have had alone, and what is told of
+    it.
+    """
     return orjson.dumps({"status": int(status), **told}) + b"\n"

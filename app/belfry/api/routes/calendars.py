@@ -45,7 +45,11 @@ ONE: Final = CALENDARS + "/{calendar}"
 
 
 def calendar_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
-    """Routes of calendars."""
+    """Routes of calendars.
+
+    A name has the form of a schedule's id, and the home of a calendar's requests follows from it,
+    as that of a schedule's requests follows from its id.
+    """
     routes = APIRouter(prefix="/v1", tags=["calendars"])
     writes = Writes(parts, reads)
     _setting(routes, writes, callers)
@@ -55,10 +59,13 @@ def calendar_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> A
 
 
 def _told(rows: OrderedMap, tenant: bytes) -> list[dict[str, Any]]:
+    """What one partition tells of all calendars of a tenant."""
     return [calendar_part(name, row) for name, row in calendar_lookup.calendars(rows, tenant)]
 
 
 def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    """The route that sets a calendar: a request like any other, judged by its home."""
+
     @routes.put(
         ONE,
         response_model=None,
@@ -82,6 +89,7 @@ def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
         body = await parsed(request, CalendarBody)
         said = body.model_dump_json(include={"days", "weekend", "source"})
         asked: Any = {**EMPTY, "schedule_id": calendar, "action": CALENDAR, "days_off": said}
+        # What any worker would refuse is refused here, with a status, and is not written.
         found = days_problem(asked)
         if found is not None:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
@@ -99,6 +107,8 @@ def _setting(routes: APIRouter, writes: Writes, callers: Callers) -> None:
 
 
 def _looking(routes: APIRouter, gathering: Gathering, callers: Callers) -> None:
+    """Routes that show calendars, gathered from all partitions of the tenant."""
+
     @routes.get(
         CALENDARS,
         response_model=None,
@@ -111,6 +121,7 @@ def _looking(routes: APIRouter, gathering: Gathering, callers: Callers) -> None:
         found = await gathering.told(request, caller, tenant)
         if isinstance(found, Response):
             return found
+        # Each partition tells of each calendar, so a name comes several times.
         names = sorted({each["calendar"] for each in found})
         return json_answer({"calendars": [_whole(tenant, found, name) for name in names]})
 
@@ -137,10 +148,13 @@ def _looking(routes: APIRouter, gathering: Gathering, callers: Callers) -> None:
 
 
 def _whole(tenant: str, found: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """One calendar out of the parts of all partitions."""
     return merged_calendar(tenant, [each for each in found if each["calendar"] == name])
 
 
 def _removing(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    """The route that forgets a calendar."""
+
     @routes.delete(
         ONE,
         response_model=None,

@@ -1,4 +1,16 @@
-"""The caller of a request, as routes ask for it: admitted, allowed, and not too quick."""
+"""The caller of a request, as routes ask for it: admitted, allowed, and not too quick.
+
+    forwarded by a worker?  ─ yes ─► its signature, before a body is read ─► the caller it names
+        │ no
+    too many bad tokens from this address?  ─ yes ─► 429
+        │ no
+    token ─► gate ─ not known ─► 401, counted for the address
+        │ known
+    its rate ─ used up ─► 429          role and tenant ─ not its own ─► 403
+
+A route asks by a parameter, `caller: Principal = callers.who(Role.READ)`. Where the port is open,
+callers are told apart by their addresses.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +33,7 @@ BEARER: Final = HTTPBearer(
     description="An API key, or a token of the OpenID provider; none where neither is configured.",
 )
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+# Bad tokens a second of one address, unless a setting says another number.
 FAILURES: Final = 20.0
 
 
@@ -39,6 +52,7 @@ class Callers:
         """A parameter's default: the caller, who has this role, for the tenant in the path."""
 
         async def admitted(request: Request, _bearer: Bearer) -> Principal:
+            """FastAPI's dependency; the parameter shows the scheme of tokens in the document."""
             return await self.admit(request, role)
 
         found: Principal = Depends(admitted)
@@ -67,11 +81,16 @@ class Callers:
             return False
 
     def charge(self, request: Request, principal: Principal, calls: int) -> None:
-        """Count what came in one request as so many more calls of its caller."""
+        """Count what came in one request as so many more calls of its caller.
+
+        The request itself was counted when it was admitted. A caller may run into debt by it, and
+        waits afterwards.
+        """
         name, now_ms = self._name(request, principal), self._parts.now_ms()
         self._rate.charge(name, calls, now_ms, principal.per_second)
 
     async def _known(self, request: Request) -> Principal:
+        """Who asks, whether by another worker or by itself; raises `Problem`."""
         forwarded = request.headers.get(FORWARDED)
         if forwarded is not None:
             # Whoever is not believed makes nobody read a body.
@@ -95,9 +114,11 @@ class Callers:
         return principal
 
     def _name(self, request: Request, principal: Principal) -> str:
+        """By what a caller's rate is counted."""
         return _address(request) if self._parts.gate.is_open else principal.name
 
     def _slow_down(self, request: Request, principal: Principal) -> None:
+        """Take one call of the caller's rate; raises `Problem` where none is left."""
         note().comes_from(principal.name, str(principal.role))
         name = self._name(request, principal)
         wait_s = self._rate.take(name, self._parts.now_ms(), principal.per_second)
@@ -109,9 +130,11 @@ class Callers:
 
 
 def _address(request: Request) -> str:
+    """The caller's address; behind a proxy that is believed, the one that the proxy names."""
     return request.client.host if request.client else ""
 
 
 def _too_quick(detail: str, code: str, wait_s: float) -> Problem:
+    """The problem of a caller who has to wait, with how long."""
     again = {"retry-after": str(max(1, round(wait_s)))}
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, code, again)

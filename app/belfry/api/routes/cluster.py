@@ -1,7 +1,13 @@
 """`/v1/cluster`: the workers, their partitions and what these wait for.
 
-The worker that is asked asks the others, as the assignment map names them, each for
-itself alone.  One that does not answer in time is named, and holds nobody up.
+The worker that is asked asks the others, as the assignment map names them, each for itself alone:
+
+    GET /v1/cluster at W1 ─┬─ W1's own state
+                           ├─ GET /v1/cluster?alone=true at W2   ─► its state
+                           └─ the same at W3: no answer in time  ─► silent: ["W3"]
+
+One that does not answer in time is named, and delays nobody further. The calls are signed by this
+worker in the name of the caller, so W2 hides from a caller what W1 would hide.
 """
 
 from __future__ import annotations
@@ -30,6 +36,7 @@ from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.telemetry.metrics import Metrics
 
+# What another worker is asked: for itself, or each would ask all others in turn.
 ALONE: Final = Target("GET", "/v1/cluster", "alone=true")
 
 
@@ -45,7 +52,11 @@ ClusterQuery = Annotated[ClusterAsked, Query()]
 def cluster_routes(
     view: WorkerView, metrics: Metrics, parts: ApiDependencies, callers: Callers
 ) -> APIRouter:
-    """Routes that show the cluster as the worker behind `view` and its peers know it."""
+    """Routes that show the cluster as the worker behind `view` and its peers know it.
+
+    `metrics` are this worker's. A caller that is bound to some tenants gets no counts, because they
+    are those of all tenants together.
+    """
     routes = APIRouter(prefix="/v1", tags=["cluster"])
 
     @routes.get("/cluster", responses=problems(422, 429))
@@ -80,6 +91,7 @@ async def _others(
 
 
 def _read(answer: bytes) -> WorkerAnswer | None:
+    """The worker of an answer; None for an answer that another release gives in another form."""
     try:
         return ClusterAnswer.model_validate_json(answer).workers[0]
     except (ValidationError, IndexError):
@@ -87,6 +99,7 @@ def _read(answer: bytes) -> WorkerAnswer | None:
 
 
 def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
+    """This worker, as it is at this instant; without counts unless `full`."""
     view.refresh()
     readiness = view.readiness()
     ready = ReadyAnswer.of(readiness) if full else ReadyAnswer.without_counts(readiness)

@@ -1,7 +1,15 @@
 """Dry runs: a copy of what a schedule would fire, marked as such, changing nothing.
 
 The copy is made by the holder of the partition, from the row that would fire, by the same code that
-fires it.  It is written by an ordinary producer: no transaction, no marker, no occurrence.
+fires it. It is written by an ordinary producer: no transaction, no marker, no occurrence.
+
+    POST …/schedules/order-7/dry-run at W1
+    its home, held by W2     W2 reads the row, makes the record, writes it with belfry-dry-run: true
+    answer, through W1       topic, partition and offset of the copy, and its fire id
+    the schedule             as before: it fires at its due instant, under an id of its own
+
+A consumer of the output topic sees the copy, so it has to look at the header. Writing may wait for
+a topic without a leader, so it runs in a thread of few, behind which the event loop goes on.
 """
 
 from __future__ import annotations
@@ -28,13 +36,18 @@ from belfry.engine.step import Step
 from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import ScheduleStatus, standing_of
 
+# The header that tells a copy from an event.
 MARK: Final = ("belfry-dry-run", b"true")
 # A copy for a topic that has no leader waits for many seconds: in a thread of few.
 MOST: Final = 8
 
 
 class Copied(Response):
-    """What this worker would fire, still to be written."""
+    """What this worker would fire, still to be written.
+
+    It passes as a response through `Reads.answer`, so that the holder is found as for any read, and
+    the lease has been proved before anything is written.
+    """
 
     def __init__(self, copy: Fired) -> None:
         super().__init__()
@@ -52,11 +65,16 @@ class DryRuns:
     async def fire(
         self, request: Request, caller: Principal, tenant: str, schedule_id: str
     ) -> Response:
-        """Write a copy of what a schedule would fire now."""
+        """Write a copy of what a schedule would fire now.
+
+        The answer tells where the copy lies. It is 404 for no such schedule; raises `Problem`: 409
+        for one that is over, 503 where Kafka does not confirm the copy or all threads are busy.
+        """
         name = schedule_key(tenant, schedule_id)
         now_ms = int(self._parts.now_ms())
 
         async def look(partition: int) -> Response:
+            """The copy of a schedule in a partition that is held here, or that there is none."""
             found = self._reads.read(partition, lambda rows: standing_of(rows, name, now_ms))
             if found is None:
                 detail = f"Tenant {tenant} has no such schedule."
@@ -71,6 +89,11 @@ class DryRuns:
         return await self._written(answer.copy) if isinstance(answer, Copied) else answer
 
     def _copy(self, found: ScheduleStatus, tenant: str, partition: int, now_ms: int) -> Fired:
+        """The record that this schedule would fire; raises `Problem` for one that is over.
+
+        It is made by the code that fires on request (`fire_extra`), in a step of its own that is
+        thrown away.
+        """
         if found.pending is None:
             detail = f"The schedule is over ({found.state}): there is nothing to fire."
             raise Problem(HTTPStatus.CONFLICT, detail, "over")
@@ -82,6 +105,7 @@ class DryRuns:
         return effects.fired[0]
 
     async def _written(self, copy: Fired) -> Response:
+        """Write the copy, and say where it lies."""
         try:
             message = await self._threads.run(
                 partial(self._parts.ready.request_client.copy, copy, MARK)

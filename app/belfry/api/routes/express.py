@@ -1,10 +1,19 @@
 """The two calls that come most, past the framework: look at a schedule, and create one.
 
 FastAPI takes longer to find a route and to fill in its parameters than a read takes altogether, and
-whatever it spends, the engine's threads wait for.  A call that is plain, with an address without
+whatever it spends, the engine's threads wait for. A call that is plain, with an address without
 query and percent-encoding, is known by its path alone: it meets the same caller's checks and the
-same function as the route, which stays what the document describes.  Everything else, and every
-name that is refused, goes on to the framework.
+same function as the route, which stays what the document describes. Everything else, and every name
+that is refused, goes on to the framework.
+
+    GET  /v1/tenants/shop/schedules/order-7          here
+    POST /v1/tenants/shop/schedules                  here
+    GET  /v1/tenants/shop/schedules/order%2F7        the framework: percent-encoding
+    GET  /v1/tenants/shop/schedules/order-7?next=3   the framework: a query
+    PUT  /v1/tenants/shop/schedules/order-7          the framework: another method
+
+Both ways answer alike. A test asks both and compares, so a check that is added to a route has to be
+added here as well.
 """
 
 from __future__ import annotations
@@ -31,7 +40,9 @@ _PLAIN: Final = re.compile(
 _CREATE: Final = "/v1/tenants/{tenant}/schedules"
 _LOOK: Final = "/v1/tenants/{tenant}/schedules/{schedule_id}"
 
+# Arguments: request, caller, tenant, schedule id.
 Look = Callable[[Request, Principal, str, str], Awaitable[Response]]
+# Arguments: request, caller, tenant. The body is still to be read.
 Create = Callable[[Request, Principal, str], Awaitable[Response]]
 
 
@@ -67,6 +78,7 @@ class Express:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request, tenant: str, schedule_id: str | None) -> Response:
+        """Admit the caller and carry the call out; raises `Problem`."""
         if schedule_id is None:
             caller = await self._callers.admit(request, Role.SCHEDULE)
             return await self._calls.create(request, caller, tenant)

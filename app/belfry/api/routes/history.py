@@ -1,8 +1,15 @@
 """Histories and statistics: what became of requests and occurrences.
 
 A schedule's history lies with one worker; a tenant's is gathered from all, each of which answers
-for the partitions that it follows.  What is told is a second or so behind what has happened, and
+for the partitions that it follows. What is told is a second or so behind what has happened, and
 holds what the tenant's lifecycle level lets be written.
+
+A page of a tenant's history is made of those of several workers. With a limit of 3:
+
+    W1 tells    10:00  10:02  10:04        and has more behind 10:04
+    W2 tells    10:01  10:07               and has nothing more
+    the page    10:00  10:01  10:02        the next page begins behind 10:02
+                10:07 is not shown yet: W1 may have events between 10:04 and 10:07
 """
 
 from __future__ import annotations
@@ -46,9 +53,11 @@ class CountersAnswer(BaseModel):
     They are null as well where the tenant's level is not ALL: fires are not counted there.
     """
 
+    # All requests that had a verdict, and those that were accepted.
     requests: int
     accepted: int
     fires: int
+    # Fires at most a second behind their due instants.
     within_1s: int
     missed: int
     completed: int
@@ -65,6 +74,7 @@ class CountersAnswer(BaseModel):
 class HourAnswer(CountersAnswer):
     """The same for an hour."""
 
+    # The instant at which the hour begins, in UTC.
     hour: str
 
 
@@ -89,6 +99,8 @@ def history_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
 
 
 def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, callers: Callers) -> None:
+    """The route of one schedule's history, answered by the worker that follows its partition."""
+
     @routes.get(
         f"{SCHEDULE}/history",
         response_model=None,
@@ -105,6 +117,7 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
         source = parts.ready.history
         asked = span.asked(tenant, schedule_id)
         start = span.start(asked)
+        # The partition of the lifecycle topic, which may be another number than that of requests.
         partition = partition_of(schedule_key(tenant, schedule_id), opened(source).partitions)
 
         async def look(home: int) -> Response:
@@ -120,6 +133,8 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
 
 
 def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
+    """The route of a tenant's history, gathered from all workers."""
+
     @routes.get(
         "/tenants/{tenant}/history",
         response_model=None,
@@ -147,6 +162,8 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
 def _statistics(
     routes: APIRouter, parts: ApiDependencies, gatherer: Gatherer, callers: Callers
 ) -> None:
+    """The route of statistics, summed up from all workers."""
+
     @routes.get(
         "/tenants/{tenant}/statistics",
         response_model=None,
@@ -162,6 +179,8 @@ def _statistics(
 
         async def look(source: Follower, partitions: frozenset[int]) -> dict[str, Any]:
             hours: list[tuple[int, list[int]]] = []
+            # A chunk ends where the store has read enough at once; `rest_ms` is where the next one
+            # begins.
             rest_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
             while True:
                 found = store_of(source).statistics(tenant.encode(), rest_ms, until_ms, partitions)
@@ -179,6 +198,7 @@ def _statistics(
 
 
 def _summed(answers: Iterable[dict[str, Any]], level: Level) -> dict[str, Any]:
+    """Counters of several workers as one answer; fires are shown where the level has them."""
     total = counters.empty()
     hours: dict[int, list[int]] = {}
     shown = partial(counters.shown, fires_told=Outcome.FIRED in WRITTEN[level])
@@ -222,10 +242,12 @@ def _merged(answers: list[dict[str, Any]], limit: int, asked: bytes) -> dict[str
 
 
 def _by_place(event: tuple[SortKey, Any]) -> SortKey:
+    """The key of a sort: an event's instant first, then its place in the topic."""
     return event[0]
 
 
 def _shown(event: LifecycleEvent) -> dict[str, Any]:
+    """An event as JSON has it; credentials in a target's address are masked."""
     found = {name: getattr(event, name) for name in EventAnswer.model_fields}
     target = None if event.target is None else masked_url(event.target)
     return {**found, "at": moment(event.at), "due_at": moment(event.due_at), "target": target}

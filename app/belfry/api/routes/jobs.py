@@ -6,9 +6,17 @@
     GET    …/jobs/{job}      one of them, with its progress
     DELETE …/jobs/{job}      it stops; what it has done stays
 
-A job goes the way of all requests, through Kafka, so it outlives the worker that took it.  Each
-partition of the tenant tells of its own part, whoever holds it, and the parts are put together
-here.
+A job goes the way of all requests, through Kafka, so it outlives the worker that took it. Each
+partition of the tenant works on its own part, and the parts are put together here:
+
+    12:00:00.00  POST: PAUSE, prefix=order/; the verdict ACCEPTED is 201 with the job's place
+    12:00:00.05  partitions 2 and 5 of the tenant begin, `per_second` shared by both
+    12:00:03.00  GET: W1 reads part 2 and asks W2 for part 5: 300 matched + 280 matched, RUNNING
+    12:00:09.00  partition 5 is through its names: ended_partitions is 1
+    12:00:10.00  partition 2 is too: the job is DONE
+
+If the holder of one partition does not answer, the whole look is refused, for a sum without one
+part would look complete.
 """
 
 from __future__ import annotations
@@ -87,7 +95,11 @@ class JobParts:
     async def answer(
         self, request: Request, caller: Principal, tenant: str, job: str | None
     ) -> Response:
-        """The jobs of a tenant, or one of them; its parts alone where another worker asks."""
+        """The jobs of a tenant, or one of them; its parts alone where another worker asks.
+
+        `job` is an id, or None for all jobs. Raises `Problem` (404) for a job that no partition
+        knows.
+        """
         told = await self._gathering.told(request, caller, tenant)
         if isinstance(told, Response):
             return told
@@ -106,12 +118,15 @@ class JobParts:
 
 
 def _told(rows: OrderedMap, tenant: bytes) -> list[dict[str, Any]]:
+    """The parts of one partition; it runs where that partition is held."""
     return [part(job, row) for job, row in job_lookup.jobs(rows, tenant)]
 
 
 def _beginning(
     routes: APIRouter, writes: Writes, lists: Lists, callers: Callers, parts: ApiDependencies
 ) -> None:
+    """Add the route that begins a job, or tells what one would match."""
+
     @routes.post(
         JOBS,
         status_code=HTTPStatus.CREATED,
@@ -135,6 +150,7 @@ def _beginning(
         (200 for a BACKFILL, of which it counts the occurrences), and `cursor` goes on.  The count
         is no promise, for schedules come and go.
         """
+        # A look at what would match needs no right to change it, and leaves no note of a change.
         if asking.dry:
             note().changes_nothing = True
             body = await _read(request)
@@ -164,6 +180,11 @@ async def _read(request: Request) -> JobBody:
 async def _previewed(
     request: Request, caller: Principal, lists: Lists, asked: tuple[str, BulkSpec, int]
 ) -> Response:
+    """A page of what a job would match.
+
+    `asked` is the tenant, what the job would do, and the clock in epoch ms. Each page is answered
+    by the holder of one partition, as a list's is.
+    """
     tenant, spec, now_ms = asked
     wanted = wanted_by(tenant.encode(), spec)
     pages = _past_pages(lists, wanted, spec, now_ms) if spec.action == BACKFILL else None
@@ -172,7 +193,11 @@ async def _previewed(
 
 
 def _past_pages(lists: Lists, wanted: Wanted, spec: BulkSpec, now_ms: int) -> Pages:
-    """Pages of what a backfill would fire if it began now."""
+    """Pages of what a backfill would fire if it began now.
+
+    A range that reaches into the future is cut at `now_ms`, since only past occurrences are
+    backfilled.
+    """
     assert spec.range_from is not None
     assert spec.range_until is not None
     span = spec.range_from, min(spec.range_until, now_ms)
@@ -203,6 +228,8 @@ def _pages(lists: Lists, wanted: Wanted) -> Pages:
 
 
 def _looking(routes: APIRouter, parts: JobParts, callers: Callers) -> None:
+    """Add the routes that show jobs."""
+
     @routes.get(
         JOBS,
         response_model=None,
@@ -230,6 +257,8 @@ def _looking(routes: APIRouter, parts: JobParts, callers: Callers) -> None:
 
 
 def _stopping(routes: APIRouter, writes: Writes, callers: Callers) -> None:
+    """Add the route that stops a job."""
+
     @routes.delete(
         JOB,
         response_model=None,
@@ -254,4 +283,5 @@ def _stopping(routes: APIRouter, writes: Writes, callers: Callers) -> None:
 
 
 def _place(tenant: str, job: str) -> str:
+    """The path of a job, for the header `location`."""
     return f"/v1/tenants/{quote(tenant, safe='')}/jobs/{quote(job, safe='')}"

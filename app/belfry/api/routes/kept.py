@@ -1,8 +1,16 @@
 """Refused requests, deliveries without an end, and those that were given up.
 
-They lie in topics that all tenants share.  A look goes back from the end of the topic and takes a
+They lie in topics that all tenants share. A look goes back from the end of the topic and takes a
 bounded time, so a page may be short, or empty, while older pages hold more: the cursor goes on.
-A tenant's records alone are shown for a tenant; what no tenant is known of, to who sees all.
+
+    GET …/dead-letters             p0 from 10 000 back to 8 200, p1 from 90 to 0: 3 of this tenant
+                                   cursor: {p0: 8 200}, for p1 holds nothing older
+    GET …/dead-letters?cursor=…    p0 from 8 200 back to 6 400: none; the cursor goes on
+    POST …/dead-letters/0-9120/replay   the letter at partition 0, offset 9 120, once more
+
+A tenant sees its own records alone. Records whose tenant is not known are shown only to a caller
+that is bound to all tenants (`*`). Reads block, so they run in threads (`TopicReads`). If Kafka
+does not answer, neither do they: the answer is 503 with `retry-after`.
 """
 
 from __future__ import annotations
@@ -36,7 +44,9 @@ T = TypeVar("T")
 
 # Each has a connection to Kafka while it is under way.
 MOST_LOOKS: Final = 4
+# In a cursor: partition and the offset before which the next look begins.
 _END: Final = struct.Struct(">HQ")
+# A letter's id: partition and offset, such as 3-17042.
 _PLACE: Final = r"^\d{1,5}-\d{1,18}$"
 _CURSOR: Final = "Give it back for older ones; null where nothing older is kept."
 _EXAMINED: Final = "How many records and markers of all tenants were looked at for it."
@@ -47,12 +57,15 @@ class RejectedAnswer(BaseModel):
 
     at: str = Field(description="When it was refused.")
     tenant: str | None = Field(description="Null where nobody knows whose it is.")
+    # As the verdict had it, such as `bad_fields`; `reason` is a sentence for people.
     code: str
     reason: str
     topic: str = Field(description="Where it was first received.")
     partition: int | None
     offset: int | None
+    # Of the whole value, of which `sample_text` or `sample_base64` may be the beginning.
     size_bytes: int
+    # The key as text where it is UTF-8, else as base64; neither for a record without a key.
     key_text: str | None = None
     key_base64: str | None = None
     headers: list[HeaderAnswer] = Field(description="As received; the first 50.")
@@ -107,6 +120,7 @@ class OpenDeliveriesAnswer(BaseModel):
 class ReplayAnswer(BaseModel):
     """A delivery is on its way again."""
 
+    # Always 1: nothing to replay is 404.
     replayed: int
 
 
@@ -121,14 +135,20 @@ LetterId = Annotated[str, Path(pattern=_PLACE, description="`id` of a delivery."
 
 
 class TopicReads:
-    """Reads of topics in threads of few."""
+    """Reads of topics in threads of few; belongs to one event loop.
+
+    `parts.kept` reads Kafka behind it, and is there once the worker is connected.
+    """
 
     def __init__(self, parts: ApiDependencies) -> None:
         self.parts = parts
         self._threads = Threads("looks at topics", MOST_LOOKS)
 
     async def run(self, look: Callable[[], T]) -> T:
-        """What a look returns; raises `Problem` where Kafka does not answer."""
+        """What a look returns; raises `Problem` where Kafka does not answer.
+
+        It raises the same (503) where `MOST_LOOKS` looks are under way already.
+        """
         try:
             return await self._threads.run(look)
         except (ConnectionError, KafkaException) as error:
@@ -148,6 +168,8 @@ def kept_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
 
 
 def _rejections(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
+    """Add the routes of refused requests."""
+
     @routes.get("/rejections", responses=problems(422, 429, 503))
     async def rejections(
         query: KeptQuery, caller: Principal = callers.who(Role.READ)
@@ -168,7 +190,9 @@ def _rejections(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
 
 
 async def _rejected(reads: TopicReads, tenant: str | None, query: KeptAsked) -> RejectionsAnswer:
+    """A page of refused requests: those of one tenant, or all of them where it is None."""
     asked = question("rejections", tenant)
+    # The cursor is bound to the tenant, so that of one tenant is refused for another.
     before = _before(query.cursor, asked)
     page = await reads.run(partial(reads.parts.kept.rejected, tenant, before))
     return RejectionsAnswer(
@@ -179,6 +203,8 @@ async def _rejected(reads: TopicReads, tenant: str | None, query: KeptAsked) -> 
 
 
 def _deliveries(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
+    """Add the routes of deliveries, and the one that replays a delivery."""
+
     @routes.get("/tenants/{tenant}/deliveries", responses=problems(422, 429, 503))
     async def deliveries(
         tenant: TenantName, _caller: Principal = callers.who(Role.READ)
@@ -209,6 +235,7 @@ def _deliveries(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
         tenant: TenantName, letter: LetterId, _caller: Principal = callers.who(Role.SCHEDULE)
     ) -> ReplayAnswer:
         """Deliver again what was given up, from the first attempt on and under the same fire id."""
+        # The pattern of the path has seen to it that both are numbers.
         partition, _, offset = letter.partition("-")
         place = int(partition), int(offset)
         if not await reads.run(partial(reads.parts.kept.replay, tenant, place)):
@@ -218,6 +245,7 @@ def _deliveries(routes: APIRouter, reads: TopicReads, callers: Callers) -> None:
 
 
 def _shown_request(each: RejectedRequest) -> RejectedAnswer:
+    """A refused request as it is answered; bytes are text where they are UTF-8, else base64."""
     topic, partition, offset = each.source
     key = {} if each.key is None else bytes_json("key", each.key)
     sample = {} if each.sample is None else bytes_json("sample", each.sample)
@@ -249,6 +277,7 @@ def _fields(request: Any) -> Any:
 
 
 def _shown_delivery(each: KeptDelivery) -> DeliveryAnswer:
+    """A delivery as it is answered; its `id` is its place, which a replay names."""
     told = asdict(each)
     at_ms, fired_ms, place = told.pop("at_ms"), told.pop("fired_ms"), told.pop("place")
     shown = None if place is None else f"{place[0]}-{place[1]}"
@@ -256,6 +285,7 @@ def _shown_delivery(each: KeptDelivery) -> DeliveryAnswer:
 
 
 def _cursor(rest: Before | None, asked: bytes) -> str | None:
+    """The cursor behind a page: where each partition goes on; None where nothing older is kept."""
     if rest is None:
         return None
     ends = b"".join(_END.pack(*each) for each in sorted(rest.items()))

@@ -1,7 +1,16 @@
 """`/v1/keys`: which API keys there are, when they end, and when each was used last; and `/v1/me`.
 
-A worker counts what is shown to it.  The one that is asked asks the others, each for itself alone,
-and adds up; a worker that does not answer in time is named.  No key and no digest is ever in an
+A worker counts the keys that are shown to it. The one that is asked asks the others, each for
+itself alone, and adds up; a worker that does not answer in time is named.
+
+    GET /v1/keys at W1
+    W1 itself                             ci: 40 uses, the last at 11:58
+    W2, asked with alone=true             ci: 12 uses, the last at 11:59
+    W3 does not answer within 1 s         silent: ["W3"]
+    answer                                ci: 52 uses, the last at 11:59, workers: 2
+
+Counts are in memory, so they begin with each worker's start. `counted_since` is the latest of these
+starts: from then on all that answered have counted. No key and no whole digest is ever in an
 answer.
 
 `/v1/me` says who the caller is and what it may do, for pages that leave out what would be refused.
@@ -30,7 +39,9 @@ from belfry.api.workers.view import WorkerView
 from belfry.balance.assignment_map import AssignedMember
 from belfry.schedules.instants import parse_instant
 
+# Seconds that another worker has for its answer.
 OTHERS_S: Final = 1.0
+# What another worker is asked: for itself, or each would ask all others in turn.
 ALONE: Final = Target("GET", "/v1/keys", "alone=true")
 
 
@@ -98,11 +109,16 @@ class KeysAsked(Known):
 
 
 KeysQuery = Annotated[KeysAsked, Query()]
+# The keys of this worker's list with their uses, at this instant.
 Rows = Callable[[], list[KeyRow]]
 
 
 def key_routes(view: WorkerView, parts: ApiDependencies, rows: Rows, callers: Callers) -> APIRouter:
-    """The route that shows the keys of `rows`."""
+    """The route that shows the keys of `rows`.
+
+    Every caller but one that operates all tenants is refused with 403, since keys are the
+    platform's.
+    """
     routes = APIRouter(prefix="/v1", tags=["keys"])
 
     @routes.get("/keys", responses=problems(422, 429))
@@ -128,6 +144,7 @@ def key_routes(view: WorkerView, parts: ApiDependencies, rows: Rows, callers: Ca
 
 
 def _together(answers: list[KeysAnswer], now_ms: float) -> KeysAnswer:
+    """One answer of several: uses add up, and the latest last use is shown."""
     rows = merged(key.row() for answer in answers for key in answer.keys)
     return KeysAnswer(
         keys=[KeyAnswer.of(row, now_ms) for row in rows],
@@ -150,6 +167,7 @@ async def _others(
 async def _other(
     entry: AssignedMember, parts: ApiDependencies, caller: Principal
 ) -> KeysAnswer | None:
+    """What one worker tells; None if it cannot be reached, is late, or answers something else."""
     try:
         async with asyncio.timeout(OTHERS_S):
             answer = await parts.peers.ask(entry.http, ALONE, caller, {})

@@ -1,8 +1,19 @@
-"""Lists of schedules: pages, and the cursors between them.
+"""Lists of schedules, minute buckets and ack locks: pages, and the cursors between them.
 
-A page comes from one partition.  A tenant that is spread over several is walked one partition after
-the other, so a page costs one worker a bounded look, however many schedules there are.  The look is
-made in a thread of few: it may take tens of milliseconds, and the event loop answers meanwhile.
+A page comes from one partition. A tenant that is spread over several is walked one partition after
+the other, so a page costs one worker a bounded look, however many schedules there are.
+
+    tenant shop lives in partitions 2 and 5; limit=100
+    page 1   GET …/schedules              partition 2, from its first name: 100 found
+    page 2   …&cursor=(2, last name)      partition 2: 37 found, and its names end
+    page 3   …&cursor=(5, "")             partition 5, from its first name
+    …        a page whose `cursor` is null is the last one
+
+A page may be short, or empty, while more lie behind it: it ends after `EXAMINE` rows, too. A caller
+goes on until the cursor is null. The look is made in a thread of few, since it may take tens of
+milliseconds; the event loop answers others meanwhile. If all threads are busy, the answer is 503.
+If the tenant's spread has changed, and the cursor names a partition that is no home any more, the
+answer is 422 `bad_cursor`, and the caller begins anew.
 """
 
 from __future__ import annotations
@@ -29,17 +40,26 @@ from belfry.store.due_lookup import due_page
 from belfry.store.lock_lookup import locks
 from belfry.store.lookup import Wanted
 
+# Rows that one page looks at, at most, and buckets that a page of counts holds.
 EXAMINE: Final = 10_000
+# Looks at a time, in threads; the next caller is answered 503.
 MOST: Final = 8
 
 
 class MostRows(NamedTuple):
-    """How much of a list is asked for, and where it goes on."""
+    """How much of a list is asked for, and where it goes on.
+
+    `limit` is the most rows of a page. `cursor` is that of the page before, None for the first
+    page.
+    """
 
     limit: int
     cursor: str | None
 
 
+# What a page shows, and the key behind which the next one begins; None where the partition ends.
+# Arguments are the partition and the key of the cursor. It runs in a thread and may raise
+# `NotHeld`.
 Pages = Callable[[int, bytes | None], tuple[dict[str, Any], bytes | None]]
 
 
@@ -52,13 +72,19 @@ class Lists:
         self._threads = Threads("lists", MOST)
 
     def read(self, partition: int, look: Look[T]) -> T:
-        """What `look` finds in a partition that is held here; raises `NotHeld`."""
+        """What `look` finds in a partition that is held here; raises `NotHeld`.
+
+        It reads the store as it has been committed, in the thread of its caller.
+        """
         return self._reads.read(partition, look)
 
     async def page(
         self, request: Request, caller: Principal, wanted: Wanted, most: MostRows
     ) -> Response:
-        """A page of schedules."""
+        """A page of schedules, by name; in the order of due instants where a due range is given.
+
+        Payloads are left out. Each schedule comes with what it waits for besides its due instant.
+        """
         now_ms = int(self._parts.now_ms())
         page = due_page if wanted.by_due else lookup.page
 
@@ -80,7 +106,11 @@ class Lists:
     async def counts(
         self, request: Request, caller: Principal, wanted: Wanted, cursor: str | None
     ) -> Response:
-        """A page of minute buckets."""
+        """A page of minute buckets: how many schedules are due in each minute.
+
+        `drained` are buckets that became empty of late. They come with the first page of a
+        partition.
+        """
         from_ms, until_ms = wanted.due_from_ms or 0, wanted.due_until_ms
 
         def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
@@ -106,7 +136,10 @@ class Lists:
     async def locks(
         self, request: Request, caller: Principal, tenant: str, most: MostRows
     ) -> Response:
-        """A page of the ack locks of a tenant."""
+        """A page of the ack locks of a tenant.
+
+        A lock is there while a fire of a schedule, or of a group, is not acknowledged.
+        """
         wanted = Wanted(tenant.encode())
 
         def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
@@ -125,7 +158,11 @@ class Lists:
         cursor: str | None,
         pages: Pages,
     ) -> Response:
-        """A page of whatever `pages` finds in a partition, behind a key of its own."""
+        """A page of what `pages` finds in a partition behind a key; the partition's holder answers.
+
+        The cursor's digest is that of the path and of `wanted`, so a cursor of another filter is
+        refused with a `Problem`. The `limit` may differ from page to page.
+        """
         homes = self._parts.ready.holdings.homes_of(wanted.tenant.decode())
         asked = question(request.url.path, wanted)
         partition, after = read_cursor(cursor, asked) if cursor else (homes[0], b"")
@@ -136,6 +173,7 @@ class Lists:
             shown, last = await self._threads.run(partial(pages, partition, after or None))
             following = [home for home in homes if home > partition]
             shown["cursor"] = None
+            # More lies in this partition; else the tenant's next one follows, if it has one.
             if last is not None:
                 shown["cursor"] = write_cursor(asked, partition, last)
             elif following:

@@ -1,10 +1,15 @@
 """Looking one schedule up, in the partition where it lives or in one where it may have lived.
 
-A tenant's spread may change, so a schedule may lie where an earlier spread put it.
-`ScheduleLookup` asks its home first and then the former ones, and the first that has it answers.
+A tenant's spread may change, so a schedule may lie where an earlier spread put it. `ScheduleLookup`
+asks its home first and then the former ones, and the first that has it answers.
 
-`GatheredLookups` gathers what is asked for in one turn of the event loop, and reads it together.
-A read of the store may wait for the disk.  One that reads many rows lets the engine's threads go on
+`GatheredLookups` gathers what is asked for in one turn of the event loop, and reads it together:
+
+    turn 1   GET a (partition 2), GET b (2), GET c (5) arrive: three futures, one `call_soon`
+    turn 2   one read of a and b in partition 2, one of c in partition 5; the futures are settled
+             partition 5 is not held here: c alone fails, with `NotHeld`, and is asked elsewhere
+
+A read of the store may wait for the disk. One that reads many rows lets the engine's threads go on
 meanwhile, one of a single row does not; and the more callers there are, the more of them share a
 wait.
 """
@@ -37,7 +42,9 @@ from belfry.store.upcoming import upcoming
 
 # Occurrences are found in the loop that answers everybody, so it takes no longer than this.
 LONGEST_S: Final = 0.05
+# Changelog keys that are asked for, each with the future of its caller.
 Asked = list[tuple[bytes, asyncio.Future[ScheduleStatus | None]]]
+# What a future is settled with: a schedule, None for no such one, or why it could not be read.
 Found = ScheduleStatus | Exception | None
 
 
@@ -57,7 +64,11 @@ class ScheduleLookup:
         schedule_id: str,
         following: int = 0,
     ) -> Response:
-        """The answer that shows a schedule and so many occurrences to come; 404 for none."""
+        """The answer that shows a schedule and so many occurrences to come; 404 for none.
+
+        `following` is the most occurrences to show, 0 for none. A target's credentials are masked
+        for a caller that may not see them. The `etag` names generation and version, for `If-Match`.
+        """
         name = schedule_key(tenant, schedule_id)
 
         async def look(partition: int) -> Response:
@@ -74,6 +85,7 @@ class ScheduleLookup:
         return answer
 
     def _waiting(self, found: ScheduleStatus, tenant: str, partition: int) -> dict[str, Any]:
+        """The fields that say what it waits for besides its due instant."""
         holdings = self._parts.ready.holdings
         wait, stands_still = holdings.waits(partition, tenant)
         now_ms = int(self._parts.now_ms())
@@ -95,6 +107,7 @@ def _following(found: ScheduleStatus, count: int) -> dict[str, Any]:
 def _shown(
     found: ScheduleStatus | None, waits: dict[str, Any], path: str, schedule_id: str
 ) -> Response:
+    """A schedule as an answer, or the problem that there is none."""
     if found is None:
         detail = f"The tenant has no schedule {schedule_id!r}."
         return problem_response(Problem(HTTPStatus.NOT_FOUND, detail, "not_found"), path)
@@ -104,7 +117,9 @@ def _shown(
 
 
 class GatheredLookups:
-    """Gathers what is asked for; belongs to one event loop."""
+    """Gathers what is asked for, and reads each partition once a turn; belongs to one event
+    loop.
+    """
 
     def __init__(self, reads: Reads, now_ms: Callable[[], float]) -> None:
         self._reads = reads
@@ -112,7 +127,11 @@ class GatheredLookups:
         self._asked: dict[int, Asked] = {}
 
     async def standing(self, partition: int, name: bytes) -> ScheduleStatus | None:
-        """The schedule of a changelog key, or None; raises `NotHeld` and `Moving`."""
+        """The schedule of a changelog key, or None; raises `NotHeld` and `Moving`.
+
+        It is read in the next turn of the loop, together with all others that are asked for by
+        then.
+        """
         loop = asyncio.get_running_loop()
         if not self._asked:
             loop.call_soon(self._look)
@@ -121,6 +140,9 @@ class GatheredLookups:
         return await future
 
     def _look(self) -> None:
+        """Read what has been gathered, partition by partition, and settle all futures; raises
+        nothing.
+        """
         gathered, self._asked = self._asked, {}
         for partition, asked in gathered.items():
             names = [name for name, _ in asked]
@@ -134,18 +156,22 @@ class GatheredLookups:
                 _tell(future, standing)
 
     def _alone(self, partition: int, name: bytes) -> Found:
+        """One schedule, or why it cannot be read: another one of its read may be the broken one."""
         try:
             return self._found(partition, [name])[0]
         except Exception as error:  # noqa: BLE001  # who asked is told
             return error
 
     def _found(self, partition: int, names: list[bytes]) -> list[ScheduleStatus | None]:
+        """Read these schedules in one call; raises `NotHeld`, `Moving`, or what a damaged row
+        causes.
+        """
         now_ms = int(self._now_ms())
         return self._reads.read(partition, lambda rows: standings_of(rows, names, now_ms))
 
 
 def _tell(future: asyncio.Future[ScheduleStatus | None], found: Found) -> None:
-    """Who asked may have gone."""
+    """Settle a future, unless its caller has gone meanwhile."""
     if future.done():
         return
     if isinstance(found, Exception):

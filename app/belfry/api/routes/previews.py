@@ -1,4 +1,17 @@
-"""`/v1/preview`: what a rule will do, told before it is asked for."""
+"""`/v1/preview`: what a rule will do, told before it is asked for.
+
+A preview computes and reads at most a calendar's days. But a rule of RFC 5545 may take long to find
+its next instants, and anybody may send one. So previews have few threads of their own, each has
+little time, and one whose caller has gone ends early:
+
+    12:00:00.0  POST /v1/preview: a thread computes          the port's loop looks each 100 ms
+    12:00:00.3  the caller hangs up                          seen at the next look: the thread ends
+    12:00:02.0  otherwise after two seconds                  what has been found by then is answered
+
+Nothing is written, and no schedule is looked at. So a preview is the same at every worker, except
+where it heeds a calendar: only a holder of one of the tenant's partitions has the days, and if none
+can be reached the answer is 503, as for any read. While all threads are busy, it is 503 `busy`.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +47,10 @@ LOOK_S: Final = 0.1
 
 
 def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
-    """The route of previews; it needs no broker, but for a calendar."""
+    """The route of previews; it needs no broker, but for a calendar.
+
+    With a calendar the question goes to a worker that holds a partition of the tenant, as reads do.
+    """
     routes = APIRouter(prefix="/v1", tags=["preview"])
     threads = Threads("previews", MOST)
 
@@ -59,6 +75,7 @@ def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
         }
 
         async def told(days: bytes | None) -> Response:
+            """The answer, once the days off are known; None for a rule without a calendar."""
             asked = AskedPreview(fields, int(parts.now_ms()), body, days)
             found = await _found(request, threads, asked)
             if isinstance(found, Rejection):
@@ -66,6 +83,7 @@ def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
             return json_answer(shown(found))
 
         async def look(partition: int) -> Response:
+            """The answer of the worker that holds the tenant's calendar."""
             name = (body.tenant or "").encode()
             return await told(
                 reads.read(partition, lambda rows: days_in(rows, name, body.calendar or ""))
@@ -81,7 +99,11 @@ def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
 
 
 class AskedPreview(NamedTuple):
-    """A preview that is asked for: of which request, from when on, by which days off."""
+    """A preview that is asked for: of which request, from when on, by which days off.
+
+    `fields` are those of a request, `now_ms` is epoch ms, `days` are those of the calendar as its
+    row has them; None for a rule without a calendar, or for one that the partition does not know.
+    """
 
     fields: Any
     now_ms: int

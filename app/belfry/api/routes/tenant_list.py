@@ -1,8 +1,18 @@
 """`GET /v1/tenants`: every tenant that has anything, with its figures, from all workers.
 
-Each worker tells of what it owns, and the one that is asked adds them up, and tenants that have a
-policy and nothing else.
-Each answers with the first page of its own behind the cursor, so the first page of all is complete.
+Each worker tells of what it owns. The one that is asked adds these up, and adds tenants that have a
+policy and nothing else. A tenant whose partitions lie on two workers is one tenant of the answer.
+
+    GET /v1/tenants?limit=2 at W1
+    W1 owns something of    a 10, c 5
+    W2 answers (alone)      a 3, b 1, and has more: its page ends at b
+    policies                a, d
+    together, by name       a 13, b 1 │ c 5, d 0      the page; its cursor is "b"
+
+Each answers with the first page of its own behind the cursor, so the first page of all is complete:
+whatever a worker left out lies behind `limit` names already. An order other than by name has no
+pages, since figures change from look to look. A worker that does not answer in time is named in
+`silent`, and what it owns is missing.
 """
 
 from __future__ import annotations
@@ -29,7 +39,9 @@ from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.engine.tenant_figures import TenantFigures
 
+# Tenants that have been found, by name.
 Found = dict[str, TenantAnswer]
+# The figures of a tenant that has a policy, and of which nothing else is known here.
 _NOTHING: Final = TenantFigures()
 
 
@@ -61,6 +73,7 @@ class TenantsAsked(Known):
 
 
 TenantsQuery = Annotated[TenantsAsked, Query()]
+# Keys of a sort; equals go by name, so that an answer has one order.
 _ORDERS: Final[dict[str, Callable[[TenantAnswer], Any]]] = {
     "name": lambda each: each.tenant,
     "waiting": lambda each: (each.wait is None, each.wait and urgency(each.wait), each.tenant),
@@ -88,6 +101,7 @@ def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_cursor")
         names = parts.ready.policies.names()
         found = _own(view, caller, names)
+        # Another worker asks. It follows the policies itself, as each worker does.
         if query.alone:
             return _page(_wanted(found.values(), query), query, {})
         _add(found, _policies(names, query, caller))
@@ -101,6 +115,7 @@ def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
 
 
 def _own(view: WorkerView, caller: Principal, policies: Sequence[str]) -> Found:
+    """Tenants of which this worker owns something, as far as the caller is bound to them."""
     return {
         name: TenantAnswer.of(name, each, has_policy=_is_among(policies, name))
         for name, each in view.tenants().items()
@@ -125,6 +140,7 @@ def _policies(
 
 
 def _add(found: Found, more: Iterable[TenantAnswer]) -> None:
+    """Add figures of other workers to what has been found."""
     for each in more:
         known = found.get(each.tenant)
         found[each.tenant] = each if known is None else known.with_those_of(each)
@@ -140,6 +156,7 @@ def _target(query: TenantsAsked) -> Target:
 
 
 def _read(answer: bytes | None) -> TenantsAnswer | None:
+    """The answer of another worker; None where it did not answer, or in another form."""
     try:
         return None if answer is None else TenantsAnswer.model_validate_json(answer)
     except ValidationError:
@@ -147,6 +164,7 @@ def _read(answer: bytes | None) -> TenantsAnswer | None:
 
 
 def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAnswer]:
+    """Tenants that the question is about, in its order."""
     some = [
         each
         for each in found
@@ -160,6 +178,7 @@ def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAn
 def _page(
     found: list[TenantAnswer], query: TenantsAsked, others: Mapping[str, TenantsAnswer | None]
 ) -> TenantsAnswer:
+    """One page, with a cursor where more follow and the order has pages."""
     shown = list(islice(found, query.limit))
     more = len(found) > query.limit or any(each and each.cursor for each in others.values())
     return TenantsAnswer(

@@ -2,6 +2,22 @@
 
 Reads come from what this worker has read of the topic; a write is answered once this worker follows
 it, and every other one does within two seconds.
+
+    12:00:00.00  PUT /v1/tenants/shop, by the tenant's own admin
+    12:00:00.00  what the topic holds by now is read: the change begins with the latest policy
+    12:00:00.05  rights: a field of the platform's would change ─► 403 with its name
+    12:00:00.06  the policy is written, and acknowledged by all replicas
+    12:00:00.40  this worker has read it back ─► 200 with the whole policy
+
+Changes through one worker go one after the other. Two workers may be asked at the same moment, and
+then the later record counts, as it does for commands.
+
+A policy has two parts. The platform's part, such as quotas, is set by callers that operate all
+tenants; the other by the tenant's own admins, too. A body that leaves a field out means the
+default, except that an admin of the tenant leaves the platform's part as it is. If Kafka does not
+confirm a write, the answer is 503 `not_written`, and if this worker does not read it back in
+`FOLLOWED_S` seconds, 503 `not_followed`: the policy is written then. Writing blocks, so it runs in
+a thread.
 """
 
 from __future__ import annotations
@@ -35,7 +51,9 @@ from belfry.schedules.masking import masked_target
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_rights import PLATFORMS, TENANTS, platform_changes
 
+# What a caller needs who sets all of a policy, in words.
 PLATFORM: Final = "the role operate for all tenants (*)"
+# Seconds until this worker has to have read the policy back, and between two looks.
 FOLLOWED_S: Final = 5.0
 LOOK_S: Final = 0.02
 T = TypeVar("T")
@@ -77,7 +95,7 @@ RemovalQuery = Annotated[RemovalOptions, Query()]
 
 
 def tenant_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
-    """Routes of policies."""
+    """Routes of policies: one looks, one sets, one removes."""
     routes = APIRouter(prefix="/v1", tags=["tenants"])
     _listing(routes, parts, callers)
     # A change begins with what is followed, so the one before has to be followed by then.
@@ -88,6 +106,8 @@ def tenant_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
 
 
 def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> None:
+    """The route that shows a policy."""
+
     @routes.get(
         "/tenants/{tenant}",
         response_model=None,
@@ -110,6 +130,10 @@ def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> Non
 def _setting(
     routes: APIRouter, parts: ApiDependencies, callers: Callers, turn: asyncio.Lock
 ) -> None:
+    """The route that sets one. A tenant's own admin sets its part and leaves the platform's as it
+    is.
+    """
+
     @routes.put(
         "/tenants/{tenant}",
         response_model=None,
@@ -128,6 +152,8 @@ def _setting(
         """Set a tenant's policy as a whole; who sets a part of it leaves the other as it is."""
         body = await parsed(request, PolicyBody)
         policies = parts.ready.policies
+        # `former_spreads` says where schedules may still live, so a body without it does not empty
+        # it.
         kept = ("former_spreads",) if caller.is_platform else PLATFORMS
         left_out = set(kept) - body.model_fields_set
         given = {n: getattr(body, n) for n in type(body).model_fields if n not in left_out}
@@ -150,6 +176,8 @@ def _setting(
 def _removing(
     routes: APIRouter, parts: ApiDependencies, callers: Callers, turn: asyncio.Lock
 ) -> None:
+    """The route that removes one, or that ends a tenant with all that is pending."""
+
     @routes.delete(
         "/tenants/{tenant}",
         status_code=HTTPStatus.NO_CONTENT,
@@ -199,7 +227,12 @@ def _stands(policies: PolicyClient, caller: Principal, tenant: str) -> TenantPol
 def check_rights(
     caller: Principal, before: TenantPolicy, after: TenantPolicy, *, shares: bool = False
 ) -> None:
-    """Refuse a change of what is the platform's by somebody else; raises `Problem`."""
+    """Refuse a change of what is the platform's by somebody else; raises `Problem`.
+
+    `before` and `after` are compared field by field, so giving a field of the platform's as it is
+    does no harm. `shares` says that the caller asks for another tenant's topic, which is the
+    platform's too. The answer (403) names the fields in `fields`.
+    """
     if caller.is_platform:
         return
     refused = platform_changes(before, after)
@@ -215,6 +248,7 @@ def check_rights(
 
 
 def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
+    """Raise `Problem` where there is no policy, or one that says where schedules live."""
     if policy is None:
         raise _none(tenant)
     problem = removal_problem(policy)
@@ -223,6 +257,7 @@ def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
 
 
 async def _written(write: Callable[[], T]) -> T:
+    """Run what writes in a thread; its errors become problems (422 and 503)."""
     try:
         return await asyncio.to_thread(write)
     except BadPolicy as error:
@@ -233,7 +268,9 @@ async def _written(write: Callable[[], T]) -> T:
 
 
 async def _followed(holds: Callable[[], bool]) -> None:
-    """Wait until this worker treats the tenant so."""
+    """Wait until this worker treats the tenant so; raises `Problem` (503) after `FOLLOWED_S`
+    seconds.
+    """
     deadline = monotonic() + FOLLOWED_S
     while not holds():
         if monotonic() > deadline:
@@ -243,9 +280,11 @@ async def _followed(holds: Callable[[], bool]) -> None:
 
 
 def _none(tenant: str) -> Problem:
+    """The problem of a tenant without a policy."""
     detail = f"Tenant {tenant} has no policy: it is treated by the defaults."
     return Problem(HTTPStatus.NOT_FOUND, detail, "no_policy")
 
 
 def _sent(told: dict[str, Any]) -> Response:
+    """A policy as an answer."""
     return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

@@ -1,7 +1,13 @@
 """What a tenant used, hour by hour: the figures of the metering topic, summed.
 
+    GET /v1/tenants/shop/usage?since=2026-03-01T00:00:00Z&until=2026-03-01T02:00:00Z
+    period 00:00-01:00   accepted 1 200, fired 1 190, delivered 900, held 3.2 byte-hours
+    period 01:00-02:00   used nothing, so it is left out
+
 A look reads the topic from the first hour that is asked for on, records of all tenants, so it is
-bounded: where more lies there, a later `since` is asked for.
+bounded: where more lies there, the answer is 422 `too_much`, and a later `since` is asked for. The
+hour that runs is never shown, since workers tell their figures when it is over. Reads run in
+threads (`TopicReads`), with the same 503 where Kafka does not answer.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ from belfry.client.errors import BelfryError, MissingTopic
 from belfry.client.usage import TooMuchUsage, UsageSpan
 from belfry.wire.metering import Usage
 
+# Milliseconds.
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
@@ -36,8 +43,10 @@ class UsagePeriod(BaseModel):
     """What was used in one period."""
 
     from_: str = Field(alias="from", serialization_alias="from")
+    # The period holds what happened from `from` to before this instant.
     until: str
     accepted: int = Field(description="Requests that brought something to keep.")
+    # Occurrences that fired, whatever became of their delivery.
     fired: int
     delivered: int = Field(description="Deliveries to targets that succeeded.")
     held_byte_ms: int = Field(description="Bytes that waited, times milliseconds.")
@@ -48,6 +57,7 @@ class UsageAnswer(BaseModel):
     """What a tenant used, the earliest period first; one in which it used nothing is left out."""
 
     tenant: str
+    # The range that was looked at, with what was left out of the question filled in.
     since: str
     until: str
     periods: list[UsagePeriod]
@@ -68,7 +78,11 @@ UsageQuery = Annotated[UsageAsked, Query()]
 
 
 def usage_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
-    """The route of what tenants used."""
+    """The route of what tenants used.
+
+    Workers meter only where `BELFRY_METERING_INTERVAL_MS` is set; else it answers 404
+    `not_metered`.
+    """
     routes = APIRouter(prefix="/v1", tags=["tenants"])
     reads = TopicReads(parts)
 
@@ -112,6 +126,7 @@ def _problem(error: BelfryError) -> Problem:
 
 
 def _shown(usage: Usage) -> UsagePeriod:
+    """A period as it is answered."""
     return UsagePeriod(
         **{"from": instant(usage.from_ms)},
         until=instant(usage.until_ms),

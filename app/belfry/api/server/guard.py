@@ -1,10 +1,18 @@
 """Who may talk to the HTTP port, from where, how much and for how long.
 
-Without authentication the port is bound to loopback.  That alone does not stop a web page whose own
+Without authentication the port is bound to loopback. That alone does not stop a web page whose own
 host name is made to resolve to 127.0.0.1, so the `Host` of each request has to be a name of this
-worker; and a page of another origin that posts here anyway is told by its `Origin`.  Sizes, times
+worker; and a page of another origin that posts here anyway is told by its `Origin`. Sizes, times
 and the number of requests under way are bounded before anything is read (`incoming.py` counts the
 bodies), and every answer forbids the browser to load anything from elsewhere.
+
+    evil.example resolves to 127.0.0.1, and its page posts to http://evil.example:8700/v1/…
+      Host: evil.example:8700               421: not a name of this machine
+    a page of https://evil.example posts to http://127.0.0.1:8700/v1/…
+      Origin: https://evil.example          403: not ours, and no setting names it
+
+What is refused here is answered as a problem document, before a route or a key is looked at. It
+runs on the port's event loop.
 """
 
 from __future__ import annotations
@@ -28,7 +36,9 @@ from belfry.api.server.incoming import Bodies, Body
 from belfry.api.server.limits import PortLimits, Traffic
 from belfry.api.server.measured import goes_on_as
 
+# Paths that begin so are left encoded, and only they.
 API: Final = "/v1/"
+# A name has 253 characters at most (RFC 1035), and a port follows.
 LONGEST_HOST: Final = 300
 ANSWER_HEADERS: Final = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -36,6 +46,7 @@ ANSWER_HEADERS: Final = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+# An IPv6 address in brackets, or a name, and perhaps a port (RFC 3986, section 3.2.2).
 _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s@:/?#\\\[\]]+))(?::[0-9]*)?")
 _OURS: Final = [(name.encode(), value.encode()) for name, value in ANSWER_HEADERS.items()]
 
@@ -58,6 +69,7 @@ def host_name(header: str) -> str:
 
 
 def _is_address(host: str) -> bool:
+    """Whether a host is an IP address."""
     try:
         ip_address(host)
     except ValueError:
@@ -73,7 +85,11 @@ def _named(header: str) -> tuple[str, bool]:
 
 
 class Guard:
-    """ASGI middleware: refuses, bounds, and adds the headers of every answer."""
+    """ASGI middleware: refuses, bounds, and adds the headers of every answer.
+
+    It belongs to the port's event loop. An answer that has not begun within `answer_s` seconds is
+    503 `slow`; one that has begun by then is cut off, since its status has been sent.
+    """
 
     def __init__(
         self,
@@ -100,6 +116,7 @@ class Guard:
         if refusal is not None:
             await problem_response(refusal, scope["path"])(scope, receive, answer)
             return
+        # The server has decoded the path; `raw_path` is as the caller wrote it.
         if scope["path"].startswith(API) and scope.get("raw_path"):
             # Names are decoded after the path has been split: an id may hold slashes.
             scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
@@ -144,6 +161,7 @@ class Guard:
         if origin in self._limits.origins:
             return True
         try:
+            # A page of this very port has its host and port in both headers.
             return urlsplit(origin).netloc.lower() == host.lower()
         except ValueError:
             return False
@@ -157,6 +175,7 @@ class _Slot:
         self._taken = False
 
     def take(self) -> None:
+        """Count the call as under way."""
         self._traffic.began()
         self._taken = True
 
@@ -191,11 +210,13 @@ class _SentAnswer:
 
 
 def _many_hosts() -> Problem:
+    """Two Host headers may mean one host to a proxy and another one here."""
     detail = "The request has more than one Host header: send one, as RFC 9112 says."
     return Problem(HTTPStatus.BAD_REQUEST, detail, "bad_http", {"connection": "close"})
 
 
 def _foreign_host(given: str) -> Problem:
+    """A request that a web page of another name may have made."""
     return Problem(
         HTTPStatus.MISDIRECTED_REQUEST,
         f"Host {given[:200]!r} is not a name of this machine: use http://127.0.0.1 or"
@@ -206,6 +227,7 @@ def _foreign_host(given: str) -> Problem:
 
 
 def _foreign_origin(given: str) -> Problem:
+    """A request of a page that may not ask."""
     return Problem(
         HTTPStatus.FORBIDDEN,
         f"A page of {given[:200]!r} may not ask this worker; BELFRY_HTTP_ALLOWED_ORIGINS lists"
@@ -215,6 +237,7 @@ def _foreign_origin(given: str) -> Problem:
 
 
 def _too_many(most: int) -> Problem:
+    """One request too many at the same time."""
     return Problem(
         HTTPStatus.SERVICE_UNAVAILABLE,
         f"{most} requests are under way already: try again.",
@@ -224,5 +247,6 @@ def _too_many(most: int) -> Problem:
 
 
 def _slow(seconds: float) -> Problem:
+    """An answer that has taken too long; what it does goes on where it cannot be stopped."""
     detail = f"There is no answer within {seconds:g} s: try again."
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "slow", {"retry-after": "1"})

@@ -15,7 +15,9 @@ from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpAddressError, HttpServer, Manner
 from belfry.settings import ServerSettings
 
+# The port for health is so far behind the API's, unless a setting names it.
 BEYOND: Final = 1_000
+# Connections of this port; an orchestrator and a scraper need few.
 MOST_CONNECTIONS: Final = 200
 PER_ADDRESS: Final = 50
 HIGHEST_PORT: Final = 65_535
@@ -82,6 +84,7 @@ class HttpPorts:
             self._health.stop()
 
     def _near(self, http_port: int) -> int:
+        """The port for health: as a setting says, near the API's, or any where that was any."""
         given = self._settings.health_port
         if given is not None:
             return given

@@ -2,6 +2,14 @@
 
 What is refused is read nevertheless, up to a limit, and not kept: many clients read their answer
 only when they have sent all.
+
+    limit of one body        body_bytes, for JSON lines bulk_bytes      413
+    limit of all together    bodies_bytes                               503, try again
+    a part that is slow      body_s for each                            408
+    after the answer         unwanted_bytes are read and dropped        then the connection ends
+
+A body counts for as long as its request is under way, for routes hold it whole. It belongs to the
+port's event loop.
 """
 
 from __future__ import annotations
@@ -16,6 +24,7 @@ from starlette.types import Message, Receive
 from belfry.api.problems import Problem
 from belfry.api.server.limits import PortLimits
 
+# Types of JSON lines, which may be longer.
 LINES: Final = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 
 
@@ -41,7 +50,10 @@ class Bodies:
 
 
 class Body:
-    """A request's body: its parts, as long as they come in time and are not too many."""
+    """A request's body: its parts, as long as they come in time and are not too many.
+
+    `part` is what the application gets in place of ASGI's `receive`.
+    """
 
     def __init__(
         self, receive: Receive, headers: Headers, limits: PortLimits, bodies: Bodies
@@ -110,11 +122,13 @@ class Body:
             self._more = False
 
     def _count(self, message: Message) -> None:
+        """Note how much has come, and whether more does."""
         self._taken += len(message.get("body", b""))
         self._more = message.get("more_body", False)
 
 
 def _most_bytes(headers: Headers, limits: PortLimits) -> int:
+    """The largest body of this type."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     return limits.bulk_bytes if kind in LINES else limits.body_bytes
 

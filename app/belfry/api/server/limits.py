@@ -1,10 +1,15 @@
-"""How much the HTTP port lets in."""
+"""How much the HTTP port lets in.
+
+`PortLimits` are values of settings, and `Traffic` counts. What a caller may do besides is told in
+`auth/`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
+# A call that ended so recently still counts as traffic.
 LATELY_S: Final = 0.1
 
 
@@ -27,6 +32,7 @@ class PortLimits:
     unwanted_bytes: int = 32_000_000
     bodies_bytes: int = 256_000_000
     under_way: int = 1_000
+    # Times in seconds: for a part of a body, and for an answer.
     per_second: float = 5_000.0
     failures_per_second: float = 20.0
     body_s: float = 10.0

@@ -56,7 +56,7 @@ def reached_host(settings: ServerSettings) -> str:
 
 
 def _own(brokers: str, family: socket.AddressFamily) -> Iterator[str]:
-    """Addresses of this machine, the best one first."""
+    """Addresses of this machine, the best one first; names that do not resolve are passed over."""
     for each in brokers.split(","):
         host = urlsplit(f"//{each.strip()}").hostname
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as asking:

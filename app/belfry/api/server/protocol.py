@@ -22,6 +22,7 @@ from belfry.api.problems import Problem
 from belfry.api.server.guard import ANSWER_HEADERS
 from belfry.api.server.room import Connections
 
+# Seconds for a head, from the accepted connection or from the end of the last answer.
 HEAD_SECONDS: Final = 5.0
 # Of a head, or of whatever else stands around a body; it comes in reads of some 256 KB at most.
 MOST_HEAD_BYTES: Final = 65_536
@@ -30,6 +31,7 @@ ENDLESS: Final = (
     f"The head of a request, or what else stands around its body, is larger than {MOST_HEAD_BYTES}"
     " bytes: send less of it."
 )
+# Headers of the last answer of a connection.
 LAST: Final = {**ANSWER_HEADERS, "connection": "close"}
 # Of the offer alone; what is left is the request.
 OFFERS: Final = (b"upgrade", b"http2-settings")
@@ -140,6 +142,7 @@ class Protocol(HttpToolsProtocol):
                 self._feed(head + data[offer.args[0] :])
 
     def _is_offer(self) -> bool:
+        """Whether the head offers another protocol, which is declined; CONNECT is no offer."""
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def _without_offer(self) -> bytes:
@@ -156,6 +159,7 @@ class Protocol(HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", b""])
 
     def _awaits_head(self) -> bool:
+        """Whether the next thing that has to come is a head."""
         return self._in_head or not self._is_asked()
 
     def _is_asked(self) -> bool:
@@ -163,10 +167,12 @@ class Protocol(HttpToolsProtocol):
         return not getattr(self.cycle, "response_complete", True)
 
     def _watch(self) -> None:
+        """Begin to wait for a head, unless that has begun."""
         if self._deadline is None and not self.transport.is_closing():
             self._deadline = self.loop.call_later(HEAD_SECONDS, self._late)
 
     def _unwatch(self) -> None:
+        """Wait for no head any more."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

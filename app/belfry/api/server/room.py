@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final, Protocol
 
+# Bounds where no setting says others.
 MOST_CONNECTIONS: Final = 2_000
 PER_ADDRESS: Final = 500
 # Refused ones are still told why, up to so many of the bound; beyond that they are cut off.
@@ -46,7 +47,12 @@ class _CountedTogether:
 
 
 class Connections:
-    """The connections of one port; belongs to its event loop."""
+    """The connections of one port; belongs to its event loop.
+
+    With a bound of 3, and connections a, b and c that wait, d is accepted: a has said nothing for
+    longest, so it ends, and d enters. With all three being answered, d enters as the fourth, and is
+    told 503 once its head has come.
+    """
 
     def __init__(
         self,
@@ -119,12 +125,14 @@ class Connections:
             (counted.fresh if fresh else counted.idle)[connection] = None
 
     def _counted(self, connection: Connection) -> list[_CountedTogether]:
+        """What a connection counts for: all, and its address where that is bounded."""
         address = self._address_of.get(connection)
         if address is None:
             return []
         return [self._all, self._by_address[address]] if address else [self._all]
 
     def _is_proxy(self, host: str) -> bool:
+        """Whether an address is a proxy's, behind which many callers are."""
         if not self._proxies:
             return False
         try:

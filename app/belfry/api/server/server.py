@@ -2,6 +2,11 @@
 
 It starts before anything else of the worker and stops last, and a worker whose loop is busy (a
 large batch, a recovery) still answers its probes.
+
+    accepted ─► Greeting (TLS) ─► Protocol (heads) ─► Measured ─► Guard ─► callers ─► routes
+
+uvicorn carries connections and ASGI. What belfry adds are bounds: `room.py` for connections,
+`greeting.py` for handshakes, `protocol.py` for heads, `guard.py` for requests.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from belfry.api.server.guard import is_loopback
 from belfry.api.server.protocol import HEAD_SECONDS, Protocol
 from belfry.api.server.room import Connections
 
+# Seconds for the port to answer, and for answers under way when it closes.
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
 # Longer than clients keep a connection that they don't use (Go 90 s, Java 30 s): one that is ended
@@ -43,6 +49,7 @@ class _Server(uvicorn.Server):
         self._room = room
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the port without TLS, so that each connection is greeted by `Greeting`."""
         loop: Any = asyncio.get_running_loop()
         opened = loop.create_server
 
@@ -117,7 +124,11 @@ class HttpServer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> int:
-        """Open the port and serve it; returns the port, once it answers."""
+        """Open the port and serve it; returns the port, once it answers.
+
+        Raises `HttpAddressError` where the address cannot be had, or may not be opened without
+        callers.
+        """
         listener = listen(self._host, self._port, self._manner.setting, guarded=self._guarded)
         self._port = int(listener.getsockname()[1])
         self._thread = threading.Thread(

@@ -1,6 +1,10 @@
 """Threads of one kind of work that blocks, so that what waits for a broker waits for its own kind.
 
-There is no queue: whoever comes while all threads are busy is told so, and asks again.
+There is no queue: a call that comes while all threads are busy is told so, and asks again. A queue
+would hold calls whose callers have gone, and its end could not be told.
+
+Each kind has threads of its own: previews, dry runs, lists, looks at topics. So a slow broker can
+fill one kind and no other, and never the port's event loop.
 """
 
 from __future__ import annotations

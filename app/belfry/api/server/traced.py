@@ -4,8 +4,9 @@
                                                        ├─► other workers that are asked for it
                                                        └─► log lines: trace_id, span_id
 
-It is in front of all others only in a process that traces.  Calls of nobody known (401) and of
-those who ask too often (429) have no span: anybody could fill the queue with them.
+It is in front of all others only in a process that traces. Whether a trace is sampled is the
+caller's decision, as W3C Trace Context passes it on; no trace begins here. Calls of nobody known
+(401) and of those who ask too often (429) have no span: anybody could fill the queue with them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ _UNTOLD: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUEST
 
 
 class TracedCalls:
-    """ASGI middleware: makes spans of requests, and says to what is inside which is its own."""
+    """ASGI middleware: makes spans of requests, and says to what is inside which is its own.
+
+    It runs on the port's event loop. A span is put into a queue of `Tracing` and is sent from
+    there, so a collector that does not answer delays no request.
+    """
 
     def __init__(self, app: ASGIApp, tracing: Tracing) -> None:
         """Stand in front of `app`."""
@@ -40,6 +45,7 @@ class TracedCalls:
         if parent is None:
             await self._app(scope, receive, send)
             return
+        # The same trace; this request is a child of the caller's span.
         own = parent._replace(span_id=token_hex(8))
         began_ms, status = self._tracing.now_ms(), HTTPStatus.INTERNAL_SERVER_ERROR.value
 
@@ -61,6 +67,7 @@ class TracedCalls:
 
 
 def _sampled(scope: Scope) -> TraceContext | None:
+    """The caller's context of its trace where that is sampled (W3C Trace Context), else None."""
     given = scope["headers"]
     return sampled_in((_HEADERS[name], value) for name, value in given if name in _HEADERS)
 
@@ -71,6 +78,10 @@ def _span(
     status: int,
     times: tuple[float, float],
 ) -> Span:
+    """The span of a request: its route and status, never its path.
+
+    `contexts` are its own and that of the caller; `times` are begin and end in epoch ms.
+    """
     method = scope["method"] if scope["method"] in METHODS else OTHER
     route, failed = route_answering(scope), status >= HTTPStatus.INTERNAL_SERVER_ERROR
     attributes: dict[str, str | int] = {

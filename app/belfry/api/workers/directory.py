@@ -12,7 +12,10 @@ from belfry.group.group import Group
 
 
 class Directory:
-    """The workers of the group; every method is quick and may be called from any thread."""
+    """The workers of the group; every method is quick and may be called from any thread.
+
+    `mine` is the address of this worker, under which others reach it.
+    """
 
     def __init__(self, group: Group, mine: str) -> None:
         self._group = group

@@ -1,4 +1,16 @@
-"""Asks all partitions of a tenant for their parts of something, whoever holds them."""
+"""Asks all partitions of a tenant for their parts of something, whoever holds them.
+
+A tenant with a spread lives in several partitions, so its jobs, calendars and buckets have a part
+in each. Here a worker asks for all parts at once and gives them to the route, which puts them
+together:
+
+    GET /v1/tenants/shop/jobs, asked of W1; shop lives in partitions 2 and 5
+    W1 holds 2                     reads its part from the store
+    W2 holds 5                     is asked the same, with belfry-partition: 5, and answers its part
+    route                          merges both parts into one answer
+
+Where one part cannot be had the whole is refused, since an answer without it would look complete.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +34,10 @@ Telling = Callable[[OrderedMap, bytes], list[dict[str, Any]]]
 
 
 class Gathering:
-    """Asks the holders of a tenant's partitions; belongs to one event loop."""
+    """Asks the holders of a tenant's partitions; belongs to one event loop.
+
+    `telling` makes the parts of one partition from its rows, in a form that JSON has.
+    """
 
     def __init__(self, parts: ApiDependencies, reads: Reads, telling: Telling) -> None:
         self._parts = parts

@@ -137,7 +137,11 @@ class Holdings:
         return owned.engine.wait_of(tenant.encode()), stands_still
 
     def read(self, partition: int, look: Callable[[OrderedMap], T]) -> T:
-        """What `look` finds in a partition's rows; raises `NotHeld`."""
+        """What `look` finds in a partition's rows; raises `NotHeld`.
+
+        `look` runs in the thread of the caller, and must be short: a partition that is given up
+        waits for nobody, and its store is closed under a look, which ends that with `NotHeld`.
+        """
         rows = self._owned(partition).rows
         if not isinstance(rows, RocksMap):
             raise NotHeld(partition)
@@ -150,6 +154,7 @@ class Holdings:
             raise NotHeld(partition) from error
 
     def _owned(self, partition: int) -> Owned:
+        """The present term of a partition, if its store may be read; raises `NotHeld`."""
         runner = self._owners.runner(partition)
         owned = None if runner is None or runner.state not in HOLDING else runner.owned
         if owned is None:

@@ -47,14 +47,17 @@ class KeptDelivery:
     tenant: str
     schedule_id: str
     fire_id: str
+    # When its record was written, and when its event fired; epoch ms.
     at_ms: int
     fired_ms: int
     state: str
     code: str
     reason: str
+    # The last attempt, of so many at most.
     attempt: int
     attempts: int
     targets: tuple[str, ...]
+    # Partition and offset of what was given up, by which it can be replayed.
     place: tuple[int, int] | None = None
 
 

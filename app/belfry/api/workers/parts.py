@@ -1,7 +1,11 @@
 """What the routes stand on: parts that the worker brings as it comes up.
 
-The port answers from the first second, when there is no Kafka yet; until `open` is called, whatever
-needs a part is answered 503, with what the worker waits for.
+    12:00:00.0  the port listens; gate and peers are there        GET a schedule: 503 `starting`
+    12:00:01.2  the worker has reached Kafka, and calls `open`    GET a schedule: answered
+
+The port answers from the first second, when there is no Kafka yet; until `open` is called, each
+route that needs a part is answered 503, with what the worker waits for. Health needs none of them,
+so an orchestrator sees a worker that waits for Kafka as one that lives and is not ready.
 """
 
 from __future__ import annotations
@@ -24,12 +28,19 @@ from belfry.policies.policy_client import PolicyClient
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Keys
 
+# Seconds: the header of each 503 that is over soon.
 RETRY_SOON = {"retry-after": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The parts of a worker that is connected."""
+    """The parts of a worker that is connected.
+
+    `request_client` writes requests and hears verdicts, `holdings` are the partitions that are held
+    here, `directory` tells who holds the others, `history` follows the lifecycle topic, and
+    `policies` reads and writes those of tenants. `kept` is None where this process does not read
+    those topics.
+    """
 
     request_client: RequestClient
     holdings: Holdings
@@ -40,7 +51,10 @@ class Open:
 
 
 class ApiDependencies:
-    """Gate and peers from the first second, the rest once the worker is connected."""
+    """Gate and peers from the first second, the rest once the worker is connected.
+
+    `open` is called once, by another thread than the port's; the reference is replaced as a whole.
+    """
 
     def __init__(
         self,

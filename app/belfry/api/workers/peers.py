@@ -1,9 +1,17 @@
 """Asking another worker, for a caller that asked this one.
 
 A forwarded request says on whose behalf it comes, when, and with which body, signed with the secret
-that the workers share; the signature covers method, path and query too.  It is checked before the
-body is read, which nobody else may make a worker keep.  Without authentication there is no secret
+that the workers share; the signature covers method, path and query too. It is checked before the
+body is read, which nobody else may make a worker keep. Without authentication there is no secret
 either: then all workers are on one machine, and whoever reaches one reaches all.
+
+    belfry-forwarded   the claim in hex, a dot, HMAC-SHA256 of method, path, query and claim
+    claim              ["orders", ["shop"], "schedule", 1796115600000, "<SHA-256 of the body>"]
+    belfry-partition   which partition is asked for      belfry-after   the offset that has to show
+
+A header that somebody has recorded is worth nothing for another path or body, and nothing after
+`FRESH_MS`, by the clocks of the two workers. Rights are checked by the worker that was asked first;
+the other one believes the claim and checks them again.
 """
 
 from __future__ import annotations
@@ -32,12 +40,16 @@ FORWARDED: Final = "belfry-forwarded"
 NOT_HELD: Final = "belfry-not-held"
 AFTER: Final = "belfry-after"
 AT: Final = "belfry-partition"
+# Digits of a number in a header of workers.
 MOST_DIGITS: Final = 18
+# For so long a claim counts, before and after the clock of its reader.
 FRESH_MS: Final = 30_000
+# Seconds for a connection, and for an answer to a change.
 CONNECT_S: Final = 1.0
 TOTAL_S: Final = 20.0
 # An owner that is frozen holds a read up no longer than that.
 READ_S: Final = 2.0
+# Headers of a caller that go along, and headers of an answer that come back.
 PASSED_ON: Final = ("content-type", "accept", "if-match")
 HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD)
 # Name, tenants and role of the caller, when it was forwarded (epoch ms), and the body's SHA-256.
@@ -142,7 +154,11 @@ class InternalToken:
         return f"{claim}.{signature}"
 
     def read(self, given: str, target: Target) -> Claim:
-        """What another worker says of this target, whatever its body; raises `Problem`."""
+        """What another worker says of this target, whatever its body; raises `Problem`.
+
+        401 is for a signature that is wrong or old, 403 for a worker that has no secret to check it
+        with.
+        """
         claim, _, signature = given.partition(".")
         if not self._keys:
             if not self._gate.is_open:
@@ -161,6 +177,9 @@ class InternalToken:
         return self._believed(claim)
 
     def _believed(self, claim: str) -> Claim:
+        """The claim, which was signed; raises `Problem` for one that says nothing, or is too
+        old.
+        """
         try:
             name, tenants, role, at_ms, digest = _CLAIM.validate_json(bytes.fromhex(claim))
         except ValueError:
@@ -174,7 +193,11 @@ class InternalToken:
 
 
 class Peers:
-    """Connections to the other workers; belongs to one event loop."""
+    """Connections to the other workers; belongs to one event loop.
+
+    A GET is given `READ_S` seconds and nothing is tried again here: the caller looks who holds the
+    partition by then.
+    """
 
     def __init__(self, internal_token: InternalToken) -> None:
         self.internal_token = internal_token

@@ -5,10 +5,19 @@
         └─► who holds it, says the group ─► ask that worker ─ "not me" ─► look again, for a second
                                                                  └─► 503, Retry-After
 
-No read is stale: it shows whatever had been acknowledged to anybody when it was asked for.  Before
+No read is stale: it shows whatever had been acknowledged to anybody when it was asked for. Before
 the rows are read, a transaction that is about to end has to have reached the store; afterwards the
-holder has to prove that nobody had taken the partition over (`engine/read_lease.py`).  The highest
+holder has to prove that nobody had taken the partition over (`engine/read_lease.py`). The highest
 offset that was answered for here travels along as well, and the holder waits until it has that.
+
+A client writes to W1 and reads from W1; the partition moves in between:
+
+    12:00:00.000  PUT: written at offset 70, and answered by W1 with its verdict
+    12:00:00.010  the partition goes from W1 to W2
+    12:00:00.020  GET at W1: not held here; the group still names W1 itself, so nobody is asked
+    12:00:00.070  look again: the group names W2; asked with belfry-after: 70
+    12:00:00.090  W2 has taken in up to 75, reads, and proves by its lease that it is the owner
+    12:00:00.092  W1 passes the answer on: it shows what the PUT did
 """
 
 from __future__ import annotations
@@ -42,7 +51,9 @@ from belfry.engine.read_lease import ReadLease
 from belfry.store.lookup import Moving
 from belfry.store.ordered_map import OrderedMap
 
+# Seconds until a caller is told that the partition is on its way.
 TIMEOUT_S: Final = 1.0
+# Seconds between two looks for the holder, and for the store of a holder.
 PAUSE_S: Final = 0.05
 LOOK_S: Final = 0.001
 T = TypeVar("T")
@@ -50,7 +61,10 @@ Look = Callable[[OrderedMap], T]
 
 
 class Reads:
-    """Finds the holder of a partition and lets it answer; belongs to one event loop."""
+    """Finds the holder of a partition and lets it answer; belongs to one event loop.
+
+    It remembers the highest offset that was answered for in each partition since the process began.
+    """
 
     def __init__(self, parts: ApiDependencies) -> None:
         self._parts = parts
@@ -102,6 +116,7 @@ class Reads:
         return self._parts.ready.holdings.read(partition, look)
 
     def _after(self, request: Request, partition: int) -> int:
+        """The offset that the answer has to show: told by another worker, or remembered here."""
         told = number_told(request, AFTER)
         return self._written.get(partition, -1) if told is None else told
 
@@ -171,6 +186,7 @@ class Reads:
 
 
 def _not_held(request: Request, partition: int) -> Response:
+    """The answer to another worker that asks for what is not held here (421)."""
     detail = f"Partition {partition} is not held by this worker."
     refusal = Problem(
         HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: str(partition)}
@@ -179,5 +195,6 @@ def _not_held(request: Request, partition: int) -> Response:
 
 
 def _moving(partition: int, why: str) -> Problem:
+    """The problem for a caller whose answer could not be had in time (503)."""
     detail = f"Partition {partition} is on its way to another worker ({why}). Try again."
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)

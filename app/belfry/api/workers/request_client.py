@@ -36,31 +36,45 @@ from belfry.wire.claims import signature
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import SIGNATURE
 
+# Seconds of one turn, for a question to Kafka, and for a record to be acknowledged.
 POLL_S: Final = 0.1
 REACH_S: Final = 5.0
 WRITE_S: Final = 12.0
+# The schema that requests are encoded by.
 NAME: Final = "ScheduleRequest"
 
 log = structlog.get_logger(__name__)
 
 
 class NotWritten(Exception):
-    """Kafka has not confirmed a request: it may have been written or not."""
+    """Kafka has not confirmed a request: it may have been written or not.
+
+    To ask again with the same `request_id` is safe: it is carried out once at most.
+    """
 
 
 class TooLarge(Exception):
-    """Kafka does not take a request of this size."""
+    """Kafka does not take a request of this size; it has not been written."""
 
 
 class VerdictTimeout(Exception):
-    """A request was written and no verdict came in time."""
+    """A request was written and no verdict came in time; it is still carried out."""
 
 
 Frames = tuple[bytes, bytes]
 
 
 class RequestClient:
-    """Writes requests and hands out verdicts; `ask` belongs to one event loop."""
+    """Writes requests and hands out verdicts; `ask` belongs to one event loop.
+
+        12:00:00.000  ask: the verdict is expected, then the request is produced
+        12:00:00.004  `belfry-http-writer` hears where it lies: partition 2, offset 70
+        12:00:00.009  the owner, in this very process, commits and says so: `committed`
+        12:00:00.009  the verdict on 2/70 settles the future in the loop of the caller
+                      (an owner in another process is heard through the lifecycle topic instead)
+
+    A verdict that comes before it is known where the request lies waits for that.
+    """
 
     def __init__(
         self, settings: SharedSettings, frames: Frames, secret_of: Callable[[str], bytes]
@@ -90,7 +104,12 @@ class RequestClient:
         self._verdicts.stop()
 
     async def ask(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
-        """Write a request and wait for its verdict."""
+        """Write a request and wait for its verdict.
+
+        `home` is the partition that it is written to, `timeout_s` in seconds. Raises `NotWritten`,
+        `TooLarge`, and `VerdictTimeout`: the request stands then, and is carried out when its owner
+        takes it in. A request of the same id that is under way here is waited for first.
+        """
         loop = asyncio.get_running_loop()
         asked = asked_in_fields(fields)
         while (other := self._verdicts.expected(asked)) is not None:
@@ -113,7 +132,10 @@ class RequestClient:
         self._verdicts.committed(events)
 
     async def tell(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
-        """Write a request and wait until Kafka has it: where it lies, without an outcome."""
+        """Write a request and wait until Kafka has it: where it lies, without an outcome.
+
+        Raises `NotWritten` and `TooLarge`. `timeout_s` is in seconds.
+        """
         loop = asyncio.get_running_loop()
         place: asyncio.Future[Verdict] = loop.create_future()
         sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
@@ -125,7 +147,11 @@ class RequestClient:
             raise NotWritten("no answer in time") from None
 
     def copy(self, fired: Fired, mark: tuple[str, bytes]) -> Message:
-        """Write a fired record with one more header, and wait for it; blocks, so not in a loop."""
+        """Write a fired record with one more header, and wait for it; blocks, so not in a loop.
+
+        A record with a group goes to the group's partition, as the event itself would. Any thread
+        may call it. Raises `NotWritten` where Kafka does not confirm it within `WRITE_S` seconds.
+        """
         topic, key, group, value, headers = fired
         where: dict[str, Any] = {}
         told: SimpleQueue[tuple[KafkaError | None, Message]] = SimpleQueue()
@@ -149,6 +175,7 @@ class RequestClient:
         return message
 
     def _write(self, fields: dict[str, Any], home: int, on_delivery: Any) -> None:
+        """Hand a signed request to the producer; raises `NotWritten` where its queue is full."""
         value = self._frame + catalogue.encode(NAME, fields)
         tenant = str(fields["tenant"])
         key = tenant.encode()
@@ -167,10 +194,12 @@ class RequestClient:
             raise _meaning(error.args[0]) from None
 
     def _turn(self) -> None:
+        """One turn of `belfry-http-writer`: callbacks of delivered requests run here."""
         self._producer.poll(POLL_S)
 
 
 def _producer(settings: SharedSettings) -> Producer:
+    """A producer that leaves its records at once, acknowledged by all replicas."""
     return Producer(
         {
             "acks": "all",
@@ -185,6 +214,7 @@ def _producer(settings: SharedSettings) -> Producer:
 
 
 def _meaning(error: Any) -> Exception:
+    """An error of Kafka's as one of this module."""
     if isinstance(error, KafkaError):
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return TooLarge(error.str())
@@ -192,6 +222,7 @@ def _meaning(error: Any) -> Exception:
     return NotWritten(str(error))
 
 
+# Called in the thread `belfry-http-writer`, so it reaches a future only through the future's loop.
 Delivered = Callable[[KafkaError | None, Message], None]
 
 
@@ -228,5 +259,6 @@ def _placed(
 
 
 def _fail(future: asyncio.Future[Verdict], error: Exception) -> None:
+    """Fail a future, unless it has been settled."""
     if not future.done():
         future.set_exception(error)

@@ -1,8 +1,19 @@
 """What all workers together know of a tenant's history: each answers for what it follows.
 
 A partition counts once, by the answer of one worker that followed it from the first look to the
-last.  Where one is on its way, the others' answers are kept and it is asked for again, for a while;
+last. Where one is on its way, the others' answers are kept and it is asked for again, for a while;
 an answer without it would be wrong and not look so.
+
+Partitions 0 to 3 of the history, asked of W1:
+
+    round 1    W1 looks into 0 and 1                     found, both followed before and after
+               W2 is asked for 2 and 3                   "3 is not followed here": nothing counts
+    50 ms      3 moves to W1
+    round 2    W1 looks into 3                           found
+               W2 is asked for 2 alone                   found
+    answer     the events of 0, 1, 2 and 3, each of one worker
+
+Without an answer for each partition within two seconds the caller gets 503, and which are missing.
 """
 
 from __future__ import annotations
@@ -25,10 +36,13 @@ from belfry.api.workers.peers import FORWARDED, NOT_HELD, PeerUnreachable, Targe
 from belfry.history.follower import Follower
 from belfry.history.history_store import HistoryStore
 
+# Header by which a worker says of which partitions it asks.
 FOLLOWED: Final = "belfry-followed"
+# Seconds for all partitions, and between two rounds.
 TIMEOUT_S: Final = 2.0
 PAUSE_S: Final = 0.05
 # What a worker finds in some partitions; it may let other requests run meanwhile.
+# JSON of a worker about some partitions; the route that asked merges these.
 Answer = dict[str, Any]
 Look = Callable[[Follower, frozenset[int]], Awaitable[Answer]]
 
@@ -69,7 +83,10 @@ class Gatherer:
     async def _elsewhere(
         self, request: Request, caller: Principal, source: Follower, missing: frozenset[int]
     ) -> tuple[list[tuple[frozenset[int], dict[str, Any]]], str]:
-        """Answers of the other workers with what each answers for, and why some are missing."""
+        """Answers of the other workers with what each answers for, and why some are missing.
+
+        A worker is asked once for all of its partitions. Its answer counts whole or not at all.
+        """
         directory = self._parts.ready.directory
         by_url: dict[str, set[int]] = {}
         for partition in missing:
@@ -87,6 +104,7 @@ class Gatherer:
     async def _ask(
         self, url: str, target: Target, caller: Principal, partitions: frozenset[int]
     ) -> tuple[frozenset[int], dict[str, Any] | str]:
+        """The answer of one worker for some partitions, or why there is none."""
         headers = {FOLLOWED: ",".join(map(str, sorted(partitions)))}
         try:
             answer = await self._parts.peers.ask(url, target, caller, headers)
@@ -135,5 +153,5 @@ def store_of(source: Follower) -> HistoryStore:
 
 
 def sent(told: dict[str, Any]) -> Response:
-    """An answer as JSON."""
+    """An answer as JSON; it is what one worker tells another."""
     return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")

@@ -24,10 +24,13 @@ from belfry.host.background import Background
 from belfry.settings import SharedSettings
 from belfry.wire.lifecycle import LifecycleEvent, asked_in, generation_in, record_of
 
+# Seconds for a first record, and for those that have come with it.
 POLL_S: Final = 0.1
 BATCH_S: Final = 0.001
 BATCH: Final = 1_000
+# Seconds between two looks for partitions that were added to the topic.
 LOOK_S: Final = 30.0
+# The source of a verdict that names none.
 NO_SOURCE: Final = (None, None)
 # Tenant, schedule and request id, as they lie in a lifecycle event.
 Asked = tuple[bytes, bytes, bytes]
@@ -63,7 +66,12 @@ class AwaitedVerdict:
 
 
 class VerdictReader:
-    """Reads the tail of the lifecycle topic in a thread; settles the futures of a loop."""
+    """Reads the tail of the lifecycle topic in a thread; settles the futures of a loop.
+
+    `expect` and `forget` are called in the loop, `committed` by the threads of partitions. `head`
+    is what stands before a lifecycle event of this release; records that begin otherwise are
+    decoded.
+    """
 
     def __init__(self, cluster: Cluster, settings: SharedSettings, head: bytes) -> None:
         self._cluster = cluster
@@ -111,6 +119,7 @@ class VerdictReader:
             _tell([heard for event in events for heard in self._meant(event)])
 
     def _meant(self, event: LifecycleEvent) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
+        """A verdict of this worker's own, for those who wait for it."""
         if event.request_id is None or event.outcome not in VERDICTS:
             return
         awaited = self._waiting.get(_named(event.tenant, event.schedule_id, event.request_id))
@@ -144,6 +153,7 @@ class VerdictReader:
         _tell([settled for message in messages for settled in self._answered(message)])
 
     def _answered(self, message: Message) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
+        """A verdict in a record, for those who wait for it."""
         value = message.value()
         if message.error() is not None or value is None or not self._may_be_awaited(value):
             return

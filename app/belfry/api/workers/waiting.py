@@ -1,14 +1,20 @@
 """What a schedule waits for besides its due instant, as single looks and lists show it.
 
-ack_lock        a fire of its group, or of itself, is not acknowledged yet
-tenant_blocked  its tenant's events are held back: by the policy, or for their topic's sake
-tenant_queue    its tenant's own queue, which a rate, a priority or a crowd makes it wait in
-catch_up        it is late, and each late occurrence is to fire, a few at a time
-firing          it is overdue, and nothing of its partition fires: the clock, or a take-over
-later_release   this version cannot fire it
-resume          it is paused
+    ack_lock        a fire of its group, or of itself, is not acknowledged yet
+    tenant_blocked  its tenant's events are held back: by the policy, or for their topic's sake
+    tenant_queue    its tenant's own queue, which a rate, a priority or a crowd makes it wait in
+    catch_up        it is late, and each late occurrence is to fire, a few at a time
+    firing          it is overdue, and nothing of its partition fires: the clock, or a take-over
+    later_release   this version cannot fire it
+    resume          it is paused
 
-The words are those of `tenants/waits.py`.
+The location under a schedule's name says in which queue it lies, and that decides most of it; the
+tenant's policy and the partition's state add the reason. Nothing is read for it but what the look
+has read already. The words are those of `tenants/waits.py`.
+
+    order-7 is due at 12:00:00, and the tenant may fire 5 a second
+    11:59:58  no field: it waits for its due instant alone
+    12:00:02  waiting_for: tenant_queue, with the cause (the rate) and since when
 """
 
 from __future__ import annotations
@@ -53,7 +59,9 @@ def waiting(
 ) -> dict[str, Any]:
     """The fields that say what a schedule waits for; none for nothing but its due instant.
 
-    `wait` is what its tenant waits for, `stands_still` why nothing of its partition fires.
+    `tenant` is as this worker knows it, None where it has no policy. `wait` is what its tenant
+    waits for, `stands_still` why nothing of its partition fires. `waiting_since` is given where the
+    tenant waits for the same cause; else it is null.
     """
     found = _waits(standing, tenant, now_ms, stands_still)
     if found is None:
@@ -71,6 +79,7 @@ def waiting(
 def _waits(
     standing: ScheduleStatus, tenant: Tenant | None, now_ms: int, stands_still: Why | None
 ) -> Why | None:
+    """Why it does not fire, by the place where it lies; None for what is over, or not due."""
     if not standing.place or standing.pending is None:
         return None
     where, due_ms, _, lock = decode_location(standing.place)
@@ -90,6 +99,7 @@ def _waits(
 
 
 def _behind(lock: bytes) -> Why:
+    """Which lock it waits behind: `g` and the group's name, or `s` for the schedule itself."""
     name = lock[1:].decode(errors="replace")
     if lock[:1] == b"g":
         reason = f"a fire of its group {name!r} is not acknowledged: see locks"

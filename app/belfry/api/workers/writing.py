@@ -35,6 +35,7 @@ from belfry.client.verdict import Verdict
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import ID_REUSED, Outcome, first_code
 
+# Seconds that a caller waits for a verdict, or for Kafka to have the request.
 VERDICT_S: Final = 10.0
 # The same definition once more: what POST answers as UNCHANGED is a CONFLICT of CREATE.
 SAME: Final = "same_definition"
@@ -65,7 +66,10 @@ _REJECTED: Final[Mapping[str, HTTPStatus]] = {
 
 
 class Writes:
-    """Carries requests out; belongs to one event loop."""
+    """Carries requests out; belongs to one event loop.
+
+    What it wrote is shown by later reads through this worker: it tells `reads` the offset.
+    """
 
     def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._parts = parts
@@ -103,7 +107,11 @@ class Writes:
 def request_fields(
     tenant: str, schedule_id: str, action: str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A whole `ScheduleRequest` that has an id."""
+    """A whole `ScheduleRequest` that has an id.
+
+    `given` are some of its fields; the others are empty. A request without `request_id` gets a
+    random one, so that a repeat by this worker or by Kafka's client is recognised.
+    """
     fields = {**EMPTY, **given, "tenant": tenant, "schedule_id": schedule_id, "action": action}
     fields["request_id"] = fields["request_id"] or uuid4().hex
     return fields
@@ -154,6 +162,7 @@ def answer(
 
 
 def _no(status: HTTPStatus, verdict: Verdict, told: dict[str, Any], path: str) -> Response:
+    """A verdict that is no success, as a problem: its outcome and ids stand beside `code`."""
     outcome = str(verdict.outcome)
     detail = verdict.reason or f"The outcome is {outcome}."
     code = verdict.code or outcome.lower()
@@ -171,6 +180,7 @@ def place(tenant: str, schedule_id: str) -> str:
 
 
 def _refused(fields: Mapping[str, Any], code: str, reason: str) -> Verdict:
+    """A verdict on what could not be written at all; it has no place in Kafka."""
     return Verdict(
         fields["tenant"],
         fields["schedule_id"],
@@ -182,6 +192,7 @@ def _refused(fields: Mapping[str, Any], code: str, reason: str) -> Verdict:
 
 
 def _unsettled(fields: Mapping[str, Any], error: Exception) -> Problem:
+    """The problem (503) for a request of which the outcome is not known; asking again is safe."""
     request_id = fields["request_id"]
     if isinstance(error, VerdictTimeout):
         detail = (

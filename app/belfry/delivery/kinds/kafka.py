@@ -37,13 +37,16 @@ from belfry.settings import DeliverySettings
 from belfry.tenants.topic_names import TopicNames
 from belfry.wire.record import Headers
 
+# Seconds for which the thread waits for work: with nothing under way, and with something.
 WAIT_S: Final = 0.5
 POLL_S: Final = 0.005
+# Seconds for the brokers to say whether a topic is there.
 ASK_S: Final = 5.0
 # For so long a topic that was there is taken to be there.
 KNOWN_S: Final = 10.0
 STOP_S: Final = 5.0
 MESSAGE_TIMEOUT_MS: Final = 10_000
+# Bytes of a record that the client takes; brokers judge by their own limits.
 MOST_BYTES: Final = 4_000_000
 
 _DENIED: Final = {
@@ -55,7 +58,11 @@ log = structlog.get_logger(__name__)
 
 
 class KafkaSender:
-    """Writes what it is handed, in a thread of its own."""
+    """Writes what it is handed, in a thread of its own.
+
+    `finished` is called from that thread, once for each piece. Records under way are not waited
+    for: their answers come within `MESSAGE_TIMEOUT_MS`.
+    """
 
     def __init__(self, settings: DeliverySettings, finished: Finished) -> None:
         """Clients are made when the first work comes: most belfries have no such targets."""
@@ -89,6 +96,7 @@ class KafkaSender:
     # -- the thread ------------------------------------------------------------------------------
 
     def _turn(self) -> None:
+        """One turn of the thread: a piece of work, if there is one, and answers that have come."""
         busy = self._producer is not None and len(self._producer) > 0
         try:
             term, work_id, work = self._queue.get(timeout=POLL_S if busy else WAIT_S)
@@ -155,6 +163,7 @@ class KafkaSender:
         )
 
     def _acknowledged(self, work_id: WorkId, work: Work, error: KafkaError | None, _: Any) -> None:
+        """Give a record's answer back; librdkafka calls it within `poll`."""
         url = work.state.targets[0].url
         if error is None:
             answer = Answer(End.DELIVERED, url)
