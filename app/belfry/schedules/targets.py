@@ -44,21 +44,20 @@ RESERVED_HEADERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """Where fired events go as well; `headers` are pairs of name and value.
+    """Where fired events go as well; `headers` are pairs of name and value."""
 
-    `timeout_ms` is for one attempt.  `max_attempts` 0 takes the number of the tenant's policy
-    (`tenants/deliveries.py`).  `secret_ref` names the secret that signs the event, and is never
-    the secret itself.  `strategy` says how the targets of one list share events: with ALL each
-    target gets every event, with FIRST_AVAILABLE the first target that takes it, and with
-    ROUND_ROBIN each event goes to the next target.  UNKNOWN is what a reader sees in place of a
-    strategy that is newer than it is.
-    """
-
+    # The docstring is a description of the HTTP API (`docs/openapi.json`), so more is said here.
     url: str
+    # Of one attempt.
     timeout_ms: int = 10_000
+    # 0 takes the number of the tenant's policy (`tenants/deliveries.py`).
     max_attempts: int = 0
+    # Names the secret that signs the event, and is never the secret itself.
     secret_ref: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    # How the targets of one list share events: with ALL each target gets every event, with
+    # FIRST_AVAILABLE the first target that takes it, and with ROUND_ROBIN each event goes to the
+    # next target.  UNKNOWN is what a reader sees in place of a strategy that is newer than it is.
     strategy: Strategy = "ALL"
 
 
