@@ -121,5 +121,6 @@ def _summary(kind: RefusalKind, found: _Sum, now_ms: int) -> AuditEvent:
         trace_id=None,
         outcome=mixed,
         count=found.held_back,
+        objects=(),
         changes=(),
     )

@@ -261,7 +261,7 @@ class Policies:
             key = (message.key() or b"").decode(errors="replace")
             if self._keys and not self._is_signed(message, headers):
                 self._refuse(key, message)
-                if key not in self._stored and key not in changed:
+                if changed.get(key, self._stored.get(key)) is None:
                     self._unsigned.add(key)
                     blocked.append(key)
                 continue

@@ -75,7 +75,8 @@ def due_page(
     examined, last, waits = _look(rows, wanted, window, most)
     end = window.end if last is None else last + b"\0"
     found: list[ScheduleStatus] = []
-    left = sorted(each for each in waits if each[0][1:3] > window.sort_key)
+    behind = [each for each in waits if each[0][1:3] > window.sort_key]
+    left = sorted(behind, key=lambda each: each[0][1:3])
     for location, standing in _standings(rows, wanted, left, now_ms):
         found.append(standing)
         if len(found) == limit:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from belfry.wire.record import SourceRecord
+from belfry.wire.record import SourceRecord, size_of
 
 
 class SourceBatch(NamedTuple):
@@ -45,8 +45,8 @@ class SourceBatch(NamedTuple):
         first, rest = self.records[:count], self.records[count:]
         begins = rest[0][0]
         return (
-            self._replace(next_position=begins, records=first, parts=0),
-            self._replace(start=begins, records=rest),
+            self._replace(next_position=begins, records=first, parts=0, size=_size(first)),
+            self._replace(start=begins, records=rest, size=_size(rest)),
         )
 
     def behind(self, position: int) -> SourceBatch | None:
@@ -54,4 +54,9 @@ class SourceBatch(NamedTuple):
         if position >= self.next_position:
             return None
         left = [record for record in self.records if record[0] >= position]
-        return self._replace(start=position, records=left)
+        return self._replace(start=position, records=left, size=_size(left))
+
+
+def _size(records: Sequence[SourceRecord]) -> int:
+    """Bytes of keys, values and headers of these records."""
+    return sum(map(size_of, records))

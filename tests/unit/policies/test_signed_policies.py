@@ -241,3 +241,13 @@ def test_where_all_are_trusted_all_are_carried_out() -> None:
         site.read(plain(None, wrong.offset() + 1))
         assert not site.is_paused
     assert not site.foreign
+
+
+def test_rounds_that_are_cut_otherwise_lead_to_the_same(site: Site) -> None:
+    """A policy that was removed is none: what a stranger writes behind that holds the tenant."""
+    records = signed(RUNS, 0), signed(None, 1), plain(PAUSED, 2)
+    site.read(*records)
+    apart = Site(policies="signed")
+    for record in records:
+        apart.read(record)
+    assert site.stopped == apart.stopped == UNSIGNED

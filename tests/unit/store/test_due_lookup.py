@@ -144,6 +144,13 @@ def test_what_waits_for_something_else_is_listed_and_counted(shelf: DueShelf) ->
     assert Committed(shelf.rows).waiting_of(b"w") == 4
 
 
+@pytest.mark.parametrize("limit", [1, 2])
+def test_what_waits_in_a_queue_is_not_lost_behind_the_timeline(shelf: DueShelf, limit: int) -> None:
+    shelf.add("v", "late", NOW_MS + 60 * MINUTE_MS)
+    shelf.add("v", "soon", NOW_MS + MINUTE_MS, held=True)
+    assert shelf.due(Wanted(b"v", due_from_ms=0), limit, EXAMINE) == ["soon", "late"]
+
+
 def test_names_that_leave_a_window_take_no_others_with_them(shelf: DueShelf) -> None:
     """`a`, `b`, `b/1` are the first window; without `b`, `b/2` is none of it, though due first."""
     wanted = Wanted(b"t", due_from_ms=0)
