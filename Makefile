@@ -142,6 +142,14 @@ sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is ma
 		--output-reproducible --of JSON -o dist/belfry.cdx.json 2> >(grep -v -i 'warn' >&2)
 	echo "dist/belfry.cdx.json: $$(grep -c '"purl"' dist/belfry.cdx.json) components"
 
+.PHONY: image
+image: install sbom ## Build dist/belfry-image.tar, an OCI image, without Docker; needs root, mmdebstrap, binutils.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.image.build
+
+.PHONY: image-check
+image-check: image ## Build the image, run a worker in it by namespaces of Linux, and see an event fire.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.image.check
+
 .PHONY: advisories
 advisories: $(AUDIT)/.locked ## Look for known holes in the product's dependencies, where advisories can be reached.
 	@.ci/advisories
