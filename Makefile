@@ -227,6 +227,10 @@ clean: ## Remove what tools leave behind; .venv and data stay.
 connect-demo: install ## Run Kafka Connect beside belfry: fired events into a file and PostgreSQL.
 	@$(BIN)/python compose/connect/demo.py
 
+.PHONY: flink
+flink: install ## Ask a Flink for what is in the tables of `belfry sql`; needs Java and Maven, fetches 154 MB.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.flink
+
 .PHONY: bench
 bench: install ## Measure all that docs/performance.md shows, RUNS times each; LONG=1 adds the curves.
 	@benchmarks/run.sh
