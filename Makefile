@@ -221,10 +221,10 @@ $(TOOLS)/helm-$(LAYER): locks/helm.lock | $(BIN)/pip
 	install -m 755 "$$folder/layer/helm/helm" $@
 
 .PHONY: manifests
-manifests: $(CHECKS)/.locked $(HELM) ## Check what the chart renders by the schemas of Kubernetes 1.31 to 1.37 and of KEDA.
+manifests: $(CHECKS)/.locked $(HELM) ## Check what the chart renders by schemas of Kubernetes 1.31 to 1.37, KEDA, and of the folder CRDS.
 	@module=github.com/kedacore/keda/v2@$(KEDA_VERSION)
 	folder=$$(go mod download -json $$module | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
-	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) "$$folder/config/crd/bases"
+	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) "$$folder/config/crd/bases" $(CRDS)
 
 .PHONY: clean
 clean: ## Remove what tools leave behind; .venv and data stay.

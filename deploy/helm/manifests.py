@@ -12,6 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +26,10 @@ VERSIONS: Final = [f"1.{minor}" for minor in range(31, 38)]
 WITHOUT_SCHEMA: Final = {"KafkaTopic", "KafkaUser", "PrometheusRule", "ServiceMonitor"}
 
 
-def definitions(folder: Path) -> dict[tuple[str, str], Draft202012Validator]:
+def definitions(folders: Iterable[str]) -> dict[tuple[str, str], Draft202012Validator]:
     """Validators of custom resources, by version of the API and kind."""
     found = {}
-    for path in folder.glob("*.yaml"):
+    for path in (path for folder in folders for path in Path(folder).glob("*.yaml")):
         described = yaml.safe_load(path.read_text("utf-8"))["spec"]
         for version in described["versions"]:
             api = f"{described['group']}/{version['name']}"
@@ -57,9 +58,9 @@ def rendered(helm: str, values: Path, version: str) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(told.stdout) if each]
 
 
-def main(helm: str, crds: str) -> None:
-    """Check all; ends with 1 and the mistakes where there are any."""
-    custom = definitions(Path(crds))
+def main(helm: str, *crds: str) -> None:
+    """Check all, with the definitions of these folders; ends with 1 and the mistakes, if any."""
+    custom = definitions(crds)
     checked: Counter[str] = Counter()
     unseen: set[str] = set()
     mistakes = []
