@@ -138,6 +138,10 @@ site: $(SITE)/.locked ## Make the documentation a site, dist/site; fails on a pa
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict 2> >(grep -v '^INFO' >&2)
 	echo "dist/site/index.html: $$(find dist/site -name '*.html' | wc -l) pages"
 
+.PHONY: site-version
+site-version: site ## Put the site into dist/versions as this release, beside earlier ones that lie there.
+	@$(BIN)/python deploy/site/versions.py $$($(BIN)/python -c 'import belfry; print(belfry.__version__)')
+
 .PHONY: sbom
 sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is made of (CycloneDX).
 	@mkdir -p dist
