@@ -47,9 +47,8 @@ PAGES: Final = {
     "migrate.md": ["ACCEPTED demo/quartz/report", "CANCELLED demo/beat/reminder"],
     "backup.md": [" policies", '{"end":{"policies":'],
     "registry.md": ["belfry.schedules-value"],
-    # Clusters, pods and states that this machine has not got: nothing of them can be typed here.
-    "upgrade.md": [],
-    "troubleshoot.md": [],
+    "upgrade.md": [" policies"],
+    "troubleshoot.md": ["demo/order/4711 waits"],
     "kubernetes.md": ["--resource-pattern-type prefixed", "KafkaUser", '"name":"platform"'],
     "other-clients.md": [
         "1: from kcat",
