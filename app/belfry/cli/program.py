@@ -38,6 +38,7 @@ from belfry.cli import (
     redrive,
     schedule,
     slo,
+    sql,
     tenant,
     top,
     topics,
@@ -65,7 +66,7 @@ def program() -> typer.Typer:
     for commands in (
         *(dev, worker, schedule, bulk, backfill, redrive, calendar, events, deliveries, tenant),
         *(apply, topics, doctor, audit, verify, slo, top, backup, recover, api_key, acls),
-        *(bench, plan, mcp),
+        *(bench, plan, mcp, sql),
     ):
         commands.register(app)
     return app

@@ -1,0 +1,1 @@
+"""The image of belfry without Docker: built (`build.py`), and run (`check.py`)."""
