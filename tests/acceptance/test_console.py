@@ -8,16 +8,19 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from belfry.api.auth.keys import digest, new_key
 from tests.acceptance.harness.reading import Record
+from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
 from tests.architecture.tree import ROOT
@@ -37,7 +40,10 @@ VIEWS: Final = (
     "/console/timeline?tenant=demo&by=day",
     "/console/create?tenant=demo",
     "/console/tenants?tenant=demo",
+    "/console/policy?tenant=demo",
     "/console/cluster",
+    "/console/versions?tenant=demo&id=daily",
+    "/console/timeline?by=minute",
     "/console/rejections?tenant=demo",
     "/console/deliveries?tenant=demo",
     "/console/edit?tenant=demo&id=daily",
@@ -198,6 +204,36 @@ def test_a_schedule_is_edited_unless_somebody_else_was_quicker(tab: Tab, worker:
     tab.complaints = [each for each in tab.complaints if "412" not in each]
 
 
+def test_versions_show_what_each_changed(tab: Tab) -> None:
+    tab.open("/console/schedule?tenant=demo&id=daily")
+    tab.page.click("#versions")
+    tab.page.wait_for_selector("h1:has-text('Versions of daily')")
+    newest = tab.page.locator("section").first
+    assert newest.locator("del").all_inner_texts()[0] == "cron: 30 3 * * *"
+    assert newest.locator("ins").all_inner_texts()[0] == "cron: 0 4 * * *"
+    assert HOSTILE in tab.page.locator("section").last.inner_text()
+
+
+def test_a_payload_is_shown_as_text_json_avro_and_hex(tab: Tab, worker: Worker) -> None:
+    bodies: dict[str, dict[str, Any]] = {
+        "as-json": {"payload_json": {"a": [1, HOSTILE]}},
+        "as-avro": {"payload_base64": b64encode(request("t", HOSTILE, kind="AT", at=1)).decode()},
+        "as-hex": {"payload_base64": "/wD+"},
+    }
+    shown = {}
+    for name, body in bodies.items():
+        due = {"schedule_id": name, "at": "2040-01-01T09:00:00Z"}
+        asked(worker, "POST", "demo/schedules", due | body)
+        tab.open(f"/console/schedule?tenant=demo&id={name}")
+        shown[name] = tab.page.locator("summary").all_inner_texts()
+        assert HOSTILE in tab.page.inner_text("pre >> nth=0") or name == "as-hex"
+    assert shown == {
+        "as-json": ["Text", "JSON", "Hex"],
+        "as-avro": ["Avro, io.belfry.ScheduleRequest", "Hex"],
+        "as-hex": ["Hex"],
+    }
+
+
 def test_a_fire_is_acknowledged(tab: Tab, worker: Worker) -> None:
     body = {"schedule_id": "job", "delay_ms": 100, "group": "g", "serial": True}
     asked(worker, "POST", "demo/schedules", body)
@@ -258,6 +294,98 @@ def test_a_late_event_and_its_cause_are_three_clicks_away(tab: Tab, worker: Work
     page.wait_for_selector(".state.bad:has-text('pauses this tenant')")
 
 
+def test_a_dry_run_leaves_a_copy_and_changes_nothing(tab: Tab, site: Site) -> None:
+    before = len(by_schedule(site, b"daily"))
+    tab.open("/console/schedule?tenant=demo&id=daily")
+    tab.page.click("[data-opens=do-dry-run]")
+    tab.page.click("#do-dry-run .confirm")
+    tab.page.wait_for_selector(".state.good:has-text('belfry-dry-run')")
+    found = by_schedule(site, b"daily")
+    assert [each.header("belfry-dry-run") for each in found[before:]] == [b"true"]
+
+
+def test_a_tenant_is_paused_and_its_policy_changed_unless_somebody_was_quicker(
+    tab: Tab, worker: Worker
+) -> None:
+    page = tab.page
+    tab.open("/console/tenants?tenant=ruled")
+    page.click("[data-opens=do-tenant]")
+    page.click("#do-tenant .confirm")
+    page.wait_for_selector(".state.bad:has-text('pauses this tenant')")
+    page.click("#policy-edit")
+    page.wait_for_selector("h1:has-text('Policy of ruled')")
+    page.select_option("[name=paused]", "false")
+    page.fill("[name=max_fires_per_second]", "2.5")
+    page.click("#policy-save")
+    page.wait_for_selector(".figures:has-text('2.5')")
+    told = asked(worker, "GET", "ruled")
+    assert (told["paused"], told["max_fires_per_second"]) == (False, 2.5)
+    tab.open("/console/policy?tenant=ruled")
+    asked(worker, "PUT", "ruled", {"max_fires_per_second": 7})
+    page.fill("[name=max_fires_per_second]", "9")
+    page.click("#policy-save")
+    page.wait_for_selector("text=Somebody else was quicker")
+    assert asked(worker, "GET", "ruled")["max_fires_per_second"] == 7
+    tab.complaints = [each for each in tab.complaints if "412" not in each]
+
+
+def test_a_drag_over_the_timeline_zooms(tab: Tab, worker: Worker) -> None:
+    page = tab.page
+    for minute in range(1, 50, 7):
+        body = {"schedule_id": f"load/{minute}", "delay_ms": 60_000 * minute}
+        asked(worker, "POST", "demo/schedules", body)
+    tab.open("/console/timeline?tenant=demo")
+    box = page.locator("#chart .u-over").bounding_box()
+    assert box is not None
+    # From a half to three quarters of an hour and a quarter.
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 60, steps=5)
+    page.mouse.up()
+    page.wait_for_url("**/console/timeline?*from=*")
+    query = parse_qs(urlsplit(page.url).query)
+    width_ms = int(query["until"][0]) - int(query["from"][0])
+    assert width_ms == pytest.approx(75 * 60_000 / 4, rel=0.05)
+    rows = page.locator("section:has(#due-title) tbody tr").count()
+    assert 2 <= rows <= 4
+
+
+def deliveries(site: Site) -> list[Record]:
+    found = site.read(site.topic("deliveries"))
+    return [each for each in found if b"posted" in (each.value or b"")]
+
+
+def test_a_delivery_that_was_given_up_goes_out_again(tab: Tab, site: Site, worker: Worker) -> None:
+    target = {"url": "https://hooks.example.com/x"}
+    body = {"schedule_id": "posted", "delay_ms": 0, "http_targets": [target]}
+    asked(worker, "POST", "demo/schedules", body)
+    (record,) = wait_for("the delivery", lambda: deliveries(site))
+    # What a dispatcher writes when it gives up, without the minutes until it does.
+    error = [("belfry-error-code", b"timeout"), ("belfry-error-reason", HOSTILE.encode())]
+    headers: Any = [*record.headers, *error]
+    site.producer.produce(site.topic("undelivered"), record.value, record.key, headers=headers)
+    site.producer.flush(10)
+    shown_at_last(tab, "/console/deliveries?tenant=demo", "tbody", HOSTILE)
+    tab.page.click("button:has-text('Deliver again')")
+    tab.page.wait_for_selector(".state.good:has-text('is on its way again')")
+    again = wait_for("the second one", lambda: deliveries(site)[1:])
+    # The same event, under the same fire id.
+    assert again[0].value == record.value
+
+
+def test_a_page_that_cannot_be_refreshed_says_so(tab: Tab) -> None:
+    page = tab.page
+    page.clock.install()
+    tab.open("/")
+    page.route("**/*fired=*", lambda route: route.abort())
+    page.clock.run_for(6_000)
+    page.wait_for_selector("#silent:has-text('does not answer')")
+    page.unroute("**/*fired=*")
+    page.clock.run_for(6_000)
+    page.wait_for_selector("#silent", state="hidden")
+    tab.complaints.clear()
+
+
 def test_a_hidden_tab_asks_for_nothing(tab: Tab) -> None:
     page = tab.page
     page.clock.install()
@@ -295,11 +423,17 @@ def findings(tab: Tab) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_each_view_is_free_of_findings(browser: Browser, worker: Worker, theme: str) -> None:
+def test_each_view_is_free_of_findings_and_fits_phones_and_walls(
+    browser: Browser, worker: Worker, theme: str
+) -> None:
     tab = Tab(browser, worker, KEY, color_scheme=theme)
     for path in VIEWS:
+        tab.page.set_viewport_size({"width": 1280, "height": 800})
         tab.open(path)
         assert not findings(tab), path
+        for width in (375, 2560):
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= width, path
     tab.context.close()
     assert not tab.complaints
 

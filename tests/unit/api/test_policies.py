@@ -115,6 +115,18 @@ def test_who_shares_a_topic_says_so(
     assert policies.shared is shared
 
 
+def test_a_change_counts_only_for_the_policy_that_was_seen(client: TestClient) -> None:
+    seen = client.get("/big").headers["etag"]
+    changed = client.put("/big", json={"spread": 2, "paused": True}, headers={"if-match": seen})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] == client.get("/big").headers["etag"] != seen
+    late = client.put("/big", json={"spread": 2}, headers={"if-match": seen})
+    assert (late.status_code, late.json()["code"]) == (412, "changed")
+    assert client.get("/big").json()["paused"] is True
+    none = client.put("/new", json={}, headers={"if-match": seen})
+    assert none.status_code == 412
+
+
 def principals(*given: Principal) -> Gate:
     """A gate that knows each by its name."""
 
