@@ -386,6 +386,23 @@ def test_a_page_that_cannot_be_refreshed_says_so(tab: Tab) -> None:
     tab.complaints.clear()
 
 
+def test_what_somebody_is_about_to_use_is_not_refreshed(tab: Tab) -> None:
+    page = tab.page
+    page.clock.install()
+    tab.open("/console/schedule?tenant=demo&id=as-json")
+    page.click("[data-opens=do-pause]")
+    page.fill("#do-pause [name=reason]", "half a rea")
+    asked_for: list[str] = []
+    page.on("request", lambda request: asked_for.append(request.url))
+    page.clock.run_for(30_000)
+    assert asked_for == []
+    assert page.input_value("#do-pause [name=reason]") == "half a rea"
+    page.fill("#do-pause [name=reason]", "")
+    page.click("#do-pause .closes")
+    with page.expect_request("**/console/schedule?*"):
+        page.clock.run_for(6_000)
+
+
 def test_a_hidden_tab_asks_for_nothing(tab: Tab) -> None:
     page = tab.page
     page.clock.install()
