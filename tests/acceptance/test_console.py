@@ -5,50 +5,39 @@ Chromium is Debian's; axe-core looks for what people who see or hear little cann
 
 from __future__ import annotations
 
-import http.client
 import json
 import shutil
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
-from belfry.api.auth.keys import digest, new_key
-from tests.acceptance.harness.reading import Record
+from belfry.api.auth.keys import digest
+from tests.acceptance.harness.browser import (
+    KEY,
+    VIEWER,
+    VIEWS,
+    Tab,
+    asked,
+    by_schedule,
+    confirm,
+    deliveries,
+    findings,
+    shown_at_last,
+)
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
-from tests.architecture.tree import ROOT
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium"),
 ]
-KEY: Final = new_key()
-VIEWER: Final = new_key()
-AXE: Final = (ROOT / "tests" / "acceptance" / "vendor" / "axe.min.js").read_text("utf-8")
 HOSTILE: Final = "<img src=x onerror=alert(1)>"
-VIEWS: Final = (
-    "/",
-    "/console/schedules?tenant=demo",
-    "/console/schedule?tenant=demo&id=daily",
-    "/console/timeline?tenant=demo&by=day",
-    "/console/create?tenant=demo",
-    "/console/tenants?tenant=demo",
-    "/console/policy?tenant=demo",
-    "/console/cluster",
-    "/console/versions?tenant=demo&id=daily",
-    "/console/timeline?by=minute",
-    "/console/rejections?tenant=demo",
-    "/console/deliveries?tenant=demo",
-    "/console/edit?tenant=demo&id=daily",
-    "/console/bulk?tenant=demo",
-)
 
 
 @pytest.fixture(scope="module")
@@ -75,31 +64,6 @@ def browser() -> Iterator[Browser]:
         )
         yield started
         started.close()
-
-
-class Tab:
-    """A tab with a key, and what its console complained of."""
-
-    def __init__(self, browser: Browser, worker: Worker, key: str, **more: Any) -> None:
-        base = f"http://127.0.0.1:{worker.http_port}"
-        self.context = browser.new_context(base_url=base, bypass_csp=False, **more)
-        self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", self._said)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.goto("/")
-        self.page.fill("#key", key)
-        self.page.click("#key-form button")
-        self.page.wait_for_selector("h1:has-text('Overview')")
-
-    def _said(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
-
-    def open(self, path: str) -> None:
-        self.page.goto(path)
-        self.page.wait_for_selector("#main:not([data-locked]) h1")
 
 
 @pytest.fixture
@@ -132,51 +96,17 @@ def test_a_schedule_is_previewed_over_a_change_of_clocks_and_created(tab: Tab) -
     assert page.locator(".instants li").count() == 10
 
 
-def _confirm(page: Page, action: str) -> None:
-    page.click(f"[data-opens=do-{action}]")
-    page.fill(f"#do-{action} [name=reason]", "a test")
-    page.click(f"#do-{action} .confirm")
-
-
 def test_actions_are_confirmed_and_show_what_became(tab: Tab, site: Site) -> None:
     tab.open("/console/schedule?tenant=demo&id=daily")
-    _confirm(tab.page, "pause")
+    confirm(tab.page, "pause")
     tab.page.wait_for_selector(".state:has-text('PAUSED')")
-    _confirm(tab.page, "resume")
+    confirm(tab.page, "resume")
     tab.page.wait_for_selector(".state:has-text('PENDING')")
-    _confirm(tab.page, "trigger")
+    confirm(tab.page, "trigger")
     shown_at_last(tab, "/console/schedule?tenant=demo&id=daily", ".events", "TRIGGERED: a test")
     # The extra fire is there as well, besides the one of the first schedule.
     found = wait_for("the extra fire", lambda: by_schedule(site, b"daily"))
     assert [record.header("belfry-occurrence") for record in found] == [b"-1"]
-
-
-def by_schedule(site: Site, schedule_id: bytes) -> list[Record]:
-    fired = site.fired("demo")
-    return [each for each in fired if each.header("belfry-schedule-id") == schedule_id]
-
-
-def shown_at_last(tab: Tab, path: str, where: str, text: str) -> None:
-    """Open a page until it shows a text: histories are a second or so behind."""
-
-    def shown() -> bool:
-        tab.open(path)
-        return any(text in each for each in tab.page.locator(where).all_inner_texts())
-
-    wait_for(text, shown)
-
-
-def asked(worker: Worker, method: str, path: str, body: Any = None) -> Any:
-    """The API's answer to the operator; `body` is JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", worker.http_port, timeout=30)
-    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
-    sent = None if body is None else json.dumps(body)
-    connection.request(method, f"/v1/tenants/{path}", sent, headers)
-    with closing(connection):
-        answer = connection.getresponse()
-        told = json.loads(answer.read())
-    assert answer.status < 300, told
-    return told
 
 
 def test_a_schedule_is_edited_unless_somebody_else_was_quicker(tab: Tab, worker: Worker) -> None:
@@ -350,11 +280,6 @@ def test_a_drag_over_the_timeline_zooms(tab: Tab, worker: Worker) -> None:
     assert 2 <= rows <= 4
 
 
-def deliveries(site: Site) -> list[Record]:
-    found = site.read(site.topic("deliveries"))
-    return [each for each in found if b"posted" in (each.value or b"")]
-
-
 def test_a_delivery_that_was_given_up_goes_out_again(tab: Tab, site: Site, worker: Worker) -> None:
     target = {"url": "https://hooks.example.com/x"}
     body = {"schedule_id": "posted", "delay_ms": 0, "http_targets": [target]}
@@ -431,14 +356,6 @@ def test_keys_lead_everywhere(tab: Tab) -> None:
     tab.page.wait_for_selector("#help[open]")
 
 
-def findings(tab: Tab) -> list[tuple[str, str]]:
-    """What axe-core finds on the page: its rules, and an element each."""
-    # The page's own policy lets nothing foreign in; what is evaluated here is the driver's.
-    tab.page.evaluate(AXE)
-    found = tab.page.evaluate("axe.run().then(told => told.violations)")
-    return [(each["id"], each["nodes"][0]["html"]) for each in found]
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_each_view_is_free_of_findings_and_fits_phones_and_walls(
     browser: Browser, worker: Worker, theme: str
@@ -467,7 +384,7 @@ def test_a_viewer_sees_no_action_on_a_phone(browser: Browser, worker: Worker) ->
 
 def test_a_cancelled_schedule_leaves_the_list_and_keeps_its_history(tab: Tab) -> None:
     tab.open("/console/schedule?tenant=demo&id=daily")
-    _confirm(tab.page, "cancel")
+    confirm(tab.page, "cancel")
     tab.page.wait_for_selector("h1:has-text('Schedules of demo')")
     assert "daily" not in tab.page.inner_text("main table, main .empty")
     # The history is a second or so behind.

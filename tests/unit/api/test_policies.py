@@ -141,6 +141,7 @@ BOUND = [Principal("admin", ("big",), Role.ADMIN), Principal("bound", ("b*",), R
 EVERYBODYS = Principal("everybodys", ("*",), Role.ADMIN)
 PLATFORM = Principal("platform", ("*",), Role.OPERATE)
 SCHEDULER = Principal("scheduler", ("*",), Role.SCHEDULE)
+VIEWER = Principal("viewer", ("*",), Role.READ)
 STANDS = TenantPolicy("big", max_pending=10, priority=-1, output_topic="theirs")
 OTHERS: dict[str, object] = {
     "output_topic": "belfry.tenants",
@@ -162,7 +163,9 @@ OTHERS: dict[str, object] = {
 def asked(policies: Policies) -> Iterator[Callable[..., Any]]:
     """Asks as one of the principals."""
     policies.kept = {"big": STANDS}
-    parts = ApiDependencies(principals(*BOUND, EVERYBODYS, PLATFORM, SCHEDULER), (), lambda: 0.0)
+    parts = ApiDependencies(
+        principals(*BOUND, EVERYBODYS, PLATFORM, SCHEDULER, VIEWER), (), lambda: 0.0
+    )
     opened: Any = (None, None, None, None, policies)
     parts.open(Open(*opened))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
@@ -174,6 +177,13 @@ def asked(policies: Policies) -> Iterator[Callable[..., Any]]:
             )
 
         yield ask
+
+
+def test_an_etag_tells_nothing_of_headers_to_who_may_not_see_them(
+    asked: Callable[..., Any],
+) -> None:
+    assert "etag" in asked(SCHEDULER, "GET", "/big").headers
+    assert "etag" not in asked(VIEWER, "GET", "/big").headers
 
 
 def test_the_platforms_fields_are_those_that_are_tried_here() -> None:

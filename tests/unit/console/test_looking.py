@@ -144,3 +144,17 @@ def test_a_policy_that_was_made_meanwhile_is_not_overwritten(
 def test_numbers_of_a_policy_are_numbers_and_the_rest_is_the_apis_to_refuse() -> None:
     given = {"max_pending": "10", "max_fires_per_second": "2.5", "priority": "high"}
     assert _given(given) == {"max_pending": 10, "max_fires_per_second": 2.5, "priority": "high"}
+
+
+def test_who_is_not_the_platform_leaves_out_what_only_that_sets(
+    client: TestClient, api: FakeApi
+) -> None:
+    api.role = "admin"
+    form = client.get("/console/policy?tenant=t").text
+    assert re.search(r'name="max_pending"[^>]* disabled', form)
+    assert not re.search(r'name="retry_max_ms"[^>]* disabled', form)
+    fields = {"tenant": "t", "etag": '"7.3"', "whole": "yes", "paused": "false"}
+    client.post("/console/policy", data=fields, headers=FORM)
+    told = api.asked[-1][3]
+    assert told["paused"] is False
+    assert {"max_pending", "output_topic", "spread"}.isdisjoint(told)
