@@ -3,11 +3,13 @@
     make bench-console PENDING=1000000 FIRES=2000 CONSOLES=10
 
 A belfry of its own, as in `http_load.py`: PENDING schedules wait, FIRES events a second come in and
-fire.  First each view is opened every two seconds, and measured from its planned instant.  Then
-events fire alone and beside CONSOLES open consoles in turn, ROUNDS times: a console opens the views
-one after the other and refreshes what it shows every five seconds, as `page.js` does.  At the end
-Chromium opens the views, and tells when it painted the first content.  Each prints a JSON line with
-the load of the machine, for on a busy one nothing else explains a figure.
+fire.  First, before any fires, each view is opened PAGES times for what a page costs the worker in
+milliseconds of a core, which holds on a busy machine as well.  Then each is opened every two
+seconds, and measured from its planned instant.  Then events fire alone and beside CONSOLES open
+consoles in turn, ROUNDS times: a console opens the views one after the other and refreshes what it
+shows every five seconds, as `page.js` does.  At the end Chromium opens the views, and tells when it
+painted the first content.  Each prints a JSON line with the load of the machine, for on a busy one
+nothing else explains a figure.
 """
 
 from __future__ import annotations
@@ -39,13 +41,15 @@ from http_load import (
 )
 from playwright.sync_api import Page, sync_playwright
 
-from belfry.bench.cluster import BenchCluster
+from belfry.bench.cluster import BenchCluster, BenchWorker
 from belfry.bench.plan import BenchPlan
 from belfry.bench.workload import Workload, write
 from belfry.settings import Settings
 
 CONSOLES: Final = int(os.environ.get("CONSOLES", "10"))
 ROUNDS: Final = int(os.environ.get("ROUNDS", "3"))
+PAGES: Final = int(os.environ.get("PAGES", "20"))
+IDLE_S: Final = 10.0
 REFRESH_S: Final = 5.0
 EVERY_S: Final = 2.0
 PAINTS: Final = 5
@@ -112,6 +116,29 @@ async def consoles(url: str) -> Found:
     return {"any": took}
 
 
+async def open_pages(url: str, path: str) -> None:
+    """The same page, one after the other."""
+    client = Client(url)
+    for _ in range(PAGES):
+        await client.call("GET", path)
+    client.close()
+
+
+def costs(worker: BenchWorker) -> None:
+    """What a page of each view costs the worker, without what it does of itself; one line each."""
+    began, (before, _) = time.monotonic(), worker.usage()
+    time.sleep(IDLE_S)
+    idle = (worker.usage()[0] - before) / (time.monotonic() - began)
+    for name, path in VIEWS.items():
+        asyncio.run(open_pages(worker.url, path))  # A first time for what is made once.
+        began, (before, _) = time.monotonic(), worker.usage()
+        asyncio.run(open_pages(worker.url, path))
+        own = idle * (time.monotonic() - began)
+        cost_ms = max(0.0, worker.usage()[0] - before - own) * 1000 / PAGES
+        line = {"phase": f"cost: {name}", "pending": PENDING, "cpu_ms_per_page": round(cost_ms, 1)}
+        print(json.dumps(line), flush=True)
+
+
 def _child(drive: Callable[[str], Any], url: str, pipe: Connection) -> None:
     pipe.send(uvloop.run(drive(url)))
 
@@ -170,6 +197,7 @@ def show(phase: str, took: list[float], late: list[float]) -> None:
 def measure(cluster: BenchCluster, plan: BenchPlan) -> None:
     """All phases."""
     url = cluster.workers[0].url
+    costs(cluster.workers[0])
     live(cluster, plan, lambda: apart(consoles, url))
     late, found = live(cluster, plan, lambda: apart(walk, url))
     for name, took in found.items():
