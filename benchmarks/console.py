@@ -120,7 +120,9 @@ async def open_pages(url: str, path: str) -> None:
     """The same page, one after the other."""
     client = Client(url)
     for _ in range(PAGES):
-        await client.call("GET", path)
+        status = await client.call("GET", path)
+        if status != 200:
+            print(f"{path}: {status}", file=sys.stderr)
     client.close()
 
 

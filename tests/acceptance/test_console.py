@@ -134,7 +134,7 @@ def test_a_schedule_is_edited_unless_somebody_else_was_quicker(tab: Tab, worker:
     tab.complaints = [each for each in tab.complaints if "412" not in each]
 
 
-def test_versions_show_what_each_changed(tab: Tab) -> None:
+def test_versions_show_what_each_changed(tab: Tab, worker: Worker) -> None:
     tab.open("/console/schedule?tenant=demo&id=daily")
     tab.page.click("#versions")
     tab.page.wait_for_selector("h1:has-text('Versions of daily')")
@@ -142,6 +142,12 @@ def test_versions_show_what_each_changed(tab: Tab) -> None:
     assert newest.locator("del").all_inner_texts()[0] == "cron: 30 3 * * *"
     assert newest.locator("ins").all_inner_texts()[0] == "cron: 0 4 * * *"
     assert HOSTILE in tab.page.locator("section").last.inner_text()
+    first, *_ = asked(worker, "GET", "demo/schedules/daily/history")["events"]
+    place = f"requests/{first['source_partition']}-{first['source_offset']}"
+    assert asked(worker, "GET", f"demo/{place}")["schedule_id"] == "daily"
+    # No tenant reads the requests of another one.
+    with pytest.raises(AssertionError, match="not_found"):
+        asked(worker, "GET", f"other/{place}")
 
 
 def test_a_payload_is_shown_as_text_json_avro_and_hex(tab: Tab, worker: Worker) -> None:
