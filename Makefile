@@ -331,3 +331,12 @@ bench-profiles: install ## Show which threads are busy where a figure misses its
 .PHONY: bench-http
 bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
 	@benchmarks/http.sh
+
+.PHONY: bench-console
+bench-console: install ## Measure the console's pages while events fire; PENDING, FIRES and CONSOLES say how much.
+	@benchmarks/console.sh
+
+.PHONY: screenshots
+screenshots: install ## Make the pictures of docs/console.md anew, with Debian's Chromium.
+	@mkdir -p docs/pictures
+	PYTHONPATH=app:. $(BIN)/python -m tests.acceptance.harness.pictures docs/pictures

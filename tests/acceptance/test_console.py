@@ -5,44 +5,39 @@ Chromium is Debian's; axe-core looks for what people who see or hear little cann
 
 from __future__ import annotations
 
-import http.client
 import json
 import shutil
+from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
-from belfry.api.auth.keys import digest, new_key
-from tests.acceptance.harness.reading import Record
+from belfry.api.auth.keys import digest
+from tests.acceptance.harness.browser import (
+    KEY,
+    VIEWER,
+    VIEWS,
+    Tab,
+    asked,
+    by_schedule,
+    confirm,
+    deliveries,
+    findings,
+    shown_at_last,
+)
+from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
-from tests.architecture.tree import ROOT
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium"),
 ]
-KEY: Final = new_key()
-VIEWER: Final = new_key()
-AXE: Final = (ROOT / "tests" / "acceptance" / "vendor" / "axe.min.js").read_text("utf-8")
 HOSTILE: Final = "<img src=x onerror=alert(1)>"
-VIEWS: Final = (
-    "/",
-    "/console/schedules?tenant=demo",
-    "/console/schedule?tenant=demo&id=daily",
-    "/console/timeline?tenant=demo&by=day",
-    "/console/create?tenant=demo",
-    "/console/tenants?tenant=demo",
-    "/console/cluster",
-    "/console/rejections?tenant=demo",
-    "/console/deliveries?tenant=demo",
-    "/console/edit?tenant=demo&id=daily",
-    "/console/bulk?tenant=demo",
-)
 
 
 @pytest.fixture(scope="module")
@@ -69,31 +64,6 @@ def browser() -> Iterator[Browser]:
         )
         yield started
         started.close()
-
-
-class Tab:
-    """A tab with a key, and what its console complained of."""
-
-    def __init__(self, browser: Browser, worker: Worker, key: str, **more: Any) -> None:
-        base = f"http://127.0.0.1:{worker.http_port}"
-        self.context = browser.new_context(base_url=base, bypass_csp=False, **more)
-        self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", self._said)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.goto("/")
-        self.page.fill("#key", key)
-        self.page.click("#key-form button")
-        self.page.wait_for_selector("h1:has-text('Overview')")
-
-    def _said(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
-
-    def open(self, path: str) -> None:
-        self.page.goto(path)
-        self.page.wait_for_selector("#main:not([data-locked]) h1")
 
 
 @pytest.fixture
@@ -126,51 +96,17 @@ def test_a_schedule_is_previewed_over_a_change_of_clocks_and_created(tab: Tab) -
     assert page.locator(".instants li").count() == 10
 
 
-def _confirm(page: Page, action: str) -> None:
-    page.click(f"[data-opens=do-{action}]")
-    page.fill(f"#do-{action} [name=reason]", "a test")
-    page.click(f"#do-{action} .confirm")
-
-
 def test_actions_are_confirmed_and_show_what_became(tab: Tab, site: Site) -> None:
     tab.open("/console/schedule?tenant=demo&id=daily")
-    _confirm(tab.page, "pause")
+    confirm(tab.page, "pause")
     tab.page.wait_for_selector(".state:has-text('PAUSED')")
-    _confirm(tab.page, "resume")
+    confirm(tab.page, "resume")
     tab.page.wait_for_selector(".state:has-text('PENDING')")
-    _confirm(tab.page, "trigger")
+    confirm(tab.page, "trigger")
     shown_at_last(tab, "/console/schedule?tenant=demo&id=daily", ".events", "TRIGGERED: a test")
     # The extra fire is there as well, besides the one of the first schedule.
     found = wait_for("the extra fire", lambda: by_schedule(site, b"daily"))
     assert [record.header("belfry-occurrence") for record in found] == [b"-1"]
-
-
-def by_schedule(site: Site, schedule_id: bytes) -> list[Record]:
-    fired = site.fired("demo")
-    return [each for each in fired if each.header("belfry-schedule-id") == schedule_id]
-
-
-def shown_at_last(tab: Tab, path: str, where: str, text: str) -> None:
-    """Open a page until it shows a text: histories are a second or so behind."""
-
-    def shown() -> bool:
-        tab.open(path)
-        return any(text in each for each in tab.page.locator(where).all_inner_texts())
-
-    wait_for(text, shown)
-
-
-def asked(worker: Worker, method: str, path: str, body: Any = None) -> Any:
-    """The API's answer to the operator; `body` is JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", worker.http_port, timeout=30)
-    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
-    sent = None if body is None else json.dumps(body)
-    connection.request(method, f"/v1/tenants/{path}", sent, headers)
-    with closing(connection):
-        answer = connection.getresponse()
-        told = json.loads(answer.read())
-    assert answer.status < 300, told
-    return told
 
 
 def test_a_schedule_is_edited_unless_somebody_else_was_quicker(tab: Tab, worker: Worker) -> None:
@@ -196,6 +132,42 @@ def test_a_schedule_is_edited_unless_somebody_else_was_quicker(tab: Tab, worker:
     assert asked(worker, "GET", "demo/schedules/daily")["cron"] == "0 4 * * *"
     # What the browser says of a refusal is no complaint of the page.
     tab.complaints = [each for each in tab.complaints if "412" not in each]
+
+
+def test_versions_show_what_each_changed(tab: Tab, worker: Worker) -> None:
+    tab.open("/console/schedule?tenant=demo&id=daily")
+    tab.page.click("#versions")
+    tab.page.wait_for_selector("h1:has-text('Versions of daily')")
+    newest = tab.page.locator("section").first
+    assert newest.locator("del").all_inner_texts()[0] == "cron: 30 3 * * *"
+    assert newest.locator("ins").all_inner_texts()[0] == "cron: 0 4 * * *"
+    assert HOSTILE in tab.page.locator("section").last.inner_text()
+    first, *_ = asked(worker, "GET", "demo/schedules/daily/history")["events"]
+    place = f"requests/{first['source_partition']}-{first['source_offset']}"
+    assert asked(worker, "GET", f"demo/{place}")["schedule_id"] == "daily"
+    # No tenant reads the requests of another one.
+    with pytest.raises(AssertionError, match="not_found"):
+        asked(worker, "GET", f"other/{place}")
+
+
+def test_a_payload_is_shown_as_text_json_avro_and_hex(tab: Tab, worker: Worker) -> None:
+    bodies: dict[str, dict[str, Any]] = {
+        "as-json": {"payload_json": {"a": [1, HOSTILE]}},
+        "as-avro": {"payload_base64": b64encode(request("t", HOSTILE, kind="AT", at=1)).decode()},
+        "as-hex": {"payload_base64": "/wD+"},
+    }
+    shown = {}
+    for name, body in bodies.items():
+        due = {"schedule_id": name, "at": "2040-01-01T09:00:00Z"}
+        asked(worker, "POST", "demo/schedules", due | body)
+        tab.open(f"/console/schedule?tenant=demo&id={name}")
+        shown[name] = tab.page.locator("summary").all_inner_texts()
+        assert HOSTILE in tab.page.inner_text("pre >> nth=0") or name == "as-hex"
+    assert shown == {
+        "as-json": ["Text", "JSON", "Hex"],
+        "as-avro": ["Avro, io.belfry.ScheduleRequest", "Hex"],
+        "as-hex": ["Hex"],
+    }
 
 
 def test_a_fire_is_acknowledged(tab: Tab, worker: Worker) -> None:
@@ -258,6 +230,110 @@ def test_a_late_event_and_its_cause_are_three_clicks_away(tab: Tab, worker: Work
     page.wait_for_selector(".state.bad:has-text('pauses this tenant')")
 
 
+def test_a_dry_run_leaves_a_copy_and_changes_nothing(tab: Tab, site: Site) -> None:
+    before = len(by_schedule(site, b"daily"))
+    tab.open("/console/schedule?tenant=demo&id=daily")
+    tab.page.click("[data-opens=do-dry-run]")
+    tab.page.click("#do-dry-run .confirm")
+    tab.page.wait_for_selector(".state.good:has-text('belfry-dry-run')")
+    found = by_schedule(site, b"daily")
+    assert [each.header("belfry-dry-run") for each in found[before:]] == [b"true"]
+
+
+def test_a_tenant_is_paused_and_its_policy_changed_unless_somebody_was_quicker(
+    tab: Tab, worker: Worker
+) -> None:
+    page = tab.page
+    tab.open("/console/tenants?tenant=ruled")
+    page.click("[data-opens=do-tenant]")
+    page.click("#do-tenant .confirm")
+    page.wait_for_selector(".state.bad:has-text('pauses this tenant')")
+    page.click("#policy-edit")
+    page.wait_for_selector("h1:has-text('Policy of ruled')")
+    page.select_option("[name=paused]", "false")
+    page.fill("[name=max_fires_per_second]", "2.5")
+    page.click("#policy-save")
+    page.wait_for_selector(".figures:has-text('2.5')")
+    told = asked(worker, "GET", "ruled")
+    assert (told["paused"], told["max_fires_per_second"]) == (False, 2.5)
+    tab.open("/console/policy?tenant=ruled")
+    asked(worker, "PUT", "ruled", {"max_fires_per_second": 7})
+    page.fill("[name=max_fires_per_second]", "9")
+    page.click("#policy-save")
+    page.wait_for_selector("text=Somebody else was quicker")
+    assert asked(worker, "GET", "ruled")["max_fires_per_second"] == 7
+    tab.complaints = [each for each in tab.complaints if "412" not in each]
+
+
+def test_a_drag_over_the_timeline_zooms(tab: Tab, worker: Worker) -> None:
+    page = tab.page
+    for minute in range(1, 50, 7):
+        body = {"schedule_id": f"load/{minute}", "delay_ms": 60_000 * minute}
+        asked(worker, "POST", "demo/schedules", body)
+    tab.open("/console/timeline?tenant=demo")
+    box = page.locator("#chart .u-over").bounding_box()
+    assert box is not None
+    # From a half to three quarters of an hour and a quarter.
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 60, steps=5)
+    page.mouse.up()
+    page.wait_for_url("**/console/timeline?*from=*")
+    query = parse_qs(urlsplit(page.url).query)
+    width_ms = int(query["until"][0]) - int(query["from"][0])
+    assert width_ms == pytest.approx(75 * 60_000 / 4, rel=0.05)
+    rows = page.locator("section:has(#due-title) tbody tr").count()
+    assert 2 <= rows <= 4
+
+
+def test_a_delivery_that_was_given_up_goes_out_again(tab: Tab, site: Site, worker: Worker) -> None:
+    target = {"url": "https://hooks.example.com/x"}
+    body = {"schedule_id": "posted", "delay_ms": 0, "http_targets": [target]}
+    asked(worker, "POST", "demo/schedules", body)
+    (record,) = wait_for("the delivery", lambda: deliveries(site))
+    # What a dispatcher writes when it gives up, without the minutes until it does.
+    error = [("belfry-error-code", b"timeout"), ("belfry-error-reason", HOSTILE.encode())]
+    headers: Any = [*record.headers, *error]
+    site.producer.produce(site.topic("undelivered"), record.value, record.key, headers=headers)
+    site.producer.flush(10)
+    shown_at_last(tab, "/console/deliveries?tenant=demo", "tbody", HOSTILE)
+    tab.page.click("button:has-text('Deliver again')")
+    tab.page.wait_for_selector(".state.good:has-text('is on its way again')")
+    again = wait_for("the second one", lambda: deliveries(site)[1:])
+    # The same event, under the same fire id.
+    assert again[0].value == record.value
+
+
+def test_a_page_that_cannot_be_refreshed_says_so(tab: Tab) -> None:
+    page = tab.page
+    page.clock.install()
+    tab.open("/")
+    page.route("**/*fired=*", lambda route: route.abort())
+    page.clock.run_for(6_000)
+    page.wait_for_selector("#silent:has-text('does not answer')")
+    page.unroute("**/*fired=*")
+    page.clock.run_for(6_000)
+    page.wait_for_selector("#silent", state="hidden")
+    tab.complaints.clear()
+
+
+def test_what_somebody_is_about_to_use_is_not_refreshed(tab: Tab) -> None:
+    page = tab.page
+    page.clock.install()
+    tab.open("/console/schedule?tenant=demo&id=as-json")
+    page.click("[data-opens=do-pause]")
+    page.fill("#do-pause [name=reason]", "half a rea")
+    asked_for: list[str] = []
+    page.on("request", lambda request: asked_for.append(request.url))
+    page.clock.run_for(30_000)
+    assert asked_for == []
+    assert page.input_value("#do-pause [name=reason]") == "half a rea"
+    page.fill("#do-pause [name=reason]", "")
+    page.click("#do-pause .closes")
+    with page.expect_request("**/console/schedule?*"):
+        page.clock.run_for(6_000)
+
+
 def test_a_hidden_tab_asks_for_nothing(tab: Tab) -> None:
     page = tab.page
     page.clock.install()
@@ -286,20 +362,18 @@ def test_keys_lead_everywhere(tab: Tab) -> None:
     tab.page.wait_for_selector("#help[open]")
 
 
-def findings(tab: Tab) -> list[tuple[str, str]]:
-    """What axe-core finds on the page: its rules, and an element each."""
-    # The page's own policy lets nothing foreign in; what is evaluated here is the driver's.
-    tab.page.evaluate(AXE)
-    found = tab.page.evaluate("axe.run().then(told => told.violations)")
-    return [(each["id"], each["nodes"][0]["html"]) for each in found]
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_each_view_is_free_of_findings(browser: Browser, worker: Worker, theme: str) -> None:
+def test_each_view_is_free_of_findings_and_fits_phones_and_walls(
+    browser: Browser, worker: Worker, theme: str
+) -> None:
     tab = Tab(browser, worker, KEY, color_scheme=theme)
     for path in VIEWS:
+        tab.page.set_viewport_size({"width": 1280, "height": 800})
         tab.open(path)
         assert not findings(tab), path
+        for width in (375, 2560):
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= width, path
     tab.context.close()
     assert not tab.complaints
 
@@ -316,7 +390,7 @@ def test_a_viewer_sees_no_action_on_a_phone(browser: Browser, worker: Worker) ->
 
 def test_a_cancelled_schedule_leaves_the_list_and_keeps_its_history(tab: Tab) -> None:
     tab.open("/console/schedule?tenant=demo&id=daily")
-    _confirm(tab.page, "cancel")
+    confirm(tab.page, "cancel")
     tab.page.wait_for_selector("h1:has-text('Schedules of demo')")
     assert "daily" not in tab.page.inner_text("main table, main .empty")
     # The history is a second or so behind.

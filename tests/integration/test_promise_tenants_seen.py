@@ -103,7 +103,7 @@ def check_told(told: Surfaces, worker: Worker) -> None:
     assert (shown["waiting_for"], shown["waiting_cause"]) == ("tenant_blocked", "output_topic")
     assert REASON in shown["waiting_reason"]
     assert shown["waiting_since"] == sick["wait"]["since"]
-    assert "sick</strong> waits because its topic is missing" in told.page()
+    assert "sick</a></strong> waits because its topic is missing" in told.page()
     (found,) = doctor(worker)
     assert found["status"] == "problem"
     assert "sick" in found["detail"]

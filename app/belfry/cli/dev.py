@@ -169,12 +169,14 @@ def announcement(stack: Stack, worker: Worker | None) -> Iterator[str]:
     yield f"  Kafka            {stack.bootstrap_servers}"
     yield f"  Schema registry  {stack.schema_registry_url}"
     if worker:
-        yield f"  Console and API  {worker.http_url}"
         yield ""
         yield "Schedule a first event and see it fire, in a second shell:"
         yield f"  {first_event_line(stack.kafka.port)}"
     yield ""
     yield "Ctrl-C stops all of it; the data stay."
+    if worker:
+        yield ""
+        yield f"Open the console, whose button makes a first schedule:  {worker.http_url}"
 
 
 def first_event_line(kafka_port: int) -> str:

@@ -8,8 +8,8 @@ audit log are those of the API and there is no second way to the data.
     page.py        a view becomes an answer: templates, headers, refusals, the form for a key
     posted.py      what forms send, and from which page
     words.py       values in words: instants, durations, lateness, payloads
-    overview.py, schedules.py, one_schedule.py, editing.py, bulk.py,
-    timeline.py, creating.py, places.py, kept.py      the views
+    overview.py, schedules.py, one_schedule.py, versions.py, editing.py, bulk.py,
+    timeline.py, creating.py, places.py, policies.py, kept.py      the views
 
 **Why the key stays in the tab.**  The key lies in the browser's session storage and goes with each
 request as the header `Authorization`, put there by `assets/page.js`.  A cookie would go along with

@@ -6,6 +6,7 @@ quicker; it is confirmed in a dialog, and a role that may not act sees no button
 
 from __future__ import annotations
 
+from base64 import b64encode
 from http import HTTPStatus
 from time import time
 from typing import Any, Final
@@ -19,7 +20,7 @@ from belfry.console.asking import Api, ApiRefusal, schedule_path, tenant_path
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
 
-ACTIONS: Final = ("pause", "resume", "trigger", "cancel", "ack")
+ACTIONS: Final = ("pause", "resume", "trigger", "dry-run", "cancel", "ack")
 OF_A_FIRE: Final = frozenset({"FIRED", "MISSED", "DELIVERED", "FAILED"})
 # How far back is looked for the last occurrences, one after the other; None: as far as is kept.
 LOOKS_MS: Final = (3_600_000, 86_400_000, None)
@@ -48,7 +49,7 @@ async def view(api: Api, request: Request) -> Shown:
     events = (
         []
         if answer.is_refusal and answer.status != HTTPStatus.NOT_FOUND
-        else (await _events(api, tenant, schedule_id))
+        else (await events_of(api, tenant, schedule_id))
     )
     is_gone = answer.status == HTTPStatus.NOT_FOUND and bool(events)
     found = _ended(schedule_id, events[-1]) if is_gone else answer.json()
@@ -65,8 +66,11 @@ async def view(api: Api, request: Request) -> Shown:
         "events": events[-LAST:][::-1],
         "lifecycle": statistics["lifecycle"],
         "locks": await _locks(api, tenant, schedule_id),
-        "payload": words.payload_views(found),
+        "payload": await _payload(api, found),
         "lateness": words.lateness,
+        "late_ms": _late_ms(found),
+        "here": _address(tenant, schedule_id),
+        "copied": request.query_params.get("copied", ""),
     }
 
 
@@ -79,19 +83,34 @@ async def act(api: Api, request: Request) -> Shown | Response:
         detail = f"There is no action {action[:50]!r}; there are {', '.join(ACTIONS)}."
         raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_action", detail)
     path = schedule_path(tenant, schedule_id)
-    query = {"reason": fields.get("reason")}
+    query = {"reason": None if action == "dry-run" else fields.get("reason")}
     if action == "ack":
         query["fire_id"] = needed(fields, "fire_id")
-    # An acknowledgement is of a fire, whatever the schedule has become since.
-    match = {} if action == "ack" else {"if-match": needed(fields, "etag")}
+    # An acknowledgement is of a fire, and a dry run of what is there, whatever it has become since.
+    match = {} if action in ("ack", "dry-run") else {"if-match": needed(fields, "etag")}
     if action == "cancel":
         answer = await api.ask("DELETE", path, query, None, match)
     else:
         answer = await api.ask("POST", f"{path}/{action}", query, None, match)
-    answer.json()
+    told = answer.json()
     if action == "cancel":
         return gone_to("/console/schedules?" + urlencode({"tenant": tenant}))
-    return gone_to("/console/schedule?" + urlencode({"tenant": tenant, "id": schedule_id}))
+    if action == "dry-run":
+        place = f"{told['topic']}, partition {told['partition']}, offset {told['offset']}"
+        return gone_to(_address(tenant, schedule_id, copied=place))
+    return gone_to(_address(tenant, schedule_id))
+
+
+def _address(tenant: str, schedule_id: str, **more: str) -> str:
+    return "/console/schedule?" + urlencode({"tenant": tenant, "id": schedule_id, **more})
+
+
+def _late_ms(found: dict[str, Any]) -> int:
+    """How long it has been due and has not fired; 0 where it is not late by a second."""
+    if found["state"] != "PENDING" or found.get("due_at") is None:
+        return 0
+    late = round(time() * 1000) - words.epoch_ms(found["due_at"])
+    return late if late > 1000 else 0
 
 
 def _ended(schedule_id: str, last: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +144,20 @@ async def _preview(api: Api, found: dict[str, Any]) -> dict[str, Any] | None:
     return told
 
 
-async def _events(api: Api, tenant: str, schedule_id: str) -> list[dict[str, Any]]:
+async def _payload(api: Api, found: dict[str, Any]) -> dict[str, str]:
+    """The payload in all its views; Avro by the schema that it names comes first."""
+    views, raw = words.payload_views(found), words.payload_of(found)
+    if raw is None or not words.may_be_avro(raw):
+        return views
+    body = {"value_base64": b64encode(raw).decode()}
+    try:
+        told = await api.post("/v1/decode", body)
+    except ApiRefusal as refused:
+        return {**views, "Avro": f"Not decoded: {refused}"}
+    return {f"Avro, {told['avro_schema']}": words.as_json(told["value"]), **views}
+
+
+async def events_of(api: Api, tenant: str, schedule_id: str) -> list[dict[str, Any]]:
     """The latest lifecycle events, oldest first; older ones only where there are few."""
     path = f"{schedule_path(tenant, schedule_id)}/history"
     found: list[dict[str, Any]] = []

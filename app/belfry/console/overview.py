@@ -16,10 +16,12 @@ from starlette.requests import Request
 
 from belfry.console.asking import Api, ApiRefusal
 from belfry.console.page import Shown
-from belfry.console.words import epoch_ms, quantile_ms
+from belfry.console.places import with_shares
+from belfry.console.words import duration, epoch_ms, quantile_ms
 
 LATENESS: Final = "belfry_fire_lateness_seconds"
 LONGEST_LOOK_MS: Final = 120_000
+MOST_TENANTS: Final = 20
 # What to do about what a partition's oldest schedule waits for.
 ADVICE: Final = {
     "firing": "It is due and has not fired: look at the partition's state in the cluster.",
@@ -42,6 +44,8 @@ async def view(api: Api, request: Request) -> Shown:
     full = "*" in me["tenants"]
     fired = sum(worker["fired"] or 0 for worker in workers)
     overdue = _overdue(partitions, now_ms)
+    tenants = await _tenants(api)
+    waits = [each["wait"] for each in tenants if each["wait"]]
     return "overview.html", {
         "me": me,
         "full": full,
@@ -51,11 +55,15 @@ async def view(api: Api, request: Request) -> Shown:
         "rate": _rate(request, fired, now_ms),
         "lateness": await _lateness(api) if full else {},
         "overdue": overdue,
-        "blocked": [each for each in overdue if each["waiting_for"] == "tenant_blocked"],
+        "waits": waits,
+        "blocked": [each for each in waits if each["waiting_for"] == "tenant_blocked"],
         "partitions": len(partitions),
         "standbys": _standbys(cluster),
         "problems": _problems(cluster, overdue),
-        "tenants": await _tenants(api, me),
+        "tenants": tenants,
+        "names": sorted(
+            {each["tenant"] for each in tenants} | {n for n in me["tenants"] if "*" not in n}
+        ),
         "again": f"/?fired={fired}&at={now_ms}",
     }
 
@@ -74,9 +82,11 @@ def _rate(request: Request, fired: int, now_ms: int) -> float | None:
 
 async def _lateness(api: Api) -> dict[str, float | None]:
     answer = await api.ask("GET", "/metrics", {})
+    # Of the whole page this alone is parsed: it is asked for every five seconds.
+    text = "\n".join(line for line in answer.body.decode().splitlines() if LATENESS in line)
     buckets = [
         (float(sample.labels["le"]), sample.value)
-        for family in text_string_to_metric_families(answer.body.decode())
+        for family in text_string_to_metric_families(text)
         if family.name == LATENESS
         for sample in family.samples
         if sample.name == f"{LATENESS}_bucket"
@@ -120,7 +130,7 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
     ]
     found += [
         {
-            "what": f"Partition {each['partition']} has something overdue.",
+            "what": f"Partition {each['partition']} is late by {duration(each['late_ms'])}.",
             "do": ADVICE.get(each["waiting_for"] or "", "Look at the cluster."),
         }
         for each in overdue
@@ -128,13 +138,13 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
     return found
 
 
-async def _tenants(api: Api, me: dict[str, Any]) -> list[str]:
-    """Names that can be offered: those with a policy, and those that the key names in full."""
+async def _tenants(api: Api) -> list[dict[str, Any]]:
+    """Some tenants with their figures, those whose events wait before all others."""
     try:
-        known = (await api.get("/v1/tenants", limit=100))["tenants"]
+        told = await api.get("/v1/tenants", limit=MOST_TENANTS, sort="waiting")
     except ApiRefusal as refused:
         # A worker that starts has not read the policies; its problems are shown all the same.
         if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:
             raise
-        known = []
-    return sorted({*known, *(name for name in me["tenants"] if "*" not in name)})
+        return []
+    return with_shares(told["figures"])

@@ -1,39 +1,77 @@
-"""Tenants with their policies, and the cluster: workers, partitions, standbys."""
+"""Tenants with their figures and policies, and the cluster: workers, partitions, standbys."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 
 from belfry.console.asking import Api, tenant_path
 from belfry.console.page import Shown
+from belfry.console.policies import SETTING
+
+# What a list of tenants is sorted by, and how that is called.
+ORDERS: Final = {
+    "name": "name",
+    "waiting": "who waits",
+    "pending": "most pending",
+    "fired": "most fired",
+    "rejected": "most refused",
+    "lateness": "most lateness",
+}
+NOTHING: Final[dict[str, Any]] = {"policy": None, "etag": "", "pending": None, "counted": True}
+PAGE: Final = 50
 
 
 async def tenants(api: Api, request: Request) -> Shown:
     """Tenants with their figures, those that wait, and one of them in full."""
     asked = request.query_params
     name = asked.get("tenant", "").strip()
-    nothing = {"policy": None, "pending": None, "counted": True}
-    one = await _one(api, name) if name else nothing
+    order = asked.get("sort", "name")
+    order = order if order in ORDERS else "name"
     cursor = asked.get("cursor") or None
     page = {} if cursor is None else {"cursor": cursor}
-    listed = await api.get("/v1/tenants", limit=100, **page)
+    one = await _one(api, name) if name else NOTHING
+    listed = await api.get("/v1/tenants", limit=PAGE, sort=order, **page)
     waits = await api.get("/v1/tenants", limit=20, sort="waiting", waiting="true")
+    me = await api.get("/v1/me")
     return "tenants.html", {
-        "me": await api.get("/v1/me"),
+        "me": me,
+        "may_set": me["role"] in SETTING,
         "listed": listed,
+        "figures": with_shares(listed["figures"]),
+        "orders": ORDERS,
+        "order": order,
         "waits": [each["wait"] for each in waits["figures"]],
         "tenant": name,
         **one,
     }
 
 
+def with_shares(figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Tenants with their share of what those fired, in percent, and their mean lateness in ms."""
+    total = sum(each["fired"] for each in figures)
+    return [
+        {
+            **each,
+            "share": 100 * each["fired"] / total if total else None,
+            "late_ms": 1000 * each["late_seconds"] / each["fired"] if each["fired"] else None,
+        }
+        for each in figures
+    ]
+
+
 async def _one(api: Api, tenant: str) -> dict[str, Any]:
-    policy = await api.found(tenant_path(tenant))
+    answer = await api.ask("GET", tenant_path(tenant), {})
+    policy = None if answer.status == 404 else answer.json()
     page = await api.get(f"{tenant_path(tenant)}/counts")
     pending = sum(each["pending"] for each in page["counts"])
-    return {"policy": policy, "pending": pending, "counted": page["cursor"] is None}
+    return {
+        "policy": policy,
+        "etag": answer.headers.get("etag", ""),
+        "pending": pending,
+        "counted": page["cursor"] is None,
+    }
 
 
 async def cluster(api: Api, _request: Request) -> Shown:

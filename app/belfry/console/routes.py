@@ -16,8 +16,10 @@ from belfry.console import (
     one_schedule,
     overview,
     places,
+    policies,
     schedules,
     timeline,
+    versions,
 )
 from belfry.console.page import Pages, View
 
@@ -30,12 +32,14 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/": overview.view,
         "/console/schedules": schedules.view,
         "/console/schedule": one_schedule.view,
+        "/console/versions": versions.view,
         "/console/timeline": timeline.view,
         "/console/create": creating.view,
         "/console/edit": editing.view,
         "/console/bulk": bulk.view,
         "/console/job": bulk.job,
         "/console/tenants": places.tenants,
+        "/console/policy": policies.view,
         "/console/cluster": places.cluster,
         "/console/rejections": kept.rejections,
         "/console/deliveries": kept.deliveries,
@@ -50,6 +54,7 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/console/edit-preview": editing.preview,
         "/console/first": creating.first,
         "/console/replay": kept.replay,
+        "/console/policy": policies.save,
     }
     for path, view in views.items():
         routes.add_api_route(path, pages.route(view), methods=["GET"], response_model=None)

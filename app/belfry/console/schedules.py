@@ -34,6 +34,7 @@ async def view(api: Api, request: Request) -> Shown:
         "bulk": "/console/bulk?" + urlencode(given({"tenant": tenant, **filters})),
         "may_act": me["role"] in ACTING,
         "examined": 0,
+        "here": f"/console/schedules?{request.url.query}",
         "filtered": any(filters.values()),
     }
     if tenant:

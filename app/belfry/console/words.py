@@ -82,15 +82,32 @@ def filled(schedule: dict[str, Any]) -> dict[str, Any]:
     return dict.fromkeys(OPTIONAL) | schedule
 
 
+def payload_of(shown: dict[str, Any]) -> bytes | None:
+    """The bytes of a payload; None where there is none."""
+    text, coded = shown.get("payload_text"), shown.get("payload_base64")
+    if text is not None:
+        return str(text).encode()
+    return None if coded is None else b64decode(coded)
+
+
+def may_be_avro(raw: bytes | None) -> bool:
+    """Whether bytes begin as Avro does that names its schema."""
+    return raw is not None and (raw[:1] == b"\0" or raw[:2] == b"\xc3\x01")
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON in lines, cut where it is long."""
+    return _cut(json.dumps(value, indent=2, ensure_ascii=False))
+
+
 def payload_views(shown: dict[str, Any]) -> dict[str, str]:
     """A payload as text, as JSON where it is JSON, and in hex; cut where it is long."""
-    text, coded = shown.get("payload_text"), shown.get("payload_base64")
-    if text is None and coded is None:
+    text, raw = shown.get("payload_text"), payload_of(shown)
+    if raw is None:
         return {}
-    raw = b64decode(coded or "") if text is None else text.encode()
     views = {} if text is None else {"Text": _cut(text)}
     if "payload_json" in shown:
-        views["JSON"] = _cut(json.dumps(shown["payload_json"], indent=2, ensure_ascii=False))
+        views["JSON"] = as_json(shown["payload_json"])
     views["Hex"] = hex_dump(raw[:MOST_SHOWN_BYTES])
     return views
 

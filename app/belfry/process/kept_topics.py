@@ -25,6 +25,7 @@ from belfry.api.workers.kept import (
     Before,
     KeptDelivery,
     KeptPage,
+    ReadableValue,
     RejectedRequest,
 )
 from belfry.client.decoding import Decoder, Look
@@ -35,6 +36,7 @@ from belfry.delivery.dead_letters import Letter
 from belfry.delivery.kept import LatestDeliveries
 from belfry.kafka.record_headers import headers_of
 from belfry.kafka.topic_tail import TopicTail
+from belfry.process.readable import avro_in, request_in
 from belfry.registry.subjects import look_in, open_registry
 from belfry.schedules.header_secrets import carries_credentials
 from belfry.schedules.masking import MASK, masked_target, masked_url
@@ -122,6 +124,22 @@ class ReadKeptTopics:
             raise
         except Unavailable as error:
             raise ConnectionError(str(error)) from error
+
+    def request(
+        self, tenant: str, topic: str | None, place: tuple[int, int]
+    ) -> Mapping[str, Any] | None:
+        """The fields of a tenant's request at a place of the request topic, masked."""
+        name = self._settings.topic("schedules")
+        if topic not in (None, name):
+            return None
+        with TopicTail(self._settings.kafka_properties(), name) as tail:
+            message = tail.one(*place)
+        found = None if message is None else request_in(message, self._look)
+        return _shown(found) if found is not None and found["tenant"] == tenant else None
+
+    def avro(self, value: bytes) -> ReadableValue:
+        """What bytes say by the Avro schema that they name; raises `Unreadable`."""
+        return avro_in(value, self._look)
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
         """Deliver again what was given up and lies at this place (partition, offset); whether it is

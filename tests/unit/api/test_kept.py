@@ -14,7 +14,14 @@ from belfry.api.auth.keys import ApiKeys, digest, new_key
 from belfry.api.auth.principal import Role
 from belfry.api.json.cursors import question, write_cursor
 from belfry.api.routes.app import create_app
-from belfry.api.workers.kept import Before, KeptDelivery, KeptPage, RejectedRequest
+from belfry.api.workers.kept import (
+    Before,
+    KeptDelivery,
+    KeptPage,
+    ReadableValue,
+    RejectedRequest,
+    Unreadable,
+)
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
@@ -53,6 +60,20 @@ class FakeTopics:
         self.asked.append(tenant)
         return KeptPage([], 12, None)
 
+    def request(
+        self, tenant: str, topic: str | None, place: tuple[int, int]
+    ) -> dict[str, Any] | None:
+        self.asked.append((tenant, topic, place))
+        if place != (1, 7):
+            return None
+        found = {"tenant": tenant, "schedule_id": "a", "at": 5, "delay_ms": 9, "payload": b"\xff"}
+        return found | {"headers": [["h", b"v"]]}
+
+    def avro(self, value: bytes) -> ReadableValue:
+        if value == b"no":
+            raise Unreadable("It says nothing.")
+        return ReadableValue("shop.Order", {"id": 7, "raw": [b"\xff", b"text"]})
+
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
         self.asked.append((tenant, place))
         return place == (1, 7)
@@ -76,8 +97,8 @@ class Caller:
     def get(self, path: str) -> Any:
         return self._http.get(path, headers=self._headers)
 
-    def post(self, path: str) -> Any:
-        return self._http.post(path, headers=self._headers)
+    def post(self, path: str, body: Any = None) -> Any:
+        return self._http.post(path, headers=self._headers, json=body)
 
 
 READS: Final = ("rejections", "deliveries", "dead-letters")
@@ -141,3 +162,32 @@ def test_kafka_that_does_not_answer_is_told() -> None:
     answer = caller.get("/v1/tenants/mine/rejections")
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
     assert answer.headers["retry-after"]
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_request_is_shown_to_its_tenant_in_the_names_of_bodies(role: Role) -> None:
+    caller = Caller(role, "mine")
+    told = caller.get("/v1/tenants/mine/requests/1-7?topic=s").json()
+    assert caller.topics.asked == [("mine", "s", (1, 7))]
+    assert told == {
+        "tenant": "mine",
+        "schedule_id": "a",
+        "request": {
+            "at": "1970-01-01T00:00:00.005Z",
+            "delay_ms": 9,
+            "payload_base64": "/w==",
+            "headers": [["h", {"value_text": "v"}]],
+        },
+    }
+    assert caller.get("/v1/tenants/other/requests/1-7").status_code == 403
+    assert caller.get("/v1/tenants/mine/requests/1-8").json()["code"] == "not_found"
+    assert caller.get("/v1/tenants/mine/requests/x").status_code == 422
+
+
+def test_bytes_are_decoded_or_it_is_said_why_not() -> None:
+    caller = Caller("read", "mine")
+    told = caller.post("/v1/decode", {"value_base64": "YQ=="}).json()
+    assert told == {"avro_schema": "shop.Order", "value": {"id": 7, "raw": ["/w==", "text"]}}
+    for given, code in (("bm8=", "not_decoded"), ("%", "bad_body"), (7, "bad_body")):
+        answer = caller.post("/v1/decode", {"value_base64": given})
+        assert (answer.status_code, answer.json()["code"]) == (422, code)

@@ -116,6 +116,18 @@ def test_who_shares_a_topic_says_so(
     assert policies.shared is shared
 
 
+def test_a_change_counts_only_for_the_policy_that_was_seen(client: TestClient) -> None:
+    seen = client.get("/big").headers["etag"]
+    changed = client.put("/big", json={"spread": 2, "paused": True}, headers={"if-match": seen})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] == client.get("/big").headers["etag"] != seen
+    late = client.put("/big", json={"spread": 2}, headers={"if-match": seen})
+    assert (late.status_code, late.json()["code"]) == (412, "changed")
+    assert client.get("/big").json()["paused"] is True
+    none = client.put("/new", json={}, headers={"if-match": seen})
+    assert none.status_code == 412
+
+
 def principals(*given: Principal) -> Gate:
     """A gate that knows each by its name."""
 
@@ -130,6 +142,7 @@ BOUND = [Principal("admin", ("big",), Role.ADMIN), Principal("bound", ("b*",), R
 EVERYBODYS = Principal("everybodys", ("*",), Role.ADMIN)
 PLATFORM = Principal("platform", ("*",), Role.OPERATE)
 SCHEDULER = Principal("scheduler", ("*",), Role.SCHEDULE)
+VIEWER = Principal("viewer", ("*",), Role.READ)
 STANDS = TenantPolicy("big", max_pending=10, priority=-1, output_topic="theirs")
 OTHERS: dict[str, object] = {
     "output_topic": "belfry.tenants",
@@ -151,7 +164,9 @@ OTHERS: dict[str, object] = {
 def asked(policies: Policies) -> Iterator[Callable[..., Any]]:
     """Asks as one of the principals."""
     policies.kept = {"big": STANDS}
-    parts = ApiDependencies(principals(*BOUND, EVERYBODYS, PLATFORM, SCHEDULER), (), lambda: 0.0)
+    parts = ApiDependencies(
+        principals(*BOUND, EVERYBODYS, PLATFORM, SCHEDULER, VIEWER), (), lambda: 0.0
+    )
     opened: Any = (None, None, None, None, policies)
     parts.open(Open(*opened))
     app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
@@ -163,6 +178,13 @@ def asked(policies: Policies) -> Iterator[Callable[..., Any]]:
             )
 
         yield ask
+
+
+def test_an_etag_tells_nothing_of_headers_to_who_may_not_see_them(
+    asked: Callable[..., Any],
+) -> None:
+    assert "etag" in asked(SCHEDULER, "GET", "/big").headers
+    assert "etag" not in asked(VIEWER, "GET", "/big").headers
 
 
 def test_the_platforms_fields_are_those_that_are_tried_here() -> None:

@@ -171,7 +171,7 @@ def test_the_top_has_figures_and_reasons(client: TestClient) -> None:
 
 def test_the_page_shows_them(client: TestClient) -> None:
     page = client.get("/console/tenants").text
-    assert "held</strong> waits because its topic is missing" in page
+    assert "held</a></strong> waits because its topic is missing" in page
     assert "All tenants" in page
     assert "only</a>" in page
 

@@ -25,6 +25,7 @@ VENDOR: Final = ASSETS / "vendor"
 VIEWS: Final = (
     "/", "/console/schedules?tenant=t", "/console/schedule?tenant=t&id=a",
     "/console/timeline?tenant=t", "/console/create", "/console/tenants?tenant=t",
+    "/console/policy?tenant=t", "/console/versions?tenant=t&id=a", "/console/timeline?by=day",
     "/console/cluster", "/console/rejections", "/console/rejections?tenant=t",
     "/console/deliveries?tenant=t", "/console/edit?tenant=t&id=a",
     f"/console/bulk?tenant=t&group={quote(HOSTILE)}", "/console/job?tenant=t&job=j",
@@ -41,6 +42,11 @@ FIRED: Final = {
     "outcome": "FIRED", "due_at": "2030-01-01T09:00:00.000Z", "at": "2030-01-01T09:00:01.500Z",
     "reason": HOSTILE, "code": None, "target": HOSTILE, "attempt": 2,
 }  # fmt: skip
+UPDATED: Final = {
+    **FIRED, "outcome": "UPDATED", "version": 4, "source_topic": "s", "source_partition": 1,
+    "source_offset": 8,
+}  # fmt: skip
+ACCEPTED: Final = {**UPDATED, "outcome": "ACCEPTED", "version": 3, "source_offset": 7}
 WORKER: Final[dict[str, Any]] = {
     "worker_id": HOSTILE, "version": "1", "started_at": "2030-01-01T09:00:00.000Z", "live": True,
     "ready": False, "problems": [HOSTILE], "pending": 5, "fired": 9, "firing_paused": False,
@@ -52,8 +58,8 @@ WORKER: Final[dict[str, Any]] = {
 
 
 WAIT = {
-    "tenant": HOSTILE, "cause": HOSTILE, "reason": HOSTILE, "since": "2030-01-01T09:00:00.000Z",
-    "waiting": 3, "oldest_due_at": "2030-01-01T09:00:00.000Z",
+    "tenant": HOSTILE, "waiting_for": "tenant_blocked", "cause": HOSTILE, "reason": HOSTILE,
+    "since": "2030-01-01T09:00:00.000Z", "waiting": 3, "oldest_due_at": "2030-01-01T09:00:00.000Z",
 }  # fmt: skip
 TENANT = {
     "tenant": HOSTILE, "has_policy": True, "pending": 7, "fired": 5,
@@ -121,14 +127,19 @@ class FakeApi:
         return {"matched": 2, "sample": [HOSTILE], "examined": 9, "cursor": more}
 
     def found(self, path: str) -> Any:
+        if path.endswith(("/counts", "/statistics")):
+            path = f"/v1/tenants/t/{path.rpartition('/')[2]}"
         ends: dict[str, Any] = {
             "/v1/me": {"name": "n", "role": self.role, "tenants": ["*"]},
             "/v1/cluster": {
-                "app_id": HOSTILE, "members": [{"stands_by": [1]}], "standbys": [],
+                "app_id": HOSTILE, "members": [
+                    {"worker_id": HOSTILE, "owns": [0], "stands_by": [1]}], "standbys": [],
                 "workers": [WORKER], "silent": [HOSTILE]},
             "/v1/tenants": {"tenants": [HOSTILE], "figures": [TENANT], "cursor": None,
                             "silent": [HOSTILE]},
             "/v1/tenants/t": {"tenant": "t", "paused": True, "output_topic": HOSTILE,
+                              "max_pending": 10, "max_fires_per_second": 2.5,
+                              "max_requests_per_second": None,
                               "http_targets": [{"url": "https://hunter2.example"}]},
             "/v1/tenants/t/schedules": {"schedules": self.listed, "examined": 1, "cursor": "more"},
             "/v1/tenants/t/counts": {
@@ -138,7 +149,13 @@ class FakeApi:
                 "examined": 1, "cursor": None},
             "/v1/tenants/t/jobs": {"jobs": [JOB]},
             "/v1/tenants/t/jobs/j": self.job,
-            "/v1/tenants/t/statistics": {"lifecycle": "ALL"},
+            "/v1/tenants/t/statistics": {"lifecycle": "ALL", "hours": [
+                {"hour": "2030-01-01T08:00:00.000Z", "fires": 9, "within_1s": 8}]},
+            "/v1/tenants/t/requests/1-7": {"schedule_id": "a", "request": {
+                "cron": "0 9 * * *", "payload_text": "before"}},
+            "/v1/tenants/t/requests/1-8": {"schedule_id": "a", "request": {
+                "cron": "0 9 * * *", "payload_text": HOSTILE}},
+            "/v1/decode": {"avro_schema": HOSTILE, "value": {"a": HOSTILE}},
             "/v1/rejections": {"rejections": [REJECTED, {**REJECTED, "request": {"a": HOSTILE}}],
                                "examined": 9, "cursor": "more"},
             "/v1/tenants/t/rejections": {"rejections": [REJECTED], "examined": 9, "cursor": None},
@@ -153,7 +170,7 @@ class FakeApi:
                 "warnings": [{"code": "c", "text": HOSTILE}]},
         }  # fmt: skip
         if path.endswith("/history"):
-            return {"events": [FIRED], "cursor": None}
+            return {"events": [ACCEPTED, UPDATED, FIRED], "cursor": None}
         return ends.get(path, self.schedule if self.verdict == 200 else {"outcome": "CONFLICT"})
 
 

@@ -45,6 +45,8 @@ def test_no_page_holds_code_or_style(client: TestClient, path: str) -> None:
     page = client.get(path)
     bare = re.sub(r"\"[^\"]*\"|'[^']*'", '""', page.text)
     assert not re.search(r"<script(?![^>]*src=)|<style|<[^>]+\s(style|on[a-z]+)=", bare)
+    # None of them blocks the first content.
+    assert all(" defer" in each for each in re.findall("<script[^>]*>", page.text))
     policy = page.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy

@@ -8,6 +8,8 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -72,6 +74,13 @@ def test_without_a_worker_nothing_is_offered_to_schedule(stack: Stack) -> None:
     assert "127.0.0.1:9092" in said
     assert "http://127.0.0.1:8081/apis/ccompat/v7" in said
     assert "schedule create" not in said
+    stack.stop()
+
+
+def test_it_ends_with_the_address_of_the_console(stack: Stack) -> None:
+    worker: Any = SimpleNamespace(http_url="http://127.0.0.1:8700")
+    *_, last = dev.announcement(stack, worker)
+    assert last.endswith("  http://127.0.0.1:8700")
     stack.stop()
 
 

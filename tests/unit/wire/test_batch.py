@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
 
 
 def test_an_empty_batch_still_moves_on() -> None:
@@ -27,7 +28,7 @@ def test_what_is_left_of_a_batch_begins_where_taking_in_ended() -> None:
 
 def test_each_part_of_a_batch_has_its_own_size() -> None:
     """What a step may write follows from it: the parts of a batch may not write as much each."""
-    records = [(n, 0, b"k", b"v" * n, [("h", b"12")]) for n in (1, 2, 3)]
+    records: list[SourceRecord] = [(n, 0, b"k", b"v" * n, [("h", b"12")]) for n in (1, 2, 3)]
     first, rest = SourceBatch(1, 4, records, size=27).divided(1)
     assert (first.size, rest.size) == (8, 19)
     assert (first.next_position, rest.start, first.parts, rest.parts) == (2, 2, 0, 1)

@@ -38,6 +38,7 @@ from belfry.api.routes.jobs import job_routes
 from belfry.api.routes.kept import kept_routes
 from belfry.api.routes.key_routes import key_routes, me_routes
 from belfry.api.routes.previews import preview_routes
+from belfry.api.routes.readable import readable_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
 from belfry.api.routes.tenant_list import tenant_list_routes
 from belfry.api.routes.tenants import tenant_routes
@@ -109,6 +110,7 @@ def create_app(
         tenant_routes(parts, callers),
         preview_routes(parts, reads, callers),
         kept_routes(parts, callers),
+        readable_routes(parts, callers),
         usage_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
         me_routes(callers),

@@ -53,7 +53,8 @@ _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTAL
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
 _JOBS: Final = re.compile(r"jobs(?:/(.+))?", re.DOTALL)
 _CALENDAR: Final = re.compile(r"calendars/([^/]+)")
-_PREVIEW: Final = "/v1/preview"
+# They look, whatever their method says.
+LOOKS: Final = frozenset({"/v1/preview", "/v1/decode"})
 _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
 _OF_JOBS: Final = {"POST": "bulk.begin", "DELETE": "bulk.stop"}
 _OF_CALENDARS: Final = {"PUT": "calendar.set", "DELETE": "calendar.remove"}
@@ -84,7 +85,7 @@ def asked_by(method: str, path: str) -> AuditedRequest:
     """
     found = _TENANT.fullmatch(path)
     tenant = None if found is None else unquote(found[1])
-    if method in CHANGES_NOTHING or path == _PREVIEW:
+    if method in CHANGES_NOTHING or path in LOOKS:
         return AuditedRequest(READ, tenant)
     if found is None or tenant is None:
         return AuditedRequest(method.lower())
@@ -153,7 +154,7 @@ class Audited:
         # refusal.
         verdicts = any(each.outcome for each in known.objects)
         refused = status in REFUSALS and not verdicts
-        reads = known.changes_nothing or scope["path"] == _PREVIEW
+        reads = known.changes_nothing or scope["path"] in LOOKS
         if not refused and (reads or scope["method"] in CHANGES_NOTHING):
             return
         asked = asked_by(scope["method"], _path(scope))

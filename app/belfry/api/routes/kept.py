@@ -47,7 +47,7 @@ MOST_LOOKS: Final = 4
 # In a cursor: partition and the offset before which the next look begins.
 _END: Final = struct.Struct(">HQ")
 # A letter's id: partition and offset, such as 3-17042.
-_PLACE: Final = r"^\d{1,5}-\d{1,18}$"
+PLACE: Final = r"^\d{1,5}-\d{1,18}$"
 _CURSOR: Final = "Give it back for older ones; null where nothing older is kept."
 _EXAMINED: Final = "How many records and markers of all tenants were looked at for it."
 
@@ -131,7 +131,7 @@ class KeptAsked(Known):
 
 
 KeptQuery = Annotated[KeptAsked, Query()]
-LetterId = Annotated[str, Path(pattern=_PLACE, description="`id` of a delivery.")]
+LetterId = Annotated[str, Path(pattern=PLACE, description="`id` of a delivery.")]
 
 
 class TopicReads:
@@ -259,20 +259,20 @@ def _shown_request(each: RejectedRequest) -> RejectedAnswer:
         offset=offset,
         size_bytes=each.size_bytes,
         headers=[HeaderAnswer(name=n, **bytes_json("value", v)) for n, v in each.headers],
-        request=None if each.request is None else _fields(each.request),
+        request=None if each.request is None else readable_fields(each.request),
         **key,
         **sample,
     )
 
 
-def _fields(request: Any) -> Any:
+def readable_fields(request: Any) -> Any:
     """Fields of a request with their bytes as text, or as base64 where they are none."""
     if isinstance(request, bytes):
         return bytes_json("value", request)
     if isinstance(request, list):
-        return [_fields(each) for each in request]
+        return [readable_fields(each) for each in request]
     if isinstance(request, dict):
-        return {name: _fields(value) for name, value in request.items()}
+        return {name: readable_fields(value) for name, value in request.items()}
     return request
 
 

@@ -25,12 +25,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, fields
+from hashlib import sha256
 from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
 import orjson
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel, Field, create_model
 from starlette.responses import Response
 
@@ -90,7 +91,16 @@ class RemovalOptions(Known):
     )
 
 
+class SeenPolicy(BaseModel):
+    """The policy that a change begins with."""
+
+    if_match: str | None = Field(
+        None, max_length=100, description="The ETag that the policy has to have."
+    )
+
+
 SettingQuery = Annotated[Setting, Query()]
+SeenPolicyHeader = Annotated[SeenPolicy, Header()]
 RemovalQuery = Annotated[RemovalOptions, Query()]
 
 
@@ -124,7 +134,8 @@ def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> Non
         shown = asdict(found)
         if not caller.may(Role.SCHEDULE):
             shown["http_targets"] = [masked_target(each) for each in shown["http_targets"]]
-        return _sent(shown)
+            return _sent(shown)
+        return _sent(shown, policy_tag(found))
 
 
 def _setting(
@@ -139,7 +150,7 @@ def _setting(
         response_model=None,
         responses={
             **with_answer(PolicyAnswer, 200),
-            **problems(400, 413, 415, 422, 429, 503),
+            **problems(400, 412, 413, 415, 422, 429, 503),
         },
         openapi_extra=body_of(PolicyBody),
     )
@@ -147,9 +158,13 @@ def _setting(
         request: Request,
         tenant: TenantName,
         query: SettingQuery,
+        seen: SeenPolicyHeader,
         caller: Principal = callers.who(Role.ADMIN),
     ) -> Response:
-        """Set a tenant's policy as a whole; who sets a part of it leaves the other as it is."""
+        """Set a tenant's policy as a whole; who sets a part of it leaves the other as it is.
+
+        With `If-Match` it counts only if the policy still has the ETag that was given with it.
+        """
         body = await parsed(request, PolicyBody)
         policies = parts.ready.policies
         # `former_spreads` says where schedules may still live, so a body without it does not empty
@@ -160,6 +175,7 @@ def _setting(
 
         def write() -> TenantPolicy:
             before = _stands(policies, caller, tenant)
+            _check_seen(seen.if_match, before)
             used = before is not None or policies.is_used(tenant)
             after = changed(before or TenantPolicy(tenant), given, used=used)
             note().policy(before, after)
@@ -170,7 +186,7 @@ def _setting(
         async with turn:
             after = await _written(write)
             await _followed(lambda: policies.policy(tenant) == after)
-        return warned_of_policy(_sent(asdict(after)), after.http_targets)
+        return warned_of_policy(_sent(asdict(after), policy_tag(after)), after.http_targets)
 
 
 def _removing(
@@ -247,6 +263,26 @@ def check_rights(
         raise Problem(HTTPStatus.FORBIDDEN, detail, "forbidden", fields=refused)
 
 
+def policy_tag(policy: TenantPolicy) -> str:
+    """The ETag of a policy: the same wherever and whenever it says the same.
+
+    It covers headers of targets as well, so who may not see those is not given it.
+    """
+    return f'"{sha256(orjson.dumps(asdict(policy))).hexdigest()[:32]}"'
+
+
+def _check_seen(if_match: str | None, stands: TenantPolicy | None) -> None:
+    """Refuse a change of another policy than the one that was looked at; raises `Problem`."""
+    if if_match is None or (stands is not None and if_match.strip() == policy_tag(stands)):
+        return
+    detail = (
+        "The policy is not the one that was looked at: look at it again, and decide anew."
+        if stands is not None
+        else "The tenant has no policy: to make its first one, leave If-Match out."
+    )
+    raise Problem(HTTPStatus.PRECONDITION_FAILED, detail, "changed")
+
+
 def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
     """Raise `Problem` where there is no policy, or one that says where schedules live."""
     if policy is None:
@@ -285,6 +321,7 @@ def _none(tenant: str) -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, detail, "no_policy")
 
 
-def _sent(told: dict[str, Any]) -> Response:
-    """A policy as an answer."""
-    return Response(orjson.dumps(told), HTTPStatus.OK, None, "application/json")
+def _sent(told: dict[str, Any], tag: str | None = None) -> Response:
+    """A policy as an answer, with its ETag where the caller may see all of it."""
+    headers = None if tag is None else {"etag": tag}
+    return Response(orjson.dumps(told), HTTPStatus.OK, headers, "application/json")

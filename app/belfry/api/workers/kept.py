@@ -61,6 +61,18 @@ class KeptDelivery:
     place: tuple[int, int] | None = None
 
 
+class Unreadable(Exception):
+    """Bytes are no Avro that can be decoded here; the message says why, as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableValue:
+    """What bytes say: the full name of the Avro schema that wrote them, and the value."""
+
+    schema: str
+    value: Any
+
+
 @dataclass(frozen=True, slots=True)
 class KeptPage(Generic[T]):
     """What one look found, newest first; `rest` is where older ones are, None for nowhere."""
@@ -81,6 +93,17 @@ class KeptTopics(Protocol):
 
     def open_deliveries(self, tenant: str) -> KeptPage[KeptDelivery]:
         """A tenant's deliveries without an end, among the latest ones."""
+
+    def request(
+        self, tenant: str, topic: str | None, place: tuple[int, int]
+    ) -> Mapping[str, Any] | None:
+        """The fields of a tenant's request at a place of the request topic, masked.
+
+        None where there is none, or where `topic` is another one.
+        """
+
+    def avro(self, value: bytes) -> ReadableValue:
+        """What bytes say by the Avro schema that they name; raises `Unreadable`."""
 
     def usage(self, asked: UsageSpan) -> list[Usage]:
         """What a tenant used, by period; at most `MOST_USAGE_RECORDS` are looked at.

@@ -27,13 +27,14 @@ function unlock() {
   htmx.ajax("GET", location.pathname + location.search, { source: main, target: "#main", select: "#main", swap: "outerHTML" });
 }
 
-// Times are in UTC; behind each stands the same by the viewer's clock, with the zone's name.
+// Times are in UTC; behind each stands the same by the viewer's clock, with the zone's name, unless
+// the zone of the rule, which stands there already, is the same.
 function localTimes(root) {
   for (const element of root.querySelectorAll("time:not([data-shown])")) {
     const ms = element.dataset.ms ? Number(element.dataset.ms) : Date.parse(element.dateTime);
     element.dataset.shown = "yes";
     if (element.dataset.ms) element.textContent = `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
-    if (zone === "UTC") continue;
+    if (zone === "UTC" || element.nextElementSibling?.dataset.zone === zone) continue;
     const local = document.createElement("span");
     local.className = "soft";
     local.textContent = ` ${new Date(ms).toLocaleString("sv")} ${zone}`;
@@ -45,31 +46,49 @@ function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+let drawn = null;
+
+// Bars of what is due and of what has fired, points of how late it was, and a line at now.
 function draw(holder) {
-  const [instants, counts] = JSON.parse(holder.dataset.series);
-  const axis = { stroke: color("--soft"), grid: { stroke: color("--line") }, ticks: { stroke: color("--line") } };
-  const chart = new uPlot({
+  drawn?.destroy();
+  const line = { stroke: color("--line"), width: 1 };
+  const axis = (more) => ({ stroke: color("--soft"), grid: line, ticks: line, ...more });
+  const bars = (name) => ({ stroke: color(name), fill: color(name), paths: uPlot.paths.bars({ size: [0.8, 40] }), points: { show: false } });
+  const ms = (_, values) => values.map((each) => (each >= 1000 ? `${each / 1000} s` : `${each} ms`));
+  const clock = (_, instants) => instants.map((each, n) => {
+    const [day, at] = new Date(each * 1000).toISOString().slice(0, 16).split("T");
+    return n === 0 || at === "00:00" ? `${at}\n${day}` : at;
+  });
+  const from = (_, __, most) => [0, Math.max(1, most ?? 1) * 1.1];
+  drawn = new uPlot({
     width: holder.clientWidth,
-    height: 240,
+    height: 260,
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false } },
-    axes: [axis, axis],
-    series: [{}, { stroke: color("--accent"), fill: color("--accent"), paths: uPlot.paths.bars({ size: [0.8] }), points: { show: false } }],
-    hooks: { setSelect: [(drawn) => zoom(holder, drawn)] },
-  }, [instants, counts], holder);
-  new ResizeObserver(() => chart.setSize({ width: holder.clientWidth, height: 240 })).observe(holder);
+    scales: { y: { range: from }, late: { range: from } },
+    axes: [axis({ values: clock }), axis({ size: 64, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1e8] }), axis({ scale: "late", side: 1, grid: { show: false }, values: ms, size: 72 })],
+    series: [{}, bars("--accent"), bars("--past"), { scale: "late", paths: () => null, points: { show: true, size: 6, fill: color("--bad"), stroke: color("--bad") } }],
+    hooks: { setSelect: [(chart) => zoom(holder, chart)], draw: [(chart) => now(holder, chart)] },
+  }, JSON.parse(holder.dataset.series), holder);
+  const chart = drawn;
+  new ResizeObserver(() => chart === drawn && chart.setSize({ width: holder.clientWidth, height: 260 })).observe(holder);
 }
 
+function now(holder, chart) {
+  const x = chart.valToPos(Number(holder.dataset.now), "x", true);
+  const { left, top, width, height } = chart.bbox;
+  if (x < left || x > left + width) return;
+  chart.ctx.fillStyle = color("--ink");
+  chart.ctx.fillRect(x, top, 2, height);
+}
+
+// The worker chooses the step that suits the width of what was dragged over.
 function zoom(holder, chart) {
   if (chart.select.width < 4) return;
   const at = (x) => Math.round(chart.posToVal(x, "x") * 1000);
-  const asked = new URLSearchParams({
-    tenant: holder.dataset.tenant,
-    by: holder.dataset.by,
-    from: at(chart.select.left),
-    until: at(chart.select.left + chart.select.width),
-  });
+  const asked = new URLSearchParams({ from: at(chart.select.left), until: at(chart.select.left + chart.select.width) });
+  if (holder.dataset.tenant) asked.set("tenant", holder.dataset.tenant);
   go(`/console/timeline?${asked}`);
 }
 
@@ -145,9 +164,50 @@ document.addEventListener("htmx:afterSettle", (event) => {
   else byId("main").focus({ preventScroll: true });
 });
 
+// What somebody is about to use stays: an open dialog, a field that was filled in, a focused link.
+function isUsed(live) {
+  const active = document.activeElement;
+  const fields = [...live.querySelectorAll("input, textarea")];
+  return document.querySelector("dialog[open]")
+    || (live.contains(active) && !active.id)
+    || live.querySelector("#chart:hover")
+    || fields.some((each) => each.checked !== each.defaultChecked || each.value !== each.defaultValue);
+}
+
 setInterval(() => {
-  if (!document.hidden && byId("live")) htmx.trigger(document.body, "belfry:refresh");
+  const live = byId("live");
+  if (document.hidden || !live?.dataset.again || isUsed(live)) return;
+  htmx.ajax("GET", live.dataset.again, { source: live, target: "#live", select: "#live", swap: "outerHTML" });
 }, EVERY_MS);
+
+// A page that cannot be refreshed says so, and keeps what it shows.
+let answered = new Date();
+
+function silent(why) {
+  byId("silent").textContent = `${why} What you see is as of ${answered.toLocaleTimeString("sv")} ${zone}.`;
+  byId("silent").hidden = false;
+}
+
+document.addEventListener("htmx:sendError", () => silent("The worker does not answer."));
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { target, xhr } = event.detail;
+  if (target.id === "live" && xhr.status !== 200) {
+    event.detail.shouldSwap = false;
+    silent(`The worker answers ${xhr.status}.`);
+    return;
+  }
+  answered = new Date();
+  byId("silent").hidden = true;
+  scrolled = [...document.querySelectorAll("#live .scroll")].map((each) => [each.scrollLeft, each.scrollTop]);
+});
+
+// Tables stay where they were scrolled to.
+let scrolled = [];
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target.id !== "live") return;
+  document.querySelectorAll("#live .scroll").forEach((each, n) => each.scrollTo(...(scrolled[n] ?? [0, 0])));
+});
 
 document.addEventListener("DOMContentLoaded", () => {
   arrived();

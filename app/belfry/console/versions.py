@@ -1,0 +1,83 @@
+"""Versions of a schedule: the request behind each, and what it changed.
+
+belfry keeps the latest definition alone.  A history tells where each request was received, and its
+topic keeps it for a while, so the last ones can be read there and compared, the newest first.
+"""
+
+from __future__ import annotations
+
+import json
+from difflib import ndiff
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from belfry.console.asking import Api, tenant_path
+from belfry.console.one_schedule import LAST, events_of
+from belfry.console.page import Shown
+
+DEFINING: Final = frozenset({"ACCEPTED", "UPDATED"})
+# A line of a comparison: "+" came, "-" went, " " stayed.
+Line = tuple[str, str]
+
+
+async def view(api: Api, request: Request) -> Shown:
+    """The last versions of a schedule."""
+    tenant = request.query_params.get("tenant", "")
+    schedule_id = request.query_params.get("id", "")
+    me = await api.get("/v1/me")
+    events = await events_of(api, tenant, schedule_id)
+    defining = [each for each in events if each["outcome"] in DEFINING][-LAST:]
+    asked = [await _asked(api, tenant, schedule_id, each) for each in defining]
+    versions = [
+        {**event, "lines": compared(asked[n - 1] if n else None, asked[n]), "is_first": n == 0}
+        for n, event in enumerate(defining)
+    ]
+    return "versions.html", {
+        "me": me,
+        "tenant": tenant,
+        "id": schedule_id,
+        "versions": versions[::-1],
+    }
+
+
+async def _asked(
+    api: Api, tenant: str, schedule_id: str, event: dict[str, Any]
+) -> dict[str, Any] | None:
+    """The request behind an event; None where it is kept no longer, or was received elsewhere."""
+    partition, offset = event["source_partition"], event["source_offset"]
+    if partition is None or offset is None:
+        return None
+    path = f"{tenant_path(tenant)}/requests/{partition}-{offset}"
+    found = await api.found(path, topic=event["source_topic"])
+    if found is None or found["schedule_id"] != schedule_id:
+        return None
+    asked: dict[str, Any] = found["request"]
+    return asked
+
+
+def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[Line] | None:
+    """What one request says otherwise than the one before; all that it says where that is unknown.
+
+    None where the request itself is unknown.  What a request is about and why it was sent is no
+    part of what the schedule says.
+    """
+    if after is None:
+        return None
+    old = None if before is None else _lines(before)
+    new = _lines(after)
+    if old is None:
+        return [(" ", line) for line in new]
+    return [(line[0], line[2:]) for line in ndiff(old, new) if line[0] in "+-"]
+
+
+def _lines(asked: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name in sorted(asked):
+        if name in ("action", "reason"):
+            continue
+        value = asked[name]
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *more = text.split("\n")
+        lines += [f"{name}: {first}", *(f"    {each}" for each in more)]
+    return lines

@@ -1,0 +1,243 @@
+"""How quick the console's pages are while events fire, and what open consoles cost the firing.
+
+    make bench-console PENDING=1000000 FIRES=2000 CONSOLES=10
+
+A belfry of its own, as in `http_load.py`: PENDING schedules wait, FIRES events a second come in and
+fire.  First, before any fires, each view is opened PAGES times for what a page costs the worker in
+milliseconds of a core, which holds on a busy machine as well.  Then each is opened every two
+seconds, and measured from its planned instant.  Then events fire alone and beside CONSOLES open
+consoles in turn, ROUNDS times: a console opens the views one after the other and refreshes what it
+shows every five seconds, as `page.js` does.  At the end Chromium opens the views, and tells when it
+painted the first content.  Each prints a JSON line with the load of the machine, for on a busy one
+nothing else explains a figure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import uvloop
+from http_client import Client
+from http_load import (
+    FIRES,
+    HOUR_MS,
+    PENDING,
+    SECONDS,
+    SETTLE_S,
+    TENANTS,
+    WORKERS,
+    live,
+    percentile,
+    stem,
+)
+from playwright.sync_api import Page, sync_playwright
+
+from belfry.bench.cluster import BenchCluster, BenchWorker
+from belfry.bench.plan import BenchPlan
+from belfry.bench.workload import Workload, write
+from belfry.settings import Settings
+
+CONSOLES: Final = int(os.environ.get("CONSOLES", "10"))
+ROUNDS: Final = int(os.environ.get("ROUNDS", "3"))
+PAGES: Final = int(os.environ.get("PAGES", "20"))
+IDLE_S: Final = 10.0
+REFRESH_S: Final = 5.0
+EVERY_S: Final = 2.0
+PAINTS: Final = 5
+READY_S: Final = 600.0
+PAINTED: Final = """() => new Promise((told) => new PerformanceObserver((list) => {
+  const found = list.getEntriesByName("first-contentful-paint");
+  if (found.length) told(found[0].startTime);
+}).observe({ type: "paint", buffered: true }))"""
+VIEWS: Final = {
+    "overview": "/",
+    "schedules": "/console/schedules?tenant=tenant-1",
+    "schedules by id": f"/console/schedules?tenant=tenant-1&prefix={stem(1)[:-2]}",
+    "schedule": f"/console/schedule?tenant=tenant-1&id={stem(1)}",
+    "timeline by minute": "/console/timeline?tenant=tenant-1",
+    "timeline by hour": "/console/timeline?tenant=tenant-1&by=hour",
+    "create": "/console/create?tenant=tenant-1",
+    "edit": f"/console/edit?tenant=tenant-1&id={stem(1)}",
+    "bulk": f"/console/bulk?tenant=tenant-1&action=PAUSE&prefix={stem(1)[:-2]}",
+    "tenants": "/console/tenants?tenant=tenant-1",
+    "deliveries": "/console/deliveries?tenant=tenant-1",
+    "rejections": "/console/rejections",
+    "cluster": "/console/cluster",
+}
+Found = dict[str, list[float]]
+
+
+async def walk(url: str) -> Found:
+    """Open each view every two seconds, one after the other; milliseconds from planned instants."""
+    client, found = Client(url), {name: list[float]() for name in VIEWS}
+    began = time.perf_counter() + 0.2
+
+    async def one(planned: float, name: str) -> None:
+        await asyncio.sleep(max(0.0, planned - time.perf_counter()))
+        status = await client.call("GET", VIEWS[name])
+        if status != 200:
+            print(f"{name}: {status}", file=sys.stderr)
+        elif planned - began >= 2:
+            found[name].append((time.perf_counter() - planned) * 1000)
+
+    plans = [
+        one(began + EVERY_S * (turn + place / len(VIEWS)), name)
+        for turn in range(int(SECONDS / EVERY_S))
+        for place, name in enumerate(VIEWS)
+    ]
+    await asyncio.gather(*plans)
+    client.close()
+    return found
+
+
+async def consoles(url: str) -> Found:
+    """So many open consoles; each goes to another view at every other refresh."""
+    client, took = Client(url), list[float]()
+    began, addresses = time.perf_counter() + 0.2, list(VIEWS.values())
+
+    async def one(number: int) -> None:
+        for turn in range(int(SECONDS / REFRESH_S)):
+            planned = began + (turn + number / CONSOLES) * REFRESH_S
+            await asyncio.sleep(max(0.0, planned - time.perf_counter()))
+            await client.call("GET", addresses[(number + turn // 2) % len(addresses)])
+            took.append((time.perf_counter() - planned) * 1000)
+
+    await asyncio.gather(*(one(number) for number in range(CONSOLES)))
+    client.close()
+    return {"any": took}
+
+
+async def open_pages(url: str, path: str) -> None:
+    """The same page, one after the other."""
+    client = Client(url)
+    for _ in range(PAGES):
+        status = await client.call("GET", path)
+        if status != 200:
+            print(f"{path}: {status}", file=sys.stderr)
+    client.close()
+
+
+def costs(worker: BenchWorker) -> None:
+    """What a page of each view costs the worker, without what it does of itself; one line each."""
+    began, (before, _) = time.monotonic(), worker.usage()
+    time.sleep(IDLE_S)
+    idle = (worker.usage()[0] - before) / (time.monotonic() - began)
+    for name, path in VIEWS.items():
+        asyncio.run(open_pages(worker.url, path))  # A first time for what is made once.
+        began, (before, _) = time.monotonic(), worker.usage()
+        asyncio.run(open_pages(worker.url, path))
+        own = idle * (time.monotonic() - began)
+        cost_ms = max(0.0, worker.usage()[0] - before - own) * 1000 / PAGES
+        line = {"phase": f"cost: {name}", "pending": PENDING, "cpu_ms_per_page": round(cost_ms, 1)}
+        print(json.dumps(line), flush=True)
+
+
+def _child(drive: Callable[[str], Any], url: str, pipe: Connection) -> None:
+    pipe.send(uvloop.run(drive(url)))
+
+
+def apart(drive: Callable[[str], Any], url: str) -> Found:
+    """Drive in a process of its own, so that the load does not share a lock with the reader."""
+    time.sleep(SETTLE_S)
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_child, args=(drive, url, theirs))
+    process.start()
+    theirs.close()
+    found: Found = ours.recv()
+    process.join()
+    return found
+
+
+def paint(page: Page, url: str) -> float:
+    """Milliseconds from the click to the first content of a page."""
+    page.goto(url)
+    return float(page.evaluate(PAINTED))
+
+
+def paints(url: str) -> Found:
+    """The same of each view; the first one of all, which starts the browser, does not count."""
+    found: Found = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_page()
+        paint(page, url)
+        for name, path in VIEWS.items():
+            found[name] = [paint(page, url + path) for _ in range(PAINTS)]
+        browser.close()
+    return found
+
+
+def show(phase: str, took: list[float], late: list[float]) -> None:
+    """One line of results."""
+    line = {
+        "phase": phase,
+        "pending": PENDING,
+        "fires_per_second": FIRES,
+        "pages": len(took),
+        "p50_ms": percentile(took, 0.5),
+        "p95_ms": percentile(took, 0.95),
+        "fired": len(late),
+        "lateness_p50_ms": percentile(late, 0.5),
+        "lateness_p99_ms": percentile(late, 0.99),
+        "load_1_min": round(os.getloadavg()[0], 1),
+    }
+    print(json.dumps(line), flush=True)
+
+
+def measure(cluster: BenchCluster, plan: BenchPlan) -> None:
+    """All phases."""
+    url = cluster.workers[0].url
+    costs(cluster.workers[0])
+    live(cluster, plan, lambda: apart(consoles, url))
+    late, found = live(cluster, plan, lambda: apart(walk, url))
+    for name, took in found.items():
+        show(name, took, late)
+    alone, beside, pages = list[float](), list[float](), list[float]()
+    for _ in range(ROUNDS):
+        alone += live(cluster, plan, lambda: None)[0]
+        late, found = live(cluster, plan, lambda: apart(consoles, url))
+        beside += late
+        pages += found["any"]
+    show("fires alone", [], alone)
+    show(f"{CONSOLES} consoles", pages, beside)
+    late, found = live(cluster, plan, lambda: paints(url))
+    for name, took in found.items():
+        show(f"first content: {name}", took, late)
+
+
+def main() -> int:
+    """Fill, and measure."""
+    plan = BenchPlan(
+        bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, partitions=4
+    )
+    with BenchCluster(Settings(), WORKERS, plan.partitions) as cluster:
+        due_ms = time.time_ns() // 1_000_000 + HOUR_MS
+        waits = Workload(PENDING, due_ms, spread_ms=HOUR_MS, tenants=TENANTS, stem="wait")
+        cluster.make_outputs(plan)
+        cluster.start_workers()
+        # A busy machine takes longer than `await_ready` waits.
+        deadline = time.monotonic() + READY_S
+        while not all(worker.ready() for worker in cluster.workers):
+            assert time.monotonic() < deadline, f"not ready within {READY_S} s"
+            time.sleep(0.5)
+        write(cluster.properties, cluster.settings.topic("schedules"), waits)
+        while cluster.pending() < PENDING:
+            time.sleep(0.2)
+        measure(cluster, plan)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Views of the console that compute what they show: timeline, versions, payloads, policies."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import pytest
+from starlette.testclient import TestClient
+
+from belfry.console.policies import _given
+from belfry.console.timeline import DAY, HOUR, MINUTE, Span, _span
+from belfry.console.versions import compared
+from belfry.schedules.instants import parse_instant
+from tests.unit.console.conftest import FORM, HOSTILE, SCHEDULE, FakeApi
+
+NOW_MS: Final = parse_instant("2030-01-01T09:00:00Z")
+
+
+def series(page: str) -> list[list[Any]]:
+    found = re.search(r'data-series="([^"]+)"', page)
+    assert found is not None
+    told: list[list[Any]] = json.loads(found[1].replace("&#34;", '"'))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        #  by        from                 until               shown
+        ((None, None, None), Span(NOW_MS - 15 * MINUTE, NOW_MS + HOUR, "minute")),
+        (
+            ("day", None, None),
+            Span(NOW_MS - 7 * DAY - 9 * HOUR, NOW_MS + 60 * DAY - 9 * HOUR, "day"),
+        ),
+        (("hour", NOW_MS + 1, NOW_MS + 2), Span(NOW_MS, NOW_MS + HOUR, "hour")),
+        # What a drag over the chart asks for: the step follows from the width.
+        ((None, NOW_MS, NOW_MS + 2 * HOUR), Span(NOW_MS, NOW_MS + 2 * HOUR, "minute")),
+        ((None, NOW_MS, NOW_MS + 3 * DAY), Span(NOW_MS, NOW_MS + 3 * DAY, "hour")),
+        ((None, 0, 300 * DAY), Span(0, 300 * DAY, "day")),
+        (("minute", 0, 300 * DAY), Span(0, 400 * MINUTE, "minute")),
+    ],
+)
+def test_a_span_is_what_the_address_says(given: tuple[Any, ...], expected: Span) -> None:
+    step, start, until = (None if each is None else str(each) for each in given)
+    assert _span(step, start, until, NOW_MS) == expected
+
+
+def test_the_chart_has_the_load_to_come_and_on_its_left_how_late_what_fired(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belfry.console.timeline.time", lambda: NOW_MS / 1000)
+    instants, due, fired, late = series(client.get("/console/timeline?tenant=t").text)
+    at = instants.index(NOW_MS / 1000)
+    assert (due[at], late[at]) == (4, None)
+    assert (due[at - 1], late[at - 1]) == (None, 7)
+    assert fired == [None] * len(instants)
+    instants, due, fired, late = series(client.get("/console/timeline?tenant=t&by=hour").text)
+    at = instants.index((NOW_MS - HOUR) / 1000)
+    assert (due[at + 1], fired[at], late[at]) == (4, 9, 7)
+
+
+def test_without_a_tenant_those_with_the_most_are_added_up(
+    client: TestClient, api: FakeApi
+) -> None:
+    page = client.get("/console/timeline").text
+    asked = [(path, told) for _, path, _, told in api.asked if path == "/v1/tenants"]
+    assert asked == [("/v1/tenants", {"limit": "8", "sort": "pending"})]
+    assert 'id="by-tenant"' in page
+
+
+def test_versions_show_what_each_changed(client: TestClient) -> None:
+    page = client.get("/console/versions?tenant=t&id=a").text
+    newest, oldest = page.split("Version 3")
+    assert "<del>payload_text: before</del>" in newest
+    assert "<ins>payload_text: &lt;img" in newest
+    assert "cron" not in newest.split("Version 4")[1]
+    assert "cron: 0 9 * * *" in oldest
+    assert "<ins>" not in oldest
+
+
+def test_a_request_of_another_schedule_is_no_version(client: TestClient) -> None:
+    page = client.get("/console/versions?tenant=t&id=other").text
+    assert "payload_text" not in page
+    assert "kept no longer" in page
+
+
+def test_versions_are_compared_line_by_line() -> None:
+    before = {"action": "CREATE", "payload_text": "a\nb\nc", "max_fires": 2}
+    after = {"action": "UPSERT", "payload_text": "a\nB\nc", "max_fires": 2, "reason": "why"}
+    assert compared(before, after) == [("-", "    b"), ("+", "    B")]
+    assert compared(before, before) == []
+    assert compared(before, None) is None
+
+
+@pytest.mark.parametrize("coded", ["AAAAAAcC", "wwHwAAAAAAAAAAc="])
+def test_a_payload_in_avro_is_shown_by_its_schema(
+    client: TestClient, api: FakeApi, coded: str
+) -> None:
+    api.schedule = {**SCHEDULE, "payload_text": None, "payload_base64": coded}
+    page = client.get("/console/schedule?tenant=t&id=a").text
+    told = [told for _, path, _, told in api.asked if path == "/v1/decode"]
+    assert told == [{"value_base64": coded}]
+    assert re.findall(r"<summary>(\w+)", page) == ["Avro", "Hex"]
+
+
+def test_a_payload_without_the_id_of_a_schema_is_not_asked_about(
+    client: TestClient, api: FakeApi
+) -> None:
+    client.get("/console/schedule?tenant=t&id=a")
+    assert "/v1/decode" not in [path for _, path, _, _ in api.asked]
+
+
+def test_a_policy_is_changed_as_a_whole_under_the_version_that_was_seen(
+    client: TestClient, api: FakeApi
+) -> None:
+    fields = {"tenant": "t", "etag": '"7.3"', "whole": "yes", "paused": "false", "priority": "5"}
+    answer = client.post("/console/policy", data=fields, headers=FORM)
+    assert answer.status_code == 204
+    method, path, headers, told = api.asked[-1]
+    assert (method, path, headers["if-match"]) == ("PUT", "/v1/tenants/t", '"7.3"')
+    # What the form shows and is empty is the default; what it does not show goes back as it was.
+    assert (told["paused"], told["priority"], told["output_topic"]) == (False, 5, None)
+    assert told["http_targets"] == [{"url": "https://hunter2.example"}]
+    assert "look_back_ms" not in told
+
+
+def test_a_pause_changes_nothing_else(client: TestClient, api: FakeApi) -> None:
+    fields = {"tenant": "t", "etag": '"7.3"', "paused": "true"}
+    client.post("/console/policy", data=fields, headers=FORM)
+    told = api.asked[-1][3]
+    assert (told["paused"], told["output_topic"]) == (True, HOSTILE)
+
+
+def test_a_policy_that_was_made_meanwhile_is_not_overwritten(
+    client: TestClient, api: FakeApi
+) -> None:
+    answer = client.post("/console/policy", data={"tenant": "t", "paused": "true"}, headers=FORM)
+    assert answer.status_code == 412
+    assert all(method == "GET" for method, *_ in api.asked)
+
+
+def test_numbers_of_a_policy_are_numbers_and_the_rest_is_the_apis_to_refuse() -> None:
+    given = {"max_pending": "10", "max_fires_per_second": "2.5", "priority": "high"}
+    assert _given(given) == {"max_pending": 10, "max_fires_per_second": 2.5, "priority": "high"}
+
+
+def test_who_is_not_the_platform_leaves_out_what_only_that_sets(
+    client: TestClient, api: FakeApi
+) -> None:
+    api.role = "admin"
+    form = client.get("/console/policy?tenant=t").text
+    assert re.search(r'name="max_pending"[^>]* disabled', form)
+    assert not re.search(r'name="retry_max_ms"[^>]* disabled', form)
+    fields = {"tenant": "t", "etag": '"7.3"', "whole": "yes", "paused": "false"}
+    client.post("/console/policy", data=fields, headers=FORM)
+    told = api.asked[-1][3]
+    assert told["paused"] is False
+    assert {"max_pending", "output_topic", "spread"}.isdisjoint(told)
