@@ -20,6 +20,7 @@ from belfry.console.words import epoch_ms, quantile_ms
 
 LATENESS: Final = "belfry_fire_lateness_seconds"
 LONGEST_LOOK_MS: Final = 120_000
+MOST_WAITING: Final = 10
 # What to do about what a partition's oldest schedule waits for.
 ADVICE: Final = {
     "firing": "It is due and has not fired: look at the partition's state in the cluster.",
@@ -54,7 +55,8 @@ async def view(api: Api, request: Request) -> Shown:
         "blocked": [each for each in overdue if each["waiting_for"] == "tenant_blocked"],
         "partitions": len(partitions),
         "standbys": _standbys(cluster),
-        "problems": _problems(cluster, overdue),
+        "unguarded": _unguarded(cluster),
+        "problems": _problems(cluster, overdue) + await _waiting(api, full=full),
         "tenants": await _tenants(api, me),
         "again": f"/?fired={fired}&at={now_ms}",
     }
@@ -113,10 +115,24 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
     ]
     found += [
         {
+            "what": f"Partition {each['partition']} does not fire: {each['missing']}.",
+            "do": "A recovery that reads needs time; anything else is in the log of its worker.",
+        }
+        for worker in cluster["workers"]
+        for each in worker["partitions"]
+        if each["missing"]
+    ]
+    found += [
+        {
             "what": f"{name} does not answer.",
             "do": "See whether its process runs and its advertised address can be reached.",
         }
         for name in cluster["silent"]
+    ]
+    found += [
+        {"what": f"{worker['worker_id']}: {warning}.", "do": "Its runbook says more."}
+        for worker in cluster["workers"]
+        for warning in worker.get("warnings", ())
     ]
     found += [
         {
@@ -126,6 +142,40 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
         for each in overdue
     ]
     return found
+
+
+def _unguarded(cluster: dict[str, Any]) -> str:
+    """That nobody stands by for some partitions, as the group has told last; empty for none."""
+    members = cluster["members"]
+    owned = {number for member in members for number in member["owns"]}
+    without = owned - {number for member in members for number in member["stands_by"]}
+    if not without:
+        return ""
+    alone = "There is one worker" if len(members) == 1 else f"There are {len(members)} workers"
+    return (
+        f"{alone}, and nobody stands by for {len(without)} of {len(owned)} partitions: when their"
+        " owner ends, their events are late."
+    )
+
+
+async def _waiting(api: Api, *, full: bool) -> list[dict[str, str]]:
+    """Tenants whose events wait for somebody; shown to those who may see all tenants."""
+    if not full:
+        return []
+    try:
+        asked = await api.get("/v1/tenants", waiting="true", sort="waiting", limit=MOST_WAITING)
+    except ApiRefusal as refused:
+        if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:
+            raise
+        return []
+    waits = [each["wait"] for each in asked.get("figures", ()) if each.get("wait")]
+    return [
+        {
+            "what": f"The tenant {wait['tenant']} waits ({wait['cause']}): {wait['reason']}.",
+            "do": "Its events are late, others' are not; see Tenants.",
+        }
+        for wait in waits
+    ]
 
 
 async def _tenants(api: Api, me: dict[str, Any]) -> list[str]:

@@ -155,6 +155,11 @@ class DeliveryView:
     def __init__(self, identity: WorkerIdentity) -> None:
         self.identity = identity
         self._dispatcher: Dispatcher | None = None
+        self._awaits = ""
+
+    def awaits(self, what: str) -> None:
+        """What the start of this process waits for, as a clause; empty for nothing."""
+        self._awaits = what
 
     def show(self, dispatcher: Dispatcher) -> None:
         """Show what this dispatcher does."""
@@ -166,9 +171,12 @@ class DeliveryView:
 
     def readiness(self) -> Readiness:
         """Whether the group has given it its share."""
-        ready = self._dispatcher is not None and self._dispatcher.ready
+        if self._dispatcher is None:
+            problem = f"it starts: {self._awaits}" if self._awaits else "it starts"
+            return Readiness(ready=False, problems=[problem], started=False)
+        ready, silent = self._dispatcher.ready, self._dispatcher.silent.sentence()
         problems = [] if ready else ["the group that delivers has not answered yet"]
-        return Readiness(ready=ready, problems=problems, started=ready)
+        return Readiness(ready, [], problems, ready, [silent] if silent else [])
 
     def assignment_map(self) -> AssignmentMap:
         """It owns no schedules."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import AfterValidator, Field, SecretStr
 
+from belfry.settings.brokers import brokers
 from belfry.settings.cluster import ClusterSettings
 from belfry.settings.properties import property_name
 from belfry.settings.sources import Sourced
@@ -57,8 +58,8 @@ WorkerSecret = Annotated[SecretStr, AfterValidator(_long_enough)]
 class SharedSettings(Sourced):
     """What every process has; commands need no more than this and an address of a worker."""
 
-    bootstrap_servers: str = Field(
-        "127.0.0.1:9092", min_length=1, description="Kafka brokers, host:port, comma-separated."
+    bootstrap_servers: Annotated[str, AfterValidator(brokers)] = Field(
+        "127.0.0.1:9092", description="Kafka brokers, host:port, comma-separated."
     )
     kafka: dict[str, Any] = Field(
         default_factory=dict,

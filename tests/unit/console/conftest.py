@@ -124,7 +124,7 @@ class FakeApi:
         ends: dict[str, Any] = {
             "/v1/me": {"name": "n", "role": self.role, "tenants": ["*"]},
             "/v1/cluster": {
-                "app_id": HOSTILE, "members": [{"stands_by": [1]}], "standbys": [],
+                "app_id": HOSTILE, "members": [{"owns": [0], "stands_by": [1]}], "standbys": [],
                 "workers": [WORKER], "silent": [HOSTILE]},
             "/v1/tenants": {"tenants": [HOSTILE], "figures": [TENANT], "cursor": None,
                             "silent": [HOSTILE]},
