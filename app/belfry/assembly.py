@@ -77,7 +77,7 @@ def run_worker(settings: DeliverySettings) -> int:
     clock = SystemClock()
     identity = _identity(settings, clock)
     view = View(identity, clock, metrics)
-    delivering = DeliveryView(identity)
+    delivering = DeliveryView(identity, metrics)
     try:
         audit = AuditLog(settings, identity.worker_id, metrics.audited, clock.wall_ms)
         parts, means, host = _configured(settings, clock, identity, audit, metrics)

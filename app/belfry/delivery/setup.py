@@ -33,6 +33,7 @@ from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
 from belfry.settings import DeliverySettings, plain
+from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Purpose, first
 
@@ -152,8 +153,9 @@ async def deliver_until_asked(dispatcher: Dispatcher) -> int:
 class DeliveryView:
     """A process that only delivers, as HTTP sees it."""
 
-    def __init__(self, identity: WorkerIdentity) -> None:
+    def __init__(self, identity: WorkerIdentity, metrics: Metrics) -> None:
         self.identity = identity
+        self._metrics = metrics
         self._dispatcher: Dispatcher | None = None
         self._awaits = ""
 
@@ -191,4 +193,7 @@ class DeliveryView:
         return {}
 
     def refresh(self) -> None:
-        """Its metrics are counted as they happen."""
+        """Bring the gauges up to date; all else is counted as it happens."""
+        self._metrics.readiness(ready=self.readiness().ready)
+        if self._dispatcher is not None:
+            self._metrics.silent_hosts(len(self._dispatcher.silent))
