@@ -282,6 +282,11 @@ alerts: $(PROMTOOL) $(PROMETHEUS) ## Test each alert: silent before, and told af
 	$(PROMTOOL) check rules dashboards/alerts.yml
 	$(PROMTOOL) test rules tests/alerts/*.test.yml
 
+# Linux and root: an outage needs a small disk of its own.
+.PHONY: outages
+outages: install $(PROMETHEUS) ## Plant ten outages, and tell what alert, page, doctor and log say of each; ONLY names some.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.outages $${ONLY:-}
+
 .PHONY: chaos
 chaos: install ## Strike two workers at every step by every signal, SEEDS times, and audit.
 	@SEEDS=$${SEEDS:-1} $(BIN)/python -m pytest -q -s tests/chaos

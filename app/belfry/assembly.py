@@ -44,6 +44,7 @@ from belfry.partitions.gauges import Gauges
 from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
 from belfry.process.cluster_start import ClusterState, find, homes
+from belfry.process.concerns import Concerns
 from belfry.process.data_folder import RefusedToStart, only_one_in
 from belfry.process.front import Front, held_partitions
 from belfry.process.half_settings import HalfConfigured, refuse_half_settings
@@ -76,7 +77,7 @@ def run_worker(settings: DeliverySettings) -> int:
     clock = SystemClock()
     identity = _identity(settings, clock)
     view = View(identity, clock, metrics)
-    delivering = DeliveryView(identity)
+    delivering = DeliveryView(identity, metrics)
     try:
         audit = AuditLog(settings, identity.worker_id, metrics.audited, clock.wall_ms)
         parts, means, host = _configured(settings, clock, identity, audit, metrics)
@@ -93,7 +94,7 @@ def run_worker(settings: DeliverySettings) -> int:
             server.start()
             reached = settings.http_advertised_url or server.url_at(host)
             settings = settings.model_copy(update={"http_advertised_url": reached})
-            found = find(settings)
+            found = find(settings, delivering.awaits if alone else view.awaits)
             registry, frames = found.registry, found.frames
             audit.start(frames.audit, registry)
             if isinstance(settings, Settings):
@@ -217,7 +218,8 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     outputs.start()
     opener.watch.start()
     front.start(owners)
-    view.show(Running(owners, guard, group, process))
+    concerns = Concerns(settings, opener.lookups, dispatcher.silent)
+    view.show(Running(owners, guard, group, process, concerns))
     look_for_cycles_rarely()
     if settings.role == "all":
         dispatcher.start()

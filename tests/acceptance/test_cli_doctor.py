@@ -17,11 +17,14 @@ from belfry.devstack import Stack
 
 NOWHERE = "127.0.0.1:1"
 UNREADY = {
-    "/healthz/ready": (503, "partitions 0, 1 recover"),
+    "/healthz/ready": (
+        503,
+        '{"ready":false,"problems":["partitions 0, 1 recover"],"partitions":[]}',
+    ),
     "/metrics": (200, "# HELP belfry_clock_skew_seconds x\nbelfry_clock_skew_seconds 1.5\n"),
 }
 HEALTHY = {
-    "/healthz/ready": (200, "ready"),
+    "/healthz/ready": (200, '{"ready":true}'),
     "/metrics": (200, "belfry_clock_skew_seconds -0.002\n"),
 }
 
@@ -70,6 +73,7 @@ def test_every_check_is_made_though_the_first_fails(capsys: pytest.CaptureFixtur
         "registry": "skipped",
         "worker": "problem",
         "clock": "problem",
+        "workers": "skipped",
         "tenants": "skipped",
     }
     assert "Connection refused" in found["kafka"]["detail"]
@@ -105,6 +109,7 @@ def test_from_nothing_to_healthy(
     assert found.pop("settings")["status"] == "skipped"
     assert found.pop("signatures")["status"] == "skipped"
     assert found.pop("tenants")["status"] == "skipped"
+    assert found.pop("workers")["status"] == "skipped"
     assert {each["status"] for each in found.values()} == {"ok"}, found
     assert code == 0
 

@@ -102,9 +102,11 @@ SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"
 ELSEWHERE: Final = {
     "docs/apply.md": "tests/integration/test_promise_declared.py",
     "docs/audit.md": "tests/integration/test_promise_audit.py",
+    "docs/doctor.md": "tests/acceptance/test_doctor_faults.py",
     "docs/mcp.md": "tests/integration/test_promise_mcp.py",
     "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
+    "docs/runbooks/README.md": "tests/outages/test_outages.py",
     "docs/scale.md": "tests/integration/test_promise_calibrated.py",
     "docs/slo.md": "tests/integration/test_promise_canary.py",
     "docs/sql.md": "tests/unit/cli/test_sql.py",

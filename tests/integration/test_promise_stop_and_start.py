@@ -53,7 +53,10 @@ def test_a_stop_before_a_broker_answers_is_graceful(site: Site) -> None:
     with site:
         nobody = f"127.0.0.1:{free_port()}"
         worker = site.worker(BOOTSTRAP_SERVERS=nobody).start()
-        wait_for("the worker to try", lambda: "no broker answers" in worker.said())
+        wait_for("the worker to try", lambda: "no Kafka broker answers" in worker.said())
+        said = f"the worker starts: no Kafka broker answers yet at {nobody}: "
+        wait_for("readiness to say so", lambda: said in worker.get("/healthz/ready")[1])
+        assert not worker.ready
         assert worker.stop(STOP_S) == 0
         assert "Traceback" not in worker.said()
 

@@ -26,6 +26,8 @@ class GroupMember(NamedTuple):
     name: str
     host: str
     owns: tuple[int, ...]
+    others: tuple[str, ...] = ()
+    """Topics of requests that it was assigned, and that are not this belfry's."""
 
 
 class GroupFacts(NamedTuple):
@@ -56,6 +58,7 @@ def judge(found: GroupFacts) -> Iterator[Check]:
         detail = f"No worker is a member of the group {found.group}."
         yield Check("group", Status.SKIPPED, detail, "start one: belfry worker")
         return
+    yield from _intruders(found)
     for worker in found.workers:
         owns = _listed(worker.owns) if worker.owns else "no partition"
         yield Check("group", Status.OK, f"{worker.name} at {worker.host} owns {owns}.")
@@ -66,8 +69,25 @@ def judge(found: GroupFacts) -> Iterator[Check]:
         return
     if len(found.workers) == 1:
         detail = "There is one worker: when it ends, nothing fires until it is back."
-        yield Check("group", Status.RISK, detail, "start a second one, which stands by")
+        yield Check(
+            "group",
+            Status.RISK,
+            detail,
+            "start a second one, which stands by; if there is one, it has ended, hangs, or cannot"
+            " reach Kafka: see its log",
+        )
     yield from _wrong(found)
+
+
+def _intruders(found: GroupFacts) -> Iterator[Check]:
+    for worker in found.workers:
+        if worker.others:
+            detail = (
+                f"{worker.name} at {worker.host} is in the group {found.group} and reads"
+                f" {', '.join(worker.others)}: two belfrys have one app id, and fence each other."
+            )
+            to_do = "give one of them a BELFRY_CLUSTER__APP_ID of its own, before it has any state"
+            yield Check("group", Status.PROBLEM, detail, to_do)
 
 
 def _wrong(found: GroupFacts) -> Iterator[Check]:
@@ -96,18 +116,21 @@ def _ownership(admin: Any, settings: SharedSettings) -> GroupFacts:
     return GroupFacts(
         group,
         described.state.name,
-        [_worker(member, schedules) for member in described.members],
+        [member_of(member, schedules) for member in described.members],
         len(topics[schedules].partitions) if schedules in topics else 0,
         _silent_s(admin, changelog, homes),
     )
 
 
-def _worker(member: Any, schedules: str) -> GroupMember:
+def member_of(member: Any, schedules: str) -> GroupMember:
+    """A member as Kafka describes it; `schedules` is the topic of this belfry's requests."""
     given = member.assignment.topic_partitions if member.assignment else ()
     owns = sorted(tp.partition for tp in given if tp.topic == schedules)
+    short = schedules.rpartition(".")[2]
+    others = {tp.topic for tp in given if tp.topic.rpartition(".")[2] == short} - {schedules}
     # A worker joins as ``<app id>@<address of its HTTP port>``.
     name = member.client_id.partition("@")[2] or member.client_id
-    return GroupMember(name, member.host.lstrip("/"), tuple(owns))
+    return GroupMember(name, member.host.lstrip("/"), tuple(owns), tuple(sorted(others)))
 
 
 def _silent_s(admin: Any, changelog: str, homes: int) -> dict[int, float]:

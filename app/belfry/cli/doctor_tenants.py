@@ -18,7 +18,11 @@ TO_DO: Final = {
     " worker prints the rights it needs",
     "not_served": "give it a policy (belfry tenant set), or cancel what it has pending",
     "paused": "belfry tenant set TENANT paused=false, once it may go on",
-    "ack_lock": "acknowledge the fire: belfry schedule locks TENANT names it",
+    "rate": "nothing, if it is meant so; else belfry tenant set TENANT max_fires_per_second=…",
+    "priority": "add workers, or belfry tenant set TENANT priority=0",
+    "queue": "wait: it has more due than fires at once. belfry tenant top shows how it goes on",
+    "ack_lock": "look whether its consumers run and acknowledge; belfry schedule locks TENANT names"
+    " the fire, and belfry schedule ack acknowledges it by hand",
     "later_release": "update this worker",
 }
 BROKEN: Final = frozenset({"output_topic", "not_served", "later_release"})

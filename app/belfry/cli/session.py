@@ -151,7 +151,9 @@ class Session:
         common: dict[str, Any] = {str(name): self._given.get(name) for name in names}
         # -X bootstrap.servers is the same as the option, which wins where both are given.
         by_property = kafka.pop(BOOTSTRAP, None)
-        common[Names.BOOTSTRAP_SERVERS] = common[Names.BOOTSTRAP_SERVERS] or by_property
+        if common[Names.BOOTSTRAP_SERVERS] is None:
+            common[Names.BOOTSTRAP_SERVERS] = by_property
+        _refuse_empty(common)
         # Variables cannot hold dots; to win over them, a property has to be named as they are.
         common["kafka"] = {key.replace(".", "_"): value for key, value in kafka.items()}
         known = {key: value for key, value in common.items() if key in kind.model_fields}
@@ -191,6 +193,14 @@ class Session:
             own_topics=settings.own_topics,
             secrets=plain(settings.secrets),
         )
+
+
+def _refuse_empty(given: Mapping[str, Any]) -> None:
+    """An empty option was meant to say something: perhaps its variable is not set in the shell."""
+    for name, value in given.items():
+        if value is not None and not value.strip():
+            option = "--" + name.replace("_", "-")
+            raise WrongUse(f"{option} is empty: give it an address, or leave it out.")
 
 
 def _unknown(properties: Mapping[str, str]) -> str:
@@ -308,9 +318,12 @@ def merged(before: Mapping[str, Any], behind: Mapping[str, Any]) -> dict[str, An
     """Options before and behind the sub-command; those behind win, properties add up.
 
     Of a property that was given in both places the one behind the sub-command wins, as it comes
-    later.
+    later.  An empty option counts as given, and is refused.
     """
-    both = {name: behind.get(name) or before.get(name) for name in _OPTIONS}
+    both = {
+        name: given if (given := behind.get(name)) is not None else before.get(name)
+        for name in _OPTIONS
+    }
     properties = [*(before.get(Names.PROPERTIES) or []), *(behind.get(Names.PROPERTIES) or [])]
     return {**both, Names.PROPERTIES: properties}
 

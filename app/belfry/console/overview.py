@@ -59,6 +59,7 @@ async def view(api: Api, request: Request) -> Shown:
         "blocked": [each for each in waits if each["waiting_for"] == "tenant_blocked"],
         "partitions": len(partitions),
         "standbys": _standbys(cluster),
+        "unguarded": _unguarded(cluster),
         "problems": _problems(cluster, overdue),
         "tenants": tenants,
         "names": sorted(
@@ -123,10 +124,24 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
     ]
     found += [
         {
+            "what": f"Partition {each['partition']} does not fire: {each['missing']}.",
+            "do": "A recovery that reads needs time; anything else is in the log of its worker.",
+        }
+        for worker in cluster["workers"]
+        for each in worker["partitions"]
+        if each["missing"]
+    ]
+    found += [
+        {
             "what": f"{name} does not answer.",
             "do": "See whether its process runs and its advertised address can be reached.",
         }
         for name in cluster["silent"]
+    ]
+    found += [
+        {"what": f"{worker['worker_id']}: {warning}.", "do": "Its runbook says more."}
+        for worker in cluster["workers"]
+        for warning in worker.get("warnings", ())
     ]
     found += [
         {
@@ -136,6 +151,20 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
         for each in overdue
     ]
     return found
+
+
+def _unguarded(cluster: dict[str, Any]) -> str:
+    """That nobody stands by for some partitions, as the group has told last; empty for none."""
+    members = cluster["members"]
+    owned = {number for member in members for number in member["owns"]}
+    without = owned - {number for member in members for number in member["stands_by"]}
+    if not without:
+        return ""
+    alone = "There is one worker" if len(members) == 1 else f"There are {len(members)} workers"
+    return (
+        f"{alone}, and nobody stands by for {len(without)} of {len(owned)} partitions: when their"
+        " owner ends, their events are late."
+    )
 
 
 async def _tenants(api: Api) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.kinds import Senders
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.progress import DeliveryPosition
+from belfry.delivery.silent_hosts import SilentHosts
 from belfry.delivery.work import (
     NotADelivery,
     Places,
@@ -100,6 +101,7 @@ class Dispatcher:
         self._delivery_log: DeliveryLog | None = None
         self._term = 0
         self.ready = False
+        self.silent = SilentHosts()
         self._progress: dict[int, DeliveryPosition] = {}
         self._ahead: deque[tuple[WorkId, Work]] = deque()
         self._under_way: dict[WorkId, str] = {}
@@ -249,6 +251,7 @@ class Dispatcher:
             self._heard_ms.pop(host, None)
 
     def _follow(self, work_id: WorkId, work: Work, answer: Answer) -> None:
+        self.silent.after(answer)
         now_ms = int(self._clock.wall_ms())
         step = step_after(work.state, work.event, answer, now_ms)
         self._ended(work_id, work, follow_up(work, step, self._places, now_ms))

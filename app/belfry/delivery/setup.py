@@ -40,6 +40,7 @@ from belfry.registry.client import Registry
 from belfry.registry.startup import Frames
 from belfry.registry.subjects import look_in
 from belfry.settings import DeliverySettings, plain
+from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Purpose, first
 
@@ -170,9 +171,15 @@ async def deliver_until_asked(dispatcher: Dispatcher) -> int:
 class DeliveryView:
     """A process that only delivers, as HTTP sees it; it has the methods of a worker's view."""
 
-    def __init__(self, identity: WorkerIdentity) -> None:
+    def __init__(self, identity: WorkerIdentity, metrics: Metrics) -> None:
         self.identity = identity
+        self._metrics = metrics
         self._dispatcher: Dispatcher | None = None
+        self._awaits = ""
+
+    def awaits(self, what: str) -> None:
+        """What the start of this process waits for, as a clause; empty for nothing."""
+        self._awaits = what
 
     def show(self, dispatcher: Dispatcher) -> None:
         """Show what this dispatcher does."""
@@ -184,9 +191,12 @@ class DeliveryView:
 
     def readiness(self) -> Readiness:
         """Whether the group has given it its share."""
-        ready = self._dispatcher is not None and self._dispatcher.ready
+        if self._dispatcher is None:
+            problem = f"it starts: {self._awaits}" if self._awaits else "it starts"
+            return Readiness(ready=False, problems=[problem], started=False)
+        ready, silent = self._dispatcher.ready, self._dispatcher.silent.sentence()
         problems = [] if ready else ["the group that delivers has not answered yet"]
-        return Readiness(ready=ready, problems=problems, started=ready)
+        return Readiness(ready, [], problems, ready, [silent] if silent else [])
 
     def assignment_map(self) -> AssignmentMap:
         """It owns no schedules."""
@@ -201,4 +211,7 @@ class DeliveryView:
         return {}
 
     def refresh(self) -> None:
-        """Its metrics are counted as they happen."""
+        """Bring the gauges up to date; all else is counted as it happens."""
+        self._metrics.readiness(ready=self.readiness().ready)
+        if self._dispatcher is not None:
+            self._metrics.silent_hosts(len(self._dispatcher.silent))

@@ -77,6 +77,17 @@ HEAP_MB: Final = 256
 NOTICED: Final = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"}
 
 
+def not_formatted(ended: bool, log: Path) -> str:  # whether the tool ended
+    """Why Kafka's tool has not prepared a directory, with what it said, if anything."""
+    said = log.read_text("utf-8", errors="replace").strip() if log.exists() else ""
+    why = (
+        "its tool ended with an error."
+        if ended
+        else f"its tool was not done within {FORMAT_TIMEOUT_S} s. Try again where less is running."
+    )
+    return f"{why}\n{said}" if said else f"{why} It said nothing."
+
+
 def new_cluster_id() -> str:
     """A fresh cluster id in Kafka's own form: 16 random bytes, URL-safe base64, no padding."""
     while True:
@@ -175,11 +186,12 @@ class Kafka(JavaService):
         what = [f"--cluster-id={cluster_id}", f"--config={config}", "--ignore-formatted"]
         log = self.log_file.with_name("format.log")
         child = Child([*tool, *what], log=log)
-        if not child.wait(FORMAT_TIMEOUT_S) or child.exit_code() != 0:
+        ended = child.wait(FORMAT_TIMEOUT_S)
+        if not ended or child.exit_code() != 0:
             child.kill()
             raise DevStackError(
-                f"The data directory {self.data_dir} could not be prepared for Kafka:\n"
-                f"{log.read_text('utf-8', errors='replace').strip()}"
+                f"The data directory {self.data_dir} could not be prepared for Kafka:"
+                f" {not_formatted(ended, log)}"
             )
 
     def _write_config(self) -> Path:

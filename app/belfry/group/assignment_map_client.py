@@ -29,6 +29,7 @@ from belfry.balance.assignment_map import (
     read_metadata,
 )
 from belfry.group.group import Group
+from belfry.host.errors import named
 
 STABLE: Final = "Stable"
 RETRY_S: Final = 0.5
@@ -45,7 +46,7 @@ async def follow_assignment_map(consumer: Any, group: Group) -> None:
         try:
             assignment_map = await _asked(consumer)
         except Exception as error:  # noqa: BLE001  # the last assignment map is kept, and it is asked again
-            assignment_map, problem = None, f"{type(error).__name__}: {error}"
+            assignment_map, problem = None, named(error)
             if problem != said:
                 log.warning("the group does not tell who is in it; asking again", reason=problem)
             said = problem

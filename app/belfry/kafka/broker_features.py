@@ -31,6 +31,7 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+from belfry.host.errors import named
 from belfry.kafka.security import group_client_security
 from belfry.kafka.topic_rules import TopicProblem
 
@@ -126,7 +127,7 @@ def ask_brokers(properties: Mapping[str, Any]) -> dict[str, Features | str]:
     try:
         return asyncio.run(asyncio.wait_for(_ask(dict(properties)), ANSWER_S))
     except (*_UNTOLD, TimeoutError) as error:
-        raise ConnectionError(f"{type(error).__name__}: {error}") from error
+        raise ConnectionError(named(error)) from error
 
 
 async def _ask(properties: dict[str, Any]) -> dict[str, Features | str]:
@@ -153,7 +154,7 @@ async def ask_features(client: Any, number: int) -> Features | str:
     except TimeoutError:
         return f"no answer within {ONE_ANSWER_S:.0f} s"
     except _UNTOLD as error:
-        return f"{type(error).__name__}: {error}"
+        return named(error)
 
 
 def features_in(versions: Any, tags: Mapping[int, bytes]) -> Features:

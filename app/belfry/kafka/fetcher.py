@@ -31,6 +31,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
+from belfry.host.errors import named
 from belfry.kafka.epoch_requests import OffsetsForEpochs
 from belfry.kafka.fetch_position import LONGEST_PAUSE_S, PAUSE_S, FetchPosition, backoff_s
 from belfry.kafka.fetch_refusals import NotLetIn, not_known, not_read, why_no_connection
@@ -274,7 +275,7 @@ class Fetcher:
         self._failures += 1
         if self._failures > 1:
             names = sorted({topic for topic, _ in self._places})
-            cause = f"{type(error).__name__}: {error}"
+            cause = named(error)
             self._log.warning("away", told, topics=names, tried=self._failures, cause=cause)
         if self._failures % FORGET_AFTER == 0 and not self._others_asking():
             await self._forget_client()

@@ -23,6 +23,8 @@ import aiohttp
 import orjson
 from aiokafka.abc import AbstractTokenProvider
 
+from belfry.host.errors import named
+
 # Seconds for the provider to answer.
 FETCH_S: Final = 10.0
 # Of a provider that does not say how long its tokens live.
@@ -109,9 +111,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
             found = await self._ask()
             token, lives_s = found["access_token"], float(found.get("expires_in", UNTOLD_S))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ConnectionError(
-                f"{self._url} gave no token for Kafka: {type(error).__name__}: {error}"
-            ) from None
+            raise ConnectionError(f"{self._url} gave no token for Kafka: {named(error)}") from None
         except (ValueError, TypeError, KeyError):
             # Whatever it is may hold a token, so it is not shown.
             raise ConnectionError(

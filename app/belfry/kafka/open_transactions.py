@@ -26,6 +26,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from belfry.host.errors import named
 from belfry.kafka.security import group_client_security
 from belfry.kafka.transaction_requests import (
     DescribeProducers,
@@ -161,7 +162,7 @@ def open_transactions(properties: dict[str, Any], places: Sequence[Where]) -> li
     except TimeoutError:
         raise Untold(f"no answer within {ASK_S:.0f} s") from None
     except (KafkaError, OSError, NotImplementedError, ValueError) as error:
-        raise Untold(f"{type(error).__name__}: {error}") from error
+        raise Untold(named(error)) from error
 
 
 async def _ask(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTransaction]:

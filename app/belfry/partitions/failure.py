@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from belfry.host.clock import SystemClock
+from belfry.host.errors import named
 from belfry.kafka.outcome import Aborted, Unknown
 from belfry.partitions.term import Owned
 from belfry.recovery.takeover import LeftToOthers
@@ -79,7 +80,8 @@ class Failures:
             told = "commit result unknown: taking over anew"
             self._faults.warning("unknown", told, cause=str(error))
             return
-        self.problem = f"{type(error).__name__}: {error}"
+        away = isinstance(error, ConnectionError)
+        self.problem = f"Kafka does not answer: {error}" if away and str(error) else named(error)
         told = "the partition starts over"
         self._faults.error("starts over", told, cause=self.problem, exc_info=True)
 

@@ -113,6 +113,10 @@ class Gauges:
         """Show how many output topics of new tenants are still to be made."""
         self._metrics.topics_to_make(topics)
 
+    def looked_up(self, outcome: str) -> None:
+        """Count a lookup at the schema registry."""
+        self._metrics.looked_up(outcome)
+
     def probed(self, what: str, events: int = 1) -> None:
         """Count events of the canary."""
         self._metrics.probed(what, events)

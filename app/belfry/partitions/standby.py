@@ -29,6 +29,7 @@ import structlog
 from belfry.group.failure_detector import FailureDetector, Timeouts
 from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.host.background import END, Background
+from belfry.host.errors import named
 from belfry.host.rocks import StoreFigures
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
@@ -140,7 +141,7 @@ class Standby:
             # Only another version can go on with this partition, so nothing is thrown away.
             self._drop(str(error))
         except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
-            self._drop(f"{type(error).__name__}: {error}")
+            self._drop(named(error))
         return END if self.silent else None
 
     def _tell_of_silence(self) -> None:

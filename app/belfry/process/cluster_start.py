@@ -18,7 +18,9 @@ meanwhile from its own thread, and SIGTERM is simply the end.
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import structlog
 from confluent_kafka import KafkaException, TopicCollection
@@ -35,6 +37,12 @@ from belfry.registry.client import Registry
 from belfry.registry.subjects import open_registry
 from belfry.settings import DeliverySettings
 
+CHECK_ADDRESS: Final = (
+    "Start a broker, or give the address of one that runs (BELFRY_BOOTSTRAP_SERVERS); the worker"
+    " goes on by itself once one answers"
+)
+Awaits = Callable[[str], object]
+
 log = structlog.get_logger("belfry")
 
 
@@ -50,30 +58,33 @@ class ClusterState(NamedTuple):
     frames: startup.Frames
 
 
-def find(settings: DeliverySettings) -> ClusterState:
+def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
     """Look at the cluster, once a broker answers; RefusedToStart where it does not suit.
 
     It blocks. Topics may be created by it, and schemas registered where the settings say so.
+    `awaits` hears what is waited for, for `/healthz/ready`.
     """
     faults = Faults()
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
     admin = AdminClient(reporting)
-    cluster_id = _await_cluster(admin, faults)
+    cluster_id = _await_cluster(admin, faults, settings.bootstrap_servers, awaits)
     _rights(admin, settings)
     _topics(admin, settings)
     registry = open_registry(settings)
     frames = startup.WITHOUT
     if registry is not None:
-        frames = startup.frames(registry, settings, _say_registry)
+        frames = startup.frames(registry, settings, partial(_say_registry, awaits))
+    awaits("")
     return ClusterState(admin, cluster_id, registry, frames)
 
 
-def _say_registry(problem: str) -> None:
+def _say_registry(awaits: Awaits, problem: str) -> None:
     """Log what the registry lacks; the worker starts all the same."""
     log.warning("registry", problem=problem)
+    awaits(problem)
 
 
-def _await_cluster(admin: AdminClient, faults: Faults) -> str:
+def _await_cluster(admin: AdminClient, faults: Faults, servers: str, awaits: Awaits) -> str:
     """Cluster id, once a broker answers; who is locked out may be let in by then."""
     while True:
         try:
@@ -83,9 +94,12 @@ def _await_cluster(admin: AdminClient, faults: Faults) -> str:
             # The callback of the client knows the cause; the error of the call is a timeout.
             reason = faults.last or error.args[0].str()
             if faults.locked_out:
-                log.error("no secure connection to Kafka", reason=reason, cure=CHECK_SECURITY)  # noqa: TRY400
+                what, cure = "no secure connection to Kafka", CHECK_SECURITY
             else:
-                log.warning("no broker answers yet", reason=reason)
+                what, cure = "no Kafka broker answers yet", CHECK_ADDRESS
+            tell = log.error if faults.locked_out else log.warning
+            tell(what, at=servers, reason=reason, cure=cure)
+            awaits(f"{what} at {servers}: {reason}. {cure}")
             time.sleep(1)
 
 

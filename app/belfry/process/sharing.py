@@ -142,7 +142,7 @@ def share(
         partitions=partitions,
         clock=clock,
         tenants=tenants,
-        lookups=startup.lookups(registry, settings, frames),
+        lookups=startup.lookups(registry, settings, frames, gauges.looked_up),
         output_topics=output_topics,
         policies=Policies(settings, tenants, outputs, registry, gauges.foreign, through.policies),
         metrics=gauges,

@@ -28,6 +28,7 @@ from belfry.group.group import Group
 from belfry.host.clock import SystemClock
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.supervisor import Owners
+from belfry.process.concerns import Concerns
 from belfry.process.worker import WorkerProcess
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import TenantLook
@@ -38,6 +39,7 @@ CATCHING_UP = Ownership.CATCHING_UP
 REPLAYING = Ownership.REPLAYING
 # How old a look at all tenants may be, in ms.
 LOOK_AGAIN_MS: Final = 500.0
+NOT_BEGUN: Final = "it was assigned, and its take-over has not begun yet"
 
 
 class Running(NamedTuple):
@@ -51,6 +53,7 @@ class Running(NamedTuple):
     guard: ClockGuard
     group: Group
     process: WorkerProcess
+    concerns: Concerns
 
 
 class View:
@@ -66,6 +69,11 @@ class View:
         self._metrics = metrics
         self._look = TenantLook()
         self._looked_ms: float | None = None
+        self._awaits = ""
+
+    def awaits(self, what: str) -> None:
+        """What the start of this worker waits for, as a clause; empty for nothing."""
+        self._awaits = what
 
     def show(self, running: Running) -> None:
         """The worker has come up: show what it does. It is called once, on the worker's event
@@ -97,10 +105,11 @@ class View:
         `problems` are sentences for people, the most general first.
         """
         if self._running is None:
-            return Readiness(ready=False, problems=["the worker starts"], started=False)
-        owners, guard, _, process = self._running
+            problem = f"the worker starts: {self._awaits}" if self._awaits else "the worker starts"
+            return Readiness(ready=False, problems=[problem], started=False)
+        owners, guard, _, process, concerns = self._running
         if not owners.answered:
-            problem = "the group has not answered yet"
+            problem = f"the group {self.identity.app_id} has not answered yet"
             return Readiness(ready=False, problems=[problem], started=False)
         assigned = owners.assigned()
         views = [self._partition(runner) for runner in owners.runners()]
@@ -111,7 +120,7 @@ class View:
         if process.self_check.reason:
             problems.append(f"unfit: {process.self_check.reason}")
         ready = not problems and all(view.missing is None for view in views)
-        return Readiness(ready=ready, partitions=views, problems=problems)
+        return Readiness(ready, views, problems, warnings=concerns.found())
 
     def tenants(self) -> Mapping[str, TenantFigures]:
         """The tenants of the owned partitions; "" for what names no tenant that is known."""
@@ -138,9 +147,11 @@ class View:
 
     def refresh(self) -> None:
         """Bring the gauges up to date, before they are scraped; it is called by the scrape."""
+        self._metrics.readiness(ready=self.readiness().ready)
         if self._running is None:
             return
-        owners, guard, _, _ = self._running
+        owners, guard, *_, concerns = self._running
+        concerns.show(self._metrics)
         runners = owners.runners()
         for view in [self._partition(runner) for runner in runners if runner.owned]:
             now_ms = self._clock.wall_ms()
@@ -175,9 +186,11 @@ class View:
         """One owned partition as it stands; without an engine there is only its state to tell."""
         owned, missing = runner.owned, runner.arrivals.problem or None
         if runner.state is not Ownership.FIRING:
-            missing = runner.failures.problem or f"{runner.state}"
+            idle = runner.state is Ownership.IDLE
+            missing = runner.failures.problem or (NOT_BEGUN if idle else f"{runner.state}")
             if runner.state in (CATCHING_UP, REPLAYING):
-                missing += f": {runner.reading.sentence()}"
+                again = "; it starts over" if runner.failures.problem else ""
+                missing += f"{again}: {runner.reading.sentence()}"
         if owned is None:
             return PartitionView(runner.partition, str(runner.state), missing=missing)
         engine = owned.engine

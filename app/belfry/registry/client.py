@@ -18,6 +18,7 @@ import orjson
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from belfry.host.errors import named
 from belfry.registry.addresses import UNREADABLE, is_readable, shown
 from belfry.registry.answers import (
     Missing,
@@ -305,4 +306,4 @@ def _named(reference: _Reference) -> str:
 
 
 def _shown(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return named(error)

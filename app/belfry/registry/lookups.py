@@ -41,6 +41,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import structlog
 
 from belfry.engine.claims import NOBODY, account_of
+from belfry.host.errors import named
 from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, WriterSchema
 from belfry.registry.client import MISSING_S
 from belfry.schedules.rejections import Rejection
@@ -146,8 +147,8 @@ class Lookup(NamedTuple):
 class Lookups:
     """Asks one registry for all partitions of a worker.
 
-    `known` are readings that need no registry; `clock` gives seconds.  All methods may be called
-    from any thread.
+    `known` are readings that need no registry; `clock` gives seconds; `told` hears of each lookup:
+    "answered" or "unanswered".  All methods may be called from any thread.
     """
 
     def __init__(
@@ -156,8 +157,9 @@ class Lookups:
         wait_s: float,
         known: Mapping[Reference, Reading] | None = None,
         clock: Callable[[], float] = monotonic,
+        told: Callable[[str], object] = str,
     ) -> None:
-        self._registry = registry
+        self._registry, self._told = registry, told
         self._wait_s = wait_s
         self._stuck_s = max(wait_s, STUCK_S)
         self._clock = clock
@@ -245,6 +247,10 @@ class Lookups:
             stuck = self._stuck(account_of(lane), now)
             return f"no lookup has ended for {self._stuck_s:.0f} s" if stuck else ""
 
+    def doubt(self) -> str:
+        """Why the last lookups had no answer, as a clause; empty where the last one had."""
+        return self._why if self._unanswered >= DOUBTS else ""
+
     # -- the threads -----------------------------------------------------------------------------
 
     def _stuck(self, account: bytes, now: float) -> bool:
@@ -262,7 +268,7 @@ class Lookups:
                 else:
                     answer = self._registry.writer_schema_by_guid(reference)
             except Exception as error:  # noqa: BLE001  # nobody can say, and the thread goes on
-                answer = RegistryUnreachable(f"{type(error).__name__}: {error}")
+                answer = RegistryUnreachable(named(error))
             reading = _reading(answer)
             with self._changed:
                 self._ended(turn.lane)
@@ -327,12 +333,14 @@ class Lookups:
         lane.again_at = now + AGAIN_S
         self._why = why
         self._unanswered += 1
+        self._told("unanswered")
         if self._unanswered == 1:
             self._doubted_from = now
         if self._unanswered == DOUBTS:
             log.warning("the schema registry does not answer", reason=why)
 
     def _heard(self, turn: Lookup, reading: Reading, *, for_ever: bool) -> None:
+        self._told("answered")
         if self._unanswered >= DOUBTS:
             log.warning("the schema registry answers again")
         self._unanswered = turn.lane.misses = 0

@@ -68,15 +68,24 @@ def frames(
     return Frames(*(bare if each is None else framing.prefix(each) for each, bare in made))
 
 
-def lookups(registry: Registry | None, settings: ServerSettings, written: Frames) -> Lookups | None:
-    """Who asks for the schemas of requests; that which workers write with needs no asking."""
+def lookups(
+    registry: Registry | None,
+    settings: ServerSettings,
+    written: Frames,
+    told: Callable[[str], object] = str,
+) -> Lookups | None:
+    """Who asks for the schemas of requests; that which workers write with needs no asking.
+
+    `told` hears of each lookup.
+    """
     if registry is None:
         return None
     frame = framing.read_frame(written.request + b"any body")
     known: dict[Reference, Reading] = {}
     if frame.kind is framing.FrameKind.PREFIX:
         known[frame.reference] = reading_of(catalogue.schema("ScheduleRequest"))
-    return Lookups(AskedAnew(registry), settings.registry_wait_ms / 1000, known).start()
+    wait_s = settings.registry_wait_ms / 1000
+    return Lookups(AskedAnew(registry), wait_s, known, told=told).start()
 
 
 def _published(

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import AfterValidator, Field, SecretStr
 
+from belfry.settings.brokers import brokers
 from belfry.settings.cluster import ClusterSettings
 from belfry.settings.properties import property_name
 from belfry.settings.sources import Sourced
@@ -76,8 +77,8 @@ class SharedSettings(Sourced):
 
     # The way to Kafka and the registry. Properties of librdkafka go to every client of the process,
     # and those of the registry to its client.
-    bootstrap_servers: str = Field(
-        "127.0.0.1:9092", min_length=1, description="Kafka brokers, host:port, comma-separated."
+    bootstrap_servers: Annotated[str, AfterValidator(brokers)] = Field(
+        "127.0.0.1:9092", description="Kafka brokers, host:port, comma-separated."
     )
     kafka: dict[str, Any] = Field(
         default_factory=dict,

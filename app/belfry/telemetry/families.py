@@ -205,6 +205,34 @@ FAMILIES: Final = (
         "1 while firing is paused because the clock cannot be trusted.",
     ),
     Family(
+        "belfry_ready",
+        "gauge",
+        "1 while /healthz/ready answers 200: all owned partitions fire. 0 while something is"
+        " missing, from the first second of a worker on.",
+    ),
+    Family(
+        "belfry_disk_free_bytes",
+        "gauge",
+        "Free space on the disk of the data directory.",
+    ),
+    Family(
+        "belfry_disk_reserve_bytes",
+        "gauge",
+        "Free space without which the worker gives its partitions away (BELFRY_DISK_RESERVE_MB).",
+    ),
+    Family(
+        "belfry_registry_lookups_total",
+        "counter",
+        "Lookups of requests' schemas at the schema registry, by whether they were answered, or"
+        " unanswered because it is away or fails.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_webhook_hosts_silent",
+        "gauge",
+        "Hosts of webhooks that have not answered the last 5 posts or more of this worker.",
+    ),
+    Family(
         "belfry_build_info",
         "gauge",
         "Always 1; the labels tell the version, and which belfry it is.",

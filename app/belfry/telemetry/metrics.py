@@ -40,6 +40,8 @@ HTTP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 RECOVERY_BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
+LOOKUPS: Final = ("belfry_registry_lookups_total", "answered", "unanswered")
+STATES: Final = ("ready", "disk_free_bytes", "disk_reserve_bytes", "webhook_hosts_silent")
 STORE: Final = ("rows", "disk_bytes", "memory_bytes", "merge_bytes", "errors")
 KEY_STATES: Final = ("valid", "expiring", "expired")
 _Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
@@ -78,6 +80,7 @@ class Metrics:
             "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED"
         )
         self._audit = self._make_outcomes("belfry_audit_events_total", "written", "lost")
+        self._lookups = self._make_outcomes(*LOOKUPS)
         self._spans = self._make_outcomes("belfry_spans_total", "exported", "dropped", "failed")
         meanings = {family.name: family.meaning for family in FAMILIES}
         self._keys = KeyMetrics(meanings, KEY_STATES)
@@ -108,6 +111,7 @@ class Metrics:
         )
         gauges = ("belfry_clock_skew_seconds", "belfry_topics_to_make", "belfry_firing_paused")
         self._skew, self._to_make, self._paused = (self._make(Gauge, name) for name in gauges)
+        self._states = {name: self._make(Gauge, f"belfry_{name}") for name in STATES}
         self._stores = {name: self._make(Gauge, f"belfry_store_{name}") for name in STORE}
         self._make_process(version, app_id)
 
@@ -173,6 +177,23 @@ class Metrics:
     def traced(self, outcome: str, spans: int) -> None:
         """Count spans: ``exported``, ``dropped`` or ``failed``."""
         self._spans.labels(outcome).inc(spans)
+
+    def looked_up(self, outcome: str) -> None:
+        """Count a lookup at the schema registry: ``answered`` or ``unanswered``."""
+        self._lookups.labels(outcome).inc()
+
+    def readiness(self, *, ready: bool) -> None:
+        """Show whether all owned partitions fire."""
+        self._states["ready"].set(1 if ready else 0)
+
+    def disk(self, free_bytes: int, reserve_bytes: int) -> None:
+        """Show the free space of the data directory's disk, and what has to be left."""
+        self._states["disk_free_bytes"].set(free_bytes)
+        self._states["disk_reserve_bytes"].set(reserve_bytes)
+
+    def silent_hosts(self, hosts: int) -> None:
+        """Show how many hosts of webhooks do not answer."""
+        self._states["webhook_hosts_silent"].set(hosts)
 
     def api_keys(self, figures: Callable[[], list[KeyFigures]]) -> None:
         """Show API keys as `figures` tells them at each look."""

@@ -15,6 +15,7 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError
 from aiokafka.structs import TopicPartition
 
+from belfry.host.errors import named
 from belfry.kafka.broker_features import TRANSACTION, ask_features
 from belfry.kafka.security import group_client_security
 from belfry.transactions.batches import Where
@@ -88,7 +89,7 @@ class BrokerConnections:
         try:
             await asyncio.wait_for(self._client.bootstrap(), METADATA_S)
         except _AWAY as error:
-            raise ConnectionError(f"{type(error).__name__}: {error}") from error
+            raise ConnectionError(named(error)) from error
         self._started = True
 
     async def close(self) -> None:
@@ -145,7 +146,7 @@ class BrokerConnections:
             code = getattr(error, "errno", None)
             if isinstance(code, int) and isinstance(error, KafkaError):
                 return None, code
-            raise Lost(f"{type(error).__name__}: {error}") from error
+            raise Lost(named(error)) from error
         return node
 
     async def send(self, node: int, request: Any) -> Any:
@@ -153,6 +154,6 @@ class BrokerConnections:
         try:
             return await self._client.send(node, request)
         except NodeNotReadyError as error:
-            raise Lost(f"{type(error).__name__}: {error}", sent=False) from error
+            raise Lost(named(error), sent=False) from error
         except _AWAY as error:
-            raise Lost(f"{type(error).__name__}: {error}") from error
+            raise Lost(named(error)) from error

@@ -30,7 +30,7 @@ def full(scene: Scene) -> str:
     """The disk under the state fills up, and is emptied when that has shown."""
     with _on_small_disk(scene, reserve_mb=0) as data:
         begin = scene.log_size(scene.victim)
-        with _filled(data, leave_mb=0) as size:
+        with filled(data, leave_mb=0) as size:
             seen = _wait_symptom(scene, begin)
         scene.wait_calm()
     return f"{size} bytes filled a disk of {SMALL_DISK}: {seen}"
@@ -40,7 +40,7 @@ def low(scene: Scene) -> str:
     """The disk has less left than the reserve: the other worker takes over until there is room."""
     with _on_small_disk(scene, RESERVE_MB) as data:
         begin = scene.log_size(scene.victim)
-        with _filled(data, leave_mb=RESERVE_MB // 2) as size:
+        with filled(data, leave_mb=RESERVE_MB // 2) as size:
             wait_for(
                 "the worker to notice", lambda: UNFIT in scene.said(scene.victim, begin), SHOWS_S
             )
@@ -66,7 +66,7 @@ def may_mount(folder: Path) -> bool:
     """Whether this process may mount a disk of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with _small_disk(folder):
+        with small_disk(folder):
             return True
     except (OSError, subprocess.CalledProcessError):
         return False
@@ -79,7 +79,7 @@ def _on_small_disk(scene: Scene, reserve_mb: int) -> Iterator[Path]:
     kept = dict(scene.victim.settings)
     scene.victim.settings["BELFRY_DISK_RESERVE_MB"] = str(reserve_mb)
     try:
-        with _small_disk(scene.victim.data_dir):
+        with small_disk(scene.victim.data_dir):
             scene.victim.start()
             scene.wait_calm()
             yield scene.victim.data_dir
@@ -89,7 +89,7 @@ def _on_small_disk(scene: Scene, reserve_mb: int) -> Iterator[Path]:
 
 
 @contextmanager
-def _filled(data: Path, leave_mb: int) -> Iterator[int]:
+def filled(data: Path, leave_mb: int) -> Iterator[int]:
     """A file that leaves so much of the disk free, gone again at the end; its size."""
     filler = data / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
@@ -116,7 +116,7 @@ def _wait_symptom(scene: Scene, begin: int) -> str:
 
 
 @contextmanager
-def _small_disk(folder: Path) -> Iterator[None]:
+def small_disk(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)]
     subprocess.run(mount, check=True, capture_output=True)

@@ -23,7 +23,7 @@ from belfry.api.workers.peers import PeerUnreachable, Target
 from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.cli.api_key import key_text
 from belfry.cli.check import Status
-from belfry.cli.doctor import keys_checks
+from belfry.cli.doctor_worker import keys_checks
 from belfry.telemetry.metrics import KEY_STATES, Metrics
 from tests.unit.api.conftest import FakeWorker
 

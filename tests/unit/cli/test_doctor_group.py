@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 from belfry.cli.check import Check, Status
-from belfry.cli.doctor_group import GroupFacts, GroupMember, judge
+from belfry.cli.doctor_group import GroupFacts, GroupMember, judge, member_of
 
 ONE = GroupMember("one", "10.0.0.1", (0, 1))
 OTHER = GroupMember("other", "10.0.0.2", (2, 3))
@@ -55,3 +56,17 @@ def test_a_group_that_is_being_shared_anew_is_not_judged_further() -> None:
     found = judged(GroupMember("one", "h", ()), state="PREPARING_REBALANCING")
     assert [check.status for check in found] == [Status.OK, Status.RISK]
     assert "preparing rebalancing" in found[-1].detail
+
+
+def test_two_belfrys_with_one_app_id() -> None:
+    found = judged(ONE, OTHER._replace(others=("shop.schedules",)))
+    assert found[0].status is Status.PROBLEM
+    assert "reads shop.schedules: two belfrys have one app id" in found[0].detail
+
+
+def test_a_member_is_judged_by_the_topics_that_it_was_assigned() -> None:
+    given = [SimpleNamespace(topic=each, partition=1) for each in ("a.schedules", "b.schedules")]
+    member = SimpleNamespace(
+        assignment=SimpleNamespace(topic_partitions=given), client_id="x@w", host="/h"
+    )
+    assert member_of(member, "a.schedules") == GroupMember("w", "h", (1,), ("b.schedules",))

@@ -137,3 +137,20 @@ def test_the_worker_gets_its_options_as_settings(started: list[Any]) -> None:
     assert seen[0].data_dir == Path("here")
     assert (seen[0].http_port, seen[0].create_topics, seen[0].log_level) == (0, False, "debug")
     assert seen[0].kafka_properties() == {"bootstrap.servers": "b:1", "client.id": "c"}
+
+
+@pytest.mark.parametrize("option", ["bootstrap-servers", "http-url", "schema-registry-url"])
+def test_an_empty_option_is_refused_and_no_default_is_taken_for_it(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", f"--{option}", ""]) == 2
+    assert f"--{option} is empty: give it an address, or leave it out." in capsys.readouterr().err
+
+
+def test_an_empty_variable_is_refused_with_what_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BELFRY_BOOTSTRAP_SERVERS", "")
+    assert main(["doctor"]) == 2
+    said = "(BELFRY_BOOTSTRAP_SERVERS) is '': it is empty: give host:port, several with commas"
+    assert said in capsys.readouterr().err

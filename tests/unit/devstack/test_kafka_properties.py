@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from belfry.devstack import Kafka, Node
-from belfry.devstack.kafka import new_cluster_id
+from belfry.devstack.kafka import new_cluster_id, not_formatted
 
 
 def test_a_lone_node_is_a_whole_cluster(tmp_path: Path) -> None:
@@ -44,3 +44,14 @@ def test_cluster_ids_have_kafkas_form() -> None:
     assert len(made) == 1_000
     assert {len(one) for one in made} == {22}
     assert not any(one.startswith("-") for one in made)
+
+
+def test_a_directory_that_could_not_be_prepared_is_explained_though_the_tool_said_nothing(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "format.log"
+    assert not_formatted(False, log).endswith("Try again where less is running. It said nothing.")
+    log.write_text("\n")
+    assert not_formatted(True, log) == "its tool ended with an error. It said nothing."
+    log.write_text("no such property\n")
+    assert not_formatted(True, log) == "its tool ended with an error.\nno such property"

@@ -5,8 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
+from belfry.api.workers.view import WorkerIdentity
+from belfry.delivery.answers import Answer, End
+from belfry.delivery.setup import DeliveryView
+from belfry.delivery.silent_hosts import SilentHosts
+from belfry.host.clock import SystemClock
 from belfry.host.rocks import StoreFigures
-from belfry.process.view import stores
+from belfry.process.view import View, stores
+from belfry.telemetry.metrics import Metrics
 
 OWNED, STOOD_BY = StoreFigures(1, 2, 3, 4, 5), StoreFigures(6, 7, 8, 9, 10)
 
@@ -31,3 +39,42 @@ def test_what_has_no_store_just_now_is_left_out() -> None:
     lost = [runner(1, None), runner(2, OWNED, owned=False)]
     cold = SimpleNamespace(partition=3, store=lambda: None)
     assert stores(owners(runners=lambda: lost, standbys=lambda: [cold])) == {}
+
+
+def view() -> tuple[View, Metrics, CollectorRegistry]:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    return View(WorkerIdentity("one", "belfry", 0), SystemClock(), metrics), metrics, registry
+
+
+def test_a_worker_that_waits_at_its_start_says_for_what() -> None:
+    shown, _, registry = view()
+    assert shown.readiness().problems == ["the worker starts"]
+    shown.awaits("no Kafka broker answers yet at k:1: Connection refused")
+    (problem,) = shown.readiness().problems
+    assert problem == "the worker starts: no Kafka broker answers yet at k:1: Connection refused"
+    shown.refresh()
+    assert registry.get_sample_value("belfry_ready") == 0
+
+
+def test_a_dispatcher_that_waits_at_its_start_says_for_what() -> None:
+    shown = DeliveryView(WorkerIdentity("one", "belfry", 0), Metrics(CollectorRegistry()))
+    shown.awaits("no Kafka broker answers yet at k:1")
+    found = shown.readiness()
+    assert (found.ready, found.started) == (False, False)
+    assert found.problems == ["it starts: no Kafka broker answers yet at k:1"]
+
+
+def test_a_dispatcher_measures_its_readiness_and_its_hosts() -> None:
+    registry = CollectorRegistry()
+    shown = DeliveryView(WorkerIdentity("one", "belfry", 0), Metrics(registry))
+    shown.refresh()
+    assert registry.get_sample_value("belfry_ready") == 0
+    silent = SilentHosts()
+    silent.after(Answer(End.POSTPONED, "http://h:1/x", "host_silent", "silent"))
+    dispatcher: Any = SimpleNamespace(ready=True, silent=silent)
+    shown.show(dispatcher)
+    shown.refresh()
+    assert registry.get_sample_value("belfry_ready") == 1
+    assert registry.get_sample_value("belfry_webhook_hosts_silent") == 1
+    assert "webhook hosts do not answer: h:1" in shown.readiness().warnings[0]

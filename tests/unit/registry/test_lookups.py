@@ -274,3 +274,22 @@ def test_a_registry_is_asked_anew_for_what_there_was_none_of() -> None:
     assert registry._client.get_schema.call_count == 1
     assert isinstance(AskedAnew(registry).writer_schema(7), Missing)
     assert registry._client.get_schema.call_count == 2
+
+
+def test_lookups_are_counted_and_doubt_is_told_until_one_is_answered() -> None:
+    registry, now, told = Registry(RegistryUnreachable("refused")), [0.0], list[str]()
+    found = Lookups(registry, 10.0, None, lambda: now[0], told.append).start()
+    registry.may.set()
+    for number in range(DOUBTS):
+        assert found.doubt() == ""
+        found.ask(ACME, number)
+        soon(lambda number=number: len(told) > number)  # type: ignore[misc]
+        now[0] += AGAIN_S / 2
+    soon(found.doubt)
+    assert (found.doubt(), set(told)) == ("refused", {"unanswered"})
+    registry.answer = OURS
+    now[0] += AGAIN_S
+    found.ask(ACME, 0)
+    soon(lambda: "answered" in told)
+    assert found.doubt() == ""
+    found.close()

@@ -106,6 +106,12 @@ class ReadyAnswer(BaseModel):
     # Sentences for people; a partition's own reason is its `missing`.
     problems: list[str]
     partitions: list[PartitionAnswer]
+    warnings: list[str] = Field(
+        default_factory=list,
+        description="What is wrong although the partitions fire: a disk that is nearly full, a"
+        " schema registry or hosts of webhooks that do not answer. Empty for callers who are not"
+        " bound to all tenants.",
+    )
     tenants_waiting: list[WaitAnswer] | None = Field(
         default=None,
         description="Tenants whose events wait, blocked ones first, 20 at most; a worker is ready"
@@ -122,6 +128,7 @@ class ReadyAnswer(BaseModel):
             tenants_waiting=waits,
             ready=readiness.ready,
             problems=readiness.problems,
+            warnings=readiness.warnings,
             partitions=[PartitionAnswer.of(view) for view in readiness.partitions],
         )
 

@@ -107,6 +107,7 @@ def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
     return WorkerAnswer(
         ready=ready.ready,
         problems=ready.problems,
+        warnings=ready.warnings,
         partitions=ready.partitions,
         worker_id=identity.worker_id,
         version=__version__,

@@ -36,6 +36,7 @@ class Readiness:
     partitions: list[PartitionView] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     started: bool = True  # False until the group has answered for the first time.
+    warnings: list[str] = field(default_factory=list)  # What is wrong though partitions fire.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,169 @@
+"""What `belfry doctor` sees of all workers at once: `/v1/cluster` of one of them tells of each.
+
+The worker that is asked asks the others, so one that hangs shows as well: it is a member of the
+group and says nothing.  What is judged here is pure; `cluster_checks` only asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from belfry.cli.check import Check, Status
+from belfry.cli.failures import CommandError
+from belfry.cli.remote import Remote
+from belfry.cli.session import Session
+from belfry.cli.shown import plain
+
+NAME: Final = "workers"
+OVERDUE_S: Final = 30.0
+LAG_RECORDS: Final = 100_000
+SKEW_S: Final = 0.5
+
+
+class Expected(NamedTuple):
+    """What these settings say of the worker that is asked; the cluster's id where Kafka told it."""
+
+    app_id: str
+    kafka_cluster_id: str | None
+    now_s: float
+
+
+def cluster_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Check]:
+    """One line for each thing that is wrong with some worker, or one that says that nothing is."""
+    from time import time
+
+    try:
+        found = Remote(session).get("/v1/cluster")
+    except CommandError as error:
+        yield Check(NAME, Status.SKIPPED, f"The worker does not tell of the others: {error}")
+        return
+    expected = Expected(session.settings.cluster.app_id, kafka_cluster_id, time())
+    yield from judge(found, expected)
+
+
+def judge(found: Mapping[str, Any], expected: Expected) -> Iterator[Check]:
+    """What a worker's answer on its cluster means."""
+    strange = [*_strange(found, expected)]
+    if strange:
+        yield from strange
+        return
+    checks = [*_silent(found), *_versions(found), *_standbys(found)]
+    for worker in found["workers"]:
+        checks += _one(worker, expected.now_s)
+    yield from checks
+    if not checks:
+        workers = len(found["workers"])
+        told = "The one worker is" if workers == 1 else f"All {workers} workers are"
+        yield Check(NAME, Status.OK, f"{told} of one release, and nothing is late.")
+
+
+def _strange(found: Mapping[str, Any], expected: Expected) -> Iterator[Check]:
+    to_do = "give the --http-url of a worker of this belfry, or the settings of that one"
+    if found["app_id"] != expected.app_id:
+        detail = (
+            f"The worker belongs to the belfry {plain(found['app_id'])}, and these settings are of"
+            f" {expected.app_id} (BELFRY_CLUSTER__APP_ID)."
+        )
+        yield Check(NAME, Status.PROBLEM, detail, to_do)
+    theirs, ours = found["kafka_cluster_id"], expected.kafka_cluster_id
+    if theirs and ours and theirs != ours:
+        detail = (
+            f"The worker uses the Kafka cluster {plain(theirs)}, and BELFRY_BOOTSTRAP_SERVERS leads"
+            f" to {ours}."
+        )
+        yield Check(NAME, Status.PROBLEM, detail, to_do)
+
+
+def _silent(found: Mapping[str, Any]) -> Iterator[Check]:
+    urls = {each["worker_id"]: each["http_url"] for each in found["members"]}
+    for name in found["silent"]:
+        yield Check(
+            NAME,
+            Status.PROBLEM,
+            f"{plain(name)} is in the group and does not answer at {plain(urls.get(name, '?'))}:"
+            " it hangs, or that address cannot be reached from the worker that was asked.",
+            "look whether its process runs and answers /healthz/live; restarting it is safe. If it"
+            " answers there, set its BELFRY_HTTP_ADVERTISED_URL to an address that others reach",
+        )
+
+
+def _versions(found: Mapping[str, Any]) -> Iterator[Check]:
+    by_version: dict[str, list[str]] = {}
+    for worker in found["workers"]:
+        by_version.setdefault(worker["version"], []).append(worker["worker_id"])
+    if len(by_version) > 1:
+        told = "; ".join(
+            f"{plain(version)}: {plain(', '.join(names))}"
+            for version, names in sorted(by_version.items())
+        )
+        to_do = "finish the rolling restart"
+        yield Check(NAME, Status.RISK, f"Workers are of several releases. {told}.", to_do)
+
+
+def _standbys(found: Mapping[str, Any]) -> Iterator[Check]:
+    members = found["members"]
+    stood_by = {number for each in members for number in each["stands_by"]}
+    without = sorted({number for each in members for number in each["owns"]} - stood_by)
+    # With one worker, the check of the group says so.
+    if without and len(members) > 1:
+        yield Check(
+            NAME,
+            Status.RISK,
+            f"Nobody stands by for {_listed(without)}: if their owner ends, their events are late"
+            " by a whole recovery.",
+            "wait where the group was shared anew a moment ago; else see BELFRY_STANDBYS",
+        )
+
+
+def _one(worker: Mapping[str, Any], now_s: float) -> Iterator[Check]:
+    name = plain(worker["worker_id"])
+    if not worker["live"]:
+        to_do = "restart it, which is safe"
+        yield Check(
+            NAME, Status.PROBLEM, f"{name} stands still: one of its threads has ended.", to_do
+        )
+    for problem in worker["problems"]:
+        to_do = "what it waits for is named; its log has the course of it"
+        yield Check(NAME, Status.PROBLEM, f"{name}: {plain(problem)}.", to_do)
+    for warning in worker.get("warnings", ()):
+        yield Check(NAME, Status.RISK, f"{name}: {plain(warning)}.")
+    skew_s = worker["clock_skew_seconds"]
+    if abs(skew_s) > SKEW_S:
+        detail = f"The clock of {name} differs from the broker's by {skew_s * 1000:.0f} ms."
+        yield Check(NAME, Status.PROBLEM, detail, "synchronise the clocks of both (NTP)")
+    for partition in worker["partitions"]:
+        yield from _partition(name, partition, now_s)
+
+
+def _partition(name: str, each: Mapping[str, Any], now_s: float) -> Iterator[Check]:
+    number = each["partition"]
+    if each["missing"]:
+        detail = f"{name}: partition {number} does not fire: {plain(each['missing'])}."
+        to_do = "a recovery that reads needs time; anything else is in the log of that worker"
+        yield Check(NAME, Status.PROBLEM, detail, to_do)
+    lag = each["ingest_lag_records"] or 0
+    if lag > LAG_RECORDS:
+        detail = f"{name}: {lag} requests of partition {number} have no verdict yet."
+        to_do = "wait, or add workers; belfry tenant top shows who sends them"
+        yield Check(NAME, Status.RISK, detail, to_do)
+    late_s = _late_s(each, now_s)
+    if late_s > OVERDUE_S:
+        detail = (
+            f"{name}: an event of partition {number} has been due for {late_s:.0f} s, and nothing"
+            " that a tenant did explains it."
+        )
+        to_do = "look at brokers and transactions above, and at the log of that worker"
+        yield Check(NAME, Status.PROBLEM, detail, to_do)
+
+
+def _late_s(each: Mapping[str, Any], now_s: float) -> float:
+    if each["waiting_for"] != "firing" or not each["oldest_due_at"]:
+        return 0.0
+    return now_s - datetime.fromisoformat(each["oldest_due_at"]).timestamp()
+
+
+def _listed(partitions: Sequence[int]) -> str:
+    named = "partition" if len(partitions) == 1 else "partitions"
+    return f"{named} {', '.join(map(str, partitions))}"

@@ -1,0 +1,61 @@
+"""What `belfry doctor` makes of the pages of one worker."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from belfry.cli.check import Status
+from belfry.cli.doctor_worker import fetch, foreign_checks, readiness, skew
+
+URL = "http://worker:8700"
+
+
+def test_the_largest_skew_counts() -> None:
+    page = 'belfry_clock_skew_seconds{a="1"} 0.1\nbelfry_clock_skew_seconds{a="2"} -0.7\nother 9\n'
+    assert skew(page) == -0.7
+    assert skew("other 9") is None
+
+
+def test_a_page_that_cannot_be_had_says_why() -> None:
+    assert fetch("http://127.0.0.1:1/")[0] is None
+    assert fetch("no address")[0] is None
+
+
+def test_a_worker_that_is_not_ready_is_told_in_sentences() -> None:
+    body = {
+        "ready": False,
+        "problems": ["taking over"],
+        "partitions": [
+            {"partition": 0, "missing": None},
+            {"partition": 2, "missing": "replaying: 3 of 9"},
+        ],
+    }
+    found = readiness(URL, 503, json.dumps(body))
+    assert found.status is Status.PROBLEM
+    assert found.detail == (
+        f"The worker at {URL} is not ready: taking over; partition 2: replaying: 3 of 9."
+    )
+
+
+def test_a_worker_that_tells_strangers_nothing() -> None:
+    found = readiness(URL, 503, '{"ready": false, "problems": [], "partitions": []}')
+    assert "it does not tell why to callers without a key" in found.detail
+
+
+@pytest.mark.parametrize("body", ["<html>", "", "[]", '"ready"', '{"status": "up"}'])
+def test_what_is_no_worker_is_not_taken_for_one(body: str) -> None:
+    found = readiness(URL, 200, body)
+    assert found.status is Status.PROBLEM
+    assert f"What answers at {URL} is no worker of belfry" in found.detail
+
+
+def test_records_of_strangers_are_counted_by_topic() -> None:
+    page = (
+        'belfry_foreign_records_total{topic="changelog"} 3.0\n'
+        'belfry_foreign_records_total{topic="tenants"} 0.0\n'
+    )
+    (found,) = foreign_checks(page)
+    assert (found.check, found.status) == ("strangers", Status.RISK)
+    assert found.detail.startswith("changelog: 3 records met")

@@ -1,0 +1,46 @@
+"""The overview says what is wrong: partitions that do not fire, warnings, nobody who stands by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belfry.console.overview import _problems, _unguarded
+
+
+def cluster(**changed: Any) -> dict[str, Any]:
+    worker: dict[str, Any] = {
+        "worker_id": "one", "problems": [], "warnings": [], "firing_paused": False,
+        "partitions": [{"partition": 2, "missing": None}],
+    }  # fmt: skip
+    members = [{"owns": [2], "stands_by": []}, {"owns": [], "stands_by": [2]}]
+    return {"workers": [worker | changed], "silent": [], "members": members}
+
+
+def what(found: list[dict[str, str]]) -> list[str]:
+    assert all(each["do"] for each in found)
+    return [each["what"] for each in found]
+
+
+def test_nothing_is_wrong() -> None:
+    assert (_problems(cluster(), []), _unguarded(cluster())) == ([], "")
+
+
+def test_a_partition_that_does_not_fire_is_a_problem() -> None:
+    given = cluster(partitions=[{"partition": 2, "missing": "Kafka does not answer: no route"}])
+    said = what(_problems(given, []))
+    assert said == ["Partition 2 does not fire: Kafka does not answer: no route."]
+
+
+def test_warnings_are_problems_and_older_workers_have_none() -> None:
+    given = cluster(warnings=["the disk is nearly full"])
+    assert what(_problems(given, [])) == ["one: the disk is nearly full."]
+    del given["workers"][0]["warnings"]
+    assert _problems(given, []) == []
+
+
+def test_partitions_that_nobody_stands_by_for_are_told() -> None:
+    alone = cluster() | {"members": [{"owns": [0, 1], "stands_by": []}]}
+    assert _unguarded(alone).startswith("There is one worker, and nobody stands by for 2 of 2 ")
+    two = [{"owns": [0], "stands_by": []}, {"owns": [1], "stands_by": [0]}]
+    said = _unguarded(cluster() | {"members": two})
+    assert said.startswith("There are 2 workers, and nobody stands by for 1 of 2 partitions")

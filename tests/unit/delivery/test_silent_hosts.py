@@ -1,0 +1,58 @@
+"""Hosts of webhooks that do not answer are known by what attempts come to."""
+
+from __future__ import annotations
+
+from belfry.delivery.answers import Answer, End
+from belfry.delivery.hosts import FAILURES
+from belfry.delivery.silent_hosts import MOST, SilentHosts
+
+URL = "https://Hooks.example:8443/path?token=secret"
+NAME = "hooks.example:8443"
+
+
+def unheard(url: str = URL) -> Answer:
+    return Answer(End.AGAIN, url, "timeout", "no answer within 1000 ms", heard=False)
+
+
+def test_a_host_is_silent_after_so_many_posts_without_an_answer() -> None:
+    silent = SilentHosts()
+    for _ in range(FAILURES - 1):
+        silent.after(unheard())
+    assert (len(silent), silent.sentence()) == (0, "")
+    silent.after(unheard())
+    assert len(silent) == 1
+    assert silent.sentence().startswith(f"webhook hosts do not answer: {NAME};")
+    assert "secret" not in silent.sentence()
+
+
+def test_any_answer_shows_that_a_host_is_there() -> None:
+    silent = SilentHosts()
+    for _ in range(FAILURES):
+        silent.after(unheard())
+    silent.after(Answer(End.AGAIN, URL, "http_status", "503", status=503))
+    assert (len(silent), silent.sentence()) == (0, "")
+    for _ in range(FAILURES - 1):
+        silent.after(unheard())
+    assert len(silent) == 0
+
+
+def test_a_delivery_that_was_postponed_for_its_host_says_enough() -> None:
+    silent = SilentHosts()
+    silent.after(Answer(End.POSTPONED, URL, "host_silent", "did not answer 5 times in a row"))
+    assert len(silent) == 1
+
+
+def test_hosts_are_told_apart_and_three_are_named() -> None:
+    silent = SilentHosts()
+    for number in range(5):
+        for _ in range(FAILURES):
+            silent.after(unheard(f"http://h{number}/x"))
+    assert len(silent) == 5
+    assert "h0, h1, h2 and 2 more;" in silent.sentence()
+
+
+def test_only_so_many_hosts_are_remembered() -> None:
+    silent = SilentHosts()
+    for number in range(MOST + 5):
+        silent.after(unheard(f"http://h{number}/x"))
+    assert len(silent._missed) == MOST
