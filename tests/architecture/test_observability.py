@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from belfry.telemetry.families import FAMILIES
+from dashboards.__main__ import MADE
 from tests.architecture.tree import ROOT
 
 FILES: Final = sorted(
@@ -25,6 +26,9 @@ NAME: Final = re.compile(r"\bbelfry_[a-z_]+")
 SELECTOR: Final = re.compile(r"\b(belfry_[a-z_]+)\{([^}]*)\}")
 LABEL: Final = re.compile(r"([a-z_]+)\s*[=!]~?")
 BY: Final = re.compile(r"\b(?:by|without) \(([^)]*)\)")
+CHOSEN: Final = re.compile(r'\b(belfry_tenant_[a-z_]+)\{tenant=~"\$tenant"\}')
+# The version of dashboards' JSON that Grafana 12 writes.
+GRAFANA_12: Final = 42
 # Labels that Prometheus adds to every series, and the one of histogram buckets.
 TARGET_LABELS: Final = frozenset({"instance", "job", "le"})
 
@@ -62,8 +66,32 @@ def test_a_dashboard_has_titles_and_units(path: Path) -> None:
     assert dashboard["title"]
     for panel in dashboard["panels"]:
         assert panel["title"]
+        if panel["type"] == "row":
+            continue
         assert panel["fieldConfig"]["defaults"]["unit"]
         assert panel["description"]
+
+
+def test_dashboards_are_what_the_sdk_makes_of_their_code() -> None:
+    assert set(MADE) == {path.name for path in FILES if path.suffix == ".json"}
+    for name, make in MADE.items():
+        made = (ROOT / "dashboards" / name).read_text(encoding="utf-8")
+        assert made == make(), f"{name}: run make docs"
+
+
+def test_dashboards_are_of_grafana_12() -> None:
+    boards = [json.loads(make()) for make in MADE.values()]
+    assert {board["schemaVersion"] for board in boards} == {GRAFANA_12}
+    assert len({board["uid"] for board in boards}) == len(boards)
+
+
+def test_a_tenants_dashboard_asks_for_the_tenants_that_are_chosen() -> None:
+    board = json.loads(MADE["tenants.json"]())
+    asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    assert asked
+    names = [name for expression in asked for name in NAME.findall(expression)]
+    chosen = [name for expression in asked for name in CHOSEN.findall(expression)]
+    assert chosen == names
 
 
 def test_every_metric_of_the_contract_is_shown() -> None:

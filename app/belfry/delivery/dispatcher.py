@@ -24,7 +24,6 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, Delivered, End, Failed, step_after
 from belfry.delivery.delivery_log import DeliveryLog
 from belfry.delivery.http_sender import Finished, WorkId
-from belfry.delivery.kinds import Senders
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import (
@@ -81,9 +80,10 @@ class Dispatcher:
         told: Told = _untold,
         through: PassThrough = at_once,
     ) -> None:
-        """`told` hears of what is counted: an outcome, and how many of it.
+        """`sender` makes what sends to targets of all kinds.
 
-        What is read comes `through` an agent, where the process has one.
+        `told` hears of what is counted: an outcome, and how many of it.  What is read comes
+        `through` an agent, where the process has one.
         """
         self._through = through
         self._settings = settings
@@ -92,7 +92,7 @@ class Dispatcher:
         self._clock = clock = SystemClock()
         self._told = told
         self._results: SimpleQueue[tuple[WorkId, Work, Answer]] = SimpleQueue()
-        self._senders = Senders(settings, sender, lambda *result: self._results.put(result))
+        self._senders = sender(lambda *result: self._results.put(result))
         self._thread = Background("deliveries", self._membership, log, "deliveries stumbled")
         self._stopping = self._thread.stopping
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)

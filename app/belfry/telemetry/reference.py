@@ -105,6 +105,10 @@ No label holds a schedule id.  A tenant is a label of `belfry_tenant_…` alone,
 named `(other)`, as no tenant can be.  These are left out for callers who may not see all tenants:
 scrape the port for health, or show a key that is bound to `*`.
 
+Two dashboards for Grafana 12 show all of them: `dashboards/belfry.json` for who runs a belfry, and
+`dashboards/tenants.json` for chosen tenants.  Import them, or have the chart make a ConfigMap of
+them (`monitoring.dashboards`).  Grafana's SDK makes them from code (`make docs`).
+
 | metric | kind | labels | meaning |
 |---|---|---|---|
 {metrics}
