@@ -102,6 +102,66 @@ WORKERS: Final = (
         ),
     ),
     Group(
+        "Kafka clients",
+        (
+            Chart(
+                "Mean round trip to a broker",
+                "From a request to its answer; without fetches, for which brokers wait. A broker"
+                " that is slow for all is busy, and one that is slow for a worker is far away.",
+                "s",
+                (
+                    Query(
+                        "{{client}} {{broker}}",
+                        "sum by (client, broker)"
+                        " (rate(belfry_client_round_trip_seconds_total[$__rate_interval]))"
+                        " / sum by (client, broker)"
+                        " (rate(belfry_client_answers_total[$__rate_interval]))",
+                    ),
+                ),
+            ),
+            Chart(
+                "Requests in flight, and records that wait in clients",
+                "What was not answered yet, and what waits to be sent or taken.",
+                "short",
+                (
+                    Query(
+                        "requests {{client}} {{instance}}",
+                        "belfry_client_requests_in_flight",
+                    ),
+                    Query("records {{client}} {{instance}}", "belfry_client_queue_records"),
+                ),
+            ),
+            Chart(
+                "Connections that ended, and requests that failed, in five minutes",
+                "A few are usual where a broker is restarted.",
+                "short",
+                (
+                    Query(
+                        "connections {{client}} {{broker}}",
+                        "sum by (client, broker) (increase(belfry_client_disconnects_total[5m]))",
+                    ),
+                    Query(
+                        "requests {{client}} {{broker}}",
+                        "sum by (client, broker)"
+                        " (increase(belfry_client_request_errors_total[5m]))",
+                    ),
+                ),
+            ),
+            Chart(
+                "Share of the time in which quotas hold clients back",
+                "Of each broker; above 0 events come out later. Raise the quotas of the principal.",
+                "percentunit",
+                (
+                    Query(
+                        "{{client}} {{broker}} {{instance}}",
+                        "sum by (client, broker, instance)"
+                        " (rate(belfry_client_throttled_seconds_total[$__rate_interval]))",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Group(
         "Deliveries and traces",
         (
             Chart(

@@ -125,7 +125,7 @@ def test_a_record_for_a_topic_that_is_a_target_is_a_span_of_its_fire(
         return bool(site.outcome(name)["outcome"] == "ACCEPTED")
 
     wait_for("the policy", taken)
-    headers = {"traceparent": (CONTEXT.headers()[0][1] or b"").decode()}
+    headers = [{"name": name, "value": value} for name, value in CONTEXT.headers()]
     site.ask("toped", "told", at=now_ms() + 500, http_targets=address, headers=headers)
     (record,) = wait_for("the record", lambda: site.read(target))
     fire_id = (record.header("belfry-fire-id") or b"").decode()

@@ -222,6 +222,50 @@ FAMILIES: Final = (
         "Time from a request over HTTP to the end of its answer; a write waits for its verdict.",
         ("route",),
     ),
+    Family(
+        "belfry_client_answers_total",
+        "counter",
+        "Answers of a broker to clients of a kind: writer, requests, tenant_inputs, changelog."
+        " Those to fetches, for which brokers wait, are left out.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_round_trip_seconds_total",
+        "counter",
+        "Sum of the times from these requests to their answers; divided by the number of answers it"
+        " is the mean.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_throttled_seconds_total",
+        "counter",
+        "For how long a broker's quotas have held such clients back.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_disconnects_total",
+        "counter",
+        "Connections of such clients to a broker that ended.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_request_errors_total",
+        "counter",
+        "Requests of such clients that could not be sent, or had no answer in time.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_requests_in_flight",
+        "gauge",
+        "Requests of such clients that are queued, or have no answer yet.",
+        ("client",),
+    ),
+    Family(
+        "belfry_client_queue_records",
+        "gauge",
+        "Records that wait in such clients: to be sent, or to be taken.",
+        ("client",),
+    ),
     Family("belfry_process_cpu_seconds_total", "counter", "Processor time of this process."),
     Family("belfry_process_resident_memory_bytes", "gauge", "Memory that this process holds."),
     Family("belfry_process_virtual_memory_bytes", "gauge", "Memory that it has addresses for."),
