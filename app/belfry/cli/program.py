@@ -17,6 +17,7 @@ from belfry.cli import (
     bench,
     bulk,
     calendar,
+    config,
     deliveries,
     dev,
     doctor,
@@ -50,7 +51,7 @@ def program() -> typer.Typer:
     for commands in (
         *(dev, worker, schedule, bulk, backfill, redrive, calendar, events, deliveries, tenant),
         *(apply, topics, doctor, audit, verify, slo, top, backup, recover, api_key, acls),
-        *(bench, plan, mcp),
+        *(config, bench, plan, mcp),
     ):
         commands.register(app)
     return app
