@@ -136,6 +136,18 @@ DONE: Final = (
                 (Query("{{status}}", "sum by (status) (rate(belfry_http_requests_total[5m]))"),),
             ),
             Chart(
+                "Events of the audit log a second",
+                "written, or lost; each that is lost is a change or a refusal without an entry.",
+                "ops",
+                (Query("{{outcome}}", "sum by (outcome) (rate(belfry_audit_events_total[5m]))"),),
+            ),
+            Chart(
+                "API keys",
+                "Keys of the list: valid, expiring within 14 days, or expired.",
+                "short",
+                (Query("{{state}}", "max by (state) (belfry_api_keys)"),),
+            ),
+            Chart(
                 "HTTP p99 by route",
                 "Time to the end of an answer; a write waits for its verdict.",
                 "s",

@@ -12,11 +12,13 @@ import yaml
 
 from belfry.telemetry.families import FAMILIES
 from dashboards.__main__ import MADE
-from tests.architecture.tree import ROOT
+from tests.acceptance.test_live_queries import SILENT
+from tests.architecture.tree import ROOT, python_files
 
 FILES: Final = sorted(
     path for path in (ROOT / "dashboards").iterdir() if path.suffix in (".json", ".yml", ".yaml")
 )
+HISTOGRAM: Final = ("_bucket", "_sum", "_count")
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"
 ALERTS: Final = re.findall(
     r"- alert: (\w+)", (ROOT / "dashboards" / "alerts.yml").read_text(encoding="utf-8")
@@ -97,6 +99,26 @@ def test_a_tenants_dashboard_asks_for_the_tenants_that_are_chosen() -> None:
 def test_every_metric_of_the_contract_is_shown() -> None:
     shown = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
     assert not [family.name for family in FAMILIES if family.name not in shown]
+
+
+def test_each_metric_has_a_test_that_fails_where_it_is_gone() -> None:
+    """A panel's query, which a real Prometheus has to answer, or a test that reads it by name."""
+    boards = [json.loads(make()) for make in MADE.values()]
+    panels = (panel for board in boards for panel in board["panels"])
+    asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    read = [
+        (ROOT / path).read_text(encoding="utf-8")
+        for path in python_files("tests/unit", "tests/integration", "tests/acceptance")
+        if path.name != "test_live_queries.py"
+    ]
+    shown = NAME.findall("\n".join([*(e for e in asked if not silent(e)), *read]))
+    names = {name.removesuffix(part) for name in shown for part in ("", *HISTOGRAM)}
+    assert [family.name for family in FAMILIES if family.name not in names] == []
+
+
+def silent(expression: str) -> bool:
+    """Whether nothing has to be told of what a query asks for."""
+    return any(name in expression for name in SILENT)
 
 
 def test_each_alert_has_a_runbook_and_names_it() -> None:
