@@ -88,6 +88,23 @@ GROUPS: Final = (
         ),
     ),
     Group(
+        "Usage",
+        (
+            Chart(
+                "Accepted a second",
+                "Requests that brought something to keep, as belfry tenant usage counts them.",
+                "ops",
+                (Query("{{tenant}}", "sum by (tenant) (rate(belfry_tenant_accepted_total[5m]))"),),
+            ),
+            Chart(
+                "Deliveries a second",
+                "Those that succeeded; belfry deliveries list shows what was given up.",
+                "ops",
+                (Query("{{tenant}}", "sum by (tenant) (rate(belfry_tenant_delivered_total[5m]))"),),
+            ),
+        ),
+    ),
+    Group(
         "What waits",
         (
             Chart(

@@ -61,10 +61,10 @@ POSTPONE_MS: Final = 5_000
 
 log = structlog.get_logger(__name__)
 
-Told = Callable[[str, int], None]
+Told = Callable[[Counter[str], Counter[str]], None]
 
 
-def _untold(_outcome: str, _number: int) -> None:
+def _untold(_outcomes: Counter[str], _tenants: Counter[str]) -> None:
     """Nobody counts."""
 
 
@@ -82,8 +82,8 @@ class Dispatcher:
     ) -> None:
         """`sender` makes what sends to targets of all kinds.
 
-        `told` hears of what is counted: an outcome, and how many of it.  What is read comes
-        `through` an agent, where the process has one.
+        `told` hears of what is counted: attempts by outcome, and what arrived by tenant.  What is
+        read comes `through` an agent, where the process has one.
         """
         self._through = through
         self._settings = settings
@@ -278,8 +278,7 @@ class Dispatcher:
         progress = {partition: self._progress[partition] for partition in self._moved}
         used = metered(self._delivered, self._places, int(self._clock.wall_ms()))
         delivery_log.commit([*self._records, *used], progress)
-        for name, number in self._counts.items():
-            self._told(name, number)
+        self._told(self._counts, self._delivered)
         self._moved.clear()
         self._counts.clear()
         self._delivered.clear()

@@ -315,6 +315,18 @@ FAMILIES: Final = (
         ("tenant",),
     ),
     Family(
+        "belfry_tenant_accepted_total",
+        "counter",
+        "Requests of a tenant that brought something to keep, as metering counts them.",
+        ("tenant",),
+    ),
+    Family(
+        "belfry_tenant_delivered_total",
+        "counter",
+        "Deliveries to targets of a tenant that succeeded.",
+        ("tenant",),
+    ),
+    Family(
         "belfry_tenant_rejected_total",
         "counter",
         "Refused requests of a tenant; those that name no known tenant count as the rest.",

@@ -164,9 +164,13 @@ class Metrics:
         """Count what went wrong with a Faust agent: "failed" or "restarted"."""
         self._agents.labels(name, event).inc()
 
-    def delivered(self, outcome: str, count: int) -> None:
-        """Count attempts at deliveries that one transaction told of."""
-        self._deliveries.labels(outcome).inc(count)
+    def delivered(self, outcomes: Mapping[str, int], tenants: Mapping[str, int]) -> None:
+        """Count attempts at deliveries that one transaction told of: by outcome, and those that
+        arrived by tenant.
+        """
+        for outcome, count in outcomes.items():
+            self._deliveries.labels(outcome).inc(count)
+        self._tenants.delivered(tenants)
 
     def audited(self, outcome: str, count: int) -> None:
         """Count events of the audit log: ``written`` or ``lost``."""
