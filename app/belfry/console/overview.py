@@ -19,6 +19,7 @@ from belfry.console.page import Shown
 from belfry.console.words import epoch_ms, quantile_ms
 
 LATENESS: Final = "belfry_fire_lateness_seconds"
+MOST_WAITS: Final = 20
 LONGEST_LOOK_MS: Final = 120_000
 # What to do about what a partition's oldest schedule waits for.
 ADVICE: Final = {
@@ -30,6 +31,14 @@ ADVICE: Final = {
     "catch_up": "It catches up with late occurrences: wait.",
     "ack_lock": "An acknowledgement is missing: open the schedule and acknowledge its fire.",
     "later_release": "It needs a later release: update this worker.",
+}
+# The same of a tenant whose due events wait until somebody does something, by the cause.
+UNTIL_SOMEBODY: Final = {
+    "output_topic": "Create its output topic, or let belfry write to it: belfry doctor says which.",
+    "paused": "Resume it: belfry tenant set TENANT paused=false.",
+    "not_served": "Give it a policy: belfry tenant set TENANT.",
+    "ack_lock": "Acknowledge the fire that is waited for: belfry schedule locks TENANT lists it.",
+    "later_release": ADVICE["later_release"],
 }
 
 
@@ -54,7 +63,7 @@ async def view(api: Api, request: Request) -> Shown:
         "blocked": [each for each in overdue if each["waiting_for"] == "tenant_blocked"],
         "partitions": len(partitions),
         "standbys": _standbys(cluster),
-        "problems": _problems(cluster, overdue),
+        "problems": [*_problems(cluster, overdue), *await _waits(api)],
         "tenants": await _tenants(api, me),
         "again": f"/?fired={fired}&at={now_ms}",
     }
@@ -126,6 +135,26 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
         for each in overdue
     ]
     return found
+
+
+async def _waits(api: Api) -> list[dict[str, str]]:
+    """Tenants with due events that wait until somebody does something, the most urgent first."""
+    try:
+        answer = await api.get("/v1/tenants", waiting="true", sort="waiting", limit=MOST_WAITS)
+    except ApiRefusal as refused:
+        if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:
+            raise
+        return []
+    waits = [each["wait"] for each in answer["figures"]]
+    return [
+        {
+            "what": f"{each['tenant']}: {each['waiting']} due events wait since {each['since']}:"
+            f" {each['reason']}.",
+            "do": UNTIL_SOMEBODY[each["cause"]],
+        }
+        for each in waits
+        if each["cause"] in UNTIL_SOMEBODY and each["oldest_due_at"] is not None
+    ]
 
 
 async def _tenants(api: Api, me: dict[str, Any]) -> list[str]:
