@@ -99,7 +99,8 @@ docs: install ## Make the reference pages and the tables of rooms' pages anew fr
 	$(BIN)/python -m belfry.process.asyncapi > docs/asyncapi.json
 	$(BIN)/python -m belfry.api.routes.openapi > docs/openapi.json
 	$(BIN)/python -m belfry.kafka.strimzi deploy/helm/belfry/files
-	cp dashboards/alerts.yml deploy/helm/belfry/files/alerts.yml
+	$(BIN)/python -m dashboards
+	cp dashboards/alerts.yml dashboards/*.json deploy/helm/belfry/files/
 	@$(BIN)/python -m tests.architecture.room_pages
 
 LOCKED := UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --generate-hashes --universal --python-version 3.11 \

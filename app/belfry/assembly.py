@@ -55,6 +55,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.settings import DeliverySettings, ServerSettings, Settings
 from belfry.telemetry import logs
 from belfry.telemetry.metrics import Metrics
+from belfry.telemetry.tenant_metrics import MOST_TENANTS
 from belfry.telemetry.tracing import NoOpenTelemetry, sending, tracing_of
 from belfry.wire.worker_keys import Purpose
 
@@ -114,7 +115,7 @@ def run_worker(settings: DeliverySettings) -> int:
 
 
 def _metrics(settings: DeliverySettings) -> Metrics:
-    most = settings.metrics_tenants if isinstance(settings, Settings) else 0
+    most = settings.metrics_tenants if isinstance(settings, Settings) else MOST_TENANTS
     app_id = settings.cluster.app_id
     metrics = Metrics(CollectorRegistry(), app_id=app_id, most_tenants=most)
     metrics.expect(str(outcome) for outcome in Outcome)

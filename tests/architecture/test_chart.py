@@ -99,9 +99,11 @@ def test_a_hand_over_ends_within_the_grace() -> None:
     assert left * 1000 >= 10 * Settings.model_fields["hand_over_limit_ms"].default
 
 
-def test_alerts_topics_and_rights_are_those_of_the_code() -> None:
-    alerts = (CHART / "files" / "alerts.yml").read_text("utf-8")
-    assert alerts == (ROOT / "dashboards" / "alerts.yml").read_text("utf-8"), "run make docs"
+def test_alerts_dashboards_topics_and_rights_are_those_of_the_code() -> None:
+    for path in sorted((ROOT / "dashboards").iterdir()):
+        if path.suffix in (".yml", ".json"):
+            ships = (CHART / "files" / path.name).read_text("utf-8")
+            assert ships == path.read_text("utf-8"), f"{path.name}: run make docs"
     for name, text in chart_files(SharedSettings()).items():
         assert (CHART / "files" / name).read_text("utf-8") == text, f"{name}: run make docs"
 

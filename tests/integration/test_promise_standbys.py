@@ -52,10 +52,13 @@ def test_a_standby_takes_over_long_before_the_session_is_over(
     kafka: str, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
     """The session is a minute, so it is not the group that notices."""
-    with Site(kafka, unique("warm"), tmp_path, SESSION_TIMEOUT_MS="60000") as site:
+    given = {"SESSION_TIMEOUT_MS": "60000", "CLIENT_STATISTICS_INTERVAL_MS": "200"}
+    with Site(kafka, unique("warm"), tmp_path, **given) as site:
         one, other = site.worker().start(), site.worker().start()
         wait_for("everybody to have a share", lambda: divided([one, other]), 60)
         wait_for("warm standbys", lambda: all_warm(one) and all_warm(other), 30)
+        told = 'belfry_client_disconnects_total{broker="1",client="changelog"}'
+        wait_for("figures of its readers", lambda: told in other.get("/metrics")[1], 20)
         # The map is told with an assignment; the one that made two and two may be on its way.
         wait_for(
             "an assignment map of two", lambda: beside_each_other(cluster(other)["members"]), 30

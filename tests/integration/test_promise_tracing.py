@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from belfry.client.kafka import Cluster
+from belfry.client.tenants import TenantPolicies
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.trace_context import TraceContext
 from tests.acceptance.harness.collector import Collector
 from tests.acceptance.harness.http import Http, schedules
@@ -101,6 +106,33 @@ def test_a_record_is_traced_by_its_own_header_and_a_refused_one_fails(
     told = dict(line.rsplit(" ", 1) for line in counted.splitlines() if line[:1] != "#")
     assert float(told['belfry_spans_total{outcome="exported"}']) >= 4
     assert told['belfry_spans_total{outcome="dropped"}'] == "0.0"
+
+
+def test_a_record_for_a_topic_that_is_a_target_is_a_span_of_its_fire(
+    site: Site, collector: Collector, kafka: str
+) -> None:
+    target = f"{uuid.uuid4().hex[:8]}.target"
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(target, 1, 1)])[target].result(20)
+    policies = TenantPolicies(Cluster(site.bootstrap), site.prefix)
+    policies.put(TenantPolicy("toped", allowed_hosts=(f"kafka:{target}",)))
+    address, asked = [{"url": f"kafka:{target}"}], count()
+
+    def taken() -> bool:
+        # A policy is in effect within two seconds; until then the request is refused.
+        name, later = f"t{next(asked)}", now_ms() + 86_400_000
+        site.ask("toped", "probe", at=later, http_targets=address, request_id=name)
+        return bool(site.outcome(name)["outcome"] == "ACCEPTED")
+
+    wait_for("the policy", taken)
+    headers = [{"name": name, "value": value} for name, value in CONTEXT.headers()]
+    site.ask("toped", "told", at=now_ms() + 500, http_targets=address, headers=headers)
+    (record,) = wait_for("the record", lambda: site.read(target))
+    fire_id = (record.header("belfry-fire-id") or b"").decode()
+    *_, sent = collector.wait(4, belfry_tenant="toped")
+    assert (sent.kind, sent.trace_id, sent.links) == (PRODUCER, fire_id, [CONTEXT[:2]])
+    assert (sent.parent, sent.failed) == (fire_id[16:], False)
+    assert sent.attributes["messaging.destination.name"] == target
 
 
 def test_a_collector_that_is_away_delays_no_fire(

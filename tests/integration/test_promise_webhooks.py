@@ -115,6 +115,9 @@ def test_every_way_to_answer_ends_in_one_outcome(site: Site, receiver: Receiver)
         assert Webhook(SECRET).verify(one.body, one.headers) == {"n": 1}
     # All of them fired onto the topic as well, and what failed is kept with its reason.
     assert len(site.wait_fired("all", len(expected))) == len(expected)
+    told = (worker.get("/metrics")[1] for worker in site.workers)
+    arrived = 'belfry_tenant_delivered_total{tenant="all"} 3.0'
+    assert any(arrived in page.splitlines() for page in told)
     letters = {record.header("belfry-error-code") for record in undelivered(site)}
     assert letters == {b"http_status", b"timeout", b"connection", b"redirect", b"address_refused"}
 

@@ -85,7 +85,8 @@ def backup(session: Session, file: Target) -> None:
         "topic_prefix": settings.cluster.topic_prefix,
         "taken_at": format_instant(int(time() * 1000)),
     }
-    lines = written(head, kafka_policies(session).all().values(), map(portable, records))
+    told = session.printer.counted(map(portable, records), "schedules written")
+    lines = written(head, kafka_policies(session).all().values(), told)
     if str(file) == STDOUT:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
@@ -113,7 +114,7 @@ def restore(
     from belfry.client.backup import count, taken_at
 
     with _opened(file) as lines:
-        held = count(lines)
+        held = count(session.printer.counted(lines, "lines checked"))
     with _opened(file) as lines:
         since_ms = None if cancelled else taken_at(lines)
     kept = _restore_policies(session, [each for each in _parts(file) if _is_policy(each)])

@@ -18,12 +18,13 @@ zone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import time
 from typing import Annotated, Any, Final
 
 import typer
 
+from belfry.cli.assignments import assigned, check_names
 from belfry.cli.failures import WrongUse
 from belfry.cli.options import FLAGS, ExpectedVersion, ScheduleId, Tenant, When
 from belfry.cli.remote import Remote, schedule_path
@@ -35,14 +36,19 @@ from belfry.schedules.instants import format_instant, parse_instant
 
 # Schedules of one page of a list, which is the most that a worker gives.
 MOST: Final = 1_000
+SCHEDULES: Final = f"{'due':24}  {'state':9} {'kind':5} ver  schedule"
+LOCKS: Final = f"{'fire id':32}  schedule, group, and until when it waits"
 # What a schedule shows and what asks for it have the same names.
-# Names of JSON fields that a schedule's answer and the body of a PUT have in common.
 DEFINING: Final = tuple(
     json for name, field in FIELDS.items() if name not in NOT_DEFINING for json in field.json_names
 )
 # Fields that say when; a new rule replaces all of them.
 WHEN: Final = frozenset({*KIND_OF, "timezone"})
-# What goes with each kind that recurs, and is read in a zone.
+# Names of one field, of which a request has one.
+SAME: Final = (
+    frozenset({"payload_text", "payload_base64", "payload_json"}),
+    frozenset({"key_text", "key_base64"}),
+)
 # Fields that say on which days a rule is not due.
 OF_DAYS: Final = frozenset({"except_cron", "calendar", "on_holiday"})
 
@@ -103,6 +109,16 @@ Payload = Annotated[
 NewGroup = Annotated[str | None, typer.Option("--group", metavar="TEXT", help="New group.")]
 NewType = Annotated[str | None, typer.Option("--event-type", metavar="TEXT", help="New type.")]
 
+NewOthers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Any other field, by its name over HTTP: key_text, headers, jitter_ms ..."
+        " VALUE is JSON, or text; `none` takes it away. Repeatable.",
+    ),
+]
+
 
 def get(
     session: Session, tenant: Tenant, schedule_id: ScheduleId, *, following: Following = 10
@@ -144,7 +160,8 @@ def list_(
     remote = Remote(session)
     path = schedule_path(tenant, "").rstrip("/")
     found = pages(remote, path, "schedules", query, limit)
-    session.printer.many((each, _line(each)) for each in found)
+    none = f"{tenant} has no such schedules."
+    session.printer.listed(((each, _line(each)) for each in found), SCHEDULES, none)
 
 
 def pages(
@@ -175,7 +192,8 @@ def locks(session: Session, tenant: Tenant) -> None:
     """
     path = schedule_path(tenant, "").removesuffix("schedules/") + "locks"
     found = pages(Remote(session), path, "locks", {}, None)
-    session.printer.many((each, _lock(each)) for each in found)
+    none = f"No fire of {tenant} is waited for."
+    session.printer.listed(((each, _lock(each)) for each in found), LOCKS, none)
 
 
 def update(
@@ -190,42 +208,61 @@ def update(
     payload: Payload = None,
     group: NewGroup = None,
     event_type: NewType = None,
+    others: NewOthers = None,
     expected_version: ExpectedVersion = None,
 ) -> None:
     """Change parts of a schedule; what is not given stays as it is.
 
-    Counts only if nobody else changes it meanwhile: exit code 4 otherwise. Example:
+    Counts only if nobody else changes it meanwhile: exit code 4 otherwise. What has no option of
+    its own is set by its name over HTTP. Example:
 
-    belfry schedule update demo hello --in 10m
+    belfry schedule update demo hello --in 10m --set key_text=k --set misfire=SKIP
     """
+    changed = _others(others or ())
+    typed = {"timezone": when.zone, "group": group, "event_type": event_type}
+    typed["payload_text"] = payload
+    changed |= {name: value for name, value in typed.items() if value is not None}
+    days = {"except_cron": except_cron, "calendar": calendar, "on_holiday": on_holiday}
     remote = Remote(session)
     path = schedule_path(tenant, schedule_id)
     found = remote.get(path)
     # A schedule that is over has no version to compare with: it is created anew.
     if found["state"] not in ("PENDING", "PAUSED"):
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
-    body = definition(found)
-    if given := _given(when):
-        replaced = WHEN - {"timezone"} if _has_days(body, when) else WHEN | OF_DAYS
-        body = {name: value for name, value in body.items() if name not in replaced} | given
-    if except_cron is not None:
-        body["except_cron"] = except_cron or None
-    if calendar is not None:
-        body["calendar"] = calendar or None
-        body["on_holiday"] = body.get("on_holiday") if calendar else None
-    if on_holiday is not None:
-        body["on_holiday"] = on_holiday.upper()
-    for name, value in (("timezone", when.zone), ("group", group), ("event_type", event_type)):
-        if value is not None:
-            body[name] = value
-    if payload is not None:
-        # The old payload may have come as text or as base64; a body gives it in one way only.
-        body.pop("payload_base64", None)
-        body["payload_text"] = payload
-    # The version that was read above; --expected-version takes its place.
+    body = _with_days(_with_rule(definition(found), when), days)
+    for names in SAME:
+        if changed.keys() & names:
+            body = {name: value for name, value in body.items() if name not in names}
+    body |= changed
     etag = expected_version or etag_of(found.get("generation"), found["version"])
     verdict = remote.ask("PUT", path, body, {"if-match": f'"{etag}"'})
     session.printer.one(verdict, _verdict(verdict))
+
+
+def _with_rule(body: dict[str, Any], when: When) -> dict[str, Any]:
+    """The same with the instant or the rule that was given, if one was."""
+    given = _given(when)
+    if not given:
+        return body
+    replaced = WHEN - {"timezone"} if _has_days(body, when) else WHEN | OF_DAYS
+    return {name: value for name, value in body.items() if name not in replaced} | given
+
+
+def _with_days(body: dict[str, Any], days: dict[str, str | None]) -> dict[str, Any]:
+    """The same with the days to leave out that were given; an empty name ends that."""
+    given = {name: value or None for name, value in days.items() if value is not None}
+    if "calendar" in given and given["calendar"] is None:
+        given.setdefault("on_holiday", None)
+    if way := given.get("on_holiday"):
+        given["on_holiday"] = way.upper()
+    return body | given
+
+
+def _others(given: Iterable[str]) -> dict[str, Any]:
+    """Fields that were given by their names over HTTP."""
+    found = assigned(given, "jitter_ms=5000")
+    check_names(found, {*DEFINING, *SAME[0]} - WHEN)
+    return found
 
 
 def definition(found: dict[str, Any]) -> dict[str, Any]:

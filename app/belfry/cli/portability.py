@@ -124,7 +124,8 @@ def create_all(
             shown = {"result": found.result, **verdict_json(verdict)}
             session.printer.one(shown, f"{found.result:8}  {plain(verdict.name)}: {found.what}")
 
-        for verdict in client.create_all(wanted(), timeout_s=timeout_s):
+        asked = session.printer.counted(wanted(), "schedules asked for")
+        for verdict in client.create_all(asked, timeout_s=timeout_s):
             tell(verdict)
     told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
     session.printer.note(f"{sum(counts.values())} schedules: {told or 'none'}")

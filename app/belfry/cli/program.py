@@ -28,6 +28,7 @@ from belfry.cli import (
     bench,
     bulk,
     calendar,
+    config,
     deliveries,
     dev,
     doctor,
@@ -66,7 +67,7 @@ def program() -> typer.Typer:
     for commands in (
         *(dev, worker, schedule, bulk, backfill, redrive, calendar, events, deliveries, tenant),
         *(apply, topics, doctor, audit, verify, slo, top, backup, recover, api_key, acls),
-        *(bench, plan, mcp, sql),
+        *(config, bench, plan, mcp, sql),
     ):
         commands.register(app)
     return app

@@ -146,6 +146,17 @@ class Session:
         """
         from tomllib import TOMLDecodeError
 
+        given = {**self.options_of(kind), **options}
+        given = {key: value for key, value in given.items() if value is not None}
+        properties = _properties(self._given.get(Names.PROPERTIES) or [])
+        properties.pop(BOOTSTRAP, None)
+        try:
+            return _made(kind, given, _unknown(properties) if all_names else "")
+        except TOMLDecodeError as error:
+            raise WrongUse(f"the settings file is no TOML: {error}.") from None
+
+    def options_of(self, kind: type[_Kind]) -> dict[str, Any]:
+        """What the common options say of the settings of a process; None for "not given"."""
         kafka = _properties(self._given.get(Names.PROPERTIES) or [])
         names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
         common: dict[str, Any] = {str(name): self._given.get(name) for name in names}
@@ -156,12 +167,7 @@ class Session:
         _refuse_empty(common)
         # Variables cannot hold dots; to win over them, a property has to be named as they are.
         common["kafka"] = {key.replace(".", "_"): value for key, value in kafka.items()}
-        known = {key: value for key, value in common.items() if key in kind.model_fields}
-        given = {key: value for key, value in {**known, **options}.items() if value is not None}
-        try:
-            return _made(kind, given, _unknown(kafka) if all_names else "")
-        except TOMLDecodeError as error:
-            raise WrongUse(f"the settings file is no TOML: {error}.") from None
+        return {key: value for key, value in common.items() if key in kind.model_fields}
 
     def cluster(self) -> Cluster:
         """The Kafka cluster of the settings; nothing is asked of it yet."""

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from unicodedata import category
 
 from belfry.schedules.instants import format_duration, format_instant
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 
 # Cursor to the first column of the first line, then clear the screen (ECMA-48).
+T = TypeVar("T")
+PROGRESS_S: Final = 5.0
 CLEAR: Final = "\x1b[H\x1b[2J"
 
 
@@ -72,6 +76,15 @@ class Printer:
             return
         self._array(results)
 
+    def listed(
+        self, results: Iterable[tuple[Mapping[str, Any], str]], heading: str, none: str
+    ) -> None:
+        """Results under a heading for people, or what is said where there are none."""
+        found = iter(results)
+        first = next(found, None)
+        self.note(none if first is None else heading)
+        self.many(found if first is None else chain([first], found))
+
     def _array(self, results: Iterable[tuple[Mapping[str, Any], str]]) -> None:
         """One JSON array, element by element."""
         started = False
@@ -89,6 +102,17 @@ class Printer:
         """Something for people that is no result: to stderr."""
         if self.for_people:
             print(tame(text), file=sys.stderr, flush=True)
+
+    def counted(
+        self, each: Iterable[T], what: str, now_s: Callable[[], float] = monotonic
+    ) -> Iterator[T]:
+        """The same; every few seconds a note says how many have come."""
+        next_s = now_s() + PROGRESS_S
+        for number, one in enumerate(each, 1):
+            yield one
+            if (at_s := now_s()) >= next_s:
+                self.note(f"{number:,} {what} …")
+                next_s = at_s + PROGRESS_S
 
     def clear(self) -> None:
         """Begin at the top of the screen again, where people look at one."""

@@ -26,11 +26,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from belfry.cli.assignments import NONE, assigned
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.session import Session, with_session
+from belfry.cli.shown import plain
 from belfry.cli.top import tenant_top
 from belfry.cli.usage import usage
 
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
     from belfry.cli.policies import PolicyStore
     from belfry.tenants.policy import TenantPolicy
 
-# A value that takes a limit away.
-# A value that takes a limit away, as JSON null does.
-NONE = "none"
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant.", show_default=False)]
 
 
@@ -102,7 +101,7 @@ def set_(
     if file is not None:
         found = list(_from_file(file))
     else:
-        found = [_with(policies, tenant or "", _fields(field or []))]
+        found = [_with(policies, tenant or "", assigned(field or (), "paused=true"))]
     policies.put(*found, share_topic=share_topic)
     _warn(session, found)
     session.printer.many((shown(each), line(each)) for each in found)
@@ -124,8 +123,30 @@ def get(session: Session, tenant: Name) -> None:
     found = policies_of(session).get(tenant)
     if found is None:
         raise CommandError(_no_policy(tenant), Exit.NOT_FOUND)
-    fields = shown(found)
-    session.printer.one(fields, "\n".join(f"{name:24} {each}" for name, each in fields.items()))
+    session.printer.one(shown(found), _whole(found))
+
+
+def _whole(policy: TenantPolicy) -> str:
+    """A policy for people: a field in a line, those first that say more than the defaults."""
+    from belfry.tenants.policy import TenantPolicy
+
+    defaults = shown(TenantPolicy(policy.tenant))
+    fields = shown(policy)
+    own = {name: value for name, value in fields.items() if value != defaults[name]}
+    rest = {name: value for name, value in fields.items() if name not in {*own, "tenant"}}
+    lines = [f"{policy.tenant}: {len(own) or 'no'} fields are not as by default"]
+    lines += [f"  {name:24} {_value(value)}" for name, value in own.items()]
+    lines += ["as by default:", *(f"  {name:24} {_value(each)}" for name, each in rest.items())]
+    return "\n".join(lines)
+
+
+def _value(value: object) -> str:
+    """A value as it is set: in JSON, `none` for what is not there."""
+    import orjson
+
+    if value is None:
+        return NONE
+    return plain(value if isinstance(value, str) else orjson.dumps(value).decode())
 
 
 def list_(session: Session) -> None:
@@ -209,22 +230,6 @@ def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantP
     before = policies.get(tenant)
     used = before is not None or ("spread" in change and policies.is_known(tenant))
     return changed(before or TenantPolicy(tenant), change, used=used)
-
-
-def _fields(given: list[str]) -> dict[str, Any]:
-    """Fields and values of FIELD=VALUE: a value is JSON where it can be read so, else a text."""
-    import orjson
-
-    found: dict[str, Any] = {}
-    for each in given:
-        name, equals, text = each.partition("=")
-        if not equals:
-            raise WrongUse(f"{each!r} sets nothing: give FIELD=VALUE, such as paused=true.")
-        try:
-            found[name] = None if text == NONE else orjson.loads(text)
-        except orjson.JSONDecodeError:
-            found[name] = text
-    return found
 
 
 def _from_file(file: Path) -> Iterator[TenantPolicy]:

@@ -33,6 +33,14 @@ ADVICE: Final = {
     "ack_lock": "An acknowledgement is missing: open the schedule and acknowledge its fire.",
     "later_release": "It needs a later release: update this worker.",
 }
+# The same of a tenant whose due events wait until somebody does something, by the cause.
+UNTIL_SOMEBODY: Final = {
+    "output_topic": "Create its output topic, or let belfry write to it: belfry doctor says which.",
+    "paused": "Resume it: belfry tenant set TENANT paused=false.",
+    "not_served": "Give it a policy: belfry tenant set TENANT.",
+    "ack_lock": "Acknowledge the fire that is waited for: belfry schedule locks TENANT lists it.",
+    "later_release": ADVICE["later_release"],
+}
 
 
 async def view(api: Api, request: Request) -> Shown:
@@ -45,7 +53,11 @@ async def view(api: Api, request: Request) -> Shown:
     fired = sum(worker["fired"] or 0 for worker in workers)
     overdue = _overdue(partitions, now_ms)
     tenants = await _tenants(api)
-    waits = [each["wait"] for each in tenants if each["wait"]]
+    waits = [
+        {**each["wait"], "do": UNTIL_SOMEBODY.get(each["wait"]["cause"], "")}
+        for each in tenants
+        if each["wait"]
+    ]
     return "overview.html", {
         "me": me,
         "full": full,

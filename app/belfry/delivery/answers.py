@@ -48,7 +48,10 @@ class End(Enum):
 
 
 class Sent(NamedTuple):
-    """One post that was made, between two instants in epoch milliseconds; status 0: no answer."""
+    """One post that was made, or record that was written, between two instants in epoch ms.
+
+    A status of 0 means no answer, or one that has none.
+    """
 
     target: str
     began_ms: float

@@ -24,7 +24,6 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, Delivered, End, Failed, step_after
 from belfry.delivery.delivery_log import DeliveryLog
 from belfry.delivery.http_sender import Finished, WorkId
-from belfry.delivery.kinds import Senders
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.silent_hosts import SilentHosts
@@ -63,10 +62,10 @@ POSTPONE_MS: Final = 5_000
 
 log = structlog.get_logger(__name__)
 
-Told = Callable[[str, int], None]
+Told = Callable[[Counter[str], Counter[str]], None]
 
 
-def _untold(_outcome: str, _number: int) -> None:
+def _untold(_outcomes: Counter[str], _tenants: Counter[str]) -> None:
     """Nobody counts."""
 
 
@@ -82,9 +81,10 @@ class Dispatcher:
         told: Told = _untold,
         through: PassThrough = at_once,
     ) -> None:
-        """`told` hears of what is counted: an outcome, and how many of it.
+        """`sender` makes what sends to targets of all kinds.
 
-        What is read comes `through` an agent, where the process has one.
+        `told` hears of what is counted: attempts by outcome, and what arrived by tenant.  What is
+        read comes `through` an agent, where the process has one.
         """
         self._through = through
         self._settings = settings
@@ -93,7 +93,7 @@ class Dispatcher:
         self._clock = clock = SystemClock()
         self._told = told
         self._results: SimpleQueue[tuple[WorkId, Work, Answer]] = SimpleQueue()
-        self._senders = Senders(settings, sender, lambda *result: self._results.put(result))
+        self._senders = sender(lambda *result: self._results.put(result))
         self._thread = Background("deliveries", self._membership, log, "deliveries stumbled")
         self._stopping = self._thread.stopping
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
@@ -281,8 +281,7 @@ class Dispatcher:
         progress = {partition: self._progress[partition] for partition in self._moved}
         used = metered(self._delivered, self._places, int(self._clock.wall_ms()))
         delivery_log.commit([*self._records, *used], progress)
-        for name, number in self._counts.items():
-            self._told(name, number)
+        self._told(self._counts, self._delivered)
         self._moved.clear()
         self._counts.clear()
         self._delivered.clear()

@@ -26,6 +26,7 @@ from belfry.delivery.confined import BadUser, close_to_own_user, identity
 from belfry.delivery.dispatcher import Dispatcher, Told
 from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import HttpSender, SenderDependencies
+from belfry.delivery.kinds import Senders
 from belfry.delivery.references import References
 from belfry.delivery.separate_sender import SeparateSender
 from belfry.delivery.traced import MakeSender, traced
@@ -128,11 +129,12 @@ def dispatcher_of(
     settings = settings.model_copy(update={"webhook_in_flight": in_flight})
     decoder = Decoder("FiredEvent", look_in(registry), only=True)
     apart = settings.role == "deliver"
-    sender: MakeSender = (
+    http: MakeSender = (
         partial(SeparateSender, settings, references_of(settings))
         if apart
         else partial(HttpSender, means)
     )
+    sender: MakeSender = partial(Senders, settings, http)
     if means.tracing is not None:
         sender = traced(sender, means.tracing)
     return Dispatcher(settings, places, sender, decoder, told, through)

@@ -1,7 +1,8 @@
-"""A span for each post of a delivery whose trace is sampled.
+"""A span for each attempt at a delivery whose trace is sampled: a post, or a record for a topic.
 
-    wait ── send belfry.fired.shop ─┬─ POST  503   first attempt
-                                    └─ POST  204   the next, seconds or hours later
+    wait ── send belfry.fired.shop ─┬─ POST  503            first attempt
+                                    ├─ POST  204            the next, seconds or hours later
+                                    └─ send payments.audit  a target that is a topic
 
 A delivery carries the headers of its event, so its `traceparent` says whether it is traced.  The
 span belongs to that of the fire, whose ids follow from the fire's id; nothing else travels with it.
@@ -18,7 +19,8 @@ from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.work import Work
-from belfry.telemetry.spans import Span, SpanKind, fire_context
+from belfry.schedules.target_kinds.kafka import KAFKA, topic_of
+from belfry.telemetry.spans import Attributes, Span, SpanKind, fire_context
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.trace_context import TraceContext, sampled_in
 
@@ -26,7 +28,7 @@ MakeSender = Callable[[Finished], Sender]
 
 
 def traced(make: MakeSender, tracing: Tracing) -> MakeSender:
-    """What makes a sender whose posts are traced.
+    """What makes a sender whose attempts are traced.
 
     A span is put into a queue when its attempt has ended, and never delays an answer.
     """
@@ -43,41 +45,54 @@ def traced(make: MakeSender, tracing: Tracing) -> MakeSender:
 
 
 def spans_of(work: Work, answer: Answer, context: TraceContext) -> Iterator[Span]:
-    """The spans of an attempt: one for each post, as an attempt may try several targets.
+    """The spans of an attempt: one for each target that it tried.
 
-    Names of attributes are OpenTelemetry's for HTTP clients. Times are epoch ms, by the clock of
-    the process that posted.
+    Names of attributes are OpenTelemetry's.  Times are epoch ms, by the clock of the process that
+    sent.
     """
+    fire = fire_context(work.event.fire_id)
     for sent in answer.sent:
-        fire = fire_context(work.event.fire_id)
+        kafka = KAFKA.knows(sent.target)
+        topic = topic_of(sent.target) if kafka else ""
+        failed = sent.end is not End.DELIVERED
         yield Span(
-            name="POST",
-            kind=SpanKind.CLIENT,
+            name=f"send {topic}" if kafka else "POST",
+            kind=SpanKind.PRODUCER if kafka else SpanKind.CLIENT,
             context=TraceContext(fire.trace_id, token_hex(8)),
             parent=fire,
             links=(context,),
             began_ms=sent.began_ms,
             ended_ms=max(sent.began_ms, sent.ended_ms),
-            attributes=_attributes(work, sent),
-            error=None if sent.end is End.DELIVERED else sent.code,
+            attributes={
+                **(_of_record(topic, work) if kafka else _of_post(sent, work)),
+                "belfry.tenant": work.event.tenant,
+                "belfry.schedule_id": work.event.schedule_id,
+                "belfry.fire_id": work.event.fire_id,
+                **({"error.type": sent.code} if failed else {}),
+            },
+            error=sent.code if failed else None,
         )
 
 
-def _attributes(work: Work, sent: Sent) -> dict[str, str | int]:
+def _of_record(topic: str, work: Work) -> Attributes:
+    return {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": topic,
+        "messaging.message.id": work.event.fire_id,
+        "belfry.attempt": work.state.attempt,
+    }
+
+
+def _of_post(sent: Sent, work: Work) -> Attributes:
     address = urlsplit(sent.target)
     # Neither a user's name nor what stands behind the path: keys may lie there.
     told = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
-    attributes: dict[str, str | int] = {
+    return {
         "http.request.method": "POST",
         "url.full": told,
         "server.address": address.hostname or "",
         "http.request.resend_count": work.state.attempt - 1,
-        "belfry.tenant": work.event.tenant,
-        "belfry.schedule_id": work.event.schedule_id,
-        "belfry.fire_id": work.event.fire_id,
+        **({"http.response.status_code": sent.status} if sent.status else {}),
     }
-    if sent.status:
-        attributes["http.response.status_code"] = sent.status
-    if sent.end is not End.DELIVERED:
-        attributes["error.type"] = sent.code
-    return attributes

@@ -32,6 +32,7 @@ class TenantFigures(NamedTuple):
     """One tenant in one partition; counts are since its owner began.
 
     `late_ms` is the sum over what fired of the time from due to the step that fires it.
+    `accepted` is what metering counts; `delivered` is counted by dispatchers, and 0 here.
     """
 
     pending: int = 0
@@ -39,6 +40,8 @@ class TenantFigures(NamedTuple):
     late_ms: int = 0
     rejected: int = 0
     wait: Wait | None = None
+    accepted: int = 0
+    delivered: int = 0
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class Tally:
     fired: int = 0
     late_ms: int = 0
     rejected: int = 0
+    accepted: int = 0
 
 
 class Tallies:
@@ -65,7 +69,7 @@ class Tallies:
         tally = self._tallies.get(name) or Tally()
         pending = self.pending.get(name, 0)
         counts = tally.fired, tally.late_ms, tally.rejected
-        return TenantFigures(pending, *counts, wait)
+        return TenantFigures(pending, *counts, wait, tally.accepted)
 
     def names(self) -> set[bytes]:
         """Tenants of which anything is known, `REST` for those that are not told apart."""
@@ -77,6 +81,8 @@ class Tallies:
             tally = self._tally(name.encode())
             tally.fired += len(late_ms)
             tally.late_ms += sum(late_ms)
+        for accepted_of, accepted in effects.accepted.items():
+            self._tally(accepted_of).accepted += accepted
         for tenant, waiting in self._store.waiting_changed.items():
             if waiting:
                 self.pending[tenant] = waiting
@@ -121,6 +127,8 @@ def merged(found: Iterable[TenantFigures]) -> TenantFigures:
         late_ms=sum(each.late_ms for each in every),
         rejected=sum(each.rejected for each in every),
         wait=wait,
+        accepted=sum(each.accepted for each in every),
+        delivered=sum(each.delivered for each in every),
     )
 
 

@@ -7,6 +7,7 @@ So a step that cannot be sent is rolled back by its owner, and not by the broker
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from belfry.kafka.row_signing import BATCH_BYTES, BATCH_RECORDS
@@ -45,6 +46,12 @@ def producer_properties(settings: Settings, role: str) -> dict[str, Any]:
         # A step with more than this waits until some of it has been sent.
         "queue.buffering.max.kbytes": 64 * 1024,
     }
+
+
+def untold(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a client that nobody polls while it is idle: its figures would pile up in it."""
+    told = ("stats_cb", "statistics.interval.ms")
+    return {name: value for name, value in properties.items() if name not in told}
 
 
 def consumer_properties(settings: Settings) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 from aiokafka import errors
-from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
@@ -35,6 +34,7 @@ from belfry.host.errors import named
 from belfry.kafka.epoch_requests import OffsetsForEpochs
 from belfry.kafka.fetch_position import LONGEST_PAUSE_S, PAUSE_S, FetchPosition, backoff_s
 from belfry.kafka.fetch_refusals import NotLetIn, not_known, not_read, why_no_connection
+from belfry.kafka.measured_client import MeasuredClient
 from belfry.kafka.security import group_client_security
 from belfry.telemetry.limited import LimitedLogger
 
@@ -209,7 +209,8 @@ class Fetcher:
     async def _connect(self) -> None:
         servers = str(self._properties["bootstrap.servers"]).split(",")
         security = group_client_security(self._properties)
-        client: Any = AIOKafkaClient(
+        client: Any = MeasuredClient(
+            self._properties,
             bootstrap_servers=servers,
             client_id=str(self._properties.get("client.id", "belfry")),
             request_timeout_ms=int(ASK_S * 1000),

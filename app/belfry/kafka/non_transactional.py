@@ -15,6 +15,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, Producer
 
 from belfry.engine.effects import Fired
+from belfry.kafka.client_properties import untold
 from belfry.kafka.full_queue import produce_in_time
 from belfry.kafka.giving_up import PURGED, give_up
 from belfry.schedules.identity import partition_of
@@ -31,7 +32,8 @@ class NonTransactionalProducer:
     """Sends records beside a partition's transactions; used by the partition's thread alone."""
 
     def __init__(self, properties: dict[str, Any], partitions_of: Callable[[str], int]) -> None:
-        kept = {key: value for key, value in properties.items() if "transaction" not in key}
+        given = untold(properties).items()
+        kept = {key: value for key, value in given if "transaction" not in key}
         self._properties = {**kept, "acks": "all", "enable.idempotence": True}
         self._partitions_of = partitions_of
         self._producer = Producer(self._properties)

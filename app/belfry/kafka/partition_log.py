@@ -12,6 +12,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from belfry.kafka.changelog_sieve import Changes, Sieve
+from belfry.kafka.client_properties import untold
 
 # Seconds for one answer.
 REQUEST_S: Final = 10.0
@@ -69,7 +70,7 @@ class LogBounds:
         return self._asked("read_uncommitted")[1]
 
     def _asked(self, isolation: str) -> tuple[int, int]:
-        consumer = Consumer({**self._properties, "isolation.level": isolation})
+        consumer = Consumer({**untold(self._properties), "isolation.level": isolation})
         try:
             return self._ends(consumer)
         finally:

@@ -17,6 +17,7 @@ from belfry.engine.effects import Effects, Fired
 from belfry.engine.read_lease import ReadLease
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
+from belfry.kafka.client_properties import untold
 from belfry.kafka.full_queue import produce_in_time, produce_rows
 from belfry.kafka.giving_up import PURGED, give_up
 from belfry.kafka.non_transactional import NonTransactionalProducer
@@ -94,7 +95,7 @@ class PartitionProducer:
         partition: int,
         surroundings: ProducerSurroundings,
     ) -> None:
-        self._properties = properties
+        self._properties = properties = untold(properties)
         self._producer = Producer(properties)
         self._non_transactional: NonTransactionalProducer | None = None
         self._partition = partition

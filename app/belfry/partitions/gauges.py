@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from belfry.engine.effects import Effects
 from belfry.schedules.outcomes import Outcome
+from belfry.telemetry.client_figures import ClientFigures
 from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tracing import Tracing
@@ -39,6 +40,7 @@ class Gauges:
         # None where nothing is traced.
         self._tracing = tracing
         self._lock = Lock()
+        self._clients: dict[str, ClientFigures] = {}
         # A zone that is missing may hold back thousands: the first few are named, then sums.
         self._faults = LimitedLogger(log)
 
@@ -129,6 +131,13 @@ class Gauges:
         """Count records that nobody of belfry wrote, by one of its topics."""
         with self._lock:
             self._metrics.foreign(topic, records)
+
+    def client(self, kind: str, interval_ms: int) -> dict[str, Any]:
+        """Properties of a Kafka client of this kind, by which it tells its figures."""
+        with self._lock:
+            if kind not in self._clients:
+                self._clients[kind] = self._metrics.client(kind, interval_ms)
+            return self._clients[kind].properties()
 
     def lost(self, partition: int) -> None:
         """Take the gauges of a partition away."""

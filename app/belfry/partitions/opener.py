@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from belfry.engine.options import EngineOptions
 from belfry.engine.ownership import Event
@@ -228,7 +228,7 @@ class PartitionOpener:
             self.tenant_topics,
             self.tenants,
             lambda: TenantInputProducer(properties, term.partition, self._surroundings()),
-            consumer_properties(self.settings),
+            consumer_properties(self.settings) | self._told("tenant_inputs"),
             self.clock,
             self.metrics,
             self.settings.step_bytes,
@@ -302,7 +302,7 @@ class PartitionOpener:
         return LocalState(path, stamp, self.stale_ms, self.clock)
 
     def _producer(self, partition: int) -> StepProducer:
-        properties = producer_properties(self.settings, str(partition))
+        properties = producer_properties(self.settings, str(partition)) | self._told("writer")
         return self.producers(properties, partition, self._surroundings())
 
     def _engine(
@@ -320,11 +320,16 @@ class PartitionOpener:
         return PartitionEngine(place, store, reader, self.tenants, options)
 
     def _requests(self, partition: int) -> RequestLog:
-        properties = consumer_properties(self.settings)
+        properties = consumer_properties(self.settings) | self._told("requests")
         return RequestLog(properties, self.output_topics.schedules, partition)
 
+    def _told(self, client: str) -> dict[str, Any]:
+        """Properties by which a client tells its figures; it has to be polled while it lives."""
+        return self.metrics.client(client, self.settings.client_statistics_interval_ms)
+
     def _log(self, topic: str, partition: int) -> PartitionLog:
-        return PartitionLog(consumer_properties(self.settings), topic, partition)
+        properties = consumer_properties(self.settings) | self._told("changelog")
+        return PartitionLog(properties, topic, partition)
 
     def _surroundings(self) -> ProducerSurroundings:
         return ProducerSurroundings(self.output_topics, self.clock, self.failpoints)

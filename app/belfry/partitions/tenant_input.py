@@ -26,6 +26,7 @@ from belfry.host.background import END, Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, at_once
 from belfry.kafka.batch_reader import BatchReader
+from belfry.kafka.client_properties import untold
 from belfry.kafka.fetcher import Fetched, Fetcher, OffsetGone, Where
 from belfry.partitions.forwarding import RENEW_MS, ForwardingProducer
 from belfry.partitions.gauges import Gauges
@@ -155,7 +156,7 @@ class TenantInputReading:
         self._fetcher = Fetcher(means.consumer_properties, ANSWER_BYTES)
         # Asks for positions alone.
         self._consumer = Consumer(
-            {**means.consumer_properties, "group.id": self._producer.group}
+            {**untold(means.consumer_properties), "group.id": self._producer.group}
             | {"enable.auto.commit": False, "isolation.level": "read_committed"}
         )
         self._tenant_inputs: dict[Where, TenantInput] = {}

@@ -50,6 +50,11 @@ class _OwnKeys(TomlConfigSettingsSource):
         return {key: value for key, value in super().__call__().items() if key in known}
 
 
+def file_values(kind: type[BaseSettings]) -> dict[str, Any]:
+    """What the file says of the settings of a process."""
+    return _OwnKeys(kind, config_file())()
+
+
 class Sourced(BaseSettings):
     """Settings of one process: the class without arguments reads the environment and the file.
 

@@ -250,6 +250,50 @@ FAMILIES: Final = (
         "Time from a request over HTTP to the end of its answer; a write waits for its verdict.",
         ("route",),
     ),
+    Family(
+        "belfry_client_answers_total",
+        "counter",
+        "Answers of a broker to clients of a kind: writer, requests, tenant_inputs, changelog."
+        " Those to fetches, for which brokers wait, are left out.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_round_trip_seconds_total",
+        "counter",
+        "Sum of the times from these requests to their answers; divided by the number of answers it"
+        " is the mean.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_throttled_seconds_total",
+        "counter",
+        "For how long a broker's quotas have held such clients back.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_disconnects_total",
+        "counter",
+        "Connections of such clients to a broker that ended.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_request_errors_total",
+        "counter",
+        "Requests of such clients that could not be sent, or had no answer in time.",
+        ("client", "broker"),
+    ),
+    Family(
+        "belfry_client_requests_in_flight",
+        "gauge",
+        "Requests of such clients that are queued, or have no answer yet.",
+        ("client",),
+    ),
+    Family(
+        "belfry_client_queue_records",
+        "gauge",
+        "Records that wait in such clients: to be sent, or to be taken.",
+        ("client",),
+    ),
     Family("belfry_process_cpu_seconds_total", "counter", "Processor time of this process."),
     Family("belfry_process_resident_memory_bytes", "gauge", "Memory that this process holds."),
     Family("belfry_process_virtual_memory_bytes", "gauge", "Memory that it has addresses for."),
@@ -296,6 +340,18 @@ FAMILIES: Final = (
         "counter",
         "Sum, over the events of a tenant that fired, of the time from due to the step that fired"
         " it; divided by the number of fires it is their mean lateness.",
+        ("tenant",),
+    ),
+    Family(
+        "belfry_tenant_accepted_total",
+        "counter",
+        "Requests of a tenant that brought something to keep, as metering counts them.",
+        ("tenant",),
+    ),
+    Family(
+        "belfry_tenant_delivered_total",
+        "counter",
+        "Deliveries to targets of a tenant that succeeded.",
         ("tenant",),
     ),
     Family(

@@ -25,6 +25,7 @@ from prometheus_client import (
 )
 
 from belfry import __version__
+from belfry.telemetry.client_figures import ClientFigures, ClientMetrics
 from belfry.telemetry.collectors import BulkHistogram, KeyFigures, KeyMetrics
 from belfry.telemetry.families import BY_NAME, FAMILIES, described
 from belfry.telemetry.tenant_metrics import MOST_TENANTS, TenantLook, TenantMetrics, registered
@@ -112,6 +113,7 @@ class Metrics:
         gauges = ("belfry_clock_skew_seconds", "belfry_topics_to_make", "belfry_firing_paused")
         self._skew, self._to_make, self._paused = (self._make(Gauge, name) for name in gauges)
         self._states = {name: self._make(Gauge, f"belfry_{name}") for name in STATES}
+        self._clients = ClientMetrics(self._make)
         self._stores = {name: self._make(Gauge, f"belfry_store_{name}") for name in STORE}
         self._make_process(version, app_id)
 
@@ -166,9 +168,13 @@ class Metrics:
         """Count what went wrong with a Faust agent: "failed" or "restarted"."""
         self._agents.labels(name, event).inc()
 
-    def delivered(self, outcome: str, count: int) -> None:
-        """Count attempts at deliveries that one transaction told of."""
-        self._deliveries.labels(outcome).inc(count)
+    def delivered(self, outcomes: Mapping[str, int], tenants: Mapping[str, int]) -> None:
+        """Count attempts at deliveries that one transaction told of: by outcome, and those that
+        arrived by tenant.
+        """
+        for outcome, count in outcomes.items():
+            self._deliveries.labels(outcome).inc(count)
+        self._tenants.delivered(tenants)
 
     def audited(self, outcome: str, count: int) -> None:
         """Count events of the audit log: ``written`` or ``lost``."""
@@ -312,6 +318,13 @@ class Metrics:
     def firing_paused(self, *, paused: bool) -> None:
         """Show whether the clock guard holds back firing."""
         self._paused.set(1 if paused else 0)
+
+    def client(self, kind: str, interval_ms: int) -> ClientFigures:
+        """What all Kafka clients of a kind tell their figures, librdkafka's every so often.
+
+        Make one of each kind.
+        """
+        return ClientFigures(self._clients, kind, interval_ms)
 
     def value(self, name: str) -> float:
         """Present value of a metric without labels; 0 before it was first counted."""

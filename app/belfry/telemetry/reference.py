@@ -101,9 +101,20 @@ _METRICS_PAGE: Final = """\
 
 Each worker shows its own at `/metrics`, in the text format of Prometheus.  Durations are seconds.
 No label holds a schedule id.  A tenant is a label of `belfry_tenant_…` alone, for the foremost
-`BELFRY_METRICS_TENANTS` (20) by waiting, pending, fires, refusals and lateness; the rest are one,
-named `(other)`, as no tenant can be.  These are left out for callers who may not see all tenants:
-scrape the port for health, or show a key that is bound to `*`.
+`BELFRY_METRICS_TENANTS` (20) by waiting, pending, fires, refusals, lateness and deliveries; the
+rest are one, named `(other)`, as no tenant can be.  These are left out for callers who may not see
+all tenants: scrape the port for health, or show a key that is bound to `*`.
+
+Two dashboards for Grafana 12 show all of them: `dashboards/belfry.json` for who runs a belfry, and
+`dashboards/tenants.json` for chosen tenants.  Import them, or have the chart make a ConfigMap of
+them (`monitoring.dashboards`).  Grafana's SDK makes them from code (`make docs`).
+
+`belfry_client_…` tell of the Kafka clients of partitions by what they are for: `writer` makes
+transactions, `requests` and `tenant_inputs` read requests, `changelog` reads state.  Those of
+belfry's own tell of each request, which takes 2 µs.  Readers of the changelog are librdkafka's, and
+tell every `BELFRY_CLIENT_STATISTICS_INTERVAL_MS` (10 000), which takes 33 µs each.  With
+`BELFRY_TRANSACTION_WRITER=librdkafka` there is no `writer`: its figures would pile up while a
+partition is idle.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|

@@ -1,8 +1,8 @@
 """Metrics of single tenants: the foremost few by name, all others as one.
 
 Which are the foremost is chosen at each look, in turn by how long they wait, what they have
-pending, how much they fired, how much was refused and how late they were.  So a tenant comes and
-goes, and still no counter may fall:
+pending, how much they fired, how much was refused, how late they were and how much of theirs was
+delivered.  So a tenant comes and goes, and still no counter may fall:
 
     look          1        2        3
     chosen        a b      a c      a b
@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
+from operator import add, sub
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -31,11 +32,14 @@ from belfry.tenants.waits import Wait
 
 MOST_TENANTS: Final = 20
 OTHER: Final = "(other)"
-# Fires, seconds of lateness, refusals.
-Counts = tuple[float, float, float]
+# Fires, seconds of lateness, refusals, what was accepted, deliveries.
+Counts = tuple[float, float, float, float, float]
 # A partition, and the epoch of its owner: another owner counts from 0.
 Owner = tuple[int, int]
-_NONE: Final = (0.0, 0.0, 0.0)
+_NONE: Final = (0.0, 0.0, 0.0, 0.0, 0.0)
+# What a dispatcher has delivered counts as one more owner's.
+DISPATCHER: Final = (-1, 0)
+MOST_DELIVERED: Final = 100_000
 
 
 class TenantLook(NamedTuple):
@@ -87,7 +91,15 @@ class TenantMetrics(Collector):
         self._seen: dict[tuple[Owner, str], Counts] = {}
         self._shown: dict[str, Counts] = {}
         self._counting = Lock()
+        self._delivered: Counter[str] = Counter()
         self.look = TenantLook()
+
+    def delivered(self, tenants: Mapping[str, int]) -> None:
+        """Count deliveries by tenant; names beyond a bound are not told apart."""
+        with self._counting:
+            for name, number in tenants.items():
+                known = name in self._delivered or len(self._delivered) < MOST_DELIVERED
+                self._delivered[name if known else ""] += number
 
     def describe(self) -> Iterable[Metric]:
         """The families without values, by which a registry finds clashing names."""
@@ -95,8 +107,8 @@ class TenantMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """The families as of the last look."""
-        pending, fired, late, rejected, waiting = found = self._families()
-        look = self.look
+        pending, *counters, waiting = found = self._families()
+        look = self._looked()
         chosen = foremost(look, self._most)
         with self._counting:
             self._count(look, chosen)
@@ -106,12 +118,20 @@ class TenantMetrics(Collector):
             pending.add_metric([name], look.figures[name].pending)
         pending.add_metric([OTHER], rest)
         for name, counts in shown.items():
-            for family, count in zip((fired, late, rejected), counts, strict=True):
+            for family, count in zip(counters, counts, strict=True):
                 family.add_metric([name], count)
         for name, wait in look.waits():
             if name in chosen:
                 waiting.add_metric([name, wait.why.cause], look.seconds(wait))
         return found
+
+    def _looked(self) -> TenantLook:
+        """The last look, with what a dispatcher of this process has delivered."""
+        with self._counting:
+            delivered = {name: TenantFigures(delivered=n) for name, n in self._delivered.items()}
+        if not delivered:
+            return self.look
+        return TenantLook.of({**self.look.owners, DISPATCHER: delivered}, self.look.now_ms)
 
     def _count(self, look: TenantLook, chosen: Iterable[str]) -> None:
         """Add what came since the look before to those that are shown now."""
@@ -119,26 +139,18 @@ class TenantMetrics(Collector):
         seen: dict[tuple[Owner, str], Counts] = {}
         for owner, counted in look.owners.items():
             for name, each in counted.items():
-                seen[owner, name] = now = (each.fired, each.late_ms / 1000, each.rejected)
+                seen[owner, name] = now = _counts(each)
                 label = name if name in shown and name != OTHER else OTHER
                 more = _since(self._seen.get((owner, name), _NONE), now)
                 shown[label] = _sum(shown[label], more)
         self._seen, self._shown = seen, shown
 
-    def _families(
-        self,
-    ) -> tuple[
-        GaugeMetricFamily,
-        CounterMetricFamily,
-        CounterMetricFamily,
-        CounterMetricFamily,
-        GaugeMetricFamily,
-    ]:
+    def _families(self) -> tuple[Any, ...]:
+        """Those of tenants: what is pending, the counters, who waits."""
+        counters = ("fired", "lateness_seconds", "rejected", "accepted", "delivered")
         return (
             _gauge("belfry_tenant_pending_schedules"),
-            _counter("belfry_tenant_fired_total"),
-            _counter("belfry_tenant_lateness_seconds_total"),
-            _counter("belfry_tenant_rejected_total"),
+            *(_counter(f"belfry_tenant_{each}_total") for each in counters),
             _gauge("belfry_tenant_waiting_seconds"),
         )
 
@@ -155,19 +167,25 @@ def foremost(look: TenantLook, most: int) -> list[str]:
     named = [(name, each) for name, each in look.figures.items() if name]
     waits = sorted(look.waits(), key=lambda each: (-look.seconds(each[1]), each[1].since_ms))
     orders = [[name for name, _ in waits]]
-    for figure in ("pending", "fired", "rejected", "late_ms"):
+    for figure in ("pending", "fired", "rejected", "late_ms", "delivered"):
         some = [(getattr(each, figure), name) for name, each in named if getattr(each, figure) > 0]
         orders.append([name for _, name in sorted(some, key=lambda each: (-each[0], each[1]))])
     in_turn = chain.from_iterable(zip_longest(*orders))
     return list(dict.fromkeys(name for name in in_turn if name))[:most]
 
 
+def _counts(each: TenantFigures) -> Counts:
+    return each.fired, each.late_ms / 1000, each.rejected, each.accepted, each.delivered
+
+
 def _since(before: Counts, now: Counts) -> Counts:
-    return now[0] - before[0], now[1] - before[1], now[2] - before[2]
+    fired, late_s, rejected, accepted, delivered = map(sub, now, before)
+    return fired, late_s, rejected, accepted, delivered
 
 
 def _sum(one: Counts, other: Counts) -> Counts:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+    fired, late_s, rejected, accepted, delivered = map(add, one, other)
+    return fired, late_s, rejected, accepted, delivered
 
 
 def _gauge(name: str) -> GaugeMetricFamily:

@@ -11,12 +11,13 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.client import CoordinationType
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError
 from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
 from belfry.kafka.broker_features import TRANSACTION, ask_features
+from belfry.kafka.measured_client import MeasuredClient
 from belfry.kafka.security import group_client_security
 from belfry.transactions.batches import Where
 
@@ -73,7 +74,8 @@ class BrokerConnections:
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's; raises BadSecurity."""
         servers = properties.get("bootstrap.servers") or properties["metadata.broker.list"]
-        self._client: Any = AIOKafkaClient(
+        self._client: Any = MeasuredClient(
+            properties,
             bootstrap_servers=str(servers).split(","),
             client_id=str(properties.get("client.id", "belfry")),
             request_timeout_ms=int(REQUEST_S * 1000),

@@ -160,3 +160,33 @@ def test_a_record_that_is_not_of_belfry_is_shown_too() -> None:
     event = FiredRecord("t", 0, 0, None, None, None, [("belfry-occurrence", b"x")])
     assert event_text(event) == "-  -  null"
     assert event_json(event)["occurrence"] is None
+
+
+def test_long_work_tells_every_few_seconds_how_far_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    instants = iter([0.0, 1.0, 4.9, 5.0, 6.0, 9.9, 11.0])
+    found = Printer(Output.TEXT).counted("abcdef", "letters", lambda: next(instants))
+    assert "".join(found) == "abcdef"
+    told = capsys.readouterr()
+    assert (told.out, told.err.splitlines()) == ("", ["3 letters …", "6 letters …"])
+
+
+def test_programs_are_not_told_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    instants = iter([0.0, 9.0])
+    assert list(Printer(Output.JSON).counted([1], "ones", lambda: next(instants))) == [1]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_list_has_a_heading_for_people_and_says_where_it_is_empty(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Printer(Output.TEXT).listed([({"a": 1}, "one"), ({"a": 2}, "two")], "heading", "nothing")
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("one\ntwo\n", "heading\n")
+    Printer(Output.TEXT).listed([], "heading", "nothing")
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "nothing\n")
+    Printer(Output.JSONL).listed([({"a": 1}, "one")], "heading", "nothing")
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ('{"a":1}\n', "")

@@ -79,6 +79,9 @@ def test_what_is_left_out_is_shown_in_words() -> None:
 
 NIGHT: dict[str, Any] = {"except_cron": "* 0-5 * * *", "timezone": "Europe/Berlin"}
 
+# What is asked once, and is no part of a schedule.
+NOT_OF_SCHEDULES = {"request_id", "throttle_ms", "reason", "expected_version", "kind"}
+
 
 class Worker:
     """Stands for the worker that has the schedule, and keeps what it is asked for."""
@@ -112,6 +115,16 @@ class Worker:
             {"interval_ms": 60_000, **NIGHT, "except_cron": "* 1 * * *"},
         ),
         (["--except-cron", ""], {"interval_ms": 60_000, "timezone": "Europe/Berlin"}),
+        (
+            ["--set", "jitter_ms=5000", "--set", "misfire=SKIP", "--set", "except_cron=none"],
+            {"interval_ms": 60_000, "timezone": "Europe/Berlin", "jitter_ms": 5_000}
+            | {"misfire": "SKIP"},
+        ),
+        (
+            ["--set", 'http_targets=[{"url":"https://h.example"}]', "--set", "key_base64=eA=="],
+            {"interval_ms": 60_000, **NIGHT, "key_base64": "eA=="}
+            | {"http_targets": [{"url": "https://h.example"}]},
+        ),
     ],
 )
 def test_what_is_left_out_stays_in_its_zone(
@@ -120,3 +133,24 @@ def test_what_is_left_out_stays_in_its_zone(
     monkeypatch.setattr(looking, "Remote", Worker)
     assert main(["schedule", "update", "demo", "a", *arguments]) == 0
     assert {name: value for name, value in Worker.asked.items() if value is not None} == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("jiter_ms=5", "'jiter_ms' is no field. Did you mean jitter_ms?"),
+        ("cron=@daily", "'cron' is no field."),
+        ("jitter_ms", "give FIELD=VALUE, such as jitter_ms=5000"),
+    ],
+)
+def test_a_field_that_is_none_is_told_before_anything_is_asked(
+    given: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["schedule", "update", "demo", "a", "--set", given]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_every_field_of_a_schedule_can_be_updated() -> None:
+    """What has no option of its own can be set; a delay, a rule and an instant have theirs."""
+    body = set(DefinitionBody.model_fields)
+    assert body - {*looking.DEFINING, *looking.SAME[0]} <= NOT_OF_SCHEDULES

@@ -22,7 +22,7 @@ from belfry.api.workers.parts import ApiDependencies
 from belfry.console import ASSETS, TEMPLATES
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
-from tests.unit.console.conftest import BASE, FORM, HOSTILE, SHOWN, VENDOR, VIEWS, FakeApi
+from tests.unit.console.conftest import BASE, FORM, HOSTILE, SHOWN, VENDOR, VIEWS, WAIT, FakeApi
 
 
 @pytest.mark.parametrize("path", VIEWS)
@@ -163,6 +163,29 @@ def test_lateness_is_shown_with_the_cause(client: TestClient) -> None:
     overview = client.get("/").text
     assert "≤ 1 ms" in overview
     assert "≤ 10 ms" in overview
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        ("output_topic", "Create its output topic"),
+        ("paused", "belfry tenant set TENANT paused=false"),
+        ("not_served", "Give it a policy"),
+        ("ack_lock", "belfry schedule locks TENANT"),
+        ("later_release", "It needs a later release"),
+        ("rate", None),
+    ],
+)
+def test_what_waits_for_somebody_is_told_with_what_to_do(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, cause: str, told: str | None
+) -> None:
+    monkeypatch.setitem(WAIT, "cause", cause)
+    monkeypatch.setitem(WAIT, "tenant", "held-up")
+    overview = client.get("/").text
+    assert ("held-up: 3 due events wait since" in overview) is (told is not None)
+    assert told is None or told in overview
+    monkeypatch.setitem(WAIT, "oldest_due_at", None)
+    assert "held-up: 3 due" not in client.get("/").text
 
 
 def test_fires_a_second_come_from_two_looks(

@@ -1,19 +1,24 @@
-"""A span for each post of a sampled delivery, whichever process posts."""
+"""A span for each attempt at a sampled delivery, of whatever kind, whichever process posts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from belfry.delivery.answers import End
+from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import Finished, HttpSender, SenderDependencies, WorkId
+from belfry.delivery.kinds.kafka import KafkaSender
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.references import NOWHERE
 from belfry.delivery.separate_sender import SeparateSender
+from belfry.delivery.setup import dispatcher_of
 from belfry.delivery.traced import traced
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Work
@@ -115,6 +120,59 @@ def test_keys_in_an_address_are_not_told(receiver: Receiver) -> None:
     address = receiver.url("/ok?key=secret").replace("//", "//user:word@")
     (span,), _ = posted(here, work(address))
     assert span.attributes["url.full"] == receiver.url("/ok")
+
+
+class Topics:
+    """A producer that writes to one topic, and is told that another is not its own."""
+
+    def produce(self, topic: str, *_: Any, on_delivery: Any, **__: Any) -> None:
+        denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        on_delivery(None if topic == "good" else denied, None)
+
+    def poll(self, _seconds: float) -> None:
+        """Answers have been told of already."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(("topic", "error"), [("good", None), ("closed", "not_authorized")])
+def test_a_record_for_a_topic_is_a_span_below_that_of_its_fire(
+    topic: str, error: str | None
+) -> None:
+    def make(finished: Finished) -> Sender:
+        sender = KafkaSender(Settings(), finished)
+        sender._producer = Topics()
+        sender._known_until_s[topic] = float("inf")
+        return sender
+
+    written = work(f"kafka:{topic}", attempt=2)
+    written = replace(written, state=replace(written.state, hosts=(f"kafka:{topic}",)))
+    (span,), (end,) = posted(make, written)
+    assert (span.name, span.kind) == (f"send {topic}", SpanKind.PRODUCER)
+    assert (span.parent, span.context.trace_id) == (fire_context(FIRE_ID), FIRE_ID)
+    assert (span.links, span.error) == ((CONTEXT,), error)
+    assert (end is End.DELIVERED) is (error is None)
+    assert span.attributes.get("error.type") == error
+    told = {name: span.attributes[name] for name in ("messaging.system", "belfry.attempt")}
+    assert told == {"messaging.system": "kafka", "belfry.attempt": 2}
+    assert span.attributes["messaging.destination.name"] == topic
+    assert not [name for name in span.attributes if name.startswith(("http.", "url."))]
+
+
+def test_a_dispatcher_traces_what_it_sends_to_targets_of_every_kind() -> None:
+    tracer: Any = Tracer()
+    transport: Any = None
+    means = SenderDependencies(transport, Secrets({}), SystemClock(), 3, tracing=tracer)
+    frames: Any = SimpleNamespace(request=b"", lifecycle=b"")
+    dispatcher = dispatcher_of(Settings(), frames, None, means, lambda *_: None)
+    senders: Any = dispatcher._senders
+    sent = Sent("kafka:good", 1.0, 2.0, End.DELIVERED, 0, "")
+    for sender in senders._by_kind.values():
+        sender._finished(
+            WorkId(1, 0, 0), work("kafka:good"), Answer(End.DELIVERED, "", sent=(sent,))
+        )
+    assert [each.name for each in tracer.spans] == ["send good"] * 2
 
 
 @pytest.mark.parametrize("headers", [[], CONTEXT._replace(sampled=False).headers()])

@@ -35,6 +35,7 @@ def test_pending_fires_and_lateness_are_counted_by_tenant() -> None:
     driver.step(T0 + 40)
     assert figures(driver, "a")[:4] == (1, 1, 40, 0)
     assert figures(driver, "b")[:4] == (2, 2, 80, 0)
+    assert [figures(driver, each).accepted for each in ("a", "b")] == [2, 3]
 
 
 def test_a_step_that_is_rolled_back_has_counted_nothing() -> None:
@@ -80,7 +81,7 @@ def test_names_that_are_refused_alone_take_no_room(monkeypatch: pytest.MonkeyPat
     driver.ask(tenant="real", at=-(10**15))
     driver.step(T0 - 1)
     driver.step(T0)
-    assert figures(driver, "real") == TenantFigures(fired=1, rejected=1)
+    assert figures(driver, "real") == TenantFigures(fired=1, rejected=1, accepted=1)
     assert driver.engine.tenants()[REST].rejected == 3
 
 

@@ -58,7 +58,7 @@ class Client:
 
     cluster_of: Cluster
 
-    def __init__(self, **_: Any) -> None:
+    def __init__(self, _properties: Any, **_: Any) -> None:
         self.cluster_of.clients.append(self)
         self.cluster = SimpleNamespace(
             leader_for_partition=lambda place: self.cluster_of.leaders.get(tuple(place)),
@@ -109,7 +109,7 @@ class Client:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     monkeypatch.setattr(Client, "cluster_of", made, raising=False)
-    monkeypatch.setattr(fetcher, "AIOKafkaClient", Client)
+    monkeypatch.setattr(fetcher, "MeasuredClient", Client)
     monkeypatch.setattr(fetcher, "FetchRequest", lambda *given: given[-1])
     return made
 

@@ -158,3 +158,38 @@ def test_the_process_tells_of_itself(metrics: Metrics) -> None:
     assert float(told["belfry_process_resident_memory_bytes"]) > 10_000_000
     assert float(told["belfry_process_threads"]) >= 1
     assert float(told["belfry_process_open_fds"]) <= float(told["belfry_process_max_fds"])
+
+
+def test_what_is_rarely_there_is_shown_under_its_name(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    metrics.audited("lost", 3)
+    metrics.agent("belfry.requests", "failed")
+    metrics.open_transactions({("belfry.changelog", 2): 40.5})
+    metrics.unread({2: 7, 3: -1})
+    metrics.standbys(4)
+    metrics.firing_paused(paused=True)
+    shown = {
+        'belfry_audit_events_total{outcome="lost"}': 3,
+        'belfry_agent_events_total{agent="belfry.requests",event="failed"}': 1,
+        'belfry_open_transaction_seconds{partition="2",topic="belfry.changelog"}': 40.5,
+        'belfry_changelog_lag_records{partition="2"}': 7,
+        'belfry_changelog_lag_records{partition="3"}': 0,
+        "belfry_standbys_warm": 4,
+        "belfry_firing_paused": 1,
+    }
+    told = {
+        f"{sample.name}{_labels(sample.labels)}": sample.value
+        for family in registry.collect()
+        for sample in family.samples
+    }
+    assert {name: told.get(name) for name in shown} == shown
+    metrics.open_transactions({})
+    metrics.unread({})
+    again = {sample.name for family in registry.collect() for sample in family.samples}
+    assert not again & {"belfry_open_transaction_seconds", "belfry_changelog_lag_records"}
+
+
+def _labels(given: dict[str, str]) -> str:
+    told = ",".join(f'{name}="{value}"' for name, value in sorted(given.items()))
+    return f"{{{told}}}" if told else ""

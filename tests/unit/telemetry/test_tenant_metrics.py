@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from belfry.engine.tenant_figures import TenantFigures, merged
 from belfry.schedules.request import TENANT
+from belfry.telemetry import tenant_metrics
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import OTHER, TenantLook, foremost
 from belfry.tenants.waits import CAUSES, Wait, Why
@@ -156,3 +157,25 @@ def test_figures_of_several_partitions_are_added_up() -> None:
 def test_two_belfrys_are_told_apart() -> None:
     metrics = Metrics(CollectorRegistry(), "1.2.3", "bells")
     assert b'belfry_build_info{app_id="bells",version="1.2.3"} 1.0' in metrics.exposition()
+
+
+def test_what_was_accepted_and_delivered_is_shown_of_the_tenant() -> None:
+    metrics = metrics_of(2)
+    metrics.tenants(TenantLook.of({(0, 1): {"a": figures(accepted=5, fired=9)}}, NOW_MS))
+    metrics.delivered({"DELIVERED": 2, "FAILED": 1}, {"b": 2})
+    assert shown(metrics, "belfry_tenant_accepted_total") == {"a": 5, "b": 0, OTHER: 0}
+    metrics.delivered({"DELIVERED": 3}, {"b": 1, "c": 2})
+    assert shown(metrics, "belfry_tenant_delivered_total") == {"a": 0, "b": 3, OTHER: 2}
+    assert shown(metrics, "belfry_deliveries_total", "outcome") == {
+        "DELIVERED": 5,
+        "RETRIED": 0,
+        "FAILED": 1,
+    }
+
+
+def test_names_of_deliveries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_metrics, "MOST_DELIVERED", 1)
+    metrics = metrics_of(5)
+    for name in ("a", "b", "a", "c"):
+        metrics.delivered({}, {name: 1})
+    assert shown(metrics, "belfry_tenant_delivered_total") == {"a": 2, OTHER: 2}

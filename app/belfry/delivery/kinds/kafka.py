@@ -16,6 +16,7 @@ way that does, where brokers are set to make topics on demand.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -26,10 +27,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollectio
 from confluent_kafka.admin import AdminClient
 
 from belfry.client.kafka import ABSENT
-from belfry.delivery.answers import Answer, End
+from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.work import Work
 from belfry.host.background import Background
+from belfry.host.clock import SystemClock
 from belfry.schedules.instants import format_instant
 from belfry.schedules.target_kinds import is_allowed
 from belfry.schedules.target_kinds.kafka import topic_of
@@ -69,6 +71,7 @@ class KafkaSender:
         self._properties = settings.kafka_properties()
         self._names = TopicNames(settings.cluster.topic_prefix)
         self._finished = finished
+        self._clock = SystemClock()
         self._queue: SimpleQueue[tuple[int, WorkId, Work]] = SimpleQueue()
         self._term = 0
         self._known_until_s: dict[str, float] = {}
@@ -159,17 +162,20 @@ class KafkaSender:
             work.event.payload,
             work.fired_key,
             headers=headers_of(work),
-            on_delivery=partial(self._acknowledged, work_id, work),
+            on_delivery=partial(self._acknowledged, work_id, work, self._clock.wall_ms()),
         )
 
-    def _acknowledged(self, work_id: WorkId, work: Work, error: KafkaError | None, _: Any) -> None:
+    def _acknowledged(
+        self, work_id: WorkId, work: Work, began_ms: float, error: KafkaError | None, _: Any
+    ) -> None:
         """Give a record's answer back; librdkafka calls it within `poll`."""
         url = work.state.targets[0].url
         if error is None:
             answer = Answer(End.DELIVERED, url)
         else:
             answer = self._failed(url, topic_of(url), error)
-        self._finished(work_id, work, answer)
+        sent = Sent(url, began_ms, self._clock.wall_ms(), answer.end, 0, answer.code)
+        self._finished(work_id, work, replace(answer, sent=(sent,)))
 
     def _failed(self, url: str, topic: str, error: KafkaError) -> Answer:
         """What an error of Kafka means for the delivery; look anew at what it was about."""
