@@ -40,9 +40,9 @@ $(VENV)/.project: pyproject.toml $(VENV)/.locked
 run: install ## Run broker, registry and one worker until Ctrl-C.
 	@exec $(BIN)/belfry dev
 
-# So many processes divide the pure tests (tests/plugins/pure_first.py); 0: all in one, for a debugger.
-# Three are quicker on two cores, and leave tests that wait for something less time.
-PROCESSES := 2
+# So many processes divide the tests (tests/plugins/pure_first.py); 0: all in one, for a debugger.
+# Two cores have room for three, since tests with brokers wait for a third to a half of their time.
+PROCESSES := 3
 .PHONY: test
 test: install ## Run all tests; those of whole processes start a broker of their own.
 	@$(BIN)/python -m pytest -p tests.plugins.pure_first -n $(PROCESSES) --durations=50 --durations-min=8

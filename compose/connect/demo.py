@@ -14,12 +14,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from belfry.devstack.worker import Worker
-
 from belfry.client import Client
 from belfry.client.tenants import TenantPolicies
 from belfry.devstack import Connect, DevStackError, Postgres, Stack, free_port, open_stack
 from belfry.devstack.postgres import programs
+from belfry.devstack.stack import Worker
 from belfry.tenants.policy import TenantPolicy
 
 HERE = Path(__file__).parent

@@ -7,6 +7,7 @@ written and not yet committed comes a second time.
     belfry.fired.own-*    a user's own Avro       ─► PostgreSQL, a table with the record's columns
     belfry.fired.text-*   bytes                   ─► a file, one line for each event
     a file of lines ─► belfry.schedules, with headers made by transforms
+    PostgreSQL, rows of an outbox ─► belfry.schedules
 """
 
 from __future__ import annotations
@@ -114,6 +115,11 @@ def plant(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pl
             "CONNECT_INPUT_FILE": str(home / "lines.txt"),
             "CONNECT_TOPIC_SCHEDULES": passing.topic("schedules"),
             "CONNECT_SOURCE_TENANT": "text-lines",
+            "CONNECT_OUTBOX_HOST": "127.0.0.1",
+            "CONNECT_OUTBOX_PORT": str(database.port),
+            "CONNECT_OUTBOX_DATABASE": "postgres",
+            "CONNECT_OUTBOX_USER": "belfry",
+            "CONNECT_OUTBOX_PASSWORD": database.password,
         }
         connect = Connect(home / "connect", FILES / "worker.properties", environment)
         try:
@@ -194,11 +200,44 @@ def test_a_file_sink_and_a_file_source(plant: Plant) -> None:
     assert not plant.passing.rejected()
 
 
+def test_rows_that_were_committed_become_schedules_and_those_rolled_back_do_not(
+    plant: Plant,
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "connect.md").read_text("utf-8")
+    table, order = re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    ask, name = plant.database.query, plant.passing
+    ask("CREATE TABLE orders (id bigint PRIMARY KEY, state text)")
+    ask(table)
+    # What was committed before the connector is there counts as well.
+    ask(order)
+    source = "outbox-to-schedules"
+    plant.connect.put_file(source, FILES / "sources" / f"{source}.json")
+    assert name.wait_fired("shop", 1, WAIT_S)[0].value == b"order 17 was not paid"
+    insert = "INSERT INTO belfry_outbox (tenant, schedule_id, due_at, payload)"
+    for first, end in ((0, "COMMIT"), (100, "ROLLBACK"), (200, "COMMIT")):
+        ask(
+            f"BEGIN; {insert} SELECT 'shop', 'o' || n, now() + interval '2 seconds', n::text::bytea"
+            f" FROM generate_series({first}, {first + 49}) AS n;"
+            f" DELETE FROM belfry_outbox WHERE schedule_id = 'o{first}'; {end}"
+        )
+        if first == 0:
+            plant.connect.kill()
+    plant.connect.start().wait_ready(240)
+    ask(f"{insert} VALUES ('shop', 'late', now() + interval '1 hour', 'never')")
+    ask("INSERT INTO belfry_outbox (tenant, schedule_id, action) VALUES ('shop', 'late', 'CANCEL')")
+    wanted = {b"%d" % n for n in (*range(50), *range(200, 250))}
+    fired = [record.value or b"" for record in name.wait_fired("shop", 101, WAIT_S)]
+    assert sorted(fired) == sorted([*wanted, b"order 17 was not paid"])
+    cancel = ask("SELECT id FROM belfry_outbox WHERE action = 'CANCEL'")[0][0]
+    assert name.outcome(cancel)["outcome"] == "CANCELLED"
+    assert not name.rejected()
+
+
 def test_the_pages_commands_work(plant: Plant) -> None:
     page = (ROOT / "docs" / "how-to" / "connect.md").read_text("utf-8")
     blocks = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
     typed = [line for line in blocks.replace("\\\n", " ").splitlines() if "localhost:8083" in line]
-    assert len(typed) == 5
+    assert len(typed) == 6
     for line in typed:
         command = line.replace("http://localhost:8083", plant.connect.url)
         done = subprocess.run(

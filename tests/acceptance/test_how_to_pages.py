@@ -42,6 +42,7 @@ PAGES: Final = {
         "handled 3",
         "attempt 2 b'card 4711'",
         "0 True",
+        "vault/k1 20 b'4711'",
     ],
     "recipes.md": [],
     "migrate.md": ["ACCEPTED demo/quartz/report", "CANCELLED demo/beat/reminder"],

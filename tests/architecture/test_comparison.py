@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
 CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d+) \|(.*)", PAGE, re.MULTILINE)
+DEMANDS = re.findall(r"^\| D(\d+) \|(.*)", PAGE, re.MULTILINE)
 COMMANDS = sorted(set(re.findall(r"`belfry ([a-z -]+?)(?= [A-Z0-9]| demo| --|`)([^`]*)`", PAGE)))
 OPTION = re.compile(r"--[a-z-]+")
 
@@ -20,9 +21,16 @@ def test_each_of_the_58_rows_is_there_once_with_a_state() -> None:
     assert all(row.split("|")[1].strip() in set("●◐○") for _, row in ROWS)
 
 
+def test_each_of_the_17_demands_is_there_once_with_a_state() -> None:
+    assert [number for number, _ in DEMANDS] == [str(number) for number in range(1, 18)]
+    assert all(row.split("|")[1].strip() in set("●◐○") for _, row in DEMANDS)
+
+
 def test_what_is_there_can_be_seen() -> None:
     assert [
-        number for number, row in ROWS if "○" not in row and not row.split("|")[2].strip()
+        number
+        for number, row in [*ROWS, *DEMANDS]
+        if "○" not in row and not row.split("|")[2].strip()
     ] == []
 
 

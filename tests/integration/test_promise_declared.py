@@ -143,7 +143,7 @@ def test_what_is_over_stays_so_and_what_was_done_by_hand_is_set_back(
     assert http("PUT", place(name, "mine"), {"interval_ms": 5_000})[0] == 200
     code, told, _ = run("diff", "set.yaml")
     assert (code, {each["schedule_id"]: each["alteration"] for each in told}) == (
-        *(1, {"often": "create", "mine": "update"}),
+        *(4, {"often": "create", "mine": "update"}),
     )
     assert "token=1" not in str(told)
     assert run("apply", "set.yaml")[0] == 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed, tell
+from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain, tame
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from belfry.declared.difference import Altered, Found
 
 STDIN: Final = "-"
-DIFFERENT: Final = 1
-FAILED: Final = 2
 WIDTH: Final = 100
 LONGEST: Final = 200
 _MARKS: Final = {"create": "+", "update": "~", "remove": "-", "unchanged": "=", "over": "="}
@@ -104,20 +102,10 @@ def apply(
 def diff(session: Session, files: Files, *, prune: Prune = False) -> int:
     """Show what `belfry apply` would change; nothing is written.
 
-    Exit code 0 where nothing differs, 1 where something does, 2 for an error. Example:
+    Exit code 0 where nothing differs, 4 where something does. Example:
 
     belfry diff belfry.yaml
     """
-    try:
-        return _diff(session, files, prune=prune)
-    except Exception as error:
-        # 1 says that something differs, so that no error may end so.
-        if tell(error) is None:
-            raise
-        return FAILED
-
-
-def _diff(session: Session, files: Sequence[Path], *, prune: bool) -> int:
     from belfry.cli.applied import SessionWays
     from belfry.declared.difference import removals
 
@@ -136,7 +124,7 @@ def _diff(session: Session, files: Sequence[Path], *, prune: bool) -> int:
         f"set {declared.name}: {counts['+']} to create, {counts['~']} to update,"
         f" {counts['-']} to remove, {len(altered) + len(removed) - len(changes)} unchanged"
     )
-    return DIFFERENT if changes else Exit.OK
+    return Exit.CONFLICT if changes else Exit.OK
 
 
 def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Found, list[Altered]]:

@@ -16,6 +16,7 @@
 | `calendars` | days off, which schedules heed |
 | `backoff` | waits that grow, and `retry_later` |
 | `claim_check` | payloads too large for Kafka |
+| `encryption` | payloads that only who has their tenant's key can read |
 | `errors` | the tree of errors |
 
 It imports nothing that only a worker needs: confluent-kafka and fastavro are enough.
@@ -28,6 +29,7 @@ from belfry.client.bulk import BulkCount, BulkJob
 from belfry.client.calendars import TenantCalendar
 from belfry.client.calls import Client
 from belfry.client.claim_check import ClaimCheck
+from belfry.client.encryption import Encryption, KeyFolder
 from belfry.client.errors import (
     BadProperty,
     BelfryError,
@@ -36,6 +38,7 @@ from belfry.client.errors import (
     Exhausted,
     HandlerFailed,
     MissingTopic,
+    NotDecrypted,
     NotFound,
     NoVerdict,
     Refused,
@@ -64,6 +67,7 @@ __all__ = [
     "ClaimCheck",
     "Client",
     "Conflict",
+    "Encryption",
     "Events",
     "Exhausted",
     "FiredRecord",
@@ -71,8 +75,10 @@ __all__ = [
     "Handlers",
     "Handling",
     "Http",
+    "KeyFolder",
     "MissingTopic",
     "NoVerdict",
+    "NotDecrypted",
     "NotFound",
     "Refused",
     "Rejected",

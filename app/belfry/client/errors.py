@@ -10,6 +10,7 @@
     ├── HandlerFailed           a subscriber's handler raised in every try; `event` holds its event
     ├── Exhausted               `retry_later` has no tries left; `event` holds the event
     ├── ClaimBroken             a stored payload is not there, or is not what was stored
+    ├── NotDecrypted            a payload's key is gone, or it is not what was encrypted
     └── Unavailable             nothing is known to be wrong with the request; try again
         ├── MissingTopic        belfry's topics have not been created
         └── NoVerdict           no worker answered in time; the request is in the log
@@ -83,6 +84,10 @@ class Exhausted(BelfryError):
 
 class ClaimBroken(BelfryError):
     """What lies under an event's claim is missing, cut short, or something else."""
+
+
+class NotDecrypted(BelfryError):
+    """The key of an event's payload is gone, or its bytes are not what was encrypted."""
 
 
 class Unavailable(BelfryError):

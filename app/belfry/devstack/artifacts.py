@@ -41,6 +41,7 @@ TITLES = {
     "connect-file": "Connect's file plug-in 4.3.0",
     "connect-avro": "Apicurio's Avro converter 2.6.13.Final",
     "connect-jdbc": "Debezium's JDBC sink 3.6.0.Final",
+    "connect-postgres": "Debezium's PostgreSQL source 3.6.0.Final",
 }
 # A context manager that yields a function taking the number of bytes that came in; one object is
 # entered by several downloads at once.

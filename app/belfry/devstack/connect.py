@@ -7,6 +7,7 @@ serves here, in a container and in production.
     <data dir>/plugins/file/*.jar -> <cache>/connect-file-…     plugin.path=plugins
     <data dir>/plugins/avro/*.jar -> <cache>/connect-avro-…
     <data dir>/plugins/jdbc/*.jar -> <cache>/connect-jdbc-…
+    <data dir>/plugins/postgres/*.jar -> <cache>/connect-postgres-…
 
 Connectors, their settings and how far they have read lie in Kafka: a killed worker goes on where
 its last flush was.
@@ -30,7 +31,7 @@ from belfry.devstack.ports import LOOPBACK
 from belfry.devstack.probing import http_status
 from belfry.devstack.service import JavaService
 
-PLUGINS: Final = ("file", "avro", "jdbc")
+PLUGINS: Final = ("file", "avro", "jdbc", "postgres")
 REQUEST_S: Final = 60.0
 # Plug-ins that do not say what is in them; Kafka's `connect-plugin-path` would write the same.
 MANIFESTS: Final[Mapping[str, Mapping[str, str]]] = {

@@ -20,7 +20,7 @@ LOG_BINDING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 LOG_CORE = ("org.apache.logging.log4j", "log4j-core", "2.25.4")
 LOG_API = ("org.apache.logging.log4j", "log4j-api", "2.25.4")
 REGISTRY = ("io.apicurio", "apicurio-registry-app", "3.3.3")
-# Kafka Connect, and the plug-ins that the examples use.  The JDBC sink comes as one archive.
+# Kafka Connect, and the plug-ins that the examples use.  Debezium's come as one archive each.
 CONNECT = ("org.apache.kafka", "connect-runtime", "4.3.0")
 CONNECT_FILE = ("org.apache.kafka", "connect-file", "4.3.0")
 # The newest version whose parents can be had; it speaks the registry's second API.
@@ -29,7 +29,10 @@ CONNECT_AVRO = ("io.apicurio", "apicurio-registry-utils-converter", "2.6.13.Fina
 GIVEN = frozenset(
     {"org.apache.kafka", "org.lz4", "org.slf4j", "org.xerial.snappy", "com.github.luben"}
 )
-CONNECT_JDBC = ("io.debezium", "debezium-connector-jdbc", "3.6.0.Final")
+CONNECT_DEBEZIUM = {
+    "connect-jdbc": ("io.debezium", "debezium-connector-jdbc", "3.6.0.Final"),
+    "connect-postgres": ("io.debezium", "debezium-connector-postgres", "3.6.0.Final"),
+}
 
 HEADER = """\
 # What the embedded stack runs, to the byte: bundle, sha256, size, Maven coordinates.
@@ -77,8 +80,9 @@ def main() -> None:
     lines += jars("connect-file", [alone(context, CONNECT_FILE)])
     avro = with_needs(context, CONNECT_AVRO)
     lines += jars("connect-avro", (jar for jar in avro if jar.groupId not in GIVEN))
-    jdbc = alone(context, CONNECT_JDBC, "plugin", "tar.gz")
-    lines.append(pin("connect-jdbc", jdbc, ":plugin:tar.gz"))
+    for bundle, coordinates in CONNECT_DEBEZIUM.items():
+        plugin = alone(context, coordinates, "plugin", "tar.gz")
+        lines.append(pin(bundle, plugin, ":plugin:tar.gz"))
     print(HEADER, *lines, sep="\n")
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own, where one is installed: somewhere for a sink to write to.
+"""A PostgreSQL server of our own, where one is installed: for sinks to write to, sources to read.
 
 The programs are looked for where Debian puts them, then on the path.  The server listens on the
 loopback address, asks for a password made up at its start, and keeps nothing: its folder is removed
@@ -37,6 +37,10 @@ def programs() -> Path | None:
             return folder
     found = shutil.which("initdb")
     return Path(found).parent if found and shutil.which("postgres") else None
+
+
+# A source of Kafka Connect reads the log of changes, which has enough in it only so.
+READABLE: Final = "wal_level=logical"
 
 
 class Postgres:
@@ -138,6 +142,7 @@ class Postgres:
             f"port={self.port}",
             "unix_socket_directories=",
             *FAST,
+            READABLE,
         )
         return ["-D", str(self._home / "data"), *(part for s in settings for part in ("-c", s))]
 

@@ -181,16 +181,17 @@ def _bounded(past: PastRange, fired: int) -> tuple[PastRange | Reply, int]:
 
     And how many instants were looked at for that.
     """
-    room = MOST_OCCURRENCES - fired
+    room = min(MOST_OCCURRENCES - fired, past.most)
     count = past.number(room)
     counted = count if past.trigger.looks_at_each else 0
     if count <= room:
         return past, counted
     before = f" beside the {fired} of schedules before it" if fired else ""
     holds = f"at least {count}" if counted else f"{count}"
+    moved = f", and {past.most} of a schedule that a calendar moves" if counted else ""
     reason = (
         f"The range holds {holds} occurrences{before}, and a job fires at most"
-        f" {MOST_OCCURRENCES}: ask for a shorter range. None of them was fired."
+        f" {MOST_OCCURRENCES}{moved}: ask for a shorter range. None of them was fired."
     )
     return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason), counted
 

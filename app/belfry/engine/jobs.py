@@ -228,17 +228,17 @@ class Jobs:
             return budget
         per_second = spec.per_second / row.homes
         changes = min(budget.changes, self._rate.room(key, per_second, step.now_ms))
-        if spec.action == BACKFILL:
+        if spec.action in FIRING:
             changes = min(changes, self._queues.extra_room(tenant, step))
         if changes <= 0:
             return budget
         work = JobAtWork(tenant, job, row, spec, wanted_by(name, spec))
         walk = self._backfill.walk if spec.action == BACKFILL else self._walk
         now, ended, counted = walk(work, Budget(budget.names, changes), step)
-        touched = now.matched - row.matched
-        if spec.action == BACKFILL:
-            touched = now.fired - row.fired
-            self._queues.took_extra(tenant, touched, step)
+        fired = now.fired - row.fired if spec.action == BACKFILL else now.done - row.done
+        touched = fired if spec.action == BACKFILL else now.matched - row.matched
+        if spec.action in FIRING:
+            self._queues.took_extra(tenant, fired, step)
         if touched:
             self._rate.take(key, per_second, step.now_ms, touched)
         if ended:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from belfry.schedules.backfill import MOST_OCCURRENCES, PastRange, past_range
+from belfry.schedules.backfill import MOST_MOVED, PastRange, past_range
 from belfry.schedules.bulk import BulkSpec
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
@@ -145,10 +145,10 @@ def past_preview(
     """What is over of the range from `span[0]` to before `span[1]`, of the next schedules."""
     page, counted = BulkPreview(0, [], 0, after), 0
     total, firsts, lasts = 0, list[int](), list[int]()
-    while page.examined < EXAMINE and counted <= MOST_OCCURRENCES:
+    while page.examined < EXAMINE and counted <= MOST_MOVED:
         found = preview(rows, wanted, page.after, 1)
         for past in _pasts(rows, wanted, found.sample, span):
-            number = past.number(MOST_OCCURRENCES)
+            number = past.number(past.most)
             total += number
             counted += number if past.trigger.looks_at_each else 0
             firsts += islice(past.instants(), 1)

@@ -173,6 +173,9 @@ def read_headers(record: SourceRecord) -> Request | Rejection:
             if name != SIGNATURE and not name.startswith(ORIGIN_PREFIX):
                 kept.append({"name": name, "value": given})
             continue
+        if given is None:
+            # Who makes headers of columns has one for each column, whether it says anything or not.
+            continue
         problem = _read(name, given, fields, kinds)
         if problem is not None:
             return problem
@@ -183,11 +186,9 @@ def read_headers(record: SourceRecord) -> Request | Rejection:
     return _whole(fields, kinds)
 
 
-def _read(
-    name: str, given: bytes | None, fields: dict[str, Any], kinds: list[str]
-) -> Rejection | None:
+def _read(name: str, given: bytes, fields: dict[str, Any], kinds: list[str]) -> Rejection | None:
     try:
-        text = (given or b"").decode()
+        text = given.decode()
         if name in OTHERS:
             fields[OTHERS[name]] = _READERS[name](text)
             return None

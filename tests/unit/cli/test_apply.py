@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_an_error_is_no_difference(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", str(file), *AWAY]) == 2
+    assert main(["diff", str(file), *AWAY]) == 1
     assert "No worker answers" in capsys.readouterr().err
     assert main(["diff", str(file.with_name("none.yaml")), *AWAY]) == 2
     assert main(["apply", str(file), *AWAY]) == 1

@@ -54,6 +54,7 @@ def test_every_artifact_is_pinned_to_the_byte() -> None:
         "connect-file": 1,
         "connect-avro": 25,
         "connect-jdbc": 1,
+        "connect-postgres": 1,
     }
     for bundle in artifacts.TITLES:
         assert len({pin.coordinates for pin in pins(bundle)}) == counts[bundle]

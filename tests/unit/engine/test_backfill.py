@@ -12,6 +12,7 @@ import pytest
 
 from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
+from belfry.schedules import backfill as past_range
 from belfry.schedules.bulk import BulkSpec
 from belfry.schedules.triggers.heeding import MovingTrigger
 from belfry.store import job_lookup
@@ -229,7 +230,7 @@ def test_a_range_of_too_many_is_refused_before_any_fires(monkeypatch: pytest.Mon
 def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(backfill, "MOST_OCCURRENCES", 50)
+    monkeypatch.setattr(past_range, "MOST_MOVED", 50)
     asked, after = 0, MovingTrigger.after_ms
 
     def counted(self: MovingTrigger, nominal_ms: int) -> int | None:
@@ -249,7 +250,7 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     monkeypatch.setattr(MovingTrigger, "after_ms", counted)
     span = (T0 - 700 * 24 * HOUR, T0)
     # A page of a preview ends behind as many.
-    monkeypatch.setattr(job_lookup, "MOST_OCCURRENCES", 50)
+    monkeypatch.setattr(job_lookup, "MOST_MOVED", 50)
     wanted = wanted_by(
         b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
     )
@@ -264,7 +265,9 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     for name in "abc":
         (told,) = advance(driver, budget=Budget(100, 40))
         assert (told.schedule_id, told.code) == (name, "too_many_occurrences")
-        assert "at least " in (told.reason or "")
+        assert "at least 51 occurrences, and a job fires at most 100000, and 50 of a" in (
+            told.reason or ""
+        )
     assert asked < 3 * 60
 
 

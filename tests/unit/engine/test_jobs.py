@@ -324,3 +324,11 @@ def test_a_job_of_a_later_release_waits_and_can_be_stopped() -> None:
     driver.ask(action="BULK_STOP", schedule_id="job", request_id="r")
     assert driver.step(T0).outcomes == ["CANCELLED"]
     assert not driver.engine.jobs.under_way
+
+
+def test_what_a_job_fires_counts_for_the_rate_of_its_tenant() -> None:
+    driver = with_schedules(*(f"s{number:03}" for number in range(60)))
+    driver.apply(max_fires_per_second=20)
+    begin(driver, "TRIGGER")
+    told = [len(advance(driver, now_ms=T0 + 1_000 + 100 * each)) for each in range(11)]
+    assert told[1:] == [2] * 10

@@ -88,6 +88,11 @@ def test_the_other_fields() -> None:
     assert (found["group"], found["event_type"], found["request_id"]) == ("g", "t", "r")
 
 
+@pytest.mark.parametrize("name", sorted(PROTOCOL))
+def test_a_header_of_belfrys_without_a_value_says_nothing(name: str) -> None:
+    assert request((name, None), AT) == request(AT)
+
+
 def test_value_and_key_become_the_events() -> None:
     found = request(AT)
     assert (found["payload"], found["key"]) == (b"v", b"k")
@@ -122,14 +127,14 @@ def test_what_is_no_utf_8_is_refused_by_name(name: str) -> None:
     [
         (("belfry-at", b"tomorrow"), "'tomorrow' is no instant"),
         (("belfry-at", b"2027-01-15T08:00:00"), "no offset from UTC"),
-        (("belfry-at", None), "is no instant"),
+        (("belfry-at", b""), "is no instant"),
         (("belfry-in", b"soon"), "'soon' is no duration"),
         (("belfry-in", b"-5m"), "negative"),
         (("belfry-every", b"P1M"), "no fixed length"),
     ],
 )
 def test_what_is_no_instant_is_refused_with_what_is_one(
-    header: tuple[str, bytes | None], words: str
+    header: tuple[str, bytes], words: str
 ) -> None:
     found = refusal(header)
     assert found.code == "bad_header"

@@ -24,6 +24,7 @@ with its size (u8), and the days as `calendars` packs them.  The rest is free.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from struct import Struct
 from typing import Any, Final
 
@@ -71,6 +72,10 @@ _FIELDS: Final = {
     _CALENDAR: "calendar",
     TARGETS_BIT: "targets",
 }
+# One look at all fields of a rule, in that order: most rules say next to nothing.
+_values: Final = attrgetter(*_FIELDS.values())
+# `when` lies behind one of these, by its type and size.
+_BY_KIND_OF_WHEN: Final = frozenset({_NUMBER, _TEXT, _LONG_TEXT})
 _KNOWN_BITS: Final = sum(_FIELDS) | _MORE
 _ARE_NUMBERS: Final = frozenset({_NUMBER, *_NUMBERS.values(), *_MORE_NUMBERS.values()})
 # What this version can read of rules; another version has another text.
@@ -79,7 +84,11 @@ READS: Final = f"{FORMAT} {_KNOWN_BITS:04x} {len(KINDS)} {len(POLICIES)} {len(OV
 
 def encode_rule(rule: Rule) -> bytes:
     """The bytes of a rule; none where a one-shot schedule says nothing about lateness."""
-    given = [(bit, value) for bit in _FIELDS if (value := _said(rule, bit)) is not None]
+    given = [
+        (bit, said)
+        for bit, value in zip(_FIELDS, _values(rule), strict=True)
+        if value is not None and (said := _said(rule, bit, value)) is not None
+    ]
     if not given and not rule.recurs:
         return b""
     bits = sum(bit for bit, _ in given)
@@ -88,17 +97,16 @@ def encode_rule(rule: Rule) -> bytes:
     return head + b"".join(_encoded(bit, value) for bit, value in given)
 
 
-def _said(rule: Rule, bit: int) -> Any:
-    if bit == _NUMBER:
-        return rule.when if isinstance(rule.when, int) else None
-    if bit in (_TEXT, _LONG_TEXT):
-        if not isinstance(rule.when, str):
-            return None
-        is_long = len(rule.when.encode()) > _MOST_SHORT
-        return rule.when if is_long == (bit == _LONG_TEXT) else None
+def _said(rule: Rule, bit: int, value: Any) -> Any:
+    """What lies at rest behind this bit for a value of its field; None for nothing."""
     if bit == _CALENDAR:
         return _calendar_of(rule)
-    return getattr(rule, _FIELDS[bit])
+    if bit not in _BY_KIND_OF_WHEN:
+        return value
+    if isinstance(value, int):
+        return value if bit == _NUMBER else None
+    is_long = len(value.encode()) > _MOST_SHORT
+    return value if bit == (_LONG_TEXT if is_long else _TEXT) else None
 
 
 def _calendar_of(rule: Rule) -> bytes | None:
