@@ -42,6 +42,7 @@ from belfry.schedules.misfire import (
     run_up_to,
 )
 from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.kept_fires import packed_fire
 from belfry.store.layout.pending import Pending, PendingRow, as_pending, has_rule, next_record
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
@@ -211,7 +212,7 @@ class Occurrences:
         run: LateRun | None = None,
     ) -> Next | None:
         """Fire one occurrence, or one for a run; what follows, where that is for this step."""
-        (_, nominal_ms, _, _, life, version, occurrence, _, _, _,
+        (due_ms, nominal_ms, _, _, life, version, occurrence, _, _, _,
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
         name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
@@ -230,22 +231,24 @@ class Occurrences:
                 row = row.at(row.due_ms, passed_ms)
             self._end(row, how, occurrence, route, step)
             return None
-        return self._next(name, row, record, following_ms, occurrence, step)
+        fired_now = packed_fire(nominal_ms, version, step.now_ms - due_ms, missed)
+        return self._next(name, row, record, (following_ms, occurrence), step, fired_now)
 
     def _next(
         self,
         name: bytes,
         row: Pending,
         record: bytes,
-        following_ms: int,
-        occurrence: int,
+        following: tuple[int, int],
         step: Step,
+        fire: bytes = b"",
     ) -> Next | None:
-        """Keep what follows: in the timeline, or with the caller where this step may empty it."""
+        """Keep what follows a fire, if it was one: in the timeline, or this step may empty it."""
+        following_ms, occurrence = following
         jitter, due_ms = row.jitter_ms, following_ms
         if jitter:
             due_ms += jitter_ms(name, following_ms, jitter)
-        kept = next_record(record, due_ms, following_ms, occurrence)
+        kept = next_record(record, due_ms, following_ms, occurrence, fire)
         if due_ms > step.horizon_ms:
             self._store.keep_in_timeline(name, kept, due_ms, row.seq)
             return None
@@ -340,7 +343,7 @@ class Occurrences:
             last = row.at(row.due_ms, run.last_ms)
             self._end(last, ENDED_COMPLETED, row.occurrence, route, step)
             return None
-        return self._next(row.name, row, record, run.following_ms, row.occurrence, step)
+        return self._next(row.name, row, record, (run.following_ms, row.occurrence), step)
 
     # -- what is late and fires each -------------------------------------------------------------
 

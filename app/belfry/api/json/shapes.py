@@ -14,6 +14,7 @@ import orjson
 from pydantic import BaseModel, Field, create_model
 
 from belfry.api.auth.access import Principal, Role
+from belfry.api.json.occurrences import LastFireAnswer, UpcomingAnswer
 from belfry.client.verdict import Verdict
 from belfry.engine.drained import Drained
 from belfry.schedules.field import Form
@@ -32,7 +33,6 @@ from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import HeldLock
 from belfry.store.lookup import ScheduleStatus
 from belfry.store.readable import why_unreadable_rule
-from belfry.store.upcoming import Upcoming
 
 
 class HeaderAnswer(BaseModel):
@@ -104,14 +104,6 @@ class SummaryAnswer(_SaysWhen):
     waiting_since: str | None = Field(None, description="When its owner has first seen it so.")
 
 
-class UpcomingAnswer(BaseModel):
-    """An occurrence to come."""
-
-    occurrence: int
-    scheduled_at: str = Field(description="Its instant by the rule.")
-    due_at: str = Field(description="When it fires: the same and its jitter.")
-
-
 class ScheduleAnswer(SummaryAnswer):
     """A schedule with all that it will send."""
 
@@ -129,6 +121,9 @@ class ScheduleAnswer(SummaryAnswer):
         None,
         description="As many as `next` asks for; fewer where the rule ends, or where it takes more"
         " than 50 ms to find them. A pause does not count.",
+    )
+    last_fires: list[LastFireAnswer] | None = Field(
+        None, description="The oldest first, as many as `last` asks for and there are."
     )
 
 
@@ -263,15 +258,6 @@ def drained(ended: Drained) -> dict[str, Any]:
         "minute": moment(ended.minute_ms),
         "drained_at": moment(ended.drained_at_ms),
         "late_ms": ended.late_ms,
-    }
-
-
-def occurrence(each: Upcoming) -> dict[str, Any]:
-    """An occurrence to come."""
-    return {
-        "occurrence": each.number,
-        "scheduled_at": moment(each.scheduled_ms),
-        "due_at": moment(each.due_ms),
     }
 
 
