@@ -39,7 +39,8 @@ LATER: Final = (
         form=Form.SYMBOL,
         doc=f"{_RECURRING}: ALLOW (and null) fires whether or not the last occurrence was"
         " acknowledged; SKIP gives this one up; QUEUE_ONE fires the latest when the acknowledgement"
-        " comes.",
+        " comes, QUEUE_ALL each of them, one after the other; CANCEL_OTHER is QUEUE_ONE, and asks"
+        " the last fire to end; TERMINATE_OTHER fires, and the last fire is awaited no more.",
         symbols=OVERLAPS[1:],
         flag="--overlap",
         argument="overlap",

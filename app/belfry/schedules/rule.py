@@ -62,7 +62,7 @@ __all__ = [
 # Names of the kinds by their codes at rest, which have no gap.
 KINDS: Final = tuple(registry.BY_CODE[code].name for code in range(len(registry.BY_CODE)))
 # Those that wait for the last fire's acknowledgement.
-WAITING_OVERLAPS: Final = frozenset({"SKIP", "QUEUE_ONE"})
+WAITING_OVERLAPS: Final = frozenset(OVERLAPS) - {"", "ALLOW"}
 DEFAULT_ACK_TIMEOUT_MS: Final = 300_000
 
 

@@ -48,7 +48,7 @@ def packed_fire(nominal_ms: int, version: int, late_ms: int, missed: int) -> byt
     try:
         return _pack(nominal_ms, version & 0xFFFF, late_ms, missed)
     except WrongSize:
-        most = min(late_ms, _MOST_LATE), min(missed, _MOST_MISSED)
+        most = max(0, min(late_ms, _MOST_LATE)), max(0, min(missed, _MOST_MISSED))
         return _pack(nominal_ms, version & 0xFFFF, *most)
 
 

@@ -82,6 +82,8 @@ BEHIND_LOCK: Final = 4
 # What a fire locks until it is acknowledged.
 LOCKS_GROUP: Final = 1
 LOCKS_OWN: Final = 2
+# Beside what it locks: who works on it was asked to come to an end.
+ASKED_TO_END: Final = 4
 
 # Flags of a manifest.
 READ_LEASE: Final = 1
