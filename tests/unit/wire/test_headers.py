@@ -87,7 +87,12 @@ WITHOUT_HEADER = {
     "standing": "is sent by `belfry schedule import` alone",
 }
 TARGET: dict[str, object] = {"url": "https://a.example/x", "timeout_ms": 5_000}
-WHOLE_TARGET: dict[str, object] = {"max_attempts": 0, "secret_ref": None, "headers": [], "strategy": "ALL"}
+WHOLE_TARGET: dict[str, object] = {
+    "max_attempts": 0,
+    "secret_ref": None,
+    "headers": [],
+    "strategy": "ALL",
+}
 GIVEN: dict[str, tuple[bytes, object]] = {
     "tenant": (b"other", "other"),
     "schedule_id": ("é".encode(), "é"),
