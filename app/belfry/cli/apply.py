@@ -235,9 +235,11 @@ def _result(done: Done) -> tuple[dict[str, Any], str]:
 
 
 def _record(each: Altered) -> dict[str, Any]:
+    which = {} if each.calendar is None else {"calendar": each.calendar.name}
     return {
-        "object": "policy" if each.schedule_id is None else "schedule",
+        "object": each.name.partition(" ")[0],
         "tenant": each.tenant,
+        **which,
         "schedule_id": each.schedule_id,
         "alteration": str(each.alteration),
         "fields": [

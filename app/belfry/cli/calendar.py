@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import quote
 
 import typer
 
 from belfry.cli.failures import WrongUse
 from belfry.cli.help import Program
 from belfry.cli.options import Reason, Tenant
-from belfry.cli.remote import Remote, tenant_path
+from belfry.cli.remote import Remote, calendar_path, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 from belfry.schedules.calendars import DAY_NAMES, MOST_SOURCE
@@ -239,8 +238,9 @@ def _weekdays(given: str | None) -> list[str]:
 
 
 def _path(tenant: str, calendar: str | None = None) -> str:
-    calendars = f"{tenant_path(tenant)}/calendars"
-    return calendars if calendar is None else f"{calendars}/{quote(calendar, safe='')}"
+    if calendar is not None:
+        return calendar_path(tenant, calendar)
+    return f"{tenant_path(tenant)}/calendars"
 
 
 def _text(found: dict[str, Any]) -> str:
