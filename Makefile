@@ -108,7 +108,7 @@ LOCKED := UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --generate-hashes
 # The locks of the product alone, of what builds it and of what audits it follow the lock of all.
 .PHONY: lock
 lock: ## Lock the newest allowed versions; needs uv.
-	@$(LOCKED) --upgrade --extra dev-stack --extra claim-check --extra otel --extra mcp --group dev pyproject.toml -o requirements.lock
+	@$(LOCKED) --upgrade --extra dev-stack --extra claim-check --extra otel --extra mcp --extra ical --group dev pyproject.toml -o requirements.lock
 	$(MAKE) locks
 
 .PHONY: locks

@@ -34,6 +34,7 @@ NOT_RUN: Final = {
     "make run": "the stack and the worker of this test stand for it",
     "make test": "it is what runs this test",
     "source .venv/bin/activate": "the environment of this test is already the right one",
+    "belfry calendar import": "tests/unit/cli/test_calendar.py",
     "belfry dev": "tests/acceptance/test_dev_command.py",
     "export BELFRY_BOOTSTRAP_SERVERS=kafka-1": "a cluster that this machine has not got",
     "belfry worker --data-dir /var/lib": "the same; the worker of this test stands for it",

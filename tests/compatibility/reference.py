@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from belfry.schedules.fields import FIELDS
 from belfry.wire import catalogue
 
 PAGE = Path(__file__).parents[2] / "docs" / "schemas.md"
@@ -78,7 +79,17 @@ def fingerprints() -> str:
     return "| schema | bytes after `C3 01` |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 
-PARTS: dict[str, Callable[[], str]] = {"tables": tables, "fingerprints": fingerprints}
+def headers() -> str:
+    """The header of each field that has one, in the order of the schema."""
+    rows = (f"| `{field.name}` | `{field.header}` |" for field in FIELDS.values() if field.header)
+    return "| field | header |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "tables": tables,
+    "fingerprints": fingerprints,
+    "headers": headers,
+}
 
 
 def fresh(page: str) -> str:

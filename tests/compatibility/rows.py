@@ -56,6 +56,11 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "queues one while awaited": (
         _pending(Rule("EVERY", when=1, misfire="FIRE_ALL", overlap="QUEUE_ONE")), 0,
     ),
+    "queues all while awaited": (
+        _pending(Rule("EVERY", when=1, misfire="FIRE_ALL", overlap="QUEUE_ALL")), 0,
+    ),
+    "cancels other": (_pending(Rule("CRON", when="@daily", overlap="CANCEL_OTHER")), 0),
+    "terminates other": (_pending(Rule("CRON", when="@daily", overlap="TERMINATE_OTHER")), 0),
     "debounced": (_pending(Rule("AFTER", max_wait_ms=900_000), when=300_000), 0),
     "leaves out the night": (
         _pending(Rule("EVERY", 900_000, "Asia/Tokyo", except_cron="* 0-5 * * *")), 0,

@@ -59,6 +59,8 @@ def test_avro_by_confluents_own_serializer(site: Site, stack: Stack) -> None:
         "belfry-schedule-id",
         "belfry-scheduled-at",
         "belfry-occurrence",
+        "belfry-schedule-tenant",
+        "belfry-schedule-version",
     ]
     assert fired.header("belfry-schedule-id") == b"order/1"
     assert fired.header("belfry-occurrence") == b"0"

@@ -24,7 +24,10 @@ ACTIONS: Final = (*["UPSERT"] * 8, "PAUSE", "RESUME", "RESUME", "TRIGGER", "CANC
 KINDS: Final = ("AT", "AT", "AFTER", "EVERY", "EVERY", "EVERY", "CRON")
 INTERVALS: Final = ((20, 70, 500), (30, 50, 200), (500, 60_000, 1_000))
 CRONS: Final = ("* * * * * *", "*/5 * * * * *", "* * * * *")
-OVERLAPS: Final = ("ALLOW", "SKIP", "QUEUE_ONE", "QUEUE_ONE")
+OVERLAPS: Final = (
+    *("ALLOW", "SKIP", "QUEUE_ONE", "QUEUE_ONE"),
+    *("QUEUE_ALL", "CANCEL_OTHER", "TERMINATE_OTHER"),
+)
 POLICIES: Final = ("FIRE_ONCE", "FIRE_ALL", "SKIP")
 EVENTS: Final = (
     *(["requests"] * 10 + ["policy", "policy", "topic", "topic", "rest", "rest"]),

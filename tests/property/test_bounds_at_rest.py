@@ -8,6 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from belfry.schedules.request import SECONDS_LIMIT, YEAR_MS, YEARS_100_MS
+from belfry.schedules.rule import OVERLAPS
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import BOUNDS, TenantPolicy, problems
 from tests.unit.engine.driver import HOUR, T0, Driver
@@ -56,7 +57,7 @@ REQUESTS = st.fixed_dictionaries(
         "max_lateness_ms": NUMBERS,
         "ack_timeout_ms": NUMBERS,
         "misfire": st.sampled_from(["FIRE_ONCE", "FIRE_ALL", "SKIP"]),
-        "overlap": st.sampled_from(["ALLOW", "SKIP", "QUEUE_ONE"]),
+        "overlap": st.sampled_from(OVERLAPS[1:]),
         "serial": st.booleans(),
         "group": st.sampled_from([None, "g", "é" * 127, "g" * 255]),
         "event_type": st.sampled_from([None, "t" * 255]),

@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from belfry.schedules.rule import OVERLAPS
 from belfry.tenants.effective import Delivery, Level
 from tests.property.mutations import NOW
 from tests.unit.engine.driver import HOUR, Driver, request
@@ -33,7 +34,7 @@ ENDS: dict[str, Any] = {
 RULES: dict[str, Any] = {
     "jitter_ms": st.sampled_from([None, None, 3]),
     "misfire": st.sampled_from([None, None, "SKIP", "FIRE_ONCE", "FIRE_ALL"]),
-    "overlap": st.sampled_from([None, None, "SKIP", "QUEUE_ONE"]),
+    "overlap": st.sampled_from([None, None, *OVERLAPS[2:]]),
     "serial": st.sampled_from([None, None, None, True]),
 }
 EVERY = {

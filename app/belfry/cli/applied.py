@@ -18,13 +18,13 @@ next object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from belfry.cli.failures import CommandError, Exit
 from belfry.cli.policies import policies_of
-from belfry.cli.remote import Remote, schedule_path, tenant_path
+from belfry.cli.remote import Remote, calendar_path, schedule_path, tenant_path
 from belfry.client.errors import BelfryError, refusal
 from belfry.client.policy_fields import removal_problem
 from belfry.schedules.outcomes import Outcome
@@ -32,11 +32,13 @@ from belfry.schedules.outcomes import Outcome
 if TYPE_CHECKING:
     from belfry.cli.session import Session
     from belfry.declared.applying import ScheduleWrite
+    from belfry.declared.calendar_entries import DeclaredCalendar
     from belfry.declared.declaration import Declaration
     from belfry.declared.difference import Found
     from belfry.declared.set_record import Name
     from belfry.tenants.policy import TenantPolicy
 
+Look = Callable[[str, str], Mapping[str, Any] | None]
 # Looks at schedules under way together.
 TOGETHER: Final = 8
 TIMEOUT_S: Final = 60.0
@@ -73,8 +75,9 @@ class SessionWays:
             if name not in policies and each.policy.spread != 1
         ]
         known = frozenset(name for name in unknown if self._policies.is_known(name))
-        schedules = self._looked(declared.schedules.keys() | record.made)
-        return Found(policies, schedules, known, record)
+        schedules = self._looked(declared.schedules.keys() | record.made, self.look)
+        calendars = self._looked(declared.calendars, self._calendar)
+        return Found(policies, schedules, known, record, calendars)
 
     def _standing(self, tenants: Iterable[str]) -> dict[str, TenantPolicy]:
         """Policies that are there, by tenant: these tenants' over HTTP, and all of them over
@@ -86,16 +89,22 @@ class SessionWays:
         found = {name: self._policies.get(name) for name in sorted(tenants)}
         return {name: policy for name, policy in found.items() if policy is not None}
 
-    def _looked(self, names: Iterable[Name]) -> dict[Name, Mapping[str, Any] | None]:
-        """Schedules as HTTP shows them, or None, by name; several are asked for at once."""
+    def _looked(self, names: Iterable[Name], look: Look) -> dict[Name, Mapping[str, Any] | None]:
+        """Objects as HTTP shows them, or None, by name; several are asked for at once."""
         ordered = sorted(names)
         with ThreadPoolExecutor(TOGETHER) as pool:
-            return dict(zip(ordered, pool.map(lambda name: self.look(*name), ordered), strict=True))
+            return dict(zip(ordered, pool.map(lambda name: look(*name), ordered), strict=True))
 
     def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
         """A schedule as HTTP shows it, or None where there is none."""
+        return self._shown(schedule_path(tenant, schedule_id))
+
+    def _calendar(self, tenant: str, calendar: str) -> Mapping[str, Any] | None:
+        return self._shown(calendar_path(tenant, calendar))
+
+    def _shown(self, path: str) -> Mapping[str, Any] | None:
         try:
-            found: dict[str, Any] = self._remote.get(schedule_path(tenant, schedule_id))
+            found: dict[str, Any] = self._remote.get(path)
         except CommandError as error:
             if error.exit_code == Exit.NOT_FOUND:
                 return None
@@ -125,6 +134,15 @@ class SessionWays:
         tenant's schedules live; without it they could not be found again.
         """
         return removal_problem(policy) or _problem(lambda: self._policies.remove(policy.tenant))
+
+    def set_calendar(self, calendar: DeclaredCalendar) -> str | None:
+        """Set the days of a calendar."""
+        tenant, name, body = calendar.tenant, calendar.name, calendar.body
+        if self._session.asks_http:
+            path = calendar_path(tenant, name)
+            return _problem(lambda: self._remote.ask("PUT", path, body))
+        with self._session.client() as client:
+            return _problem(lambda: client.set_calendar(tenant, name, **body))
 
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
         """Ask for schedules, in their order; why each was refused, or None.

@@ -264,12 +264,14 @@ def _result(done: Done) -> tuple[dict[str, Any], str]:
 def _record(each: Altered) -> dict[str, Any]:
     """A difference for programs.
 
-    `schedule_id` is null for a policy. `fields` has the name of each field that differs, with its
-    value before and after; a value that is not there is null.
+    `schedule_id` is null for a policy and for a calendar. `fields` has the name of each field that
+    differs, with its value before and after; a value that is not there is null.
     """
+    which = {} if each.calendar is None else {"calendar": each.calendar.name}
     return {
-        "object": "policy" if each.schedule_id is None else "schedule",
+        "object": each.name.partition(" ")[0],
         "tenant": each.tenant,
+        **which,
         "schedule_id": each.schedule_id,
         "alteration": str(each.alteration),
         "fields": [

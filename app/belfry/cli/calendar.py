@@ -16,22 +16,26 @@ follow a changed calendar one by one after that; `show` tells how many instants 
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from belfry.cli.failures import WrongUse
 from belfry.cli.help import Program
 from belfry.cli.options import Reason, Tenant
-from belfry.cli.remote import Remote, tenant_path
+from belfry.cli.remote import Remote, calendar_path, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
-from belfry.schedules.calendars import DAY_NAMES
+from belfry.schedules.calendars import DAY_NAMES, MOST_SOURCE
+
+if TYPE_CHECKING:
+    from belfry.client.imported_days import ImportedDays
 
 SHOWN: Final = 10
+# So many years behind the first are imported unless told.
+LATER_YEARS: Final = 4
 
 # A worker checks the name; here it is only quoted in the address.
 Name = Annotated[
@@ -70,12 +74,42 @@ Source = Annotated[
 ]
 
 
+Ics = Annotated[
+    Path | None,
+    typer.Option(
+        "--ics",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        help="An iCalendar file, whose whole days are off; needs the extra ical.",
+    ),
+]
+Country = Annotated[
+    str | None,
+    typer.Option(
+        "--country",
+        metavar="CODE",
+        help="A country such as DE, or DE-BY, whose public holidays are off; needs the extra"
+        " holidays.",
+    ),
+]
+FromYear = Annotated[
+    int | None, typer.Option("--from-year", min=1970, metavar="YEAR", help="[default: this year]")
+]
+UntilYear = Annotated[
+    int | None,
+    typer.Option("--until-year", max=2200, metavar="YEAR", help="[default: four years later]"),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add ``calendar`` with its commands to the program."""
     group = Program()
     for command in (show, remove):
         group.command(command.__name__)(with_session(command))
     group.command("set")(with_session(set_))
+    group.command("import")(with_session(import_))
     group.command("list")(with_session(list_))
     app.add_typer(group, name="calendar", help="Days off, which schedules skip or move from.")
 
@@ -109,6 +143,63 @@ def set_(
         body["reason"] = reason
     verdict = Remote(session).ask("PUT", _path(tenant, calendar), body)
     session.printer.one(verdict, f"{verdict['outcome']} {plain(calendar)}")
+
+
+def import_(
+    session: Session,
+    tenant: Tenant,
+    calendar: Name,
+    *,
+    ics: Ics = None,
+    country: Country = None,
+    from_year: FromYear = None,
+    until_year: UntilYear = None,
+    weekend: Weekend = None,
+    reason: Reason = None,
+) -> None:
+    """Set the days off of a calendar from an iCalendar file, or to the holidays of a country.
+
+    The dates are kept, and where they are from, with the version of the library. Nothing moves
+    before the next import. Example:
+
+    belfry calendar import demo de --country DE-BY --weekend SAT,SUN
+    """
+    begin = datetime.now(UTC).year if from_year is None else from_year
+    years = begin, begin + LATER_YEARS if until_year is None else until_year
+    if years[1] < years[0]:
+        raise WrongUse(f"--until-year {years[1]} is before --from-year {years[0]}.")
+    found = _imported(ics, country, years)
+    body: dict[str, Any] = {
+        "days": found.days,
+        "weekend": _weekdays(weekend),
+        "source": found.source[:MOST_SOURCE],
+    }
+    if reason is not None:
+        body["reason"] = reason
+    verdict = Remote(session).ask("PUT", _path(tenant, calendar), body)
+    if found.passed_over:
+        session.printer.note(
+            f"passed over, for they have a time of day: {found.passed_over} events"
+        )
+    said = (
+        f"{verdict['outcome']} {plain(calendar)}, {len(found.days)} days from {plain(found.source)}"
+    )
+    session.printer.one({**verdict, "days": len(found.days), "source": found.source}, said)
+
+
+def _imported(ics: Path | None, country: str | None, years: tuple[int, int]) -> ImportedDays:
+    """The days of the one source that is given."""
+    from belfry.client.imported_days import NoDays, days_of_country, days_of_ics
+
+    try:
+        if ics is not None and country is None:
+            return days_of_ics(ics.read_bytes(), ics.name, years)
+        if country is not None and ics is None:
+            code, _, subdivision = country.partition("-")
+            return days_of_country(code.upper(), subdivision or None, years)
+    except NoDays as error:
+        raise WrongUse(str(error)) from None
+    raise WrongUse("Say where the days are from: either --ics or --country.")
 
 
 def show(session: Session, tenant: Tenant, calendar: Name) -> None:
@@ -171,8 +262,9 @@ def _weekdays(given: str | None) -> list[str]:
 
 def _path(tenant: str, calendar: str | None = None) -> str:
     """The path of a tenant's calendars, or of one of them; names are quoted."""
-    calendars = f"{tenant_path(tenant)}/calendars"
-    return calendars if calendar is None else f"{calendars}/{quote(calendar, safe='')}"
+    if calendar is not None:
+        return calendar_path(tenant, calendar)
+    return f"{tenant_path(tenant)}/calendars"
 
 
 def _text(found: dict[str, Any]) -> str:

@@ -79,6 +79,9 @@ Following = Annotated[
     int,
     typer.Option("--next", min=0, max=20, metavar="N", help="Occurrences to come that are shown."),
 ]
+Last = Annotated[
+    int, typer.Option("--last", min=0, max=10, metavar="N", help="Last fires that are shown.")
+]
 NewExcept = Annotated[
     str | None,
     typer.Option(
@@ -121,13 +124,19 @@ NewOthers = Annotated[
 
 
 def get(
-    session: Session, tenant: Tenant, schedule_id: ScheduleId, *, following: Following = 10
+    session: Session,
+    tenant: Tenant,
+    schedule_id: ScheduleId,
+    *,
+    following: Following = 10,
+    last: Last = 10,
 ) -> None:
     """Show a schedule; for a day after its end, how it ended.
 
     Exit code 3 when there is none.
     """
-    found = Remote(session).get(schedule_path(tenant, schedule_id), next=following or None)
+    asked = {"next": following or None, "last": last or None}
+    found = Remote(session).get(schedule_path(tenant, schedule_id), **asked)
     session.printer.one(found, _whole(found))
 
 
@@ -326,8 +335,15 @@ def _lock(found: dict[str, Any]) -> str:
 def _whole(found: dict[str, Any]) -> str:
     """A schedule for people, a line for each field that has a value, then its next occurrences."""
     shown = {name: value for name, value in found.items() if value not in (None, [])}
-    following = shown.pop("next_occurrences", [])
+    following, fires = shown.pop("next_occurrences", []), shown.pop("last_fires", [])
     lines = [f"{name:16} {plain(str(value))}" for name, value in shown.items()]
     if len(following) > 1:
         lines += [f"{'next':16} {each['due_at']}  #{each['occurrence']}" for each in following]
+    lines += [_fire(each) for each in fires]
     return "\n".join(lines)
+
+
+def _fire(each: dict[str, Any]) -> str:
+    for_others = f", for {each['missed']} missed ones too" if each["missed"] else ""
+    named = f"  {each['fire_id']}" if each["fire_id"] else ""
+    return f"{'last':16} {each['due_at']}  {each['late_ms']} ms late{for_others}{named}"

@@ -78,6 +78,7 @@ class GetArguments(OfSchedule):
     """A schedule to look at."""
 
     next: int = Field(SHOWN_NEXT, ge=0, le=20, description="Occurrences to come that are shown.")
+    last: int = Field(0, ge=0, le=10, description="Last fires that are shown.")
 
 
 class ListArguments(ListQuery, OfTenant):

@@ -122,6 +122,11 @@ def tenant_path(tenant: str) -> str:
     return f"/v1/tenants/{quote(tenant, safe='')}"
 
 
+def calendar_path(tenant: str, calendar: str) -> str:
+    """The path of a calendar."""
+    return f"{tenant_path(tenant)}/calendars/{quote(calendar, safe='')}"
+
+
 def schedule_path(tenant: str, schedule_id: str) -> str:
     """The path of a schedule."""
     return f"{tenant_path(tenant)}/schedules/{quote(schedule_id, safe='')}"

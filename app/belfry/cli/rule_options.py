@@ -178,7 +178,7 @@ Overlap = Annotated[
         "--overlap",
         parser=_overlap,
         metavar="POLICY",
-        help="While the last occurrence is not acknowledged: ALLOW, SKIP or QUEUE_ONE.",
+        help=f"While the last occurrence is not acknowledged: {listed(OVERLAPS[1:], 'or')}.",
         rich_help_panel=RULE,
     ),
 ]

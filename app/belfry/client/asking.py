@@ -74,9 +74,12 @@ class Asking(ABC):
         """Forget a calendar: CANCELLED; raises `NotFound`.  Its schedules keep its days."""
         return self._ask(tenant, calendar, CALENDAR_REMOVE, options)
 
-    def get(self, tenant: str, schedule_id: str) -> Scheduled:
-        """A schedule as it stands, with all that it will send; raises `NotFound`."""
-        found = self._get(tenant, schedule_id)
+    def get(self, tenant: str, schedule_id: str, *, last: int = 0) -> Scheduled:
+        """A schedule as it stands, with all that it will send; raises `NotFound`.
+
+        `last` asks for so many of its last fires, up to ten.
+        """
+        found = self._get(tenant, schedule_id, last)
         if found is None:
             missing = Verdict(tenant, schedule_id, Outcome.NOT_FOUND)
             raise NotFound(
@@ -101,7 +104,7 @@ class Asking(ABC):
         """Carry a request out; raises what refuses it."""
 
     @abstractmethod
-    def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
+    def _get(self, tenant: str, schedule_id: str, last: int) -> Scheduled | None:
         """A schedule as it stands."""
 
     @abstractmethod

@@ -86,9 +86,9 @@ class AsyncClient:
         ack = self._client.ack
         return await self._in_thread(ack, tenant, schedule_id, fire_id, **options)
 
-    async def get(self, tenant: str, schedule_id: str) -> Scheduled:
-        """A schedule as it stands; raises `NotFound`."""
-        return await self._in_thread(self._client.get, tenant, schedule_id)
+    async def get(self, tenant: str, schedule_id: str, *, last: int = 0) -> Scheduled:
+        """A schedule as it stands, with so many of its last fires; raises `NotFound`."""
+        return await self._in_thread(self._client.get, tenant, schedule_id, last=last)
 
     async def list(self, tenant: str, **filters: Unpack[Filters]) -> AsyncIterator[Scheduled]:
         """A tenant's schedules, page by page."""

@@ -283,8 +283,8 @@ class Client(Asking, Closing):
     def _redrive(self, source: RedriveSource) -> Redrive:
         return Redrive(self.cluster, (f"{self._prefix}redrive", self._group), source)
 
-    def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
-        return self._http.get(tenant, schedule_id)
+    def _get(self, tenant: str, schedule_id: str, last: int) -> Scheduled | None:
+        return self._http.get(tenant, schedule_id, last)
 
     def _list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
         return self._http.list(tenant, filters)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from http.client import HTTPException
@@ -53,6 +53,35 @@ class Filters(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class PastFire:
+    """A fire that was; instants in epoch milliseconds.
+
+    It stood for `missed` late occurrences besides its own.  `fire_id` and `scheduled_ms`, its
+    instant by the rule, are None where the schedule is over.
+    """
+
+    fire_id: str | None
+    scheduled_ms: int | None
+    due_ms: int
+    fired_ms: int
+    late_ms: int
+    missed: int
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """A fire in the API's JSON."""
+        scheduled_at = found["scheduled_at"]
+        return cls(
+            fire_id=found["fire_id"],
+            scheduled_ms=None if scheduled_at is None else parse_instant(scheduled_at),
+            due_ms=parse_instant(found["due_at"]),
+            fired_ms=parse_instant(found["fired_at"]),
+            late_ms=found["late_ms"],
+            missed=found["missed"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Scheduled:
     """A schedule as it stands; instants in epoch milliseconds.
 
@@ -75,6 +104,8 @@ class Scheduled:
     headers: Headers = field(default_factory=list)
     fields: Mapping[str, Any] = field(default_factory=dict)
     generation: int | None = None
+    last_fires: Sequence[PastFire] = ()
+    """At most the last ten, the oldest first, where they were asked for."""
 
     @property
     def etag(self) -> str | None:
@@ -101,6 +132,7 @@ class Scheduled:
             key=_bytes(found, "key"),
             headers=headers,
             fields=found,
+            last_fires=tuple(map(PastFire.from_json, found.get("last_fires") or ())),
         )
 
 
@@ -147,9 +179,10 @@ class Http:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def get(self, tenant: str, schedule_id: str) -> Scheduled | None:
-        """A schedule, or None where there is none."""
-        found = self._asked(f"{_of(tenant)}/{quote(schedule_id, safe='')}")
+    def get(self, tenant: str, schedule_id: str, last: int = 0) -> Scheduled | None:
+        """A schedule with so many of its last fires, or None where there is none."""
+        query = f"?last={last}" if last else ""
+        found = self._asked(f"{_of(tenant)}/{quote(schedule_id, safe='')}{query}")
         return None if found is None else Scheduled.from_json(found)
 
     def list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:

@@ -121,7 +121,8 @@ class Definition(Change, total=False):
     max_lateness: Duration
     """How late an occurrence still is in time."""
     overlap: str
-    """While the last occurrence is not acknowledged: ``ALLOW``, ``SKIP`` or ``QUEUE_ONE``."""
+    """While the last occurrence is not acknowledged: ``ALLOW``, ``SKIP``, ``QUEUE_ONE``,
+    ``QUEUE_ALL``, ``CANCEL_OTHER`` or ``TERMINATE_OTHER``."""
     serial: bool
     """The group waits until this event is acknowledged."""
     concurrency: int

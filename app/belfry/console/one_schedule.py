@@ -7,7 +7,9 @@ quicker; it is confirmed in a dialog, and a role that may not act sees no button
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from http import HTTPStatus
+from operator import itemgetter
 from time import time
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -26,6 +28,8 @@ OF_A_FIRE: Final = frozenset({"FIRED", "MISSED", "DELIVERED", "FAILED"})
 LOOKS_MS: Final = (3_600_000, 86_400_000, None)
 MOST_PAGES: Final = 5
 LAST: Final = 10
+# The lifecycle level at which fires are events.
+EVERYTHING: Final = "ALL"
 ACTING: Final = frozenset({"schedule", "admin", "operate"})
 ACTIVE: Final = ("PENDING", "PAUSED")
 RULE: Final = (
@@ -45,7 +49,7 @@ async def view(api: Api, request: Request) -> Shown:
     tenant = request.query_params.get("tenant", "")
     schedule_id = request.query_params.get("id", "")
     me = await api.get("/v1/me")
-    answer = await api.ask("GET", schedule_path(tenant, schedule_id), {})
+    answer = await api.ask("GET", schedule_path(tenant, schedule_id), {"last": LAST})
     events = (
         []
         if answer.is_refusal and answer.status != HTTPStatus.NOT_FOUND
@@ -62,7 +66,7 @@ async def view(api: Api, request: Request) -> Shown:
         "etag": answer.headers.get("etag", ""),
         "zone": found.get("timezone") or "UTC",
         "preview": await _preview(api, found),
-        "occurrences": [each for each in events if each["outcome"] in OF_A_FIRE][-LAST:][::-1],
+        "occurrences": _occurrences(events, found.get("last_fires", ()), statistics["lifecycle"]),
         "events": events[-LAST:][::-1],
         "lifecycle": statistics["lifecycle"],
         "locks": await _locks(api, tenant, schedule_id),
@@ -72,6 +76,27 @@ async def view(api: Api, request: Request) -> Shown:
         "here": _address(tenant, schedule_id),
         "copied": request.query_params.get("copied", ""),
     }
+
+
+def _occurrences(
+    events: Sequence[dict[str, Any]], fires: Sequence[dict[str, Any]], level: str
+) -> list[dict[str, Any]]:
+    """What became of the last occurrences, the newest first.
+
+    Fires are events at one level only; at the others the schedule itself tells its last ones.
+    """
+    found = [each for each in events if each["outcome"] in OF_A_FIRE]
+    if level != EVERYTHING:
+        found += [
+            {
+                "due_at": each["due_at"],
+                "at": each["fired_at"],
+                "outcome": "FIRED",
+                "reason": f"{each['missed']} missed ones too" if each["missed"] else None,
+            }
+            for each in fires
+        ]
+    return sorted(found, key=itemgetter("at"))[-LAST:][::-1]
 
 
 async def act(api: Api, request: Request) -> Shown | Response:

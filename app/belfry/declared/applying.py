@@ -1,6 +1,7 @@
 """One apply: a declaration is made true, object by object, and the set's record follows.
 
-    record: what will be made ─► policies ─► schedules ─► removals ─► record: what was made
+    record: what will be made ─► policies ─► calendars ─► schedules ─► removals
+                                                    record: what was made ◄──┘
 
 The record comes first, so that an apply which dies half-way leaves nothing that no later one knows.
 What goes wrong with one object is told of it, and the others go on. Two applies of one set at a
@@ -26,6 +27,7 @@ from typing import Any, Final, Protocol
 from belfry.client.errors import BelfryError
 from belfry.client.portable import request_fields
 from belfry.client.requests import request
+from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import Declaration
 from belfry.declared.difference import WAITING, Alteration, Altered, Found, etag_in
 from belfry.declared.set_record import DUE, RECORDS, SetRecord, record_of_set
@@ -68,6 +70,9 @@ class Ways(Protocol):
 
     def remove(self, policy: TenantPolicy) -> str | None:
         """Forget a policy."""
+
+    def set_calendar(self, calendar: DeclaredCalendar) -> str | None:
+        """Set the days of a calendar."""
 
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
         """Ask for schedules, in their order; for each why it was refused."""
@@ -118,16 +123,20 @@ class Applying:
 
         Raises `NotRecorded` before anything is removed and before any schedule is written.
         """
-        policies = [each for each in altered if each.schedule_id is None]
+        calendars = [each for each in altered if each.calendar is not None]
+        policies = [each for each in altered if each.policy is not None]
         schedules = [each for each in altered if each.schedule_id is not None]
         # Where tenants without a policy are not served, the record waits for its tenant's policy.
         first = [each for each in policies if each.tenant == self._declared.kept_in]
-        asks = any(each.changes for each in [*schedules, *removed])
+        asks = any(each.changes for each in [*calendars, *schedules, *removed])
         makes = any(each.alteration is Alteration.CREATE for each in altered)
         yield from self._policies(first, wait=asks or makes)
         self._announce(altered)
         others = [each for each in policies if each not in first]
         yield from self._policies(others, wait=asks)
+        for each in calendars:
+            wanted = each.calendar if each.changes else None
+            yield Done(each, None if wanted is None else self._ways.set_calendar(wanted))
         yield from self._schedules(schedules)
         yield from self._schedules([each for each in removed if each.schedule_id is not None])
         for each in removed:
@@ -170,10 +179,10 @@ class Applying:
     def _announce(self, altered: Sequence[Altered]) -> None:
         """Record what is about to be made, before it is."""
         for each in altered:
-            if each.alteration is Alteration.CREATE and each.schedule_id is None:
+            if each.alteration is Alteration.CREATE and each.policy is not None:
                 self._record.made_policies.add(each.tenant)
-            elif each.alteration is Alteration.CREATE:
-                self._record.made.add((each.tenant, each.schedule_id or ""))
+            elif each.alteration is Alteration.CREATE and each.schedule_id is not None:
+                self._record.made.add((each.tenant, each.schedule_id))
         self._keep(only_made=True)
 
     def _keep(self, *, only_made: bool = False) -> None:

@@ -1,10 +1,11 @@
-"""A set of objects that files declare: policies by tenant, schedules by tenant and id.
+"""A set of objects that files declare: policies, calendars and schedules of tenants.
 
     set: shop                 # names the set
     kept_in: shop             # the tenant that keeps the record of what the set has made
     tenants:
       shop:
         policy: {delivery: ENVELOPE, max_pending: 100000}
+        calendars: {de: {days: [2026-12-25], weekend: [SAT, SUN]}}
         schedules:
           report/daily: {cron: "0 9 * * MON-FRI", timezone: Europe/Paris, payload: report}
 
@@ -23,6 +24,7 @@ from typing import Any, Final
 
 import yaml
 
+from belfry.declared.calendar_entries import DeclaredCalendar, declared_calendar
 from belfry.declared.policy_entries import DeclaredPolicy, declared_policy
 from belfry.declared.schedule_entries import DeclaredSchedule, declared_schedule
 from belfry.declared.set_record import RECORDS
@@ -30,12 +32,12 @@ from belfry.declared.yaml_lines import Complaints, Entry, documents, unknown
 from belfry.schedules.request import schedule_id_problem, tenant_problem
 
 _TOP: Final = ("set", "kept_in", "tenants")
-_TENANT: Final = ("policy", "schedules")
+_TENANT: Final = ("policy", "calendars", "schedules")
 
 
 @dataclass(slots=True)
 class Declaration:
-    """All objects of a set: policies by tenant, schedules by tenant and id.
+    """All objects of a set: policies by tenant, calendars and schedules by tenant and name.
 
     `name` is that of the set, and `kept_in` the tenant whose schedule holds its record.
     """
@@ -43,6 +45,7 @@ class Declaration:
     name: str = ""
     kept_in: str = ""
     policies: dict[str, DeclaredPolicy] = field(default_factory=dict)
+    calendars: dict[tuple[str, str], DeclaredCalendar] = field(default_factory=dict)
     schedules: dict[tuple[str, str], DeclaredSchedule] = field(default_factory=dict)
 
 
@@ -112,6 +115,9 @@ class _Reading:
         for each in at.entries(self.complaints, tenant):
             if each.name == "policy":
                 self._policy(tenant, each)
+            elif each.name == "calendars":
+                for calendar in each.entries(self.complaints, f"{tenant}.calendars"):
+                    self._calendar(tenant, calendar)
             elif each.name == "schedules":
                 for schedule in each.entries(self.complaints, f"{tenant}.schedules"):
                     self._schedule(tenant, schedule)
@@ -125,6 +131,13 @@ class _Reading:
             found = declared_policy(tenant, at, path, self.complaints)
             if found is not None:
                 self.found.policies[tenant] = found
+
+    def _calendar(self, tenant: str, at: Entry) -> None:
+        name = str(at.name)
+        if self._is_first(at, f"{tenant}.calendars.{name}", (tenant, "calendar", name)):
+            found = declared_calendar(at, (tenant, name), self.complaints)
+            if found is not None:
+                self.found.calendars[tenant, name] = found
 
     def _schedule(self, tenant: str, at: Entry) -> None:
         """Take one schedule; ids of records cannot be declared."""

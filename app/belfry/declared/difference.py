@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import Declaration
 from belfry.declared.policy_entries import KNOWN as POLICY_FIELDS
 from belfry.declared.policy_entries import DeclaredPolicy
@@ -73,10 +74,13 @@ class Altered:
     etag: str | None = None
     policy: TenantPolicy | None = None
     schedule: DeclaredSchedule | None = None
+    calendar: DeclaredCalendar | None = None
 
     @property
     def name(self) -> str:
         """How people call it."""
+        if self.calendar is not None:
+            return f"calendar {self.tenant}/{self.calendar.name}"
         if self.schedule_id is None:
             return f"policy {self.tenant}"
         return f"schedule {self.tenant}/{self.schedule_id}"
@@ -98,16 +102,19 @@ class Found:
     schedules: Mapping[Name, Mapping[str, Any] | None]
     known: frozenset[str] = frozenset()
     record: SetRecord = field(default_factory=SetRecord)
+    calendars: Mapping[Name, Mapping[str, Any] | None] = field(default_factory=dict)
 
 
 def alterations(declared: Declaration, found: Found) -> list[Altered]:
-    """What becomes of each declared object, policies first.
+    """What becomes of each declared object: policies first, then what schedules heed.
 
     Schedules that are declared have to be in `found.schedules`, with None for one that does not
     exist.
     """
     policies = [_policy(each, found) for each in declared.policies.values()]
-    return policies + [_schedule(each, found) for each in declared.schedules.values()]
+    calendars = [_calendar(each, found) for each in declared.calendars.values()]
+    schedules = [_schedule(each, found) for each in declared.schedules.values()]
+    return policies + calendars + schedules
 
 
 def removals(declared: Declaration, found: Found) -> list[Altered]:
@@ -155,6 +162,20 @@ def _policy(declared: DeclaredPolicy, found: Found) -> Altered:
     if before is not None and not fields:
         kind = Alteration.UNCHANGED
     return Altered(tenant, None, kind, fields, policy=after)
+
+
+def _calendar(declared: DeclaredCalendar, found: Found) -> Altered:
+    stands = found.calendars.get((declared.tenant, declared.name))
+    before = {} if stands is None else declared.shown_in(stands)
+    fields = tuple(
+        FieldDifference(name, before.get(name), after)
+        for name, after in declared.body.items()
+        if (before.get(name) or None) != (after or None)
+    )
+    kind = Alteration.CREATE if stands is None else Alteration.UPDATE
+    if stands is not None and not fields:
+        kind = Alteration.UNCHANGED
+    return Altered(declared.tenant, None, kind, fields, calendar=declared)
 
 
 def _schedule(declared: DeclaredSchedule, found: Found) -> Altered:

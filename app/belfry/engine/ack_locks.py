@@ -3,7 +3,7 @@
     serial fire      locks its group            others of the group are held behind the lock
     fire of N        locks its group while N of its fires are awaited; serial is N = 1
     overlap SKIP     locks the schedule itself  occurrences due meanwhile are given up
-    overlap QUEUE    locks the schedule itself  the schedule is held behind the lock
+    overlap QUEUE…   locks the schedule itself  the schedule is held behind the lock
 
             fires               acknowledged, or time is over            nothing is held any more
     free ──────────► locked ───────────────────────────► releasing ───────────────────────► free
@@ -64,6 +64,7 @@ from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
 from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.records import (
+    ASKED_TO_END,
     BEHIND_LOCK,
     IN_BACKLOG,
     LOCKS_GROUP,
@@ -183,6 +184,16 @@ class AckLocks:
         key = self._locked.get(lock)
         awaited = None if key is None else self.awaited(key)
         return None if key is None or awaited is None else (key, awaited)
+
+    def asked_to_end(self, lock: Lock) -> tuple[bytes, Awaited] | None:
+        """Note that the fire that a lock waits for is asked to end; None where it was before."""
+        found = self.holder(lock)
+        if found is None or found[1].locks & ASKED_TO_END:
+            return None
+        key, awaited = found
+        asked = awaited._replace(locks=awaited.locks | ASKED_TO_END)
+        self._store.await_ack(key, encode_awaited(asked))
+        return found
 
     def awaited(self, key: bytes) -> Awaited | None:
         """The fire under a changelog key, if it is still to be acknowledged."""

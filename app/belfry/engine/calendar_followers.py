@@ -34,6 +34,7 @@ from belfry.store.layout.pending import (
     encode_pending,
     has_rule,
     paused,
+    with_fires_of,
 )
 from belfry.store.layout.records import ENDED_COMPLETED, IN_PAUSED, Location, Marker, encode_marker
 from belfry.store.readable import why_unreadable
@@ -77,7 +78,7 @@ class CalendarFollowers:
         name = row.name
         due_ms = nominal_ms + (jitter_ms(name, nominal_ms, row.jitter_ms) if row.jitter_ms else 0)
         moved = row._replace(due_ms=due_ms, nominal_ms=nominal_ms, extra=extra)
-        kept = encode_pending(moved, PAUSED if paused(record) else 0)
+        kept = with_fires_of(record, encode_pending(moved, PAUSED if paused(record) else 0))
         step.effects.room -= len(kept)
         self._store.rewrite(name, kept)
         if nominal_ms != row.nominal_ms:

@@ -23,7 +23,8 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.emit import Route, route_to
-from belfry.engine.occurrences import Occurrences, too_old
+from belfry.engine.late_runs import too_old
+from belfry.engine.occurrences import Occurrences
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take

@@ -15,14 +15,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from belfry.schedules.misfire import SKIP
-from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, without_targets
+from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, WAITING_OVERLAPS, without_targets
 from belfry.schedules.triggers import MOST_RULES, trigger_of
 from belfry.store.layout.pending import MOST_NUMBER
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 
 NEVER: Final = 1 << 62
-QUEUE_ONE: Final = "QUEUE_ONE"
+QUEUE_ALL: Final = "QUEUE_ALL"
+CANCEL_OTHER: Final = "CANCEL_OTHER"
+TERMINATE_OTHER: Final = "TERMINATE_OTHER"
+# With the acknowledgement the latest that is due fires for all.
+FOR_LATEST: Final = frozenset({"QUEUE_ONE", CANCEL_OTHER})
 
 
 class CompiledRule:
@@ -59,7 +62,8 @@ class CompiledRule:
         limit_ms = self.rule.lateness_limit_ms
         self.limit_ms = NEVER if limit_ms is None else limit_ms
         self.max_fires = self.rule.max_fires or MOST_NUMBER
-        self.overlap = self.rule.overlap if self.rule.overlap in (SKIP, QUEUE_ONE) else ""
+        overlap = self.rule.overlap
+        self.overlap = overlap if overlap in WAITING_OVERLAPS and overlap else ""
         locks = LOCKS_GROUP * bool(self.rule.at_once) | LOCKS_OWN * bool(self.overlap)
         wait_ms = self.rule.ack_timeout_ms or DEFAULT_ACK_TIMEOUT_MS
         self.awaits = (locks, wait_ms, self.rule.at_once) if locks else None

@@ -36,7 +36,7 @@ from belfry.store.layout.pending import Pending, PendingRow, as_pending, decode_
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.effective import Delivery, Tenant
 from belfry.wire.fired import FiredEvent, encode_fired, rfc3339
-from belfry.wire.headers import BACKFILL
+from belfry.wire.headers import BACKFILL, EVENT_TYPE, GROUP, TENANT, VERSION
 from belfry.wire.headers import PREFIX as OURS
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers
@@ -92,15 +92,19 @@ def emit(
     `identity` are the 32 hexadecimal digits of `schedules.identity`; `missed` is how many
     occurrences it stands for besides itself.  `job` is the backfill that it fires for.
     """
-    (due_ms, nominal_ms, _, _, _, _, occurrence, _, _, _,
-     _, schedule_id, group, _, key, given, rule, value) = row  # fmt: skip
+    (due_ms, nominal_ms, _, _, _, version, occurrence, _, _, _,
+     tenant, schedule_id, group, event_type, key, given, rule, value) = row  # fmt: skip
     effects = step.effects
     headers: Headers = [
         ("belfry-fire-id", identity),
         ("belfry-schedule-id", schedule_id),
         ("belfry-scheduled-at", rfc3339(nominal_ms)),
         ("belfry-occurrence", b"%d" % occurrence if occurrence else b"0"),
+        (TENANT, tenant),
+        (VERSION, b"%d" % version if version > 1 else b"1"),
     ]
+    if group or event_type:
+        headers += [each for each in ((GROUP, group), (EVENT_TYPE, event_type)) if each[1]]
     if missed:
         headers.append(("belfry-missed", b"%d" % missed))
     if job:

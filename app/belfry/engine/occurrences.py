@@ -21,8 +21,17 @@ from typing import Final
 
 from belfry.engine.ack_locks import own_lock, unreadable_lock
 from belfry.engine.changes import Changes
-from belfry.engine.compiled_rule import QUEUE_ONE, CompiledRule, compiled
+from belfry.engine.compiled_rule import (
+    CANCEL_OTHER,
+    FOR_LATEST,
+    QUEUE_ALL,
+    TERMINATE_OTHER,
+    CompiledRule,
+    compiled,
+)
 from belfry.engine.emit import Emit, Route, emit, tell_fired, tell_missed, told
+from belfry.engine.late_runs import queued_run, spread_of, too_old
+from belfry.engine.overlaps import ask_other, end_other
 from belfry.engine.queues import Turn
 from belfry.engine.step import Step, UndoLog
 from belfry.engine.waiting import Waiting
@@ -34,7 +43,6 @@ from belfry.schedules.misfire import (
     FIRE_ALL,
     FIRE_ONCE,
     SKIP,
-    Jitter,
     LateRun,
     due_last,
     late_run,
@@ -42,6 +50,7 @@ from belfry.schedules.misfire import (
     run_up_to,
 )
 from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.kept_fires import packed_fire
 from belfry.store.layout.pending import Pending, PendingRow, as_pending, has_rule, next_record
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
@@ -54,7 +63,6 @@ from belfry.store.layout.records import (
 )
 from belfry.store.readable import UNREADABLE, why_unreadable
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.effective import Tenant
 
 # Occurrences of one schedule that leave in one step: an interval may be shorter than a step.
 MOST_AT_ONCE: Final = 100
@@ -185,12 +193,16 @@ class Occurrences:
     def _occur(self, due: Due, rule: CompiledRule, route: Route, step: Step) -> Next | None:
         """One occurrence, or a run of late ones; what follows, if there is anything to keep."""
         row, record, place_ms = due
-        if rule.overlap and self._waiting.locks.is_locked(own_lock(row)):
+        overlap = rule.overlap
+        if overlap and overlap != TERMINATE_OTHER and self._waiting.locks.is_locked(own_lock(row)):
             return self._overlap(due, rule, route, step)
+        if overlap == QUEUE_ALL:
+            passes = self.pass_over if too_old(row, rule, route.tenant, step) else self.fire
+            return passes(row, record, rule, route, step)
         if row.group and place_ms > row.due_ms:
-            run_here = run_up_to(rule.trigger, row.nominal_ms, place_ms, _spread(row))
+            run_here = run_up_to(rule.trigger, row.nominal_ms, place_ms, spread_of(row))
             return self._fire_for(run_here, due, rule, route, step)
-        if rule.overlap == QUEUE_ONE and (run := self._queue(row, rule, route, step)) is not None:
+        if overlap in FOR_LATEST and (run := queued_run(row, rule, route.tenant, step)) is not None:
             return self._fire_for(run, due, rule, route, step)
         if step.now_ms - row.due_ms <= rule.limit_ms:
             return self.fire(row, record, rule, route, step)
@@ -211,7 +223,7 @@ class Occurrences:
         run: LateRun | None = None,
     ) -> Next | None:
         """Fire one occurrence, or one for a run; what follows, where that is for this step."""
-        (_, nominal_ms, _, _, life, version, occurrence, _, _, _,
+        (due_ms, nominal_ms, _, _, life, version, occurrence, _, _, _,
          tenant, schedule_id, _, _, _, _, _, _) = row  # fmt: skip
         name = b"".join((tenant, b"/", schedule_id))
         identity = fire_id(name, life, version, nominal_ms)
@@ -219,6 +231,8 @@ class Occurrences:
         fired = self._emit
         fired(row, route, identity, step, missed)
         if rule.awaits is not None:
+            if rule.overlap == TERMINATE_OTHER:
+                end_other(row, route.tenant, self._waiting, step)
             self._waiting.locks.close(row, (identity, step.now_ms), rule.awaits)
         if route.told:
             tell_fired(row, route, identity, step)
@@ -230,22 +244,24 @@ class Occurrences:
                 row = row.at(row.due_ms, passed_ms)
             self._end(row, how, occurrence, route, step)
             return None
-        return self._next(name, row, record, following_ms, occurrence, step)
+        fired_now = packed_fire(nominal_ms, version, step.now_ms - due_ms, missed)
+        return self._next(name, row, record, (following_ms, occurrence), step, fired_now)
 
     def _next(
         self,
         name: bytes,
         row: Pending,
         record: bytes,
-        following_ms: int,
-        occurrence: int,
+        following: tuple[int, int],
         step: Step,
+        fire: bytes = b"",
     ) -> Next | None:
-        """Keep what follows: in the timeline, or with the caller where this step may empty it."""
+        """Keep what follows a fire, if it was one: in the timeline, or this step may empty it."""
+        following_ms, occurrence = following
         jitter, due_ms = row.jitter_ms, following_ms
         if jitter:
             due_ms += jitter_ms(name, following_ms, jitter)
-        kept = next_record(record, due_ms, following_ms, occurrence)
+        kept = next_record(record, due_ms, following_ms, occurrence, fire)
         if due_ms > step.horizon_ms:
             self._store.keep_in_timeline(name, kept, due_ms, row.seq)
             return None
@@ -280,7 +296,7 @@ class Occurrences:
         """Fire the last of a late run for all of it, or none."""
         row, record, _ = due
         before_ms = step.now_ms - rule.limit_ms
-        run = late_run(rule.trigger, row.nominal_ms, before_ms, _spread(row))
+        run = late_run(rule.trigger, row.nominal_ms, before_ms, spread_of(row))
         if policy == FIRE_ONCE:
             return self._fire_for(run, due, rule, route, step)
         tell_missed(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
@@ -296,8 +312,8 @@ class Occurrences:
         row, record, place_ms = due
         last_ms = run.last_ms
         if row.group and row.jitter_ms:
-            last_ms = due_last(rule.trigger, row.nominal_ms, run, _spread(row))
-        due_ms = _spread(row).due_ms(last_ms)
+            last_ms = due_last(rule.trigger, row.nominal_ms, run, spread_of(row))
+        due_ms = spread_of(row).due_ms(last_ms)
         if row.group and due_ms > max(row.due_ms, place_ms):
             self._waiting.hold_again(row.at(due_ms, row.nominal_ms), record)
             step.effects.moved = True
@@ -312,25 +328,16 @@ class Occurrences:
     def _overlap(self, due: Due, rule: CompiledRule, route: Route, step: Step) -> Next | None:
         """Hold an occurrence back until the last fire is acknowledged, or give it up."""
         row, record, _ = due
-        if rule.overlap == QUEUE_ONE:
+        if rule.overlap != SKIP:
+            if rule.overlap == CANCEL_OTHER:
+                ask_other(row, route.tenant, self._waiting, step)
             self._waiting.locks.hold(own_lock(row), row, record)
             step.effects.moved = True
             return None
-        run = late_run(rule.trigger, row.nominal_ms, step.now_ms + 1, _spread(row))
+        run = late_run(rule.trigger, row.nominal_ms, step.now_ms + 1, spread_of(row))
         end = f"to {format_instant(run.last_ms)}: the last fire is not acknowledged"
         tell_missed(row, route, step, run.number, end, "overlap")
         return self._go_on(row, record, run, route, step)
-
-    def _queue(self, row: Pending, rule: CompiledRule, route: Route, step: Step) -> LateRun | None:
-        """The run up to now, where several are due and one fires for all of them."""
-        following_ms = rule.after_ms(row.nominal_ms)
-        if following_ms is None or following_ms > step.now_ms:
-            return None
-        spread = _spread(row)
-        run = late_run(rule.trigger, row.nominal_ms, step.now_ms + 1, spread)
-        late = step.now_ms - spread.due_ms(run.last_ms) > rule.limit_ms
-        given_up = late and policy_of(rule.rule, route.tenant.misfire) == SKIP
-        return None if given_up or run.number == 1 else run
 
     def _go_on(
         self, row: Pending, record: bytes, run: LateRun, route: Route, step: Step
@@ -340,7 +347,7 @@ class Occurrences:
             last = row.at(row.due_ms, run.last_ms)
             self._end(last, ENDED_COMPLETED, row.occurrence, route, step)
             return None
-        return self._next(row.name, row, record, run.following_ms, row.occurrence, step)
+        return self._next(row.name, row, record, (run.following_ms, row.occurrence), step)
 
     # -- what is late and fires each -------------------------------------------------------------
 
@@ -383,15 +390,6 @@ class Occurrences:
     ) -> Next | None:
         """Give up the occurrences that are too old; what follows them."""
         floor_ms = step.now_ms - max(route.tenant.look_back_ms, rule.limit_ms)
-        run = late_run(rule.trigger, row.nominal_ms, floor_ms, _spread(row))
+        run = late_run(rule.trigger, row.nominal_ms, floor_ms, spread_of(row))
         tell_missed(row, route, step, run.number, f"to {format_instant(run.last_ms)}")
         return self._go_on(row, record, run, route, step)
-
-
-def too_old(row: Pending, rule: CompiledRule, tenant: Tenant, step: Step) -> bool:
-    """Whether an occurrence lies further back than its tenant looks."""
-    return row.due_ms < step.now_ms - max(tenant.look_back_ms, rule.limit_ms)
-
-
-def _spread(row: Pending) -> Jitter:
-    return Jitter(row.name, row.jitter_ms)

@@ -36,9 +36,11 @@ from belfry.store.layout.pending import (
     decode_pending,
     encode_headers,
     encode_pending,
+    held,
     paused,
+    resumed,
     same_definition,
-    with_flags,
+    with_fires_of,
 )
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
@@ -161,7 +163,9 @@ class Transitions:
             return _oversize(asked.tenant, record)
         if paused(before) and goes_on:
             # Another payload is no reason to go on.
-            record = with_flags(record, PAUSED)
+            record = held(record)
+        if old.jitter_ms == row.jitter_ms:
+            record = with_fires_of(before, record)
         self._drop(asked)
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
@@ -188,7 +192,7 @@ class Transitions:
         """Take the schedule out of the timeline; its instant stays as it is."""
         record, row = self._found(asked)
         self._drop(asked)
-        kept = with_flags(record, PAUSED)
+        kept = held(record)
         step.effects.room -= len(kept)
         self._put(asked, row, kept, step)
         return Reply(Outcome.PAUSED, row.version, row.due_ms)
@@ -197,7 +201,7 @@ class Transitions:
         """Put the schedule back; where its instant is over, it is late as after an outage."""
         record, row = self._found(asked)
         self._drop(asked)
-        kept = with_flags(record, 0)
+        kept = resumed(record)
         step.effects.room -= len(kept)
         self._put(asked, row, kept, step)
         return Reply(Outcome.RESUMED, row.version, row.due_ms)

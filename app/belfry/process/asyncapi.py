@@ -250,6 +250,8 @@ def _link(where: str, name: str) -> dict[str, str]:
 _WRITTEN: Final = {
     Form.INSTANT: " RFC 3339 with offset, or epoch milliseconds.",
     Form.DURATION: " Such as 5m or PT5M, or a number of milliseconds.",
+    Form.FLAG: " true or false.",
+    Form.TARGETS: " An address, or a JSON list of addresses and objects, as over HTTP.",
 }
 _REQUEST_HEADERS: Final = {
     field.header: field.doc + _WRITTEN.get(field.form, "")
@@ -261,6 +263,10 @@ _FIRED_HEADERS: Final = {
     "belfry-schedule-id": "The schedule.",
     "belfry-scheduled-at": "Nominal instant, RFC 3339 in milliseconds.",
     "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER or a backfill asked for.",
+    "belfry-schedule-tenant": "Whose schedule it is.",
+    "belfry-schedule-version": "Version of the schedule that fired.",
+    "belfry-schedule-group": "Its group, where it has one.",
+    "belfry-schedule-type": "Its event type, where it has one.",
     "belfry-backfill": "On what a backfill fires: the id of its job.",
     "belfry-redriven": "On an event that was sent again: name of the redrive, offset of the event.",
 }

@@ -34,6 +34,8 @@ LATER: Final = (
         form=Form.TARGETS,
         doc="Where fired events are posted to besides the topic.",
         default=[],
+        header="belfry-webhook",
+        also=("webhooks", "target", "http-targets"),
         flag="--webhook",
         argument="http_targets",
         check=targets_problem,
@@ -43,8 +45,10 @@ LATER: Final = (
         form=Form.SYMBOL,
         doc=f"{_RECURRING}: ALLOW (and null) fires whether or not the last occurrence was"
         " acknowledged; SKIP gives this one up; QUEUE_ONE fires the latest when the acknowledgement"
-        " comes.",
+        " comes, QUEUE_ALL each of them, one after the other; CANCEL_OTHER is QUEUE_ONE, and asks"
+        " the last fire to end; TERMINATE_OTHER fires, and the last fire is awaited no more.",
         symbols=OVERLAPS[1:],
+        header="belfry-overlap",
         flag="--overlap",
         argument="overlap",
         check=acknowledgement_problem,
@@ -54,6 +58,7 @@ LATER: Final = (
         form=Form.FLAG,
         doc="The event's group waits after it until it is acknowledged.",
         default=False,
+        header="belfry-serial",
         flag="--serial",
         argument="serial",
         check=acknowledgement_problem,
@@ -63,6 +68,7 @@ LATER: Final = (
         form=Form.DURATION,
         doc="How long an acknowledgement is waited for, in milliseconds, where overlap or serial"
         " asks for one; null is 300 000.",
+        header="belfry-ack-timeout",
         flag="--ack-timeout",
         argument="ack_timeout",
         check=acknowledgement_problem,
@@ -127,6 +133,7 @@ _KEYS: Final = (
         form=Form.NUMBER,
         doc="The event's group waits while so many of its fires are to be acknowledged, 1 to 255;"
         " serial is 1.",
+        header="belfry-concurrency",
         flag="--concurrency",
         argument="concurrency",
         check=acknowledgement_problem,

@@ -52,6 +52,7 @@ CODES: Final = {
     "bad_max_lateness": "The longest lateness is negative or longer than 100 years.",
     "unknown_misfire": "The misfire policy is not one of those that this version knows.",
     "unknown_overlap": "The overlap policy is not one of those that this version knows.",
+    "bad_overlap": "The overlap policy contradicts the misfire policy, or that the group waits.",
     "no_group": "An event that a group is to wait for has none.",
     "bad_concurrency": "The number of fires at once is not 1 to 255, or contradicts serial.",
     "bad_ack_timeout": "The acknowledgement's time-out is not positive, or longer than a year.",

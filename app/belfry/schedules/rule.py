@@ -72,9 +72,9 @@ __all__ = [
 
 # Names of the kinds by their codes at rest, which have no gap.
 KINDS: Final = tuple(registry.BY_CODE[code].name for code in range(len(registry.BY_CODE)))
-# Overlap policies under which an occurrence waits for, or is given up because of, a fire that
-# nobody has acknowledged yet.
-WAITING_OVERLAPS: Final = frozenset({"SKIP", "QUEUE_ONE"})
+# Overlap policies under which an occurrence waits for a fire that nobody has acknowledged yet, is
+# given up because of it, or ends it.
+WAITING_OVERLAPS: Final = frozenset(OVERLAPS) - {"", "ALLOW"}
 DEFAULT_ACK_TIMEOUT_MS: Final = 300_000
 
 

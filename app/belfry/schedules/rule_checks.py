@@ -37,6 +37,8 @@ MAX_SHOWN: Final = 200
 # The limit of a group has one byte in the row of a fire that waits for its acknowledgement.
 MOST_AT_ONCE: Final = 255
 MAX_NUMBER: Final = (1 << 31) - 1
+# They concern the schedule's own last fire, and no group.
+ENDING: Final = ("CANCEL_OTHER", "TERMINATE_OTHER")
 _OF_RECURRING: Final = (
     *("start_at", "end_at", "max_fires", "except_cron", "calendar", "on_holiday"),
 )
@@ -180,7 +182,7 @@ def acknowledgement_problem(request: Request) -> Rejection | None:
         )
     if overlap is not None and request["kind"] not in RECURRING:
         return _only_recurring("overlap", request)
-    found = _at_once_problem(request)
+    found = _overlap_problem(request) or _at_once_problem(request)
     if found is not None:
         return found
     if timeout_ms is not None and not 1 <= timeout_ms <= YEAR_MS:
@@ -189,6 +191,18 @@ def acknowledgement_problem(request: Request) -> Rejection | None:
             f"ack_timeout_ms {timeout_ms} is not allowed: 1 to {YEAR_MS} (one year).",
         )
     return None
+
+
+def _overlap_problem(request: Request) -> Rejection | None:
+    """Why an overlap policy does not go with what else the request says, or None."""
+    overlap, misfire = request["overlap"], request["misfire"]
+    if overlap == "QUEUE_ALL" and misfire in ("FIRE_ONCE", "SKIP"):
+        why = f"fires each occurrence, and misfire {misfire} does not: leave misfire out"
+    elif overlap in ENDING and (request["serial"] or request["concurrency"] is not None):
+        why = "ends the last fire, and in a group that waits for it nothing is due: keep one"
+    else:
+        return None
+    return Rejection("bad_overlap", f"overlap {overlap} {why}.")
 
 
 def _at_once_problem(request: Request) -> Rejection | None:

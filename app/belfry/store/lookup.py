@@ -63,11 +63,15 @@ class ScheduleStatus(NamedTuple):
     payload_bytes: int | None = None
     place: bytes = b""
     """The row under its name while it waits: where its record lies."""
+    record: bytes = b""
+    """That record."""
 
     def without_payload(self) -> ScheduleStatus:
         """The same, as lists show it."""
         row = self.pending
-        return self if row is None else self._replace(pending=row._replace(payload=None))
+        return (
+            self if row is None else self._replace(pending=row._replace(payload=None), record=b"")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +231,8 @@ def in_state(wanted: Wanted, *, is_paused: bool) -> bool:
 
 def _waits(name: bytes, record: bytes, place: bytes) -> ScheduleStatus:
     state = HELD if paused(record) else WAITS
-    return ScheduleStatus(name, state, decode_pending(record), None, payload_bytes(record), place)
+    size = payload_bytes(record)
+    return ScheduleStatus(name, state, decode_pending(record), None, size, place, record)
 
 
 def _over(name: bytes, row: bytes, now_ms: int) -> ScheduleStatus | None:

@@ -17,7 +17,7 @@ from belfry.schedules.rule import KINDS, READS, RECURRING, without_targets
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store.committed import Committed
 from belfry.store.layout.pending import (
-    PAUSED,
+    FLAGS,
     decode_pending,
     fires_once,
     is_pending,
@@ -30,7 +30,7 @@ UNREADABLE: Final = (ValueError, IndexError, struct_error, AssertionError)
 
 def reads() -> bytes:
     """What this process can read, for a local store to be known as looked through by its like."""
-    return f"{READS} {PAUSED} {zones.VERSION} {len(zones.names())}".encode()
+    return f"{READS} {FLAGS} {zones.VERSION} {len(zones.names())}".encode()
 
 
 def unreadable_in(store: Committed) -> dict[bytes, str]:
@@ -49,7 +49,7 @@ def why_unreadable(record: bytes) -> str:
     kind, flags = kind_and_flags(record)
     if kind >= len(KINDS):
         return f"its kind {kind} is of a later release: run that one"
-    if flags & ~PAUSED:
+    if flags & ~FLAGS:
         return f"its flags {flags:08b} are of a later release: run that one"
     rule = decode_pending(record).extra
     if not rule and KINDS[kind] in RECURRING:

@@ -132,8 +132,8 @@ class MemoryScheduler(Asking):
             raise refused
         return verdict
 
-    def _get(self, tenant: str, schedule_id: str) -> Scheduled | None:
-        return one(self._rows, tenant, schedule_id)
+    def _get(self, tenant: str, schedule_id: str, last: int) -> Scheduled | None:
+        return one(self._rows, tenant, schedule_id, last)
 
     def _list(self, tenant: str, filters: Filters) -> Iterator[Scheduled]:
         return all_of(self._rows, tenant, filters)

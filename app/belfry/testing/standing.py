@@ -7,12 +7,14 @@ objects of the client, without either.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from belfry.client.listing import AckLock, Filters, Scheduled
+from belfry.client.listing import AckLock, Filters, PastFire, Scheduled
 from belfry.client.requests import instant_ms
 from belfry.schedules.identity import generation_of
 from belfry.store import lock_lookup
+from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout import keys
 from belfry.store.layout.pending import KIND_CODES, decode_headers, decode_pending, paused
 from belfry.store.layout.records import (
@@ -41,16 +43,23 @@ MOST_LOCKS: Final = 1_000_000
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
 
 
-def one(rows: OrderedMap, tenant: str, schedule_id: str) -> Scheduled | None:
-    """A schedule, or None where there is none; for one that has ended, how it ended."""
+def one(rows: OrderedMap, tenant: str, schedule_id: str, last: int = 0) -> Scheduled | None:
+    """A schedule with so many of its last fires, or None where there is none.
+
+    For one that has ended it tells how it ended.
+    """
     name = keys.schedule_key(tenant, schedule_id)
     store = ScheduleStore(rows)
     row = store.named(name)
     if row is None:
         return None
     if is_marker(row):
-        return _over(tenant, schedule_id, decode_marker(row))
-    return _waiting(store.pending_at(name, row))
+        marker = decode_marker(row)
+        found, fires = _over(tenant, schedule_id, marker), fires_of_marker(marker)
+    else:
+        record = store.pending_at(name, row)
+        found, fires = _waiting(record), fires_of_record(record)
+    return replace(found, last_fires=tuple(map(_past, fires[-last:]))) if last else found
 
 
 def all_of(rows: OrderedMap, tenant: str, filters: Filters) -> Iterator[Scheduled]:
@@ -92,6 +101,10 @@ def locks_of(rows: OrderedMap, tenant: str) -> Iterator[AckLock]:
             fired_ms=fire.fired_ms,
             expires_ms=fire.until_ms,
         )
+
+
+def _past(fire: LastFire) -> PastFire:
+    return PastFire(**fire._asdict(), late_ms=fire.late_ms)
 
 
 def _fits(found: Scheduled, filters: Filters) -> bool:

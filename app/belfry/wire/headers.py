@@ -26,6 +26,7 @@ from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Header, Request
 from belfry.schedules.triggers.registry import KINDS
+from belfry.wire.header_values import parse_flag, parse_number, parse_targets
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
 
 PREFIX: Final = "belfry-"
@@ -41,6 +42,12 @@ OTHERS: Final = {
 # The asker, and the schedule that is asked for.
 NAMES: Final = {name: OTHERS[name] for name in ("belfry-tenant", "belfry-id", "belfry-request-id")}
 FIRE_ID: Final = "belfry-fire-id"
+# On each fired record besides its id.  Those of a request have other names, so that a fired record
+# that is sent to belfry as it is asks for nothing.
+TENANT: Final = "belfry-schedule-tenant"
+VERSION: Final = "belfry-schedule-version"
+GROUP: Final = "belfry-schedule-group"
+EVENT_TYPE: Final = "belfry-schedule-type"
 # On what a backfill fires: the id of its job.
 BACKFILL: Final = "belfry-backfill"
 # On an event that was sent again: the name of the redrive, and the offset of the event.
@@ -67,6 +74,10 @@ TRAVELLING: Final = frozenset(
         "belfry-scheduled-at",
         "belfry-occurrence",
         "belfry-missed",
+        TENANT,
+        EVENT_TYPE,
+        GROUP,
+        VERSION,
         BACKFILL,
         REDRIVEN,
         "belfry-dry-run",
@@ -92,6 +103,9 @@ _BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
     Form.SYMBOL: str,
     Form.INSTANT: parse_instant,
     Form.DURATION: parse_duration,
+    Form.NUMBER: parse_number,
+    Form.FLAG: parse_flag,
+    Form.TARGETS: parse_targets,
 }
 _READERS: Final = {field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header}
 

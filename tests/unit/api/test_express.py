@@ -276,6 +276,21 @@ def test_the_next_occurrences_are_shown_to_who_asks_for_them(keyed: FastAPI) -> 
     assert client.get(f"{HOME}/a?next=21").status_code == 422
 
 
+def test_the_last_fires_are_shown_to_who_asks_for_them(keyed: FastAPI) -> None:
+    shelf = HELD.shelf
+    shelf.add("orders", "fired", NOW_MS, kind="EVERY", extra=encode_rule(rule_of(HOURLY)))
+    for number in range(3):
+        shelf.fire("orders", "fired", NOW_MS - (3 - number) * 3_600_000, number)
+    client = TestClient(keyed, base_url="http://127.0.0.1:8700", raise_server_exceptions=False)
+    client.headers["authorization"] = f"Bearer {READER}"
+    assert "last_fires" not in client.get(f"{HOME}/fired?next=1").json()
+    found = client.get(f"{HOME}/fired?last=2").json()["last_fires"]
+    assert [each["late_ms"] for each in found] == [1, 2]
+    assert [parse_instant(each["fired_at"]) - NOW_MS for each in found] == [-7_199_999, -3_599_998]
+    assert client.get(f"{HOME}/a?last=10").json()["last_fires"] == []
+    assert client.get(f"{HOME}/fired?last=11").status_code == 422
+
+
 def test_who_may_only_read_sees_no_credentials_of_targets(keyed: FastAPI) -> None:
     """Neither of a schedule nor of a policy; who may set them sees them."""
     shelf = HELD.shelf

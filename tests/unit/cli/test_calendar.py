@@ -51,3 +51,56 @@ def test_a_line_that_is_no_date_is_named(
     assert main(["calendar", "set", "demo", "de", "--file", str(file)]) == 2
     assert f"{file}, line 2: {wrong}" in capsys.readouterr().err
     assert not worker.days
+
+
+ICS = b"""BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:test
+BEGIN:VEVENT
+UID:1
+DTSTART;VALUE=DATE:20261224
+RRULE:FREQ=YEARLY
+END:VEVENT
+BEGIN:VEVENT
+UID:2
+DTSTART:20270105T090000Z
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+def test_the_days_of_a_file_are_imported_with_its_name(
+    worker: Worker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "work.ics"
+    file.write_bytes(ICS)
+    years = ["--from-year", "2026", "--until-year", "2027"]
+    assert main(["calendar", "import", "demo", "de", "--ics", str(file), *years]) == 0
+    assert worker.days == [["2026-12-24", "2027-12-24"]]
+    told = capsys.readouterr()
+    assert "2 days from work.ics, 2026-2027" in told.out
+    assert "passed over, for they have a time of day: 1 events" in told.err
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ([], "either --ics or --country"),
+        (["--ics", "FILE", "--country", "DE"], "either --ics or --country"),
+        (["--ics", "FILE", "--from-year", "2020", "--until-year", "2019"], "is before --from-year"),
+        (["--ics", "FILE", "--from-year", "1990", "--until-year", "1991"], "no days off in"),
+    ],
+)
+def test_an_import_says_what_is_wrong(
+    worker: Worker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    why: str,
+) -> None:
+    file = tmp_path / "work.ics"
+    file.write_bytes(ICS)
+    given = [str(file) if each == "FILE" else each for each in options]
+    assert main(["calendar", "import", "demo", "de", *given]) == 2
+    assert why in capsys.readouterr().err
+    assert not worker.days

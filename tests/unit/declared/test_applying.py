@@ -15,6 +15,7 @@ from belfry.declared.applying import (
     record_id,
     record_in,
 )
+from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import declaration
 from belfry.declared.difference import Found, alterations, removals
 from belfry.declared.set_record import SetRecord
@@ -39,6 +40,7 @@ class World:
     def __init__(self) -> None:
         self.policies: dict[str, TenantPolicy] = {}
         self.schedules: dict[tuple[str, str], dict[str, Any]] = {}
+        self.calendars: dict[tuple[str, str], dict[str, Any]] = {}
         self.log: list[str] = []
         self.dies_at: int | None = None
         self.refused: set[str] = set()
@@ -55,6 +57,13 @@ class World:
     def remove(self, policy: TenantPolicy) -> str | None:
         self._note(f"remove {policy.tenant}")
         del self.policies[policy.tenant]
+        return None
+
+    def set_calendar(self, calendar: DeclaredCalendar) -> str | None:
+        self._note(f"calendar {calendar.name}")
+        if calendar.name in self.refused:
+            return "REFUSED"
+        self.calendars[calendar.tenant, calendar.name] = {**calendar.body, "changed_at": "now"}
         return None
 
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
@@ -83,7 +92,7 @@ class World:
     def apply(self, text: str, *, prune: bool = False) -> list[Done]:
         declared = declaration([("a.yaml", text)])
         record = record_in(self.look(declared.kept_in, record_id(declared)))
-        found = Found(self.policies, dict(self.schedules), frozenset(), record)
+        found = Found(self.policies, dict(self.schedules), frozenset(), record, self.calendars)
         self.log.clear()
         altered = alterations(declared, found)
         gone = removals(declared, found) if prune else []
@@ -103,6 +112,38 @@ def test_twice_writes_nothing() -> None:
     ]
     assert {done.altered.alteration for done in world.apply(FULL)} == {"unchanged"}
     assert world.log == []
+
+
+CALENDAR = "    calendars:\n      de: {days: [2026-12-25], weekend: [SUN, SAT]}\n"
+HEEDS = "      c: {cron: '0 9 * * *', calendar: de}\n"
+
+
+def test_a_calendar_is_set_before_what_heeds_it_and_once() -> None:
+    world = World()
+    text = f"{HEAD}{CALENDAR}    schedules:\n{HEEDS}"
+    names = [done.altered.name for done in world.apply(text)]
+    assert names == ["calendar t/de", "schedule t/c"]
+    assert world.log.index("calendar de") < world.log.index("CREATE c")
+    assert world.calendars["t", "de"]["weekend"] == ["SAT", "SUN"]
+    assert {done.altered.alteration for done in world.apply(text)} == {"unchanged"}
+    assert world.log == []
+    (changed, _) = world.apply(text.replace("[2026-12-25]", '["2026-12-24", 2026-12-25]'))
+    assert (changed.altered.alteration, world.log) == ("update", ["calendar de"])
+    (days,) = changed.altered.fields
+    assert (days.name, days.before) == ("days", ["2026-12-25"])
+    assert days.after == ["2026-12-24", "2026-12-25"]
+
+
+def test_a_calendar_that_is_refused_is_told_and_one_that_is_gone_stays() -> None:
+    world = World()
+    world.refused.add("de")
+    (done,) = world.apply(HEAD + CALENDAR)
+    assert done.problem == "REFUSED"
+    world.refused.clear()
+    (done,) = world.apply(HEAD + CALENDAR)
+    assert done.problem is None
+    assert world.apply(f"{HEAD}    policy: {{}}", prune=True)[0].altered.name == "policy t"
+    assert ("t", "de") in world.calendars
 
 
 def test_what_is_declared_no_longer_is_removed_when_asked() -> None:

@@ -13,7 +13,7 @@ from belfry.schedules.instants import format_instant, parse_instant
 from belfry.store.calendar_lookup import calendars, days_in
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import calendar_key, decode_calendar
-from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending import decode_pending, last_fires
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
 from tests.unit.engine.acknowledging import rebuilt
@@ -93,6 +93,18 @@ def test_a_schedule_skips_the_days_off_of_its_calendar() -> None:
     driver = begun("a")
     assert fires(driver, "2026-12-29T09") == ["12-22T09", "12-23T09", "12-24T09", "12-28T09",
                                               "12-29T09"]  # fmt: skip
+
+
+def test_a_changed_calendar_leaves_the_last_fires_as_they_are() -> None:
+    driver = begun("a")
+    assert fires(driver, "2026-12-23T09") == ["12-22T09", "12-23T09"]
+    driver.ask(action="CALENDAR", schedule_id="de", days_off='{"days": ["2026-12-24"]}')
+    driver.step(at("2026-12-23T10"))
+    finish(driver, at("2026-12-23T10"))
+    assert due(driver) == "2026-12-25T09"
+    row = dict(driver.changelog)[b"demo/a"] or b""
+    kept = [format_instant(each.nominal_ms)[5:13] for each in last_fires(row)]
+    assert kept == ["12-22T09", "12-23T09"]
 
 
 @pytest.mark.parametrize(

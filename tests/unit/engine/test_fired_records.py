@@ -13,7 +13,10 @@ from belfry.wire.fired import FiredEvent, decode_fired
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0, Driver, Shot, Step
 
-BELFRYS = ("belfry-fire-id", "belfry-schedule-id", "belfry-scheduled-at", "belfry-occurrence")
+BELFRYS = (
+    *("belfry-fire-id", "belfry-schedule-id", "belfry-scheduled-at", "belfry-occurrence"),
+    *("belfry-schedule-tenant", "belfry-schedule-version"),
+)
 
 
 def fired(delivery: Delivery = Delivery.PAYLOAD, **fields: Any) -> Shot:
@@ -62,7 +65,27 @@ def test_belfrys_headers_say_which_fire_it_is() -> None:
         ("belfry-schedule-id", b"a"),
         ("belfry-scheduled-at", b"2027-01-15T08:00:00.005Z"),
         ("belfry-occurrence", b"0"),
+        ("belfry-schedule-tenant", b"demo"),
+        ("belfry-schedule-version", b"1"),
     ]
+
+
+def test_tenant_version_group_and_type_are_on_every_event_that_comes_out() -> None:
+    driver = Driver()
+    asked: dict[str, Any] = {"kind": "EVERY", "interval_ms": HOUR, "group": "g", "event_type": "t"}
+    driver.ask(**asked)
+    driver.ask(**asked, payload=b"2")
+    driver.step(T0)
+    driver.ask(action="TRIGGER")
+    shots = [*driver.step(T0).shots, *driver.step(T0 + HOUR).shots]
+    assert len(shots) == 2
+    for shot in shots:
+        assert shot.headers[4:] == [
+            ("belfry-schedule-tenant", b"demo"),
+            ("belfry-schedule-version", b"2"),
+            ("belfry-schedule-group", b"g"),
+            ("belfry-schedule-type", b"t"),
+        ]
 
 
 def test_users_headers_keep_order_repeats_and_nulls() -> None:
@@ -117,7 +140,7 @@ def test_the_trace_of_a_request_travels_with_its_event() -> None:
     driver.step(T0)
     (shot,) = driver.step(T0 + 5).shots
     assert shot.headers[:2] == [("traceparent", b"00-1"), ("tracestate", b"s")]
-    assert len(shot.headers) == 6
+    assert len(shot.headers) == 2 + len(BELFRYS)
 
 
 def test_a_trace_among_the_users_headers_wins() -> None:

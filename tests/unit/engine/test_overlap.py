@@ -125,3 +125,94 @@ def test_a_schedule_in_a_serial_group_may_skip_as_well() -> None:
     (first,) = fires(driver, T0 + 2_000)
     ack(driver, first, T0 + 2_100)
     assert ids(fires(driver, T0 + 2_100)) == ["b"]
+
+
+def test_queue_all_fires_each_when_the_acknowledgements_come() -> None:
+    driver = Driver()
+    every(driver, "QUEUE_ALL", max_lateness_ms=0)
+    (shot,) = fires(driver, T0 + 1_000)
+    for second in (2, 3, 4):
+        assert fires(driver, T0 + second * 1_000) == []
+    rebuilt(driver, T0 + 4_100)
+    for at, number in (("02", b"1"), ("03", b"2"), ("04", b"3")):
+        assert fires(driver, T0 + 4_500) == [], "one at once"
+        ack(driver, shot, T0 + 4_500)
+        (shot,) = fires(driver, T0 + 4_500)
+        assert occurrences([shot]) == [(at, number)]
+    assert fires(driver, T0 + 5_000) == []
+
+
+def test_queue_all_gives_up_what_its_tenant_does_not_look_back_to() -> None:
+    driver = Driver()
+    every(driver, "QUEUE_ALL")
+    driver.apply(look_back_ms=60_000)
+    (shot,) = fires(driver, T0 + 1_000)
+    assert fires(driver, T0 + 2_000) == []
+    ack(driver, shot, T0 + 200_000)
+    step = driver.step(T0 + 200_000, take=0)
+    assert step.effects.outcomes[Outcome.MISSED] > 100
+    assert len(step.shots) == 1
+
+
+def told(driver: Driver, now_ms: int) -> tuple[list[Shot], list[tuple[str, str | None, str]]]:
+    """Fires of a step, and what it tells of other fires."""
+    step = driver.step(now_ms, take=0)
+    others = [each for each in step.effects.lifecycle if each.outcome in ("FAILED", "UPDATED")]
+    return step.shots, [(str(e.outcome), e.code, e.fire_id or "") for e in others]
+
+
+def fire_id(shot: Shot) -> str:
+    return (shot.header("belfry-fire-id") or b"").decode()
+
+
+def test_terminate_other_fires_and_awaits_the_last_one_no_more() -> None:
+    driver = Driver()
+    every(driver, "TERMINATE_OTHER")
+    (first,) = fires(driver, T0 + 1_000)
+    assert driver.step(T0 + 2_000, commit=False).shots, "rolled back"
+    shots, others = told(driver, T0 + 2_000)
+    assert occurrences(shots) == [("02", b"1")]
+    assert others == [("FAILED", "terminated", fire_id(first))]
+    assert ack(driver, first, T0 + 2_100).effects.lifecycle[-1].code == "not_awaited"
+    assert ack(driver, shots[0], T0 + 2_200).outcomes == ["UPDATED"]
+    shots, others = told(driver, T0 + 3_000)
+    assert (occurrences(shots), others) == ([("03", b"2")], [])
+
+
+def test_terminate_other_ends_nothing_for_what_is_given_up() -> None:
+    driver = Driver()
+    every(driver, "TERMINATE_OTHER", misfire="SKIP", max_lateness_ms=100)
+    (first,) = fires(driver, T0 + 1_000)
+    shots, others = told(driver, T0 + 2_900)
+    assert (shots, others) == ([], [])
+    assert ack(driver, first, T0 + 2_950).outcomes == ["UPDATED"]
+
+
+def test_cancel_other_asks_once_and_waits_for_the_acknowledgement() -> None:
+    driver = Driver()
+    every(driver, "CANCEL_OTHER")
+    (first,) = fires(driver, T0 + 1_000)
+    assert told(driver, T0 + 2_000) == ([], [("UPDATED", "cancel_other", fire_id(first))])
+    rebuilt(driver, T0 + 2_500)
+    for now_ms in (T0 + 2_500, T0 + 3_000, T0 + 4_000):
+        assert told(driver, now_ms) == ([], []), "it was asked before"
+    ack(driver, first, T0 + 4_500)
+    (second,), others = told(driver, T0 + 4_500)
+    assert occurrences([second]) == [("04", b"1")]
+    assert others == []
+    assert told(driver, T0 + 5_000) == ([], [("UPDATED", "cancel_other", fire_id(second))])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"overlap": "QUEUE_ALL", "misfire": "SKIP"},
+        {"overlap": "QUEUE_ALL", "misfire": "FIRE_ONCE"},
+        {"overlap": "CANCEL_OTHER", "group": "g", "serial": True},
+        {"overlap": "TERMINATE_OTHER", "group": "g", "concurrency": 2},
+    ],
+)
+def test_what_contradicts_a_policy_is_refused(fields: dict[str, Any]) -> None:
+    driver = Driver()
+    driver.ask(kind="EVERY", interval_ms=1_000, **fields)
+    assert driver.step(T0).codes == ["bad_overlap"]

@@ -79,6 +79,7 @@ REACHED: dict[str, Given] = {
     "bad_max_lateness": avro(at=T0, max_lateness_ms=-1),
     "unknown_misfire": avro(at=T0, misfire="UNKNOWN"),
     "unknown_overlap": avro(kind="EVERY", interval_ms=1, overlap="UNKNOWN"),
+    "bad_overlap": avro(kind="EVERY", interval_ms=1, overlap="QUEUE_ALL", misfire="SKIP"),
     "no_group": avro(at=T0, serial=True),
     "bad_ack_timeout": avro(at=T0, ack_timeout_ms=0),
     "bad_standing": avro(at=T0, standing={"next_at": T0, "occurrence": -1}),

@@ -9,7 +9,14 @@ import pytest
 
 from belfry.store import lookup
 from belfry.store.layout import keys
-from belfry.store.layout.pending import KIND_CODES, Pending, encode_pending
+from belfry.store.layout.kept_fires import packed_fire
+from belfry.store.layout.pending import (
+    KIND_CODES,
+    Pending,
+    decode_pending,
+    encode_pending,
+    next_record,
+)
 from belfry.store.layout.records import (
     ENDED_FIRED,
     IN_BACKLOG,
@@ -19,6 +26,7 @@ from belfry.store.layout.records import (
     Manifest,
     Marker,
     StoredState,
+    decode_location,
     encode_marker,
 )
 from belfry.store.lookup import Moving, ScheduleStatus, Wanted
@@ -57,6 +65,16 @@ class Shelf:
         record = pending(tenant, schedule_id, due_ms, self._seq, **more)
         name = keys.schedule_key(tenant, schedule_id)
         self._store.keep(name, record, Location(where, due_ms, self._seq))
+        self._store.commit(STATE)
+
+    def fire(self, tenant: str, schedule_id: str, at_ms: int, late_ms: int) -> None:
+        """One that recurs has fired then."""
+        name = keys.schedule_key(tenant, schedule_id)
+        row = self._store.named(name) or b""
+        record, place = self._store.pending_at(name, row), decode_location(row)
+        fired = packed_fire(at_ms, decode_pending(record).version, late_ms, 0)
+        self._store.remove(name, row)
+        self._store.keep(name, next_record(record, place.due_ms, place.due_ms, 1, fired), place)
         self._store.commit(STATE)
 
     def over(self, tenant: str, schedule_id: str, ended_ms: int) -> None:

@@ -26,7 +26,7 @@ EVERY = encode_rule(Rule("EVERY", when=1))
         (pending(encode_rule(Rule("AT", misfire="SKIP"))[:-1] + b"\x09", "a", T0), "index"),
         (pending(b"", "a", T0, kind=5), "its kind 5 is of a later release"),
         (pending(b"", "a", T0), "has no rule"),
-        (pending(EVERY, "a", T0, flags=2), "its flags 00000010 are of a later release"),
+        (pending(EVERY, "a", T0, flags=4), "its flags 00000100 are of a later release"),
     ],
 )
 def test_what_is_not_understood_has_a_reason(record: bytes, why: str) -> None:

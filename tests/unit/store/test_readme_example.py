@@ -13,7 +13,7 @@ import pytest
 from belfry.schedules.identity import fire_id, generation_at, partition_of
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.request_digest import digest_of_plain
-from belfry.store.layout import buckets, keys, records
+from belfry.store.layout import buckets, kept_fires, keys, records
 from belfry.store.layout import pending as pending_records
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import Location, Manifest, Marker, StoredState
@@ -125,11 +125,12 @@ def test_the_example_lies_where_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["_BOTH", "_MARKER", "_VERDICT", "_ANSWERED", "_MANIFEST", "_LOCATION", "_BUCKET"]
+    "name",
+    ["_BOTH", "_FIRE", "_MARKER", "_VERDICT", "_ANSWERED", "_MANIFEST", "_LOCATION", "_BUCKET"],
 )
 def test_the_table_of_fields_is_the_layout(name: str) -> None:
     table = dict(LAYOUT.findall(README))[name]
-    module = {"_BOTH": pending_records, "_BUCKET": buckets}.get(name, records)
+    module = {"_BOTH": pending_records, "_FIRE": kept_fires, "_BUCKET": buckets}.get(name, records)
     layout: Struct = getattr(module, name)
     end, letters = 0, ">"
     for line in table.splitlines():

@@ -133,7 +133,7 @@ def test_a_retry_waits_longer_each_time_and_ends(belfry: MemoryScheduler) -> Non
         assert event.payload == b"card"
         assert event.key == b"4711"
         assert ("mine", b"kept") in event.headers
-        assert len(event.headers) == 4 + len({"mine", "event-type"}) + bool(attempt_of(event))
+        assert len(event.headers) == 6 + len({"mine", "event-type"}) + bool(attempt_of(event))
         try:
             retry_later(belfry, event, Backoff(first="1m", factor=3, most="5m", attempts=4))
         except Exhausted as error:
@@ -176,3 +176,16 @@ def test_a_serial_group_waits_for_the_acknowledgement(belfry: MemoryScheduler) -
         belfry.ack("shop", "b", "the last one")
     assert belfry.advance("2h") == []
     assert belfry.ack("shop", "b", second.fire_id or "").outcome == "UNCHANGED"
+
+
+def test_the_last_fires_are_told_to_who_asks_for_them(belfry: MemoryScheduler) -> None:
+    belfry.schedule("shop", "tick", every="1h")
+    belfry.schedule("shop", "once", in_="1m")
+    events = [event for event in belfry.advance("12h") if event.schedule_id == "tick"]
+    found = belfry.get("shop", "tick", last=3).last_fires
+    assert [each.fire_id for each in found] == [event.fire_id for event in events[-3:]]
+    assert [each.late_ms for each in found] == [0, 0, 0]
+    assert len(belfry.get("shop", "tick", last=10).last_fires) == 10
+    assert belfry.get("shop", "tick").last_fires == ()
+    (once,) = belfry.get("shop", "once", last=10).last_fires
+    assert (once.fire_id, once.late_ms, once.missed) == (None, 0, 0)

@@ -202,10 +202,10 @@ def test_an_unknown_name_of_belfrys_is_refused_with_the_nearest_known_one(
     assert alone.code == "unknown_header"
 
 
-@pytest.mark.parametrize("name", ["belfry-jitter", "belfry-", "belfry-x" * 9_000])
+@pytest.mark.parametrize("name", ["belfry-colour", "belfry-", "belfry-x" * 9_000])
 def test_a_name_that_is_near_to_none_is_refused_with_all_that_are_known(name: str) -> None:
     found = refusal(AT, (name, b"x"))
-    assert (found.code, len(found.reason) < 500) == ("unknown_header", True)
+    assert (found.code, len(found.reason) < 1_000) == ("unknown_header", True)
     assert all(each in found.reason for each in PROTOCOL)
 
 

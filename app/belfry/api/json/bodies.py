@@ -222,12 +222,17 @@ SAME_FIELDS: Final = tuple(
 )
 
 
+OverlapPolicy = Literal[
+    "ALLOW", "SKIP", "QUEUE_ONE", "QUEUE_ALL", "CANCEL_OTHER", "TERMINATE_OTHER"
+]
+
+
 class DefinitionBody(TriggerBody):
     """What to send, and when."""
 
     misfire: Literal["FIRE_ONCE", "FIRE_ALL", "SKIP"] | None = None
     max_lateness_ms: Milliseconds | None = None
-    overlap: Literal["ALLOW", "SKIP", "QUEUE_ONE"] | None = None
+    overlap: OverlapPolicy | None = None
     serial: bool = False
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     ack_timeout_ms: Milliseconds | None = None

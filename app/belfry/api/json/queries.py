@@ -136,6 +136,7 @@ class Shown(Known):
     """How much is shown of one schedule."""
 
     next: int = Field(0, ge=0, le=20, description="Occurrences to come that are shown.")
+    last: int = Field(0, ge=0, le=10, description="Last fires that are shown.")
 
 
 class ChangeQuery(Known):

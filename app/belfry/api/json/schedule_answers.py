@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, create_model
 
+from belfry.api.json.occurrences import LastFireAnswer, UpcomingAnswer
 from belfry.schedules.field import Form
 from belfry.schedules.fields import WHEN
 
@@ -83,14 +84,6 @@ class SummaryAnswer(_SaysWhen):
     waiting_since: str | None = Field(None, description="When its owner has first seen it so.")
 
 
-class UpcomingAnswer(BaseModel):
-    """An occurrence to come."""
-
-    occurrence: int
-    scheduled_at: str = Field(description="Its instant by the rule.")
-    due_at: str = Field(description="When it fires: the same and its jitter.")
-
-
 class ScheduleAnswer(SummaryAnswer):
     """A schedule with all that it will send."""
 
@@ -108,6 +101,9 @@ class ScheduleAnswer(SummaryAnswer):
         None,
         description="As many as `next` asks for; fewer where the rule ends, or where it takes more"
         " than 50 ms to find them. A pause does not count.",
+    )
+    last_fires: list[LastFireAnswer] | None = Field(
+        None, description="The oldest first, as many as `last` asks for and there are."
     )
 
 

@@ -30,7 +30,6 @@ from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import HeldLock
 from belfry.store.lookup import ScheduleStatus
 from belfry.store.readable import why_unreadable_rule
-from belfry.store.upcoming import Upcoming
 
 
 def moment(ms: int | None) -> str | None:
@@ -79,15 +78,6 @@ def drained(ended: Drained) -> dict[str, Any]:
         "minute": moment(ended.minute_ms),
         "drained_at": moment(ended.drained_at_ms),
         "late_ms": ended.late_ms,
-    }
-
-
-def occurrence(each: Upcoming) -> dict[str, Any]:
-    """An occurrence to come."""
-    return {
-        "occurrence": each.number,
-        "scheduled_at": moment(each.scheduled_ms),
-        "due_at": moment(each.due_ms),
     }
 
 

@@ -27,7 +27,8 @@ from fastapi import Request
 from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal
-from belfry.api.json import shapes
+from belfry.api.json import occurrences, shapes
+from belfry.api.json.queries import Shown
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.workers.holdings import NotHeld
@@ -35,13 +36,16 @@ from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.waiting import waiting
 from belfry.schedules.identity import etag_of
+from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import ScheduleStatus, standings_of
-from belfry.store.readable import why_unreadable_rule
+from belfry.store.readable import why_unreadable, why_unreadable_rule
 from belfry.store.upcoming import upcoming
 
 # Occurrences are found in the loop that answers everybody, so it takes no longer than this.
 LONGEST_S: Final = 0.05
+NO_MORE: Final = Shown()
+
 # Changelog keys that are asked for, each with the future of its caller.
 Asked = list[tuple[bytes, asyncio.Future[ScheduleStatus | None]]]
 # What a future is settled with: a schedule, None for no such one, or why it could not be read.
@@ -62,12 +66,12 @@ class ScheduleLookup:
         caller: Principal,
         tenant: str,
         schedule_id: str,
-        following: int = 0,
+        wanted: Shown = NO_MORE,
     ) -> Response:
-        """The answer that shows a schedule and so many occurrences to come; 404 for none.
+        """The answer that shows a schedule, and as much as is wanted of it; 404 for none.
 
-        `following` is the most occurrences to show, 0 for none. A target's credentials are masked
-        for a caller that may not see them. The `etag` names generation and version, for `If-Match`.
+        A target's credentials are masked for a caller that may not see them. The `etag` names
+        generation and version, for `If-Match`.
         """
         name = schedule_key(tenant, schedule_id)
 
@@ -75,7 +79,8 @@ class ScheduleLookup:
             found = await self._gathered.standing(partition, name)
             waits = {} if found is None else self._waiting(found, tenant, partition)
             if found is not None:
-                waits |= shapes.masked_for(caller, found) | _following(found, following)
+                waits |= shapes.masked_for(caller, found) | _following(found, wanted.next)
+                waits |= _fired(found, wanted.last)
             return _shown(found, waits, request.url.path, schedule_id)
 
         for home in self._reads.homes(request, tenant, schedule_id):
@@ -101,7 +106,19 @@ def _following(found: ScheduleStatus, count: int) -> dict[str, Any]:
         return {"next_occurrences": []}
     deadline_s = monotonic() + LONGEST_S
     found_ones = upcoming(row, count, lambda: monotonic() < deadline_s)
-    return {"next_occurrences": [shapes.occurrence(each) for each in found_ones]}
+    return {"next_occurrences": [occurrences.upcoming_json(each) for each in found_ones]}
+
+
+def _fired(found: ScheduleStatus, count: int) -> dict[str, Any]:
+    """The last fires; none of what cannot be read."""
+    if not count:
+        return {}
+    fires: list[LastFire] = []
+    if found.marker is not None:
+        fires = fires_of_marker(found.marker)
+    elif not why_unreadable(found.record):
+        fires = fires_of_record(found.record)
+    return {"last_fires": [occurrences.fired_json(each) for each in fires[-count:]]}
 
 
 def _shown(

@@ -219,7 +219,7 @@ def _one(routes: APIRouter, lookup: ScheduleLookup, callers: Callers) -> None:
         caller: Principal = callers.who(Role.READ),
     ) -> Response:
         """One schedule; for a day after its end, how it ended."""
-        return await lookup.look_up(request, caller, tenant, schedule_id, shown.next)
+        return await lookup.look_up(request, caller, tenant, schedule_id, shown)
 
 
 def _changing(routes: APIRouter, writes: Writes, callers: Callers) -> None:

@@ -37,6 +37,7 @@ from belfry.schedules.target_kinds import is_allowed
 from belfry.schedules.target_kinds.kafka import topic_of
 from belfry.settings import DeliverySettings
 from belfry.tenants.topic_names import TopicNames
+from belfry.wire.headers import EVENT_TYPE, GROUP, TENANT, VERSION
 from belfry.wire.record import Headers
 
 # Seconds for which the thread waits for work: with nothing under way, and with something.
@@ -211,7 +212,11 @@ def headers_of(work: Work) -> Headers:
         ("belfry-schedule-id", event.schedule_id.encode()),
         ("belfry-scheduled-at", format_instant(event.scheduled_at).encode()),
         ("belfry-occurrence", str(event.occurrence).encode()),
+        (TENANT, event.tenant.encode()),
+        (VERSION, str(event.version).encode()),
     ]
+    named = ((GROUP, event.group), (EVENT_TYPE, event.event_type))
+    headers += [(name, text.encode()) for name, text in named if text]
     missed: Headers = [("belfry-missed", str(event.missed).encode())] if event.missed else []
     attempt = str(work.state.attempt).encode()
     return [

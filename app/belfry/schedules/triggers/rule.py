@@ -15,7 +15,10 @@ from typing import Final
 
 # What a code of the record stands for; 0 is free, so that a zeroed byte is seen as damage.
 POLICIES: Final = ("", "FIRE_ONCE", "FIRE_ALL", "SKIP")
-OVERLAPS: Final = ("", "ALLOW", "SKIP", "QUEUE_ONE")
+OVERLAPS: Final = (
+    *("", "ALLOW", "SKIP", "QUEUE_ONE"),
+    *("QUEUE_ALL", "CANCEL_OTHER", "TERMINATE_OTHER"),
+)
 # What becomes of an instant on a day off of the calendar; a rule that says nothing skips.
 ON_HOLIDAY: Final = ("", "SKIP", "NEXT_BUSINESS_DAY", "PREVIOUS_BUSINESS_DAY")
 DEFAULT_LATENESS_MS: Final = 60_000

@@ -3,6 +3,8 @@
     format row kind flags │ due nominal accepted │ seq life version occurrence │ definition
     ◄───── 4 bytes ──────►│◄───── 3 × i64 ──────►│◄── 24 bytes ───────────────►│ what the user asked
 
+Behind it lie the last fires of what recurs (`kept_fires.py`), where the flags say so.
+
 The definition is the kind and all that lies behind the number of the next fire.  Two requests ask
 for the same thing exactly if these bytes are equal (`same_definition`).  The next occurrence has
 the same definition: `next_record` only writes new instants and a number into the old bytes.
@@ -20,6 +22,16 @@ from typing import Final, NamedTuple
 from belfry.schedules.request import PlainRequest
 from belfry.schedules.rule import ONE_SHOT, RECURRING
 from belfry.schedules.triggers.registry import KINDS
+from belfry.store.layout.kept_fires import (
+    MOST_KEPT,
+    NEWER_OF_FULL,
+    NUMBER_OF_FULL,
+    SIZE_OF_FULL,
+    KeptFire,
+    fires_behind,
+    size_behind,
+    with_one_more,
+)
 from belfry.store.layout.records import FORMAT, PENDING
 
 KIND_CODES: Final = {name: kind.code for name, kind in KINDS.items()}
@@ -40,20 +52,27 @@ _SEQ_AT: Final = 28
 _KIND_AT: Final = 2
 _FLAGS_AT: Final = 3
 _BEHIND_INSTANTS: Final = slice(20, 48)
+_OF_FULL: Final = slice(_DEFINITION_AT, -SIZE_OF_FULL)
 _RULE_BYTES: Final = slice(80, 84)
 _PAYLOAD_BYTES: Final = slice(84, 88)
 
 # The largest version, and the largest number of a fire, that has room at rest.
 MOST_NUMBER: Final = (1 << 32) - 1
 
-# Flags.
+# Flags: the schedule is paused; its last fires lie behind its definition.
 PAUSED: Final = 1
+KEPT_FIRES: Final = 2
+FLAGS: Final = PAUSED | KEPT_FIRES
 
 # How records begin that need no closer look in a replay.
 HEAD_OF_PENDING: Final = bytes((FORMAT, PENDING))
 _NO_RULE: Final = bytes(4)
 _KNOWN: Final = {
-    kind: frozenset(bytes((FORMAT, PENDING, code, flags)) for flags in (0, PAUSED))
+    kind: frozenset(
+        bytes((FORMAT, PENDING, code, flags))
+        for flags in range(FLAGS + 1)
+        if kind in RECURRING or not flags & KEPT_FIRES
+    )
     for kind, code in KIND_CODES.items()
 }
 _ONE_SHOTS: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in ONE_SHOT))
@@ -173,7 +192,7 @@ def decode_row(record: bytes) -> PendingRow:
         record[_CONTENT_AT:a], record[a:b],
         record[b:c] if group_n else b"", record[c:d] if type_n else b"",
         None if key_n < 0 else record[d:e], record[e:f] if headers_n else b"",
-        record[f:g] if extra_n else b"", None if payload_n < 0 else record[g:],
+        record[f:g] if extra_n else b"", None if payload_n < 0 else record[g : g + payload_n],
     )  # fmt: skip
 
 
@@ -226,7 +245,19 @@ def payload_bytes(record: bytes) -> int | None:
 def same_definition(one: bytes, other: bytes) -> bool:
     """Whether two records hold the same definition, whatever their instants."""
     same_kind = one[_KIND_AT] == other[_KIND_AT]
-    return same_kind and one[_DEFINITION_AT:] == other[_DEFINITION_AT:]
+    return same_kind and _definition(one) == _definition(other)
+
+
+def _definition(record: bytes) -> bytes:
+    end = len(record) - (size_behind(record) if record[_FLAGS_AT] & KEPT_FIRES else 0)
+    return record[_DEFINITION_AT:end]
+
+
+def last_fires(record: bytes) -> list[KeptFire]:
+    """The last fires of a schedule that recurs and waits, the oldest first."""
+    if not record[_FLAGS_AT] & KEPT_FIRES:
+        return []
+    return fires_behind(record, decode_row(record)[5])
 
 
 # -- written into the bytes ----------------------------------------------------------------------
@@ -237,15 +268,43 @@ def with_flags(record: bytes, flags: int) -> bytes:
     return b"%b%c%b" % (record[:_FLAGS_AT], flags, record[_FLAGS_AT + 1 :])
 
 
+def held(record: bytes) -> bytes:
+    """The same record, paused."""
+    return with_flags(record, record[_FLAGS_AT] | PAUSED)
+
+
+def resumed(record: bytes) -> bytes:
+    """The same record, not paused."""
+    return with_flags(record, record[_FLAGS_AT] & ~PAUSED)
+
+
+def with_fires_of(before: bytes, record: bytes) -> bytes:
+    """A record that has no fires yet, with those that the record of before has."""
+    if not before[_FLAGS_AT] & KEPT_FIRES or not has_rule(with_flags(record, KEPT_FIRES)):
+        return record
+    behind = before[-size_behind(before) :]
+    return with_flags(record, record[_FLAGS_AT] | KEPT_FIRES) + behind
+
+
 def with_seq(record: bytes, seq: int) -> bytes:
     """The same record with another sequence."""
     return b"".join((record[:_SEQ_AT], _SEQ.pack(seq), record[_SEQ_AT + _SEQ.size :]))
 
 
-def next_record(record: bytes, due_ms: int, nominal_ms: int, occurrence: int) -> bytes:
-    """The record of an occurrence that follows."""
+def next_record(
+    record: bytes, due_ms: int, nominal_ms: int, occurrence: int, fire: bytes = b""
+) -> bytes:
+    """The record of an occurrence that follows: what follows `fire` has it among its last fires."""
     head = _NEXT.pack(record[:4], due_ms, nominal_ms, record[_BEHIND_INSTANTS], occurrence)
-    return head + record[_DEFINITION_AT:]
+    if not fire:
+        return head + record[_DEFINITION_AT:]
+    if not record[_FLAGS_AT] & KEPT_FIRES:
+        return b"".join(
+            (with_flags(head, head[_FLAGS_AT] | KEPT_FIRES), record[_DEFINITION_AT:], fire, b"\1")
+        )
+    if record[-1] == MOST_KEPT:
+        return b"".join((head, record[_OF_FULL], record[NEWER_OF_FULL], fire, NUMBER_OF_FULL))
+    return head + with_one_more(record, _DEFINITION_AT, fire)
 
 
 # -- the user's headers --------------------------------------------------------------------------

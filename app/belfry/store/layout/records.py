@@ -82,6 +82,7 @@ BEHIND_LOCK: Final = 4
 # What a fire locks until it is acknowledged.
 LOCKS_GROUP: Final = 1
 LOCKS_OWN: Final = 2
+ASKED_TO_END: Final = 4  # Beside what it locks: who works on it was asked to come to an end.
 
 # Flags of a manifest.
 READ_LEASE: Final = 1
@@ -90,7 +91,6 @@ ENDED_FIRED: Final = 0
 ENDED_CANCELLED: Final = 1
 ENDED_COMPLETED: Final = 2
 ENDED_MISSED: Final = 3
-
 
 # How long a marker answers that a schedule is over, and how long the id of a request is known.
 MARKER_MS: Final = 24 * 3_600_000

@@ -1,0 +1,69 @@
+"""What an occurrence does to the fire before it, which is still awaited.
+
+    TERMINATE_OTHER   2 fires ── FAILED, code terminated, for fire 1 ── 1 is awaited no more
+    CANCEL_OTHER      2 waits ── UPDATED, code cancel_other, for fire 1, once
+                      ack of 1, or its time-out ── 2 fires
+
+belfry runs no work, so it can stop none.  It tells who does the work, by an event that names the
+fire.  What it was told is a bit of the awaited fire's row, so nothing is told twice after a kill.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.engine.ack_locks import own_lock
+from belfry.engine.step import Step
+from belfry.engine.waiting import Waiting
+from belfry.schedules.instants import format_instant
+from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.keys import awaited_names
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import Awaited
+from belfry.tenants.effective import Tenant
+from belfry.wire.lifecycle import LifecycleEvent
+
+TERMINATED: Final = "terminated"
+CANCEL_ASKED: Final = "cancel_other"
+# About what an event takes.
+EVENT_BYTES: Final = 300
+
+
+def end_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> None:
+    """Await the last fire of a schedule no more, if it still is, for the next one fires."""
+    found = waiting.locks.holder(own_lock(row))
+    if found is None:
+        return
+    key, awaited = found
+    waiting.let_go(waiting.locks.open(key))
+    step.effects.outcomes[Outcome.FAILED] += 1
+    if Outcome.FAILED in tenant.written:
+        said = "is awaited no more, for the next one fires: stop its work"
+        step.effects.lifecycle.append(_told(key, awaited, tenant, step, said))
+
+
+def ask_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> None:
+    """Tell who works on the last fire to come to an end, once; whatever the tenant's level is."""
+    found = waiting.locks.asked_to_end(own_lock(row))
+    if found is None:
+        return
+    key, awaited = found
+    said = "is to be cancelled, for the next one is due: stop its work, and acknowledge it"
+    event = _told(key, awaited, tenant, step, said)
+    event.outcome, event.code = Outcome.UPDATED, CANCEL_ASKED
+    step.effects.room -= EVENT_BYTES
+    step.effects.lifecycle.append(event)
+
+
+def _told(key: bytes, awaited: Awaited, tenant: Tenant, step: Step, said: str) -> LifecycleEvent:
+    return LifecycleEvent(
+        tenant=tenant.name,
+        schedule_id=awaited.schedule_id.decode(),
+        outcome=Outcome.FAILED,
+        fire_id=awaited_names(key)[1].decode(),
+        version=awaited.version,
+        at=step.now_ms,
+        due_at=awaited.due_ms,
+        code=TERMINATED,
+        reason=f"the fire of {format_instant(awaited.fired_ms)} {said}",
+    )

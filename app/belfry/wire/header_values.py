@@ -1,0 +1,64 @@
+"""Values of the header protocol that are neither texts nor instants: numbers, flags, targets.
+
+Each reader raises ValueError, which says what was given and what is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from belfry.schedules.targets import record_of
+
+FLAGS: Final = {"true": True, "false": False}
+# What Avro has room for.
+MOST: Final = (1 << 63) - 1
+_DIGITS: Final = 19
+
+
+def parse_number(text: str) -> int:
+    """A whole number in decimal digits."""
+    digits = text.strip().removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+        raise ValueError(f"{text!r:.80} is no whole number, such as 3.")
+    number = int(text)
+    if abs(number) > MOST:
+        raise ValueError(f"{text!r:.80} is too large: at most {MOST}.")
+    return number
+
+
+def parse_flag(text: str) -> bool:
+    """``true`` or ``false``, in any case."""
+    found = FLAGS.get(text.strip().lower())
+    if found is None:
+        raise ValueError(f"{text!r:.80} is neither true nor false.")
+    return found
+
+
+def parse_targets(text: str) -> list[dict[str, Any]]:
+    """One address, or a JSON list of addresses and of objects as the HTTP API takes them."""
+    if not text.lstrip().startswith("["):
+        return [record_of(text.strip())]
+    try:
+        return [_target(each) for each in json.loads(text)]
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{text!r:.80} is no list of targets: give an address, or a JSON list of addresses and"
+            f" objects with url ({error})"
+        ) from None
+
+
+def _target(given: Any) -> dict[str, Any]:
+    """A target whose fields have the types that Avro has for them."""
+    record = record_of(given)
+    for name, value in record_of("").items():
+        found = record[name]
+        if name == "headers" or found is None:
+            continue
+        wanted = str if value is None else type(value)
+        if type(found) is not wanted:
+            raise ValueError(f"{name} is {found!r:.80}, which is no {wanted.__name__}")
+    for each in record["headers"]:
+        if type(each["name"]) is not str or type(each["value"]) is not str:
+            raise ValueError(f"header {each!r:.80} is not two texts")
+    return record
