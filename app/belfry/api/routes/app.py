@@ -72,8 +72,7 @@ def create_app(
     """The application that shows the worker behind `view`; `more` adds routes to it.
 
     `parts` are opened later, and until then routes that need them answer 503. Without `parts` the
-    application shows health alone, to anybody who reaches the port. `limits` bound what the port
-    takes. It may be called before Kafka is reached, and opens nothing by itself.
+    application shows health alone, to anybody who reaches the port. Nothing is opened here.
     """
     parts = parts or ApiDependencies(Gate(), (), _now_ms)
     # One of each for the whole application: rates and gathered reads are shared by all routes.
