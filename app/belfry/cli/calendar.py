@@ -33,7 +33,6 @@ from belfry.schedules.calendars import DAY_NAMES, MOST_SOURCE
 if TYPE_CHECKING:
     from belfry.client.imported_days import ImportedDays
 
-SHOWN: Final = 10
 # So many years behind the first are imported unless told.
 LATER_YEARS: Final = 4
 

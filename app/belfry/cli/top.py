@@ -76,7 +76,8 @@ def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> lis
     for worker in cluster["workers"]:
         now, fired = monotonic(), worker["fired"] or 0
         then, earlier = before.get(worker["worker_id"], (now, fired))
-        rate = (fired - earlier) / (now - then) if now > then else 0.0
+        # A worker that was started anew counts from 0 again.
+        rate = max(0.0, (fired - earlier) / (now - then)) if now > then else 0.0
         before[worker["worker_id"]] = (now, fired)
         state = "ready" if worker["ready"] else "; ".join(worker["problems"]) or "not ready"
         lines.append(f"\n{worker['worker_id']}  {worker['version']}  {state}  {rate:,.0f} fires/s")

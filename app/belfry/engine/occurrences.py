@@ -29,8 +29,9 @@ from belfry.engine.compiled_rule import (
     CompiledRule,
     compiled,
 )
-from belfry.engine.emit import Emit, Route, emit, tell_fired, tell_missed, told
+from belfry.engine.emit import Emit, Route, tell_fired, tell_missed, told
 from belfry.engine.late_runs import queued_run, spread_of, too_old
+from belfry.engine.options import EngineOptions
 from belfry.engine.overlaps import ask_other, end_other
 from belfry.engine.queues import Turn
 from belfry.engine.step import Step, UndoLog
@@ -86,9 +87,10 @@ class Occurrences:
         waiting: Waiting,
         changes: Changes,
         undo: UndoLog,
-        emitter: Emit = emit,
+        emitter: Emit,
+        options: EngineOptions,
     ) -> None:
-        self._emit = emitter
+        self._emit, self._keeps_fires = emitter, options.last_fires
         self._store = store
         self._waiting = waiting
         self._changes = changes
@@ -244,8 +246,11 @@ class Occurrences:
                 row = row.at(row.due_ms, passed_ms)
             self._end(row, how, occurrence, route, step)
             return None
+        following = following_ms, occurrence
+        if not self._keeps_fires:
+            return self._next(name, row, record, following, step)
         fired_now = packed_fire(nominal_ms, version, step.now_ms - due_ms, missed)
-        return self._next(name, row, record, (following_ms, occurrence), step, fired_now)
+        return self._next(name, row, record, following, step, fired_now)
 
     def _next(
         self,

@@ -18,12 +18,14 @@ class EngineOptions(NamedTuple):
     """About how many bytes a step takes in, and as many it fires; how often usage is told.
 
     `metering_ms` is the length of a period of metering, 0: usage is not told.  `traces` says that
-    the effects tell of requests and fires that are sampled.
+    the effects tell of requests and fires that are sampled.  `last_fires` says that a schedule that
+    recurs keeps its last fires in its row.
     """
 
     step_bytes: int = STEP_BYTES
     metering_ms: int = 0
     traces: bool = False
+    last_fires: bool = True
 
 
 DEFAULTS: Final = EngineOptions()

@@ -95,7 +95,7 @@ class PartitionEngine:
         emitter = emit_traced if options.traces else emit
         self._calendars = calendars = Calendars(store, of_step, self._waiting, undo)
         changes = Changes(self._zones, calendars, self._waiting)
-        occurrences = Occurrences(store, self._waiting, changes, undo, emitter)
+        occurrences = Occurrences(store, self._waiting, changes, undo, emitter, options)
         self._queues = Queues(store, of_step, self._waiting, undo)
         self._firing = Firing(store, of_step, self._waiting, self._queues, occurrences)
         self._catch_up = CatchUp(store, of_step, self._waiting, occurrences)

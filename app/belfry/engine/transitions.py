@@ -1,8 +1,7 @@
 """Transitions: what a valid request does to its schedule, by the table of transitions.
 
 Each takes a request and gives the reply; its changes lie in the store's overlay and in the effects.
-A schedule that is kept lies in the timeline, in its tenant's backlog (its instant is over), or
-aside (it is paused).
+A schedule that is kept lies in the timeline, in its tenant's backlog (overdue), or aside (paused).
 """
 
 from __future__ import annotations

@@ -316,7 +316,10 @@ class PartitionOpener:
         )
         # What was added to the input later keeps no state, so it holds nothing of anybody.
         metering_ms = self.settings.metering_interval_ms if partition < self.partitions else 0
-        options = EngineOptions(self.settings.step_bytes, metering_ms, self.metrics.traces)
+        settings = self.settings
+        options = EngineOptions(
+            settings.step_bytes, metering_ms, self.metrics.traces, settings.last_fires
+        )
         return PartitionEngine(place, store, reader, self.tenants, options)
 
     def _requests(self, partition: int) -> RequestLog:

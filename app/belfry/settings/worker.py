@@ -68,6 +68,12 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         description="How often librdkafka tells figures of its clients, for `belfry_client_...`."
         " 0: never; clients of belfry's own tell theirs all the same.",
     )
+    last_fires: bool = Field(
+        True,
+        description="Keep the last ten fires of a schedule that recurs in its row. `false` while"
+        " workers of a release that does not know this setting are in the group, or may come back:"
+        " they hold schedules back that have such fires.",
+    )
     # Both write the same records with the same promises.
     transaction_writer: Literal["librdkafka", "direct"] = Field(
         "direct",

@@ -354,7 +354,13 @@ def test_without_a_key_of_all_tenants_readiness_is_yes_or_no(
     answer = told.get("/healthz/ready", headers=headers)
     assert (answer.status_code, answer.json()) == (
         200,
-        {"ready": True, "problems": [], "partitions": [], "tenants_waiting": None},
+        {
+            "ready": True,
+            "problems": [],
+            "partitions": [],
+            "warnings": [],
+            "tenants_waiting": None,
+        },
     )
     whole = told.get("/healthz/ready", headers={"authorization": f"Bearer {ALL}"}).json()
     assert whole["partitions"][0]["pending"] == 5

@@ -182,10 +182,11 @@ def test_what_waits_for_somebody_is_told_with_what_to_do(
     monkeypatch.setitem(WAIT, "cause", cause)
     monkeypatch.setitem(WAIT, "tenant", "held-up")
     overview = client.get("/").text
-    assert ("held-up: 3 due events wait since" in overview) is (told is not None)
+    assert ">held-up</a></strong> waits because" in overview
+    assert "3 due, the oldest" in overview
     assert told is None or told in overview
     monkeypatch.setitem(WAIT, "oldest_due_at", None)
-    assert "held-up: 3 due" not in client.get("/").text
+    assert "3 due, the oldest" not in client.get("/").text
 
 
 def test_fires_a_second_come_from_two_looks(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.engine.options import EngineOptions
 from belfry.schedules.outcomes import Outcome
 from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout.kept_fires import MOST_KEPT, packed_fire
@@ -152,3 +153,15 @@ def test_a_record_is_the_same_but_for_its_fires(name: str) -> None:
         moved = next_record(record, 3, 2, 8)
         assert last_fires(moved) == last_fires(record)
     assert [each.nominal_ms for each in last_fires(record)] == list(range(3, 13))
+
+
+def test_none_are_kept_where_a_release_before_may_own_the_schedule() -> None:
+    driver = hourly()
+    driver.options = EngineOptions(last_fires=False)
+    driver.start(driver.rows)
+    assert fire_at(driver, 1)
+    assert (fired(driver), row_of(driver)[3] & KEPT_FIRES) == ([], 0)
+    driver.options = EngineOptions()
+    driver.start(driver.rows)
+    assert fire_at(driver, 2)
+    assert len(fired(driver)) == 1

@@ -133,7 +133,7 @@ def test_a_retry_waits_longer_each_time_and_ends(belfry: MemoryScheduler) -> Non
         assert event.payload == b"card"
         assert event.key == b"4711"
         assert ("mine", b"kept") in event.headers
-        assert len(event.headers) == 6 + len({"mine", "event-type"}) + bool(attempt_of(event))
+        assert len(event.headers) == 7 + len({"mine", "event-type"}) + bool(attempt_of(event))
         try:
             retry_later(belfry, event, Backoff(first="1m", factor=3, most="5m", attempts=4))
         except Exhausted as error:

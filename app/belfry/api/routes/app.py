@@ -118,7 +118,6 @@ def create_app(
     )
     for routes in app.state.routers:
         app.include_router(routes)
-
     # Behind all routes: what no route takes below /console is a file of the page.
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)

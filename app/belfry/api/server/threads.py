@@ -44,5 +44,11 @@ class Threads:
             finally:
                 self._free.release()
 
+        try:
+            begun = self._pool.submit(released)
+        except RuntimeError:
+            # The interpreter ends.
+            self._free.release()
+            raise
         # Who waits no more does not free the thread: it is free when the work is done.
-        return await asyncio.shield(asyncio.wrap_future(self._pool.submit(released)))
+        return await asyncio.shield(asyncio.wrap_future(begun))
