@@ -279,7 +279,7 @@ $(TOOLS)/promtool $(TOOLS)/prometheus &:
 	install -m 755 "$$folder"/all/usr/bin/{promtool,prometheus} $(TOOLS)
 
 .PHONY: alerts
-alerts: $(PROMTOOL) $(PROMETHEUS) ## Test each alert: silent before, and told after, what it is about.
+alerts: $(PROMTOOL) $(PROMETHEUS) ## Test each alert: silent until its condition holds, and told once it does.
 	$(PROMTOOL) check rules dashboards/alerts.yml
 	$(PROMTOOL) test rules tests/alerts/*.test.yml
 

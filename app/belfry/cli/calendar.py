@@ -98,7 +98,9 @@ FromYear = Annotated[
 ]
 UntilYear = Annotated[
     int | None,
-    typer.Option("--until-year", max=2200, metavar="YEAR", help="[default: four years later]"),
+    typer.Option(
+        "--until-year", max=2200, metavar="YEAR", help="[default: four years after --from-year]"
+    ),
 ]
 
 
@@ -156,7 +158,7 @@ def import_(
     weekend: Weekend = None,
     reason: Reason = None,
 ) -> None:
-    """Set the days off of a calendar from an iCalendar file, or to the holidays of a country.
+    """Set the days off of a calendar from an iCalendar file or a country's public holidays.
 
     The dates are kept, and where they are from, with the version of the library. Nothing moves
     before the next import. Example:

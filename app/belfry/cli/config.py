@@ -22,9 +22,11 @@ class Process(StrEnum):
 
 Of = Annotated[
     Process,
-    typer.Option("--of", help="Whose: a worker's, a worker's that only delivers, or commands'."),
+    typer.Option(
+        "--of", help="Whose settings: of a worker, of one that only delivers, or of commands."
+    ),
 ]
-Every = Annotated[bool, typer.Option("--all", help="Those too that are as by default.")]
+Every = Annotated[bool, typer.Option("--all", help="Also those that have their defaults.")]
 _SPACES: Final = 2
 
 
@@ -38,7 +40,8 @@ def register(app: typer.Typer) -> None:
 def show(session: Session, *, of: Of = Process.WORKER, every: Every = False) -> None:
     """Show the settings that a process started here would have, and where each comes from.
 
-    An option, a variable or the file; secrets are not shown, nor what may hold one. Example:
+    A value comes from an option, a variable or the file. Secrets are hidden, and so is what may
+    hold one. Example:
 
     belfry config show --all
     """

@@ -20,11 +20,11 @@ LATELY_S: Final = 3_600
 TOPICS: Final = {
     "undelivered": (
         "deliveries were given up",
-        "belfry deliveries lists them, with the reason, and sends them again",
+        "belfry deliveries list shows them, belfry deliveries replay sends them again",
     ),
     "rejected": (
         "requests were refused",
-        "belfry redrive shows them by reason, and sends them again (docs/rejections.md)",
+        "belfry redrive rejected TENANT --from … --dry-run counts them by code",
     ),
 }
 
@@ -44,7 +44,8 @@ def letter_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterato
             yield Check("refused", Status.SKIPPED, detail)
             continue
         if lately:
-            detail = f"{lately} {what} within the last hour ({topic})."
+            # Each transaction has a marker, which takes an offset.
+            detail = f"up to {lately} {what} within the last hour ({topic})."
             yield Check("refused", Status.RISK, detail, to_do)
 
 

@@ -38,7 +38,10 @@ def register(app: typer.Typer) -> None:
 
 def sql(
     session: Session,
-    engine: Annotated[Engine, typer.Argument(show_default=False)],
+    engine: Annotated[
+        Engine,
+        typer.Argument(metavar="ENGINE", help="Whose SQL: flink or ksqldb.", show_default=False),
+    ],
     *,
     tenant: Tenants = None,
     envelope: Enveloped = None,

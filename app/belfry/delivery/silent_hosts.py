@@ -56,8 +56,8 @@ class SilentHosts:
         more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
         return (
             f"webhook hosts do not answer: {named}{more}; deliveries to them are tried again later,"
-            " and those to other hosts go on. Their owners have to look; belfry deliveries lists"
-            " what was given up"
+            " and those to other hosts go on. Their owners have to look; belfry deliveries list"
+            " shows what was given up"
         )
 
     def _keep(self, name: str, missed: int, answer: Answer) -> None:

@@ -21,7 +21,6 @@ import cramjam
 LZ4_MAGIC: Final = 0x184D2204
 XERIAL: Final = b"\x82SNAPPY\0"
 # A block of snappy that unpacks to no more than this is unpacked as a whole.
-# A block of snappy that unpacks to no more than this is unpacked as a whole.
 WHOLE_BYTES: Final = 1024 * 1024
 _XERIAL_HEAD: Final = 16
 _BACK_BYTES: Final = 64 * 1024

@@ -149,7 +149,6 @@ class TargetBody(Strict):
 
 
 # What a field that says when may be, by its form.
-# What a field that says when may be, by its form.
 _WHEN_TYPES: Final[dict[Form, Any]] = {
     Form.INSTANT: Instant | None,
     Form.DURATION: Milliseconds | None,

@@ -4,7 +4,7 @@
                    ◄── at most ten × 16 ─►◄── 1 ──►     only with flag `KEPT_FIRES`
 
 Each fire that has one after it writes its row anyway, so ten of them in that row cost no record of
-their own, and they go where the schedule goes: to another owner, into a backup.  They are no part
+their own, and they go where the schedule goes: to another owner, to a standby.  They are no part
 of what was asked for (`pending.same_definition`).  A row without the flag has none.
 """
 
