@@ -54,7 +54,7 @@ async def view(api: Api, request: Request) -> Shown:
     overdue = _overdue(partitions, now_ms)
     tenants = await _tenants(api)
     waits = [
-        {**each["wait"], "do": UNTIL_SOMEBODY.get(each["wait"]["cause"], "")}
+        {**each["wait"], "do": _advice(each["wait"])}
         for each in tenants
         if each["wait"]
     ]
@@ -79,6 +79,11 @@ async def view(api: Api, request: Request) -> Shown:
         ),
         "again": f"/?fired={fired}&at={now_ms}",
     }
+
+
+def _advice(wait: dict[str, Any]) -> str:
+    """What ends the wait of a tenant; empty where time does."""
+    return UNTIL_SOMEBODY.get(wait["cause"], "").replace("TENANT", wait["tenant"])
 
 
 def _rate(request: Request, fired: int, now_ms: int) -> float | None:

@@ -32,10 +32,10 @@ WAIT: Final = {
     "oldest_due_at": moment(DUE_MS),
 }
 TENANTS: Final = {
-    "billing": (18_240, 96_112, 3, 2_310.0, WAIT),
+    "billing": (13_109, 96_112, 3, 2_310.0, WAIT),
     "reminders": (412_000, 1_204_733, 0, 9_621.0, None),
     "exports": (1_204, 20_416, 17, 122.5, None),
-    "trials": (7_311, 3_922, 0, 16.2, None),
+    "trials": (7_315, 3_922, 0, 16.2, None),
 }
 POLICY: Final[dict[str, Any]] = {
     "tenant": "billing", "output_topic": None, "delivery": "PAYLOAD", "cloudevents": False,
@@ -50,7 +50,7 @@ POLICY: Final[dict[str, Any]] = {
 
 def _partition(number: int, **more: Any) -> dict[str, Any]:
     return {
-        "partition": number, "state": "firing", "missing": None, "pending": 54_000 + 977 * number,
+        "partition": number, "state": "firing", "missing": None, "pending": 50_784 + 977 * number,
         "position": 331_207 + 11 * number, "ingest_lag_records": 0,
         "oldest_due_at": moment(NOW_MS + 2_000), "waiting_for": None, **more,
     }  # fmt: skip
@@ -94,12 +94,12 @@ def _schedule(schedule_id: str, due_ms: int, **more: Any) -> dict[str, Any]:
 PAUSED: Final = {"waiting_for": "tenant_blocked", "waiting_reason": "its policy pauses it"}
 SCHEDULES: Final = [
     _schedule("dunning/daily", DUE_MS, event_type="dunning.run", **PAUSED),
-    _schedule("invoices/monthly", NOW_MS + 291 * HOUR, event_type="invoices.run", group="invoices"),
+    _schedule("invoices/monthly", DUE_MS + 291 * HOUR, event_type="invoices.run", group="invoices"),
     _schedule("invoices/retry-4711", NOW_MS - 4 * MINUTE, kind="AT", group="invoices", **PAUSED),
-    _schedule("ledger/close", NOW_MS + 14 * HOUR, event_type="ledger.close"),
-    _schedule("ledger/reopen", NOW_MS + 20 * HOUR, state="PAUSED"),
-    _schedule("rates/refresh", NOW_MS + 19 * MINUTE, kind="INTERVAL", event_type="rates.refresh"),
-    _schedule("statements/weekly", NOW_MS + 118 * HOUR, kind="RRULE", event_type="statements"),
+    _schedule("ledger/close", DUE_MS + 14 * HOUR, event_type="ledger.close"),
+    _schedule("ledger/reopen", DUE_MS + 20 * HOUR, state="PAUSED"),
+    _schedule("rates/refresh", DUE_MS + 30 * MINUTE, kind="EVERY", event_type="rates.refresh"),
+    _schedule("statements/weekly", DUE_MS + 118 * HOUR, kind="RRULE", event_type="statements"),
 ]
 ONE: Final = {
     **SCHEDULES[0], "cron": "30 9 * * *", "timezone": "UTC", "version": 3, "occurrence": 211,
@@ -138,7 +138,8 @@ def _counts(start: int, until: int) -> dict[str, Any]:
         shown = {"minute": moment(minute)}
         if minute > NOW_MS - MINUTE:
             counts.append({**shown, "pending": pending})
-        elif minute > NOW_MS - 2 * HOUR:
+        elif NOW_MS - 2 * HOUR < minute < DUE_MS:
+            # The tenant is paused from then on.
             late = 2 + minute // MINUTE * 7 % 5 + (240 if of_hour == 30 else 0)
             drained.append({**shown, "late_ms": late, "drained_at": moment(minute + MINUTE)})
     return {"counts": counts, "drained": drained, "examined": len(counts), "cursor": None}
@@ -168,7 +169,7 @@ LETTER: Final = {
     "targets": ["https://hooks.example.com/billing"],
 }  # fmt: skip
 OPEN: Final = {
-    **LETTER, "id": None, "schedule_id": "dunning/daily", "state": "retrying", "attempt": 2,
+    **LETTER, "id": None, "schedule_id": "invoices/retry-4709", "state": "retrying", "attempt": 2,
     "code": "timeout", "reason": "The target did not answer within 10 s.",
 }  # fmt: skip
 

@@ -38,7 +38,7 @@ PICTURES: Final = {
     "tenants": "/console/tenants?tenant=billing",
     "deliveries": "/console/deliveries?tenant=billing",
 }
-SIZE: Final = (1120, 760)
+SIZE: Final = (1280, 760)
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def picture(browser: Browser, address: str, to: Path, theme: str, size: tuple[in
     page.goto(address)
     page.wait_for_selector("#main h1")
     page.wait_for_load_state("networkidle")
-    to.write_bytes(small(page.screenshot(animations="disabled")))
+    to.write_bytes(small(page.screenshot(animations="disabled", full_page=True)))
     page.close()
 
 

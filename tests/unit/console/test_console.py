@@ -169,9 +169,9 @@ def test_lateness_is_shown_with_the_cause(client: TestClient) -> None:
     ("cause", "told"),
     [
         ("output_topic", "Create its output topic"),
-        ("paused", "belfry tenant set TENANT paused=false"),
+        ("paused", "belfry tenant set held-up paused=false"),
         ("not_served", "Give it a policy"),
-        ("ack_lock", "belfry schedule locks TENANT"),
+        ("ack_lock", "belfry schedule locks held-up"),
         ("later_release", "It needs a later release"),
         ("rate", None),
     ],
