@@ -53,11 +53,7 @@ async def view(api: Api, request: Request) -> Shown:
     fired = sum(worker["fired"] or 0 for worker in workers)
     overdue = _overdue(partitions, now_ms)
     tenants = await _tenants(api)
-    waits = [
-        {**each["wait"], "do": _advice(each["wait"])}
-        for each in tenants
-        if each["wait"]
-    ]
+    waits = [{**each["wait"], "do": _advice(each["wait"])} for each in tenants if each["wait"]]
     return "overview.html", {
         "me": me,
         "full": full,

@@ -17,6 +17,8 @@ from belfry.console.one_schedule import LAST, events_of
 from belfry.console.page import Shown
 
 DEFINING: Final = frozenset({"ACCEPTED", "UPDATED"})
+# Events of these outcomes that are no version: the last fire is asked to end, or was acknowledged.
+NO_VERSION: Final = frozenset({"cancel_other", "acknowledged"})
 # A line of a comparison: "+" came, "-" went, " " stayed.
 Line = tuple[str, str]
 
@@ -27,7 +29,9 @@ async def view(api: Api, request: Request) -> Shown:
     schedule_id = request.query_params.get("id", "")
     me = await api.get("/v1/me")
     events = await events_of(api, tenant, schedule_id)
-    defining = [each for each in events if each["outcome"] in DEFINING][-LAST:]
+    defining = [
+        each for each in events if each["outcome"] in DEFINING and each["code"] not in NO_VERSION
+    ][-LAST:]
     asked = [await _asked(api, tenant, schedule_id, each) for each in defining]
     versions = [
         {**event, "lines": compared(asked[n - 1] if n else None, asked[n]), "is_first": n == 0}

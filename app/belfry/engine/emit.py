@@ -46,6 +46,9 @@ CE_VERSION: Final = "ce_specversion"
 # How names of belfry's own headers begin; some readers take capitals for the same.
 OURS_BYTES: Final = OURS.encode()
 LENGTH: Final = len(OURS)
+# What a fired record has besides its row, without texts that it repeats; and the most with them.
+FIXED_OVERHEAD_BYTES: Final = 612
+MOST_OVERHEAD_BYTES: Final = FIXED_OVERHEAD_BYTES + 3 * 255 + 100
 
 
 @dataclass(slots=True)
@@ -162,6 +165,15 @@ def fire_past(row: Pending, route: Route, fire: tuple[bytes, int], job: str, ste
         event.fire_id, event.code = identity.decode(), "backfill"
         event.reason = f"bulk job {job}: the occurrence of {format_instant(nominal_ms)}"
         step.effects.lifecycle.append(event)
+
+
+def fired_bytes(row: Pending, record: bytes) -> int:
+    """How large a fired record of this row may become at most, in any of its forms.
+
+    `record` is the row's.  An event has tenant, group and type in headers besides.
+    """
+    repeated = len(row.tenant) + len(row.group) + len(row.event_type)
+    return len(record) + FIXED_OVERHEAD_BYTES + repeated
 
 
 def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:

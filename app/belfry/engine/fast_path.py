@@ -25,9 +25,9 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from belfry.engine.arrival import MOST_AHEAD_MS
+from belfry.engine.emit import MOST_OVERHEAD_BYTES
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import Step
-from belfry.engine.transitions import RECORD_OVERHEAD_BYTES
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_at
 from belfry.schedules.outcomes import Outcome
@@ -137,7 +137,7 @@ class FastPath:
         plain = at_home and not told
         if plain and tenant.queued:
             self._waiting.isolate(name)
-        rooms[name] = tenant.max_record_bytes - RECORD_OVERHEAD_BYTES if plain else NO_ROOM
+        rooms[name] = tenant.max_record_bytes - MOST_OVERHEAD_BYTES if plain else NO_ROOM
         return rooms[name]
 
 

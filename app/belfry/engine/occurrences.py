@@ -246,11 +246,10 @@ class Occurrences:
                 row = row.at(row.due_ms, passed_ms)
             self._end(row, how, occurrence, route, step)
             return None
-        following = following_ms, occurrence
-        if not self._keeps_fires:
-            return self._next(name, row, record, following, step)
-        fired_now = packed_fire(nominal_ms, version, step.now_ms - due_ms, missed)
-        return self._next(name, row, record, following, step, fired_now)
+        fired_now = None
+        if self._keeps_fires:
+            fired_now = packed_fire(nominal_ms, version, step.now_ms - due_ms, missed)
+        return self._next(name, row, record, (following_ms, occurrence), step, fired_now)
 
     def _next(
         self,
@@ -259,7 +258,7 @@ class Occurrences:
         record: bytes,
         following: tuple[int, int],
         step: Step,
-        fire: bytes = b"",
+        fire: bytes | None = b"",
     ) -> Next | None:
         """Keep what follows a fire, if it was one: in the timeline, or this step may empty it."""
         following_ms, occurrence = following
@@ -370,7 +369,7 @@ class Occurrences:
             self._waiting.hold_again(row, record)
             step.effects.moved = True
             return None
-        if row.group or rule.overlap:
+        if row.group or (rule.overlap and rule.overlap != TERMINATE_OTHER):
             return self.fire(row, record, rule, route, step)
         self._waiting.hold(row, record, IN_CATCH_UP)
         step.effects.moved = True

@@ -35,7 +35,9 @@ def end_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> Non
     if found is None:
         return
     key, awaited = found
-    waiting.let_go(waiting.locks.open(key))
+    for each, record in waiting.locks.open(key):
+        # It may have locked a group as well: amid a turn, what that held keeps its place.
+        waiting.hold_again(each, record)
     step.effects.outcomes[Outcome.FAILED] += 1
     if Outcome.FAILED in tenant.written:
         said = "is awaited no more, for the next one fires: stop its work"

@@ -12,7 +12,7 @@ from typing import Final
 
 from belfry.engine.calendars import Calendars
 from belfry.engine.compiled_rule import compiled
-from belfry.engine.emit import fire_extra
+from belfry.engine.emit import fire_extra, fired_bytes
 from belfry.engine.passed import nominal_at, passed_ms
 from belfry.engine.reports import Reply, SourcePartition
 from belfry.engine.sliding import slid
@@ -54,7 +54,6 @@ from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.wire.record import SourceRecord
 
-RECORD_OVERHEAD_BYTES: Final = 512
 # The reply to a request that comes too late: code, and what has become of the schedule.
 ENDS: Final = {
     ENDED_FIRED: ("fired", "has fired"),
@@ -122,8 +121,8 @@ class Transitions:
                 return since
         asked.generation = life
         record = encode_pending(row, PAUSED if standing is not None and standing["paused"] else 0)
-        if len(record) + RECORD_OVERHEAD_BYTES > asked.tenant.max_record_bytes:
-            return _oversize(asked.tenant, record)
+        if (size := fired_bytes(row, record)) > asked.tenant.max_record_bytes:
+            return _oversize(asked.tenant, size)
         return self._keep(asked, row, record, step)
 
     def _imported(self, asked: Asked, row: Pending, standing: ExportedState) -> Pending:
@@ -158,12 +157,12 @@ class Transitions:
             return Reply(Outcome.UNCHANGED, old.version, old.due_ms)
         if old.version == MOST_NUMBER:
             return _changed_too_often(old.version)
-        if len(record) + RECORD_OVERHEAD_BYTES > asked.tenant.max_record_bytes:
-            return _oversize(asked.tenant, record)
+        if (size := fired_bytes(row, record)) > asked.tenant.max_record_bytes:
+            return _oversize(asked.tenant, size)
         if paused(before) and goes_on:
             # Another payload is no reason to go on.
             record = held(record)
-        if old.jitter_ms == row.jitter_ms:
+        if readable and old.jitter_ms == row.jitter_ms:
             record = with_fires_of(before, record)
         self._drop(asked)
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
@@ -380,8 +379,7 @@ def _used_up(asked: Asked, fires: int) -> Reply:
     return Reply(Outcome.REJECTED, None, None, "bad_max_fires", reason)
 
 
-def _oversize(tenant: Tenant, record: bytes) -> Reply:
-    size = len(record) + RECORD_OVERHEAD_BYTES
+def _oversize(tenant: Tenant, size: int) -> Reply:
     reason = (
         f"The fired record would take {size} bytes, and {tenant.topic} takes"
         f" {tenant.max_record_bytes}: store the content elsewhere and schedule its address (claim"

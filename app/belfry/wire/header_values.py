@@ -53,12 +53,20 @@ def _target(given: Any) -> dict[str, Any]:
     record = record_of(given)
     for name, value in record_of("").items():
         found = record[name]
-        if name == "headers" or found is None:
+        if name == "headers" or (found is None and value is None):
             continue
         wanted = str if value is None else type(value)
         if type(found) is not wanted:
             raise ValueError(f"{name} is {found!r:.80}, which is no {wanted.__name__}")
+        _check_text(found)
     for each in record["headers"]:
         if type(each["name"]) is not str or type(each["value"]) is not str:
             raise ValueError(f"header {each!r:.80} is not two texts")
+        _check_text(each["name"] + each["value"])
     return record
+
+
+def _check_text(given: object) -> None:
+    """Raise ValueError for half a character, which JSON can escape and UTF-8 cannot hold."""
+    if isinstance(given, str):
+        given.encode()

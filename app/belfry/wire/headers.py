@@ -112,7 +112,7 @@ _READERS: Final = {field.header: _BY_FORM[field.form] for field in FIELDS.values
 
 def speaks_protocol(headers: Headers) -> bool:
     """Whether these headers hold a request."""
-    return any(name in PROTOCOL for name, _ in headers)
+    return any(name in PROTOCOL and given is not None for name, given in headers)
 
 
 def bounded(headers: Headers | None) -> Headers | None:

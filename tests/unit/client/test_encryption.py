@@ -127,3 +127,11 @@ def test_a_large_payload_is_encrypted_before_it_is_deposited(
     (stored,) = [path for path in (tmp_path / "claims").rglob("*") if path.is_file()]
     assert SECRET not in stored.read_bytes()
     assert encryption.open(event, claims.redeem(event)) == SECRET * 100
+
+
+def test_no_tenant_has_another_ones_payload_decrypted(keys: KeyFolder) -> None:
+    """Who may write to the topic of `evil` could copy what `shop` has encrypted there."""
+    keys.add("evil")
+    copied = replace(fired(Encryption(keys)), topic="belfry.fired.evil")
+    with pytest.raises(NotDecrypted, match="a key of another tenant"):
+        Encryption(keys).open(copied)

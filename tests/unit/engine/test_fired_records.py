@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from belfry.engine.job_counts import Budget
 from belfry.schedules.identity import fire_id, generation_at
 from belfry.schedules.jitter import jitter_ms
 from belfry.tenants.effective import Delivery, Level
@@ -13,6 +14,8 @@ from belfry.wire.fired import FiredEvent, decode_fired
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0, Driver, Shot, Step
 
+# Of a record batch besides its records.
+BATCH_BYTES = 61
 BELFRYS = (
     *("belfry-fire-id", "belfry-schedule-id", "belfry-scheduled-at", "belfry-occurrence"),
     *("belfry-schedule-tenant", "belfry-schedule-version"),
@@ -254,3 +257,41 @@ def test_lateness_and_ids_are_counted_per_fire() -> None:
     assert effects.fire_ids == [shot.header("belfry-fire-id") for shot in Step(effects).shots]
     assert effects.manifest is not None
     assert effects.manifest.fired == 2
+
+
+@pytest.mark.parametrize("cloudevents", [False, True])
+@pytest.mark.parametrize("delivery", Delivery)
+def test_what_is_accepted_fits_into_its_topic(delivery: Delivery, cloudevents: bool) -> None:
+    """The topic takes `max_record_bytes` and 1 024 bytes besides; a larger record stops its tenant.
+
+    All texts are as long as they may be, and a backfill of as long a name fires it.
+    """
+    tenant, text, limit = "t" * 100, "x" * 255, 20_000
+    driver = Driver(delivery=delivery)
+    driver.apply(tenant, cloudevents=cloudevents)
+    driver.note(tenant, max_record_bytes=limit)
+    fields: dict[str, Any] = {
+        "tenant": tenant,
+        "schedule_id": text,
+        "group": text,
+        "event_type": text,
+        "kind": "EVERY",
+        "interval_ms": 1_000,
+        "start_at": T0 - 10_000,
+    }
+    driver.ask(**fields, payload=b"p" * limit)
+    (refused,) = driver.step(T0, fire=False).effects.lifecycle
+    would_take = int((refused.reason or "").split()[5])
+    driver.ask(**fields, payload=b"p" * (2 * limit - would_take))
+    span = f'{{"action":"BACKFILL","range_from":{T0 - 5_000},"range_until":{T0}}}'
+    driver.ask(tenant=tenant, action="BULK", schedule_id="j" * 255, bulk=span)
+    assert driver.step(T0, fire=False).outcomes == ["ACCEPTED", "ACCEPTED"]
+    effects = driver.engine.advance_jobs(T0 + 1_000, Budget(10, 10))
+    sizes = [_size(Shot(*each)) for each in effects.fired]
+    assert max(sizes) <= limit + 1_024 - BATCH_BYTES
+
+
+def _size(shot: Shot) -> int:
+    """Bytes of a record in its batch: its fields, and up to three for each of their lengths."""
+    named = sum(len(name) + len(value or b"") + 6 for name, value in shot.headers)
+    return len(shot.key or b"") + len(shot.value or b"") + named + 15

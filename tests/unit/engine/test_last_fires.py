@@ -18,11 +18,13 @@ from belfry.store.layout.pending import (
     next_record,
     paused,
     same_definition,
+    with_flags,
 )
 from belfry.store.layout.records import decode_marker
 from belfry.store.readable import why_unreadable
 from belfry.tenants.effective import Level
 from tests.compatibility.rows import PENDING
+from tests.unit.engine.acknowledging import rebuilt
 from tests.unit.engine.driver import HOUR, T0, Driver, Shot
 
 NAME = b"demo/a"
@@ -165,3 +167,28 @@ def test_none_are_kept_where_a_release_before_may_own_the_schedule() -> None:
     driver.start(driver.rows)
     assert fire_at(driver, 2)
     assert len(fired(driver)) == 1
+
+
+def test_those_that_are_kept_go_with_the_next_fire_once_none_are_to_be_kept() -> None:
+    driver = hourly()
+    assert fire_at(driver, 1)
+    assert len(fired(driver)) == 1
+    driver.options = EngineOptions(last_fires=False)
+    driver.start(driver.rows)
+    assert fire_at(driver, 2)
+    assert (fired(driver), row_of(driver)[3] & KEPT_FIRES) == ([], 0)
+    assert same_definition(row_of(driver), row_of(hourly()))
+
+
+def test_what_a_later_release_keeps_behind_a_row_is_not_taken_over() -> None:
+    driver = hourly()
+    assert fire_at(driver, 1)
+    later = with_flags(row_of(driver), row_of(driver)[3] | 4) + b"\xff"
+    kept = [(name, later if name == NAME else row) for name, row in driver.changelog]
+    driver.changelog[:] = kept
+    rebuilt(driver, T0 + HOUR)
+    driver.ask(kind="EVERY", interval_ms=HOUR, payload=b"new")
+    driver.step(T0 + HOUR + 1, fire=False)
+    assert (decode_pending(row_of(driver)).version, fired(driver)) == (2, [])
+    shots = fire_at(driver, 2)
+    assert [each.fire_id for each in fired(driver)] == [id_of(shot) for shot in shots]

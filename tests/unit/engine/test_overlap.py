@@ -216,3 +216,33 @@ def test_what_contradicts_a_policy_is_refused(fields: dict[str, Any]) -> None:
     driver = Driver()
     driver.ask(kind="EVERY", interval_ms=1_000, **fields)
     assert driver.step(T0).codes == ["bad_overlap"]
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_what_a_terminated_fire_held_of_a_group_keeps_its_order(isolated: bool) -> None:
+    """The fire locked its group, and the schedule has left that before it ends its last fire."""
+    driver = Driver()
+    if isolated:
+        driver.engine._waiting.isolate(b"demo")
+    every(driver, "SKIP", group="g", serial=True, ack_timeout_ms=10_000_000)
+    assert ids(fires(driver, T0 + 1_000)) == ["a"]
+    driver.ask(kind="EVERY", interval_ms=1_000, overlap="TERMINATE_OTHER", ack_timeout_ms=WAIT)
+    driver.ask(schedule_id="b", at=T0 + 1_500, group="g")
+    driver.ask(schedule_id="c", at=T0 + 2_001, group="g")
+    driver.step(T0 + 1_100, fire=False)
+    assert ids(fires(driver, T0 + 1_600)) == []
+    found = [each for _ in range(4) for each in ids(fires(driver, T0 + 2_005))]
+    assert found == ["a", "b", "c"]
+
+
+def test_what_ends_others_keeps_to_the_rate_when_it_catches_up() -> None:
+    """Nothing holds it back but the rate, as with ALLOW: it fires whatever is awaited."""
+    counts = []
+    for overlap in ("ALLOW", "TERMINATE_OTHER"):
+        driver = Driver()
+        for number in range(20):
+            every(driver, overlap, schedule_id=f"s{number}", misfire="FIRE_ALL",
+                  max_lateness_ms=100)  # fmt: skip
+        now_ms = T0 + 3_600_000
+        counts.append(sum(len(driver.step(now_ms, 1_000).shots) for _ in range(10)))
+    assert counts[1] <= counts[0] + 2_000

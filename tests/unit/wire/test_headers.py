@@ -224,7 +224,7 @@ def test_who_asks_is_known_though_the_request_is_refused() -> None:
     own = asked_by((0, 0, None, b"v", [*headers, ("belfry-origin-tenant", b"own")]))
     assert own is not None
     assert own["tenant"] == "own"
-    alone = asked_by((0, 0, None, b"v", [("belfry-request-id", None)]))
+    alone = asked_by((0, 0, None, b"v", [("belfry-request-id", b"")]))
     assert alone is not None
     assert (alone["tenant"], alone["schedule_id"], alone["request_id"]) == ("", "", "")
     assert asked_by((0, 0, None, b"v", [("mine", b"x")])) is None
@@ -232,7 +232,7 @@ def test_who_asks_is_known_though_the_request_is_refused() -> None:
 
 
 def test_only_the_protocols_own_names_speak_it() -> None:
-    assert all(speaks_protocol([("x", None), (name, None)]) for name in PROTOCOL)
+    assert all(speaks_protocol([("x", None), (name, b"")]) for name in PROTOCOL)
     assert not speaks_protocol([("belfry-fire-id", b"1"), ("belfry-origin-topic", b"t")])
     assert not speaks_protocol([("belfry-tz", b"UTC")])
     assert not speaks_protocol([])
@@ -293,3 +293,8 @@ def test_what_belfry_adds_on_the_way_does_not_make_a_request_too_large() -> None
     origin = origin_headers(Origin("t", 1, 2, 3, rerouted=True), asked=1)
     assert not isinstance(of(MOST_READ), Rejection)
     assert not isinstance(of(MOST_READ + len(origin), *origin), Rejection)
+
+
+def test_headers_that_all_say_nothing_are_no_request() -> None:
+    assert not speaks_protocol([(name, None) for name in sorted(PROTOCOL)])
+    assert speaks_protocol([AT])

@@ -174,7 +174,7 @@ def _setting(
         given = {n: getattr(body, n) for n in type(body).model_fields if n not in left_out}
 
         def write() -> TenantPolicy:
-            before = _stands(policies, caller, tenant)
+            before = _stands(policies, caller, tenant, newest=seen.if_match is not None)
             _check_seen(seen.if_match, before)
             used = before is not None or policies.is_used(tenant)
             after = changed(before or TenantPolicy(tenant), given, used=used)
@@ -224,19 +224,21 @@ def _removing(
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-def _stands(policies: PolicyClient, caller: Principal, tenant: str) -> TenantPolicy | None:
-    """The policy that a change begins with; blocks.
+def _stands(
+    policies: PolicyClient, caller: Principal, tenant: str, *, newest: bool = False
+) -> TenantPolicy | None:
+    """The policy that a change begins with, `newest` where it is compared; blocks.
 
     Who may not set all of it must not undo what the platform has set a moment ago, nor what this
     worker cannot read.  Where unknown tenants are not served, a policy lets its tenant in.
     """
-    if not caller.is_platform:
+    if newest or not caller.is_platform:
         policies.catch_up(tenant)
-        if policies.closed and policies.policy(tenant) is None:
-            raise forbidden(
-                f"Tenant {tenant} has no policy, and unknown tenants are not served: its first one"
-                f" lets it in, which takes {PLATFORM}."
-            )
+    if not caller.is_platform and policies.closed and policies.policy(tenant) is None:
+        raise forbidden(
+            f"Tenant {tenant} has no policy, and unknown tenants are not served: its first one"
+            f" lets it in, which takes {PLATFORM}."
+        )
     return policies.policy(tenant)
 
 

@@ -282,8 +282,18 @@ def with_fires_of(before: bytes, record: bytes) -> bytes:
     """A record that has no fires yet, with those that the record of before has."""
     if not before[_FLAGS_AT] & KEPT_FIRES or not has_rule(with_flags(record, KEPT_FIRES)):
         return record
+    if before[-1] > MOST_KEPT:
+        # A later release has written it, in a way of its own.
+        return record
     behind = before[-size_behind(before) :]
     return with_flags(record, record[_FLAGS_AT] | KEPT_FIRES) + behind
+
+
+def without_fires(record: bytes) -> bytes:
+    """A record without its last fires, as a release reads it that knows of none."""
+    if not record[_FLAGS_AT] & KEPT_FIRES:
+        return record
+    return with_flags(record[: -size_behind(record)], record[_FLAGS_AT] & ~KEPT_FIRES)
 
 
 def with_seq(record: bytes, seq: int) -> bytes:
@@ -292,9 +302,14 @@ def with_seq(record: bytes, seq: int) -> bytes:
 
 
 def next_record(
-    record: bytes, due_ms: int, nominal_ms: int, occurrence: int, fire: bytes = b""
+    record: bytes, due_ms: int, nominal_ms: int, occurrence: int, fire: bytes | None = b""
 ) -> bytes:
-    """The record of an occurrence that follows: what follows `fire` has it among its last fires."""
+    """The record of an occurrence that follows: what follows `fire` has it among its last fires.
+
+    None: no fires are kept, and those that the record has are left out.
+    """
+    if fire is None:
+        record = without_fires(record)
     head = _NEXT.pack(record[:4], due_ms, nominal_ms, record[_BEHIND_INSTANTS], occurrence)
     if not fire:
         return head + record[_DEFINITION_AT:]
