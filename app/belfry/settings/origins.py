@@ -10,6 +10,7 @@ may be secrets are never told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +28,8 @@ from belfry.settings.sources import (
 
 OPTION: Final = "option"
 DEFAULT: Final = "default"
+# User and password of an address (RFC 3986, 3.2.1).
+_CREDENTIALS: Final = re.compile(r"//[^/@\s]+@")
 
 
 class Origin(NamedTuple):
@@ -76,5 +79,7 @@ def _source(path: tuple[str, ...], places: tuple[tuple[str, Mapping[str, Any]], 
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can have it."""
-    return value if isinstance(value, bool | int | float | str | list | None) else str(value)
+    """A value as JSON can have it; the credentials of an address are not shown."""
+    if isinstance(value, bool | int | float | list | None):
+        return value
+    return _CREDENTIALS.sub(f"//{NOT_SHOWN}@", str(value))

@@ -70,3 +70,10 @@ def test_nothing_given_is_said(
         monkeypatch.delenv(f"BELFRY_{name}")
     assert main(["config", "show"]) == 0
     assert "as by default" in capsys.readouterr().err
+
+
+def test_the_password_of_an_address_is_not_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELFRY_OTLP_URL", "https://me:word@otlp.example.com/v1@x")
+    assert shown(capsys)["otlp_url"][0] == f"https://{NOT_SHOWN}@otlp.example.com/v1@x"
