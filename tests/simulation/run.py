@@ -18,7 +18,9 @@ from tests.simulation.stores import check_believed
 from tests.simulation.world import World
 
 # What a partition may start over from; anything else is a bug.
-EXPECTED: Final = ("ConnectionError", "Damaged", "KafkaException", "LostRange")
+EXPECTED: Final = (
+    *("ConnectionError", "Damaged", "Kafka does not answer", "KafkaException", "LostRange"),
+)
 
 
 @dataclass(slots=True)

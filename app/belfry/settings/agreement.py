@@ -164,6 +164,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "what it does, and how much of it": (
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),
+        "last_fires",
     ),
     "its pace: outcomes do not depend on it": (
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),

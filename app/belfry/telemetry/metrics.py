@@ -64,16 +64,15 @@ class Metrics:
     ) -> None:
         """Register every family; names that the registry holds already are an error.
 
-        At most so many tenants are told apart.
+        At most `most_tenants` are told apart.
         """
         # Each counter would get a second series with its birth, under a name nobody promised.
         disable_created_metrics()
         self._registry = registry
-        self._requests = self._make(Counter, "belfry_requests_total")
-        self._rejected = self._make(Counter, "belfry_rejected_total")
-        self._fired = self._make(Counter, "belfry_fired_total")
-        self._missed = self._make(Counter, "belfry_missed_total")
-        self._unacknowledged = self._make(Counter, "belfry_unacknowledged_total")
+        asked = ("belfry_requests_total", "belfry_rejected_total", "belfry_fired_total")
+        self._requests, self._rejected, self._fired = (self._make(Counter, name) for name in asked)
+        ends = ("belfry_missed_total", "belfry_unacknowledged_total")
+        self._missed, self._unacknowledged = (self._make(Counter, name) for name in ends)
         self._rederived, self._unreadable, self._completed, self._bulk, self._metered = (
             self._make(Counter, name) for name in COUNTED_OF_STEPS
         )

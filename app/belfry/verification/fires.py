@@ -3,10 +3,10 @@
     rows ─► their fires ─► an id for each ─► is it in an output? ┐
     outputs ─► fires that leave no row (`extras.py`) ───────┴─► number and digest of the manifest
 
-The order of rows is that of the fires, where each schedule fired once.  Where one fired several
-times in a step, or was replaced in it, rows do not tell the order; the output does, if all events
-of the transaction lie in one partition of it.  Where neither does, a digest that differs proves
-nothing, and is counted as not checked.
+The order of rows is that of the fires, where each schedule fired once, at the instant that it
+waited for.  Where one fired several times in a step, missed some before, or was replaced, rows do
+not tell the order; the output does, if all events of the transaction lie in one partition of it.
+Where neither does, a digest that differs proves nothing, and is counted as not checked.
 
 A transaction whose manifest says 3 fires, with these rows:
 
@@ -160,7 +160,9 @@ class FireJudge:
         found.identities += [each.identity for each in several]
         left = times - len(several)
         if not left:
-            return times == 1
+            # Fired at another instant than it waited for: its row may have been written before, for
+            # occurrences that were missed, and then lies before those of earlier fires.
+            return False
         self._absent(row_fire, first, left, ask, found)
         # One that cannot be seen has the id of its instant, unless it stands for a late run.
         found.identities += [first] * left

@@ -10,7 +10,6 @@ is there for as long as its topic keeps it.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -107,7 +106,7 @@ def readable_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
         try:
             raw = b64decode(body.value_base64, validate=True)
             found = await reads.run(partial(reads.parts.kept.avro, raw))
-        except NotBase64:
+        except ValueError:
             raise _refused("value_base64 is no base64.", "bad_body") from None
         except Unreadable as error:
             raise _refused(str(error), "not_decoded") from None
