@@ -31,10 +31,13 @@ class Policies:
         self.shared = False
         self.closed = False
         self.wrong = ""
+        # Written by another worker, and not read by this one yet.
+        self.elsewhere: dict[str, TenantPolicy] = {}
 
     def catch_up(self, tenant: str) -> None:
         if self.wrong:
             raise BadPolicy(f"{tenant}: {self.wrong}")
+        self.kept |= self.elsewhere
 
     def policy(self, tenant: str) -> TenantPolicy | None:
         return self.kept.get(tenant)
@@ -126,6 +129,16 @@ def test_a_change_counts_only_for_the_policy_that_was_seen(client: TestClient) -
     assert client.get("/big").json()["paused"] is True
     none = client.put("/new", json={}, headers={"if-match": seen})
     assert none.status_code == 412
+
+
+def test_it_is_compared_with_what_another_worker_wrote_a_moment_ago(
+    client: TestClient, policies: Policies
+) -> None:
+    seen = client.get("/big").headers["etag"]
+    policies.elsewhere = {"big": TenantPolicy("big", spread=2, max_pending=7)}
+    late = client.put("/big", json={"spread": 2}, headers={"if-match": seen})
+    assert (late.status_code, late.json()["code"]) == (412, "changed")
+    assert client.get("/big").json()["max_pending"] == 7
 
 
 def principals(*given: Principal) -> Gate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from belfry.verification.findings import MEANINGS, Breach, Spot
@@ -66,6 +68,33 @@ def test_a_request_that_was_refused_twice_is_found() -> None:
         made.outputs.refused("belfry.schedules/0@7", Spot("belfry.rejected", 0, offset), T0)
     assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE]
     assert made.findings[0].spot.offset == 9
+
+
+@pytest.mark.parametrize(("late", "told"), [(True, []), (False, [Breach.DIGEST])])
+def test_rows_tell_no_order_where_one_fired_at_another_instant_than_it_waited_for(
+    late: bool, told: list[Breach]
+) -> None:
+    """Its row may be older than the fires before it: occurrences were missed earlier in the step.
+
+    The two events lie in different partitions of their topic, so that does not tell either.
+    """
+    driver = Recording()
+    rule: dict[str, Any] = {"kind": "EVERY", "interval_ms": 1_000, "start_at": T0 + 1_000}
+    driver.ask(schedule_id="every", **rule, misfire="FIRE_ONCE", max_lateness_ms=0)
+    driver.ask(schedule_id="at", at=T0 + 500)
+    driver.step(T0)
+    driver.step(T0 + (9_500 if late else 1_000))
+    trace = driver.trace
+    assert [each.schedule_id for each in trace.fired] == [b"at", b"every"]
+    first, second = (n for n, row in enumerate(trace.changelog[-3:], -3) if row.key[:1] != b"\0")
+    rows = trace.changelog
+    rows[first], rows[second] = (
+        rows[second]._replace(offset=rows[first].offset),
+        rows[first]._replace(offset=rows[second].offset),
+    )
+    made = verified(trace)
+    assert [each.breach for each in made.findings] == told
+    assert (made.counts.unchecked() != {}) is late
 
 
 # -- what cannot be seen ---------------------------------------------------------------------------
