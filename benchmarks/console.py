@@ -20,31 +20,23 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Final
 
-import uvloop
 from http_client import Client
 from http_load import (
     FIRES,
-    HOUR_MS,
     PENDING,
     SECONDS,
-    SETTLE_S,
-    TENANTS,
-    WORKERS,
+    apart,
     live,
     percentile,
     stem,
+    waiting,
 )
 from playwright.sync_api import Page, sync_playwright
 
 from belfry.bench.cluster import BenchCluster, BenchWorker
 from belfry.bench.plan import BenchPlan
-from belfry.bench.workload import Workload, write
-from belfry.settings import Settings
 
 CONSOLES: Final = int(os.environ.get("CONSOLES", "10"))
 ROUNDS: Final = int(os.environ.get("ROUNDS", "3"))
@@ -53,7 +45,6 @@ IDLE_S: Final = 10.0
 REFRESH_S: Final = 5.0
 EVERY_S: Final = 2.0
 PAINTS: Final = 5
-READY_S: Final = 600.0
 PAINTED: Final = """() => new Promise((told) => new PerformanceObserver((list) => {
   const found = list.getEntriesByName("first-contentful-paint");
   if (found.length) told(found[0].startTime);
@@ -141,23 +132,6 @@ def costs(worker: BenchWorker) -> None:
         print(json.dumps(line), flush=True)
 
 
-def _child(drive: Callable[[str], Any], url: str, pipe: Connection) -> None:
-    pipe.send(uvloop.run(drive(url)))
-
-
-def apart(drive: Callable[[str], Any], url: str) -> Found:
-    """Drive in a process of its own, so that the load does not share a lock with the reader."""
-    time.sleep(SETTLE_S)
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_child, args=(drive, url, theirs))
-    process.start()
-    theirs.close()
-    found: Found = ours.recv()
-    process.join()
-    return found
-
-
 def paint(page: Page, url: str) -> float:
     """Milliseconds from the click to the first content of a page."""
     page.goto(url)
@@ -219,22 +193,7 @@ def measure(cluster: BenchCluster, plan: BenchPlan) -> None:
 
 def main() -> int:
     """Fill, and measure."""
-    plan = BenchPlan(
-        bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, partitions=4
-    )
-    with BenchCluster(Settings(), WORKERS, plan.partitions) as cluster:
-        due_ms = time.time_ns() // 1_000_000 + HOUR_MS
-        waits = Workload(PENDING, due_ms, spread_ms=HOUR_MS, tenants=TENANTS, stem="wait")
-        cluster.make_outputs(plan)
-        cluster.start_workers()
-        # A busy machine takes longer than `await_ready` waits.
-        deadline = time.monotonic() + READY_S
-        while not all(worker.ready() for worker in cluster.workers):
-            assert time.monotonic() < deadline, f"not ready within {READY_S} s"
-            time.sleep(0.5)
-        write(cluster.properties, cluster.settings.topic("schedules"), waits)
-        while cluster.pending() < PENDING:
-            time.sleep(0.2)
+    with waiting() as (cluster, plan):
         measure(cluster, plan)
     return 0
 

@@ -19,7 +19,9 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, Final
@@ -44,6 +46,8 @@ TENANTS: Final = int(os.environ.get("TENANTS", "8"))
 WORKERS: Final = int(os.environ.get("WORKERS", "1"))
 AHEAD: Final = os.environ.get("AHEAD") == "1"
 SETTLE_S: Final = 4.0
+# A busy machine takes its time.
+READY_S: Final = 600.0
 WARM_UP: Final = ("reads", "writes")
 HOUR_MS: Final = 3_600_000
 
@@ -96,8 +100,9 @@ PHASES: Final[dict[str, tuple[Call, int]]] = {
 }
 
 
-async def drive(call: Call, url: str, rate: int) -> tuple[list[float], dict[int, int]]:
+async def drive(phase: str, url: str) -> tuple[list[float], dict[int, int]]:
     """Call at a steady rate; milliseconds from each planned instant, and the statuses."""
+    call, rate = PHASES[phase]
     took: list[float] = []
     statuses: dict[int, int] = {}
     client = Client(url)
@@ -120,9 +125,8 @@ async def drive(call: Call, url: str, rate: int) -> tuple[list[float], dict[int,
     return took, statuses
 
 
-def _driver(phase: str, url: str, pipe: Connection) -> None:
-    call, rate = PHASES[phase]
-    pipe.send(uvloop.run(drive(call, url, rate)))
+def _child(drive: Callable[[str], Any], url: str, pipe: Connection) -> None:
+    pipe.send(uvloop.run(drive(url)))
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -206,12 +210,12 @@ def live(
     return reader.late_ms, found
 
 
-def drive_apart(phase: str, url: str) -> Any:
+def apart(drive: Callable[[str], Any], url: str) -> Any:
     """Drive in a process of its own, so that the load does not share a lock with the reader."""
     time.sleep(SETTLE_S)
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_driver, args=(phase, url, theirs))
+    process = context.Process(target=_child, args=(drive, url, theirs))
     process.start()
     theirs.close()
     found = ours.recv()
@@ -235,27 +239,34 @@ def show(phase: str, took: list[float], statuses: dict[int, int], late: list[flo
     print(json.dumps(line), flush=True)
 
 
-def main() -> int:
-    """Fill, fire alone, then fire under each kind of call."""
+@contextmanager
+def waiting() -> Iterator[tuple[BenchCluster, BenchPlan]]:
+    """A belfry in which PENDING schedules wait, and the plan of what fires beside them."""
     plan = BenchPlan(
         bench="lateness", tenants=TENANTS, rate=FIRES, seconds=SECONDS + 6, partitions=4
     )
     with BenchCluster(Settings(), WORKERS, plan.partitions) as cluster:
         due_ms = time.time_ns() // 1_000_000 + HOUR_MS
         waits = Workload(PENDING, due_ms, spread_ms=HOUR_MS, tenants=TENANTS, stem="wait")
-        write(cluster.properties, cluster.settings.topic("schedules"), waits)
         cluster.make_outputs(plan)
         cluster.start_workers()
-        cluster.await_ready()
+        cluster.await_ready(READY_S)
+        write(cluster.properties, cluster.settings.topic("schedules"), waits)
         while cluster.pending() < PENDING:
             time.sleep(0.2)
+        yield cluster, plan
+
+
+def main() -> int:
+    """Fill, fire alone, then fire under each kind of call."""
+    with waiting() as (cluster, plan):
         url = cluster.workers[0].url
         for phase in WARM_UP:
-            live(cluster, plan, lambda: drive_apart(phase, url))  # noqa: B023
+            live(cluster, plan, partial(apart, partial(drive, phase), url))
         late, _ = live(cluster, plan, lambda: None)
         show("fires alone", [], {}, late)
         for phase in os.environ.get("PHASES", ",".join(PHASES)).split(","):
-            late, (took, statuses) = live(cluster, plan, lambda: drive_apart(phase, url))  # noqa: B023
+            late, (took, statuses) = live(cluster, plan, partial(apart, partial(drive, phase), url))
             show(phase, took, statuses, late)
     return 0
 

@@ -49,7 +49,6 @@ class Txn:
     outcome: str = ""
     touched: list[Log] = field(default_factory=list)
     number: int = 0
-    decided_ms: float = 0.0
     timeout_ms: float = 0.0
     in_batches: bool = False
 
@@ -270,7 +269,7 @@ class Broker:
         txn = known.txn
         assert txn is not None
         self.decided += 1
-        txn.outcome, txn.number, txn.decided_ms = outcome, self.decided, self.stage.now_ms
+        txn.outcome, txn.number = outcome, self.decided
         slow_ms = 400.0 if self.stage.random.random() < 0.02 else 3.0
         left = list(txn.touched)
 

@@ -96,7 +96,7 @@ class AuditWriter:
         self._turn()
 
     def _turn(self, *, ending: bool = False) -> bool:
-        """Hand events to the producer; whether some may be left.
+        """Hand events to the producer; returns whether some may be left.
 
         An event that the producer has no room for stays first in line, so the order is kept.
         """

@@ -29,7 +29,9 @@ class Assigner(Protocol):
 
 
 def even(partitions: Sequence[int], members: Sequence[Member]) -> dict[int, str]:
-    """As many for each as its weight says; members keep what they own, and warm ones come first.
+    """Give each member as many partitions as its weight says.
+
+    Members keep what they own; a free partition goes to a member that is warm for it, if any is.
 
     Costs partitions times members; a member's name breaks ties, so the answer is one answer.
     """

@@ -216,9 +216,9 @@ class BenchCluster:
             for number, port in enumerate(ports)
         ]
 
-    def await_ready(self) -> None:
+    def await_ready(self, at_most_s: float = READY_S) -> None:
         """Wait until all workers fire and all partitions are owned; raises `WorkerFailed`."""
-        deadline = time.monotonic() + READY_S
+        deadline = time.monotonic() + at_most_s
         while time.monotonic() < deadline:
             views = [worker.view() for worker in self.workers]
             owned = sum(len(view.get("partitions", [])) for view in views)
@@ -228,7 +228,7 @@ class BenchCluster:
                 return
             time.sleep(0.1)
         raise WorkerFailed(
-            f"not ready within {READY_S} s: {self.workers[0].log.read_text()[-2000:]}"
+            f"not ready within {at_most_s} s: {self.workers[0].log.read_text()[-2000:]}"
         )
 
     def pending(self) -> int:

@@ -24,6 +24,7 @@ from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.doctor_worker import worker_checks
 from belfry.cli.failures import Exit
 from belfry.cli.session import Session, with_session
+from belfry.cli.shown import amount
 
 if TYPE_CHECKING:
     from belfry.kafka.topic_rules import TopicProblem
@@ -81,7 +82,7 @@ def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check
     brokers = cluster.reach(admin)
     tell_id(str(brokers.cluster_id))
     detail = (
-        f"Cluster {brokers.cluster_id}, {_counted(len(brokers.brokers), 'broker')},"
+        f"Cluster {brokers.cluster_id}, {amount(len(brokers.brokers), 'broker')},"
         f" answers at {cluster.servers} in {took_ms:.0f} ms."
     )
     yield Check("kafka", Status.OK, detail)
@@ -165,7 +166,3 @@ def _registry(session: Session) -> Iterator[Check]:
     if not found:
         detail = f"All subjects are as they should be at {registry.url}."
         yield Check("registry", Status.OK, detail)
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" + ("" if number == 1 else "s")

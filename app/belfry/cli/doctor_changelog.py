@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from belfry.cli.check import Check, Status
+from belfry.cli.shown import partitions_text
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -59,8 +60,8 @@ def judge(
         yield Check(
             NAME,
             Status.RISK,
-            f"Rows of {_listed(parts)} are not all signed: what a stranger writes there counts as"
-            " state, and a worker with BELFRY_CHANGELOG=required does not take them.",
+            f"Rows of {partitions_text(parts)} are not all signed: what a stranger writes there"
+            " counts as state, and a worker with BELFRY_CHANGELOG=required does not take them.",
             'give all workers BELFRY_CHANGELOG=signed, and wait for "all rows of the changelog are'
             ' signed" in the log of each owner (docs/workers.md)',
         )
@@ -139,11 +140,8 @@ def newest(settings: SharedSettings, partitions: Collection[int]) -> Iterator[Me
                 elif error.fatal() or not error.retriable():
                     raise KafkaException(error)
         if open_:
-            raise ConnectionError(f"the ends of {_listed(sorted(open_))} were not reached in time")
+            raise ConnectionError(
+                f"the ends of {partitions_text(sorted(open_))} were not reached in time"
+            )
     finally:
         consumer.close()
-
-
-def _listed(partitions: list[int]) -> str:
-    named = "partition" if len(partitions) == 1 else "partitions"
-    return f"{named} {', '.join(map(str, partitions))}"

@@ -6,7 +6,7 @@ group and says nothing.  What is judged here is pure; `cluster_checks` only asks
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,7 @@ from belfry.cli.check import Check, Status
 from belfry.cli.failures import CommandError
 from belfry.cli.remote import Remote
 from belfry.cli.session import Session
-from belfry.cli.shown import plain
+from belfry.cli.shown import partitions_text, plain
 
 NAME: Final = "workers"
 OVERDUE_S: Final = 30.0
@@ -111,8 +111,8 @@ def _standbys(found: Mapping[str, Any]) -> Iterator[Check]:
         yield Check(
             NAME,
             Status.RISK,
-            f"Nobody stands by for {_listed(without)}: if their owner ends, their events are late"
-            " by a whole recovery.",
+            f"Nobody stands by for {partitions_text(without)}: if their owner ends, their events"
+            " are late by a whole recovery.",
             "wait where the group was shared anew a moment ago; else see BELFRY_STANDBYS",
         )
 
@@ -162,8 +162,3 @@ def _late_s(each: Mapping[str, Any], now_s: float) -> float:
     if each["waiting_for"] != "firing" or not each["oldest_due_at"]:
         return 0.0
     return now_s - datetime.fromisoformat(each["oldest_due_at"]).timestamp()
-
-
-def _listed(partitions: Sequence[int]) -> str:
-    named = "partition" if len(partitions) == 1 else "partitions"
-    return f"{named} {', '.join(map(str, partitions))}"

@@ -11,6 +11,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from belfry.cli.check import Check, Status
+from belfry.cli.shown import partitions_text
 
 if TYPE_CHECKING:
     from belfry.settings import SharedSettings
@@ -60,7 +61,7 @@ def judge(found: GroupFacts) -> Iterator[Check]:
         return
     yield from _intruders(found)
     for worker in found.workers:
-        owns = _listed(worker.owns) if worker.owns else "no partition"
+        owns = partitions_text(worker.owns) if worker.owns else "no partition"
         yield Check("group", Status.OK, f"{worker.name} at {worker.host} owns {owns}.")
     if found.state != STABLE:
         detail = f"The group {found.group} is {found.state.lower().replace('_', ' ')}."
@@ -94,7 +95,9 @@ def _wrong(found: GroupFacts) -> Iterator[Check]:
     owners = {partition: worker.name for worker in found.workers for partition in worker.owns}
     nobodys = [partition for partition in range(found.partitions) if partition not in owners]
     if nobodys:
-        detail = f"Nobody owns {_listed(nobodys)}: all workers are leaving, or count as unfit."
+        detail = (
+            f"Nobody owns {partitions_text(nobodys)}: all workers are leaving, or count as unfit."
+        )
         yield Check("group", Status.PROBLEM, detail, "read /healthz/ready of the workers")
     for partition, silent_s in found.silent_s.items():
         if silent_s >= SILENT_S and partition in owners:
@@ -146,8 +149,3 @@ def _silent_s(admin: Any, changelog: str, homes: int) -> dict[int, float]:
     answers = admin.list_offsets(asked, request_timeout=ASK_S)
     stamps = {place.partition: answer.result().timestamp for place, answer in answers.items()}
     return {partition: now_s - ms / 1000 for partition, ms in stamps.items() if ms > 0}
-
-
-def _listed(partitions: Sequence[int]) -> str:
-    named = "partition" if len(partitions) == 1 else "partitions"
-    return f"{named} {', '.join(map(str, partitions))}"

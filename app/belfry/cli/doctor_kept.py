@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from belfry.cli.check import Check, Status
+from belfry.cli.shown import partitions_text
 
 if TYPE_CHECKING:
     from belfry.settings import SharedSettings
@@ -49,7 +50,7 @@ def judge(kept: Mapping[int, Mapping[str, Any]], homes: int) -> Iterator[Check]:
         return
     found = disagreements(kept)
     for name, by_value in found.items():
-        values = ", ".join(f"{value} at {_listed(at)}" for value, at in by_value.items())
+        values = ", ".join(f"{value} at {partitions_text(at)}" for value, at in by_value.items())
         rule, why = AGREED[name]
         rolling = rule is AgreementRule.ROLLING
         detail = f"{variable(name)} differs between owners: {values}. Why: {why}."
@@ -58,11 +59,6 @@ def judge(kept: Mapping[int, Mapping[str, Any]], homes: int) -> Iterator[Check]:
     if not found:
         detail = f"Workers agree on what they share, as owners of {len(kept)} of {homes} partitions"
         yield Check("settings", Status.OK, f"{detail} said.")
-
-
-def _listed(partitions: list[int]) -> str:
-    named = "partition" if len(partitions) == 1 else "partitions"
-    return f"{named} {', '.join(map(str, partitions))}"
 
 
 def identity_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:

@@ -50,7 +50,7 @@ def letter_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterato
 
 
 def _since(admin: Any, topic: str, partitions: int) -> int:
-    """How many offsets follow that instant; markers of transactions are among them."""
+    """How many offsets came within the last hour; markers of transactions are among them."""
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its own re-exports
 

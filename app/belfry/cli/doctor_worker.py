@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from belfry.cli.check import Check, Status
-from belfry.cli.doctor_cluster import cluster_checks
+from belfry.cli.doctor_cluster import SKEW_S, cluster_checks
 from belfry.cli.doctor_tenants import tenant_checks
 from belfry.cli.session import Session
-from belfry.cli.shown import plain
+from belfry.cli.shown import amount, plain
 
 HTTP_S: Final = 3.0
-TOLERATED_SKEW_S: Final = 0.5
 SKEW: Final = "belfry_clock_skew_seconds"
 KEYS: Final = "belfry_api_keys"
 KEY_STATES: Final = ("valid", "expiring", "expired")
@@ -74,7 +73,7 @@ def foreign_checks(metrics: str) -> Iterator[Check]:
         yield Check(
             "strangers",
             Status.RISK,
-            f"{topic}: {_counted(records)} met since the worker's start that no worker,"
+            f"{topic}: {amount(records, 'record')} met since the worker's start that no worker,"
             " and nobody with its secret, wrote.",
             "find out who else may write there, and take the right away; the worker's log has the"
             " offsets (docs/threat-model.md)",
@@ -113,7 +112,7 @@ def _clock(url: str, metrics: str) -> Check:
     if skew_s is None:
         return Check("clock", Status.SKIPPED, f"{url}/metrics shows no {SKEW}.")
     detail = f"The worker's clock differs from the broker's by {skew_s * 1000:.0f} ms."
-    if abs(skew_s) <= TOLERATED_SKEW_S:
+    if abs(skew_s) <= SKEW_S:
         return Check("clock", Status.OK, detail)
     return Check("clock", Status.PROBLEM, detail, "synchronise the clocks of both (NTP)")
 
@@ -138,7 +137,3 @@ def fetch(url: str) -> tuple[int | None, str]:
         return error.code, error.read().decode(errors="replace").strip()
     except (URLError, OSError, ValueError) as error:
         return None, str(getattr(error, "reason", error))
-
-
-def _counted(records: int) -> str:
-    return "1 record" if records == 1 else f"{records} records"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from itertools import chain
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from belfry.client import FiredRecord, Verdict
 
 
-# Cursor to the first column of the first line, then clear the screen (ECMA-48).
 T = TypeVar("T")
 PROGRESS_S: Final = 5.0
+# Cursor to the first column of the first line, then clear the screen (ECMA-48).
 CLEAR: Final = "\x1b[H\x1b[2J"
 
 
@@ -258,3 +258,14 @@ def event_text(event: FiredRecord) -> str:
     which = plain(event.schedule_id or "-")
     number = "" if event.occurrence is None else f" #{event.occurrence}"
     return f"{scheduled}  {which}{number}  {bytes_text(event.payload)}"
+
+
+def amount(number: int, thing: str) -> str:
+    """How many of a thing: ``1 record``, ``3 records``."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
+def partitions_text(numbers: Sequence[int]) -> str:
+    """Partitions by their numbers: ``partition 3``, ``partitions 1, 2``."""
+    listed = ", ".join(map(str, numbers))
+    return f"partition {listed}" if len(numbers) == 1 else f"partitions {listed}"

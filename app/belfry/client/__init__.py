@@ -19,7 +19,8 @@
 | `encryption` | payloads that only who has their tenant's key can read |
 | `errors` | the tree of errors |
 
-It imports nothing that only a worker needs: confluent-kafka and fastavro are enough.
+It imports nothing that only a worker needs: confluent-kafka with its extra
+`schemaregistry`, fastavro, orjson, cronsim and tzdata are enough.
 """
 
 from belfry.client.asking import Asking

@@ -49,7 +49,7 @@ class KeyFolder:
         self._folder = Path(folder)
 
     def add(self, tenant: str) -> str:
-        """Make a key, by which is encrypted from now on; its reference, ``shop/k2``."""
+        """Make a key, which `seal` uses from now on; returns its reference, such as ``shop/k2``."""
         number = max(self._numbers(tenant), default=0) + 1
         reference = f"{tenant}/k{number}"
         path = self._path(reference)
@@ -82,7 +82,7 @@ class KeyFolder:
             return None
 
     def shred(self, tenant: str) -> int:
-        """Remove all keys of a tenant, and how many; what they encrypted is lost for good."""
+        """Remove all keys of a tenant; returns how many. What they encrypted is lost for good."""
         numbers = self._numbers(tenant)
         for number in numbers:
             self._path(f"{tenant}/k{number}").unlink()

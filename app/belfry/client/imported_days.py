@@ -70,7 +70,8 @@ def _days(events: list[Any], name: str, years: Years) -> tuple[set[date], int]:
         span, gone = _span(event, begin, name), moved.get(str(event.get("UID", "")), set())
         for first in _firsts(event, begin, (years, span), gone, name):
             found.update(first + number * _DAY for number in range(span))
-            _check(len(found), name)
+            # Days of other years are among them still: those of a span may lie before and behind.
+            _check(len(found), name, MOST_DAYS + MOST_SPAN)
     return found, passed_over
 
 
@@ -107,12 +108,12 @@ def _listed(found: set[date], years: Years) -> list[str]:
     kept = sorted(each.isoformat() for each in found if years[0] <= each.year <= years[1])
     if not kept:
         raise NoDays(f"There are no days off in {_span_of(years)}: give other years.")
-    _check(len(kept), _span_of(years))
+    _check(len(kept), _span_of(years), MOST_DAYS)
     return kept
 
 
-def _check(number: int, what: str) -> None:
-    if number > MOST_DAYS + MOST_SPAN:
+def _check(number: int, what: str, most: int) -> None:
+    if number > most:
         raise NoDays(f"{what} has more than {MOST_DAYS} days off: give fewer years.")
 
 

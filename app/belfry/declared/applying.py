@@ -60,7 +60,7 @@ class ScheduleWrite:
 
 
 class Ways(Protocol):
-    """How policies and schedules are reached; a problem is a sentence, None is a success."""
+    """How objects are reached; a problem is told as a sentence, and None is a success."""
 
     def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
         """A schedule as HTTP shows it, or None where there is none."""

@@ -160,7 +160,7 @@ def step_after(state: DeliveryState, event: FiredEvent, answer: Answer, now_ms: 
 
 
 def _told(answer: Answer, when: str) -> Answer:
-    """The answer with when it was given up, as a final one."""
+    """The answer as a final one, whose reason says when the delivery was given up."""
     reason = f"{answer.reason}; given up {when}"
     return Answer(End.FINAL, answer.target, answer.code, reason)
 

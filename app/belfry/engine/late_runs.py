@@ -20,7 +20,7 @@ def too_old(row: Pending, rule: CompiledRule, tenant: Tenant, step: Step) -> boo
 
 
 def queued_run(row: Pending, rule: CompiledRule, tenant: Tenant, step: Step) -> LateRun | None:
-    """The run up to now, where several are due and one fires for all of them."""
+    """The occurrences up to now for which one fires; None where it stands for itself alone."""
     following_ms = rule.after_ms(row.nominal_ms)
     if following_ms is None or following_ms > step.now_ms:
         return None

@@ -30,7 +30,7 @@ EVENT_BYTES: Final = 300
 
 
 def end_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> None:
-    """Await the last fire of a schedule no more, if it still is, for the next one fires."""
+    """End the wait for the last fire of a schedule, if it is still awaited: the next one fires."""
     found = waiting.locks.holder(own_lock(row))
     if found is None:
         return
@@ -45,7 +45,7 @@ def end_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> Non
 
 
 def ask_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> None:
-    """Tell who works on the last fire to come to an end, once; whatever the tenant's level is."""
+    """Ask whoever works on the last fire to stop, once, at every lifecycle level."""
     found = waiting.locks.asked_to_end(own_lock(row))
     if found is None:
         return

@@ -57,7 +57,7 @@ class Concerns:
 
 
 def nearly_full(data_dir: Path, free_bytes: int, reserve_mb: int) -> str:
-    """That the disk has little more left than the reserve; empty where it has enough."""
+    """The sentence that says that a disk is nearly full; empty where it has enough left."""
     if free_bytes >= NEAR * reserve_mb * MIB:
         return ""
     return (

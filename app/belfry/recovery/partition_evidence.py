@@ -59,20 +59,21 @@ class PartitionEvidence:
     problem: Contradiction | None = None
 
     @property
+    def told_generation(self) -> int:
+        """How many recoveries anchor and changelog tell of; 0 where neither tells of any."""
+        told = (each.generation for each in (self.anchor, self.identity) if each is not None)
+        return max(told, default=0)
+
+    @property
     def generation(self) -> int:
-        """Of the newest evidence."""
-        known = [each.generation for each in (self.anchor, self.identity) if each is not None]
-        return max([*known, *(copy.generation for copy in self.copies)], default=0)
+        """How many recoveries the newest evidence tells of, local copies included."""
+        return max([self.told_generation, *(copy.generation for copy in self.copies)])
 
 
 def ahead_of_log(found: PartitionEvidence) -> Contradiction | None:
     """What a worker would stop for that finds these copies ahead of the changelog, or None."""
-    known = max(
-        [each.generation for each in (found.anchor, found.identity) if each is not None],
-        default=0,
-    )
     for copy in found.copies:
-        if not copy.in_use or copy.generation < known:
+        if not copy.in_use or copy.generation < found.told_generation:
             continue
         if found.logged is None:
             held = f"{copy.path} keeps {copy.manifest.pending} schedules that wait"

@@ -250,7 +250,7 @@ def encode(said: Any) -> str:
 
 
 def decode(text: str | bytes) -> dict[str, Any]:
-    """A statement that was kept; an empty one where it is none that can be read.
+    """A statement out of the text that was kept; an empty one where that cannot be read.
 
     An empty one agrees with everything: a worker starts rather than stop over a damaged note.
     """

@@ -9,7 +9,7 @@ its statistics, and clients of belfry's own tell it of each request.  What librd
 until its client is polled, so only clients that are polled for as long as they live may have it.
 
 librdkafka counts since its client began, so counters get what came since it told last.  Of a client
-that is gone nothing comes any more: what it told last stops to count after three intervals.
+that is gone nothing comes any more: what it told last counts for three intervals more.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ClientFigures:
     # -- both --------------------------------------------------------------------------------------
 
     def _broker(self, label: str) -> _Broker:
-        """Its counters; each of them is 0 from the first answer on."""
+        """The counters of a broker; all of them are there, at 0, once one of them is asked for."""
         found = self._brokers.get(label)
         if found is None:
             made = (each.labels(self._client, label) for each in self._metrics.counters)

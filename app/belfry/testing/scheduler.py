@@ -170,7 +170,7 @@ class MemoryScheduler(Asking):
         return self._commit(effects)
 
     def _commit(self, effects: Effects) -> list[FiredRecord]:
-        """End a step as a committed transaction does; what has fired in it."""
+        """End a step as a committed transaction does; returns what has fired in it."""
         if effects.empty:
             return []
         self._engine.seal(owner_epoch=1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 from belfry.api.auth.access import Gate
@@ -182,9 +183,10 @@ def test_what_other_workers_own_is_added_and_who_is_silent_is_named(
     theirs = told().get("/v1/tenants?alone=true&limit=3")
     asked: list[str] = []
 
-    async def others(*given: Any) -> dict[str, bytes | None]:
-        asked.append(given[-1].query)
-        return {"two": theirs.content, "three": None, "four": b"nonsense"}
+    async def others(*given: Any) -> dict[str, BaseModel | None]:
+        *_, target, kind = given
+        asked.append(target.query)
+        return {"two": kind.model_validate_json(theirs.content), "three": None}
 
     monkeypatch.setattr(tenant_list, "ask_others", others)
     answer = client.get("/v1/tenants?sort=pending").json()
@@ -193,15 +195,17 @@ def test_what_other_workers_own_is_added_and_who_is_silent_is_named(
     busy, slow, *_ = answer["figures"]
     assert (busy["fired"], busy["late_seconds"], slow["rejected"]) == (6, 1.8, 8)
     assert (busy["has_policy"], slow["wait"]["cause"]) == (True, "rate")
-    assert answer["silent"] == ["three", "four"]
+    assert answer["silent"] == ["three"]
     assert asked == ["limit=100&sort=pending&alone=true"]
 
 
 def test_pages_go_on_where_another_worker_owns_more(monkeypatch: pytest.MonkeyPatch) -> None:
     mine, theirs = told(figures={}), told()
 
-    async def others(*given: Any) -> dict[str, bytes | None]:
-        return {"two": theirs.get(f"/v1/tenants?{given[-1].query}").content}
+    async def others(*given: Any) -> dict[str, BaseModel | None]:
+        *_, target, kind = given
+        answer = theirs.get(f"/v1/tenants?{target.query}")
+        return {"two": kind.model_validate_json(answer.content)}
 
     monkeypatch.setattr(tenant_list, "ask_others", others)
     found: list[str] = []

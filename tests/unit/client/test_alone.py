@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions, requires
 from typing import Final
+
+from packaging.requirements import Requirement
 
 from tests.architecture.tree import ROOT
 
@@ -48,3 +52,40 @@ def test_no_server_is_needed() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "b'hello'\n"
+
+
+def packages_named() -> set[str]:
+    """What the page says that has to be installed, with what that brings along."""
+    page = (ROOT / "docs" / "how-to" / "python-client.md").read_text("utf-8").split("## ")[0]
+    found, todo = set[str](), set(re.findall(r"`([a-z-]+(?:\[[a-z]+\])?)`", page))
+    todo = {each for each in todo if not each.startswith("belfry")}
+    while todo:
+        requirement = Requirement(todo.pop())
+        if requirement.name not in found:
+            found.add(requirement.name)
+            given = [{"extra": extra} for extra in (*requirement.extras, "")]
+            for line in requires(requirement.name) or ():
+                needed = Requirement(line)
+                if needed.marker is None or any(map(needed.marker.evaluate, given)):
+                    todo.add(str(needed))
+    return found
+
+
+def test_what_the_page_names_is_enough() -> None:
+    named = {each.lower().replace("_", "-") for each in packages_named()}
+    assert {"confluent-kafka", "orjson"} <= named
+    others = {
+        module
+        for module, owners in packages_distributions().items()
+        if not {each.lower().replace("_", "-") for each in owners} & named
+    } - {"belfry"}
+    program = PROGRAM.replace("{absent}", repr(others))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(ROOT / "app")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from typing import Any, Final
 from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec
 from belfry.verification.coverage import Coverage
-from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
+from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.memory import FiredEntry, Memory, Remembered, ToldFire
 from belfry.verification.outputs import OutputVerifier, fired_entry, identity_of
 from belfry.verification.partition import PartitionVerifier, Standing
@@ -206,11 +206,6 @@ def verified(trace: Trace, **given: Any) -> Verification:
     made.round(trace)
     made.round(trace)
     return made
-
-
-def breaches(trace: Trace, **given: Any) -> list[Breach]:
-    """Kinds of what is found in a trace."""
-    return [each.breach for each in verified(trace, **given).findings]
 
 
 def varied() -> Trace:

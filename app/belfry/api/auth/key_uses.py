@@ -132,7 +132,7 @@ def merged(rows: Iterable[KeyRow]) -> list[KeyRow]:
 
 
 def _both(one: KeyRow, other: KeyRow) -> KeyRow:
-    """One key of two workers."""
+    """One row of two workers' rows of the same key: uses add up, the latest use is shown."""
     latest = max(one, other, key=lambda row: row.last_ms or 0)
     return replace(
         one,
@@ -147,9 +147,7 @@ def _both(one: KeyRow, other: KeyRow) -> KeyRow:
 def figures_of(
     rows: Callable[[], list[KeyRow]], now_ms: Callable[[], float]
 ) -> Callable[[], list[KeyFigures]]:
-    """What tells the figures of each key at the moment it is called, for a scrape; seconds since
-    1970.
-    """
+    """A function for scrapes: it tells the figures of all keys as they are when it is called."""
 
     def figures() -> list[KeyFigures]:
         at_ms = now_ms()

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from belfry import __version__
 from belfry.api.auth.principal import Principal, Role
@@ -68,34 +68,20 @@ def cluster_routes(
         What tells of schedules, such as `pending`, is shown to callers bound to all tenants.
         """
         identity, full = view.identity, caller.reaches_all
-        others = {} if query.alone else await _others(view, parts, caller)
-        found = [each for each in others.values() if each is not None]
+        others = {} if query.alone else await ask_others(view, parts, caller, ALONE, ClusterAnswer)
         return ClusterAnswer(
             app_id=identity.app_id,
             kafka_cluster_id=identity.kafka_cluster_id,
             members=[MemberAnswer.of(entry) for entry in view.assignment_map().entries],
             standbys=[StandbyAnswer.of(each, full=full) for each in view.standbys()],
-            workers=[_worker(view, metrics, full=full), *found],
+            workers=[
+                _worker(view, metrics, full=full),
+                *(worker for each in others.values() if each for worker in each.workers),
+            ],
             silent=[name for name, each in others.items() if each is None],
         )
 
     return routes
-
-
-async def _others(
-    view: WorkerView, parts: ApiDependencies, caller: Principal
-) -> dict[str, WorkerAnswer | None]:
-    """The other workers of the group by name; None for those that do not answer."""
-    answers = await ask_others(view, parts, caller, ALONE)
-    return {name: None if each is None else _read(each) for name, each in answers.items()}
-
-
-def _read(answer: bytes) -> WorkerAnswer | None:
-    """The worker of an answer; None for an answer that another release gives in another form."""
-    try:
-        return ClusterAnswer.model_validate_json(answer).workers[0]
-    except (ValidationError, IndexError):
-        return None
 
 
 def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:

@@ -19,13 +19,11 @@ What is refused is still decided by each route.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from belfry.api.auth.key_uses import KeyRow, merged
 from belfry.api.auth.principal import Principal, Role, forbidden
@@ -33,14 +31,12 @@ from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
 from belfry.api.json.worker_answers import instant
 from belfry.api.routes.callers import Callers
+from belfry.api.workers.everyone import ask_others
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import PeerUnreachable, Target
+from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
-from belfry.balance.assignment_map import AssignedMember
 from belfry.schedules.instants import parse_instant
 
-# Seconds that another worker has for its answer.
-OTHERS_S: Final = 1.0
 # What another worker is asked: for itself, or each would ask all others in turn.
 ALONE: Final = Target("GET", "/v1/keys", "alone=true")
 
@@ -135,7 +131,7 @@ def key_routes(view: WorkerView, parts: ApiDependencies, rows: Rows, callers: Ca
             counted_since=instant(view.identity.started_ms),
             silent=[],
         )
-        others = {} if query.alone else await _others(view, parts, caller)
+        others = {} if query.alone else await ask_others(view, parts, caller, ALONE, KeysAnswer)
         return _together([mine, *(each for each in others.values() if each)], now_ms).model_copy(
             update={"silent": [name for name, each in others.items() if each is None]}
         )
@@ -152,30 +148,6 @@ def _together(answers: list[KeysAnswer], now_ms: float) -> KeysAnswer:
         counted_since=max(answer.counted_since for answer in answers),
         silent=[],
     )
-
-
-async def _others(
-    view: WorkerView, parts: ApiDependencies, caller: Principal
-) -> dict[str, KeysAnswer | None]:
-    """What the other workers of the group tell, by name; None for those that do not answer."""
-    mine = view.identity.worker_id
-    entries = [each for each in view.assignment_map().entries if each.http and each.worker != mine]
-    answers = await asyncio.gather(*(_other(each, parts, caller) for each in entries))
-    return {entry.worker: answer for entry, answer in zip(entries, answers, strict=True)}
-
-
-async def _other(
-    entry: AssignedMember, parts: ApiDependencies, caller: Principal
-) -> KeysAnswer | None:
-    """What one worker tells; None if it cannot be reached, is late, or answers something else."""
-    try:
-        async with asyncio.timeout(OTHERS_S):
-            answer = await parts.peers.ask(entry.http, ALONE, caller, {})
-        if answer.status_code != HTTPStatus.OK:
-            return None
-        return KeysAnswer.model_validate_json(bytes(answer.body))
-    except (PeerUnreachable, TimeoutError, ValidationError):
-        return None
 
 
 class MeAnswer(BaseModel):

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.document import problems
@@ -105,8 +105,7 @@ def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
         if query.alone:
             return _page(_wanted(found.values(), query), query, {})
         _add(found, _policies(names, query, caller))
-        answers = await ask_others(view, parts, caller, _target(query))
-        others = {name: _read(answer) for name, answer in answers.items()}
+        others = await ask_others(view, parts, caller, _target(query), TenantsAnswer)
         for other in others.values():
             _add(found, other.figures if other else [])
         return _page(_wanted(found.values(), query), query, others)
@@ -153,14 +152,6 @@ def _target(query: TenantsAsked) -> Target:
     given["policy"] = "true" if query.policy else None
     asked = {name: value for name, value in given.items() if value is not None}
     return Target("GET", "/v1/tenants", urlencode(asked))
-
-
-def _read(answer: bytes | None) -> TenantsAnswer | None:
-    """The answer of another worker; None where it did not answer, or in another form."""
-    try:
-        return None if answer is None else TenantsAnswer.model_validate_json(answer)
-    except ValidationError:
-        return None
 
 
 def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAnswer]:

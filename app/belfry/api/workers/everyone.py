@@ -1,15 +1,17 @@
 """Asking all other workers of the group the same, each for itself alone.
 
-One that does not answer in time is named, and holds nobody up. It is for what each worker knows of
-itself, such as its partitions or the uses of keys; what a partition knows is asked of its holder
-(`reading.py`, `scatter_gather.py`).
+One that does not answer in time, or answers in the form of another release, is named, and holds
+nobody up. It is for what each worker knows of itself, such as its partitions or the uses of keys;
+what a partition knows is asked of its holder (`reading.py`, `scatter_gather.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from belfry.api.auth.principal import Principal
 from belfry.api.workers.parts import ApiDependencies
@@ -19,11 +21,13 @@ from belfry.api.workers.view import WorkerView
 # Seconds that each of them has for its answer.
 OTHERS_S: Final = 1.0
 
+A = TypeVar("A", bound=BaseModel)
+
 
 async def ask_others(
-    view: WorkerView, parts: ApiDependencies, caller: Principal, target: Target
-) -> dict[str, bytes | None]:
-    """What the other workers answer, by their names; None for those that do not.
+    view: WorkerView, parts: ApiDependencies, caller: Principal, target: Target, kind: type[A]
+) -> dict[str, A | None]:
+    """What the other workers answer, by their names; None for those that answer nothing of `kind`.
 
     All are asked at once, by their addresses in the assignment map. `target` has to ask for the
     worker alone, or each would ask all others again.
@@ -31,7 +35,18 @@ async def ask_others(
     mine = view.identity.worker_id
     entries = [each for each in view.assignment_map().entries if each.http and each.worker != mine]
     answers = await asyncio.gather(*(_ask(each.http, parts, caller, target) for each in entries))
-    return {entry.worker: answer for entry, answer in zip(entries, answers, strict=True)}
+    return {
+        entry.worker: None if answer is None else _read(answer, kind)
+        for entry, answer in zip(entries, answers, strict=True)
+    }
+
+
+def _read(answer: bytes, kind: type[A]) -> A | None:
+    """An answer as a value; None where another release gives it in another form."""
+    try:
+        return kind.model_validate_json(answer)
+    except ValidationError:
+        return None
 
 
 async def _ask(url: str, parts: ApiDependencies, caller: Principal, target: Target) -> bytes | None:

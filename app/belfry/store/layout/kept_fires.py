@@ -58,7 +58,7 @@ def size_behind(record: bytes) -> int:
 
 
 def with_one_more(record: bytes, start: int, fire: bytes) -> bytes:
-    """What a record holds from `start` on, and another fire behind those that it has; not ten."""
+    """The record from `start` on with one more fire at its end; it has to have fewer than ten."""
     return b"".join((record[start:-1], fire, bytes((record[-1] + 1,))))
 
 
