@@ -219,7 +219,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     outputs.start()
     opener.watch.start()
     front.start(owners)
-    concerns = Concerns(settings, opener.lookups, dispatcher.silent)
+    concerns = Concerns(settings, opener.lookups, dispatcher.silent, process.self_check.disk)
     view.show(Running(owners, guard, group, process, concerns))
     look_for_cycles_rarely()
     if settings.role == "all":

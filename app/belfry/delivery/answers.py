@@ -33,6 +33,8 @@ from belfry.wire.fired import FiredEvent
 AGAIN: Final = frozenset({408, 425, 429})
 # Longest wait that a server may ask for: a day.
 LONGEST_RETRY_AFTER_MS: Final = 86_400_000
+# Code of an attempt amid which the process that posts has ended: it says nothing of the host.
+INTERRUPTED: Final = "interrupted"
 
 
 class End(Enum):

@@ -101,7 +101,7 @@ class Dispatcher:
         self._delivery_log: DeliveryLog | None = None
         self._term = 0
         self.ready = False
-        self.silent = SilentHosts()
+        self.silent = SilentHosts(clock.monotonic_ms)
         self._progress: dict[int, DeliveryPosition] = {}
         self._ahead: deque[tuple[WorkId, Work]] = deque()
         self._under_way: dict[WorkId, str] = {}
@@ -312,6 +312,7 @@ class Dispatcher:
         """A term is over: what is still under way belongs to whoever reads it next."""
         self._term += 1
         self._senders.drop()
+        self.silent.forget()
         kept = (self._progress, self._ahead, self._under_way, self._at_host, self._heard_ms)
         for each in (*kept, self._moved, self._records, self._counts, self._delivered):
             each.clear()

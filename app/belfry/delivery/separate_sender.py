@@ -22,7 +22,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from belfry.delivery.answers import Answer, End, Sent
+from belfry.delivery.answers import INTERRUPTED, Answer, End, Sent
 from belfry.delivery.confined import command, environment, identity
 from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.references import References
@@ -201,7 +201,7 @@ class SeparateSender:
         crashes = self._crashes.get(_name_of(work), 0)
         end = End.AGAIN if crashes >= SUSPECT else End.POSTPONED
         reason = f"the process that posts ended amid the attempt ({crashes} times in a row)"
-        return Answer(end, work.state.targets[0].url, "interrupted", reason, heard=False)
+        return Answer(end, work.state.targets[0].url, INTERRUPTED, reason, heard=False)
 
 
 def _sent(target: Any, began_ms: Any, ended_ms: Any, end: Any, status: Any, code: Any) -> Sent:

@@ -7,17 +7,21 @@ back from there says enough: posts without an answer, and deliveries that were p
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
 
-from belfry.delivery.answers import Answer
+from belfry.delivery.answers import INTERRUPTED, Answer
 from belfry.delivery.hosts import FAILURES
 from belfry.telemetry.limited import LimitedLogger
 
 MOST: Final = 10_000
 NAMED: Final = 3
+# What nobody has tried for so long is not known to be silent still: its deliveries were given up,
+# or go elsewhere.
+REMEMBERED_MS: Final = 3_600_000.0
 
 log = structlog.get_logger(__name__)
 
@@ -25,31 +29,47 @@ log = structlog.get_logger(__name__)
 class SilentHosts:
     """Posts in a row without an answer, by host.  One thread writes; any other may read."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], float]) -> None:
+        """`now_ms` is a monotonic clock."""
+        self._now_ms = now_ms
         self._missed: OrderedDict[str, int] = OrderedDict()
-        self._silent: frozenset[str] = frozenset()
+        # Hosts that are silent, with the instant of the last try: a mapping of its own for each
+        # change, as other threads read it.
+        self._silent: dict[str, float] = {}
         # A host that comes and goes would fill the log.
         self._log = LimitedLogger(log)
 
     def __len__(self) -> int:
-        return len(self._silent)
+        return len(self.names())
+
+    def names(self) -> list[str]:
+        """Hosts that do not answer, in the order of their names."""
+        since_ms = self._now_ms() - REMEMBERED_MS
+        return sorted(name for name, tried_ms in self._silent.items() if tried_ms > since_ms)
 
     def after(self, answer: Answer) -> None:
         """Take in what an attempt came to; any answer, even a refusal, shows that a host is there.
 
         An attempt that was postponed says nothing new of a host, unless it was for its silence.
+        Targets of other kinds have no host.
         """
-        name = urlsplit(answer.target).netloc.lower() or answer.target
+        address = urlsplit(answer.target)
+        if address.scheme not in ("http", "https") or answer.code == INTERRUPTED:
+            return
         postponed = answer.code == "host_silent"
-        if answer.heard and not postponed:
-            missed = 0
-        else:
+        name, missed = address.netloc.lower(), 0
+        if postponed or not answer.heard:
             missed = max(FAILURES if postponed else 0, self._missed.get(name, 0) + 1)
         self._keep(name, missed, answer)
 
+    def forget(self) -> None:
+        """Others deliver from now on, and hear of hosts."""
+        self._missed.clear()
+        self._silent = {}
+
     def sentence(self) -> str:
         """Which hosts do not answer, for people; empty where all do."""
-        silent = sorted(self._silent)
+        silent = self.names()
         if not silent:
             return ""
         named = ", ".join(silent[:NAMED])
@@ -61,21 +81,20 @@ class SilentHosts:
         )
 
     def _keep(self, name: str, missed: int, answer: Answer) -> None:
+        was_silent = name in self._silent
         if missed:
             self._missed[name] = missed
             self._missed.move_to_end(name)
             while len(self._missed) > MOST:
                 self._missed.popitem(last=False)
-        elif self._missed.pop(name, 0) < FAILURES:
+        else:
+            self._missed.pop(name, None)
+        if missed < FAILURES and not was_silent:
             return
-        # A set of its own, for readers in other threads.
-        if (missed >= FAILURES) == (name in self._silent):
-            return
-        self._silent = frozenset(
-            host for host, number in self._missed.items() if number >= FAILURES
-        )
-        if missed:
+        kept = {host: at for host, at in self._silent.items() if host in self._missed}
+        self._silent = {**kept, name: self._now_ms()} if missed else kept
+        if missed and not was_silent:
             told = "a webhook host does not answer: deliveries to it are tried again later"
             self._log.warning("silent", told, host=name, cause=answer.reason)
-        else:
+        elif not missed:
             self._log.warning("answers", "a webhook host answers again", host=name)

@@ -7,26 +7,25 @@ each has a metric with an alert, and a sentence among the `warnings` of `/health
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from shutil import disk_usage
 from typing import Final
 
 from belfry.delivery.silent_hosts import SilentHosts
+from belfry.host.disk import MIB, DataDisk
 from belfry.registry.lookups import Lookups
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 
-MIB: Final = 1024 * 1024
 # Free space is told of when less than so many times the reserve is left.
 NEAR: Final = 2
 
 
 class Concerns:
-    """Looks at what is around a worker; quick enough to be asked at every scrape."""
+    """What others have found around a worker; it looks at nothing itself, so any scrape may ask."""
 
-    def __init__(self, settings: Settings, lookups: Lookups | None, silent: SilentHosts) -> None:
-        self._data_dir = settings.data_dir
+    def __init__(
+        self, settings: Settings, lookups: Lookups | None, silent: SilentHosts, disk: DataDisk
+    ) -> None:
+        self._disk = disk
         self._reserve_mb = settings.disk_reserve_mb
         self._wait_ms = settings.registry_wait_ms
         self._lookups = lookups
@@ -34,33 +33,30 @@ class Concerns:
 
     def found(self) -> list[str]:
         """A sentence for each thing that is wrong, without its full stop."""
-        return [*self._disk(), *self._schemas(), *filter(None, [self._silent.sentence()])]
+        disk = self._disk.problem or nearly_full(self._disk, self._reserve_mb)
+        return [*filter(None, (disk, self._registry(), self._silent.sentence()))]
 
     def show(self, metrics: Metrics) -> None:
         """Bring the gauges up to date."""
-        metrics.disk(disk_usage(self._data_dir).free, self._reserve_mb * MIB)
+        metrics.disk(self._disk.free_bytes, self._reserve_mb * MIB)
         metrics.silent_hosts(len(self._silent))
 
-    def _disk(self) -> Iterator[str]:
-        problem = nearly_full(self._data_dir, disk_usage(self._data_dir).free, self._reserve_mb)
-        if problem:
-            yield problem
-
-    def _schemas(self) -> Iterator[str]:
+    def _registry(self) -> str:
         why = "" if self._lookups is None else self._lookups.doubt()
-        if why:
-            yield (
-                f"the schema registry does not answer: {why}. Requests with schemas that are known"
-                " are taken in; others wait for up to"
-                f" {self._wait_ms / 1000:g} s (BELFRY_REGISTRY_WAIT_MS) and are then refused"
-            )
+        if not why:
+            return ""
+        return (
+            f"the schema registry does not answer: {why}. Requests with schemas that are known"
+            f" are taken in; others wait for up to {self._wait_ms / 1000:g} s"
+            " (BELFRY_REGISTRY_WAIT_MS) and are then refused"
+        )
 
 
-def nearly_full(data_dir: Path, free_bytes: int, reserve_mb: int) -> str:
+def nearly_full(disk: DataDisk, reserve_mb: int) -> str:
     """The sentence that says that a disk is nearly full; empty where it has enough left."""
-    if free_bytes >= NEAR * reserve_mb * MIB:
+    if disk.free_bytes >= NEAR * reserve_mb * MIB:
         return ""
     return (
-        f"the disk of {data_dir} has {free_bytes // MIB} MiB left; below {reserve_mb} MiB"
+        f"the disk of {disk.folder} has {disk.free_bytes // MIB} MiB left; below {reserve_mb} MiB"
         " (BELFRY_DISK_RESERVE_MB) this worker gives its partitions away: make room"
     )

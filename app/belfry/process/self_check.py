@@ -21,7 +21,6 @@ Liveness is another matter: it fails only where a new process would help.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from shutil import disk_usage
 from typing import Final
 
 import structlog
@@ -29,6 +28,7 @@ import structlog
 from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
 from belfry.host.background import Background, started
+from belfry.host.disk import MIB, DataDisk
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 
@@ -41,7 +41,6 @@ FIRST_PAUSE_MS: Final = 60_000.0
 LONGEST_PAUSE_MS: Final = 3_600_000.0
 # A partition's loop turns at least once a second; one that has not for so long stands still.
 STUCK_MS: Final = 120_000.0
-MIB: Final = 1024 * 1024
 
 log = structlog.get_logger(__name__)
 
@@ -106,6 +105,7 @@ class SelfCheck:
         self._group = group
         self._fitness = Fitness(opener.settings.unfit_limit_ms)
         self._thread = Background("self-check", self._turn, log, "the self-check failed")
+        self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
 
     def start(self) -> None:
@@ -159,12 +159,13 @@ class SelfCheck:
 
     def _disk(self, _now_ms: float) -> str:
         """Why the disk keeps the worker from its work."""
-        left = disk_usage(self._opener.settings.data_dir).free // MIB
-        least = self._opener.settings.disk_reserve_mb
-        if left >= least:
-            return ""
+        disk, least = self.disk, self._opener.settings.disk_reserve_mb
+        disk.look()
+        left = disk.free_bytes // MIB
+        if disk.problem or left >= least:
+            return disk.problem
         return (
-            f"the disk of {self._opener.settings.data_dir} has {left} MiB left, {least} are needed:"
+            f"the disk of {disk.folder} has {left} MiB left, {least} are needed:"
             " make room, or set BELFRY_DISK_RESERVE_MB"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.hosts import FAILURES
-from belfry.delivery.silent_hosts import MOST, SilentHosts
+from belfry.delivery.silent_hosts import MOST, REMEMBERED_MS, SilentHosts
 
 URL = "https://Hooks.example:8443/path?token=secret"
 NAME = "hooks.example:8443"
@@ -15,7 +15,7 @@ def unheard(url: str = URL) -> Answer:
 
 
 def test_a_host_is_silent_after_so_many_posts_without_an_answer() -> None:
-    silent = SilentHosts()
+    silent = SilentHosts(lambda: 0.0)
     for _ in range(FAILURES - 1):
         silent.after(unheard())
     assert (len(silent), silent.sentence()) == (0, "")
@@ -26,7 +26,7 @@ def test_a_host_is_silent_after_so_many_posts_without_an_answer() -> None:
 
 
 def test_any_answer_shows_that_a_host_is_there() -> None:
-    silent = SilentHosts()
+    silent = SilentHosts(lambda: 0.0)
     for _ in range(FAILURES):
         silent.after(unheard())
     silent.after(Answer(End.AGAIN, URL, "http_status", "503", status=503))
@@ -37,13 +37,13 @@ def test_any_answer_shows_that_a_host_is_there() -> None:
 
 
 def test_a_delivery_that_was_postponed_for_its_host_says_enough() -> None:
-    silent = SilentHosts()
+    silent = SilentHosts(lambda: 0.0)
     silent.after(Answer(End.POSTPONED, URL, "host_silent", "did not answer 5 times in a row"))
     assert len(silent) == 1
 
 
 def test_hosts_are_told_apart_and_three_are_named() -> None:
-    silent = SilentHosts()
+    silent = SilentHosts(lambda: 0.0)
     for number in range(5):
         for _ in range(FAILURES):
             silent.after(unheard(f"http://h{number}/x"))
@@ -52,7 +52,40 @@ def test_hosts_are_told_apart_and_three_are_named() -> None:
 
 
 def test_only_so_many_hosts_are_remembered() -> None:
-    silent = SilentHosts()
+    silent = SilentHosts(lambda: 0.0)
     for number in range(MOST + 5):
         silent.after(unheard(f"http://h{number}/x"))
     assert len(silent._missed) == MOST
+
+
+def test_what_nobody_tries_any_more_is_forgotten() -> None:
+    """Its deliveries were given up, or its target is gone: no answer will ever come."""
+    now_ms = [0.0]
+    silent = SilentHosts(lambda: now_ms[0])
+    for _ in range(FAILURES):
+        silent.after(unheard())
+    now_ms[0] = REMEMBERED_MS - 1
+    assert silent.names() == [NAME]
+    silent.after(unheard())
+    now_ms[0] += REMEMBERED_MS - 1
+    assert silent.names() == [NAME]
+    now_ms[0] += 1
+    assert (silent.names(), silent.sentence(), len(silent)) == ([], "", 0)
+
+
+def test_nothing_is_known_once_others_deliver() -> None:
+    silent = SilentHosts(lambda: 0.0)
+    for _ in range(FAILURES):
+        silent.after(unheard())
+    silent.forget()
+    assert silent.names() == []
+    silent.after(unheard())
+    assert silent.names() == []
+
+
+def test_neither_a_topic_nor_a_process_that_ended_is_a_silent_host() -> None:
+    silent = SilentHosts(lambda: 0.0)
+    for _ in range(FAILURES):
+        silent.after(unheard("kafka:orders"))
+        silent.after(Answer(End.AGAIN, URL, "interrupted", "the process ended", heard=False))
+    assert silent.names() == []

@@ -10,33 +10,39 @@ from prometheus_client import CollectorRegistry
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.silent_hosts import SilentHosts
-from belfry.process.concerns import MIB, Concerns, nearly_full
+from belfry.host.disk import MIB, DataDisk
+from belfry.process.concerns import Concerns, nearly_full
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
+
+
+def now() -> float:
+    return 0.0
 
 
 def concerns(tmp_path: Path, silent: SilentHosts, why: str = "", reserve_mb: int = 1) -> Concerns:
     lookups: Any = SimpleNamespace(doubt=lambda: why)
     settings = Settings(data_dir=tmp_path, disk_reserve_mb=reserve_mb, registry_wait_ms=2_500)
-    return Concerns(settings, lookups, silent)
+    return Concerns(settings, lookups, silent, DataDisk(tmp_path))
 
 
 def silent_host() -> SilentHosts:
-    found = SilentHosts()
+    found = SilentHosts(now)
     found.after(Answer(End.POSTPONED, "http://h:1/x", "host_silent", "silent"))
     return found
 
 
 def test_nothing_is_wrong(tmp_path: Path) -> None:
-    assert concerns(tmp_path, SilentHosts()).found() == []
+    assert concerns(tmp_path, SilentHosts(now)).found() == []
 
 
 def test_a_worker_without_a_registry_asks_none(tmp_path: Path) -> None:
-    assert Concerns(Settings(data_dir=tmp_path), None, SilentHosts()).found() == []
+    disk = DataDisk(tmp_path)
+    assert Concerns(Settings(data_dir=tmp_path), None, SilentHosts(now), disk).found() == []
 
 
 def test_a_registry_that_does_not_answer(tmp_path: Path) -> None:
-    (found,) = concerns(tmp_path, SilentHosts(), "ConnectError: refused").found()
+    (found,) = concerns(tmp_path, SilentHosts(now), "ConnectError: refused").found()
     assert found.startswith("the schema registry does not answer: ConnectError: refused. ")
     assert "2.5 s (BELFRY_REGISTRY_WAIT_MS)" in found
 
@@ -47,15 +53,37 @@ def test_a_host_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_a_disk_is_told_of_before_its_reserve_is_gone() -> None:
-    assert nearly_full(Path("/data"), 128 * MIB, 64) == ""
-    found = nearly_full(Path("/data"), 128 * MIB - 1, 64)
+    def told(free_bytes: int, reserve_mb: int) -> str:
+        disk: Any = SimpleNamespace(folder="/data", free_bytes=free_bytes)
+        return nearly_full(disk, reserve_mb)
+
+    assert told(128 * MIB, 64) == ""
+    found = told(128 * MIB - 1, 64)
     assert found.startswith("the disk of /data has 127 MiB left; below 64 MiB ")
-    assert nearly_full(Path("/data"), 0, 0) == ""
+    assert told(0, 0) == ""
 
 
 def test_a_disk_without_room_is_seen(tmp_path: Path) -> None:
-    (found,) = concerns(tmp_path, SilentHosts(), reserve_mb=1_000_000).found()
+    (found,) = concerns(tmp_path, SilentHosts(now), reserve_mb=1_000_000).found()
     assert f"the disk of {tmp_path} has" in found
+
+
+def test_a_folder_that_is_gone_is_a_warning_and_no_error(tmp_path: Path) -> None:
+    """Probes and scrapes ask for this: they are to be answered whatever the file system does."""
+    registry = CollectorRegistry()
+    gone = concerns(tmp_path / "gone", SilentHosts(now))
+    (found,) = gone.found()
+    assert found.startswith(f"the disk of {tmp_path}/gone cannot be looked at: FileNotFoundError")
+    gone.show(Metrics(registry))
+    assert registry.get_sample_value("belfry_disk_free_bytes") == 0
+
+
+def test_what_a_look_finds_is_told_until_the_next_one(tmp_path: Path) -> None:
+    disk = DataDisk(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    assert (disk.free_bytes, disk.problem != "") == (0, True)
+    disk.look()
+    assert (disk.free_bytes > MIB, disk.problem) == (True, "")
 
 
 def test_all_of_it_is_measured(tmp_path: Path) -> None:
