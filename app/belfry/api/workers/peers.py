@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Annotated, Final, NamedTuple
+from urllib.parse import parse_qsl, urlencode
 
 import aiohttp
 from pydantic import Field, TypeAdapter
@@ -105,6 +106,13 @@ class Target:
     async def of(cls, request: Request) -> Target:
         """The same that a caller asks this worker for."""
         return replace(cls.without_body(request), body=await request.body())
+
+    def without(self, names: Collection[str]) -> Target:
+        """The same without these parameters."""
+        if not any(f"{name}=" in self.query for name in names):
+            return self
+        given = parse_qsl(self.query, keep_blank_values=True)
+        return replace(self, query=urlencode([each for each in given if each[0] not in names]))
 
     def signed(self, secret: bytes, claim: str) -> str:
         """The signature of a claim on this target; the claim says which body."""

@@ -56,6 +56,8 @@ TIMEOUT_S: Final = 1.0
 # Seconds between two looks for the holder, and for the store of a holder.
 PAUSE_S: Final = 0.05
 LOOK_S: Final = 0.001
+# Parameters that a worker of the release before may refuse; it answers without what they ask for.
+LATER: Final = frozenset({"last"})
 T = TypeVar("T")
 Look = Callable[[OrderedMap], T]
 
@@ -180,6 +182,9 @@ class Reads:
         try:
             target = await Target.of(request)
             answer = await self._parts.peers.ask(url, target, principal, headers)
+            known = target.without(LATER)
+            if answer.status_code == HTTPStatus.UNPROCESSABLE_ENTITY and known != target:
+                answer = await self._parts.peers.ask(url, known, principal, headers)
         except PeerUnreachable as error:
             return str(error)
         return f"{url} does not hold it any more" if is_misdirected(answer) else answer
