@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from belfry.engine.calendars import MOST_OF_TENANT
 from belfry.engine.jobs import MOST_UNDER_WAY
 from belfry.schedules.rejections import CODES, Rejection
-from belfry.schedules.targets import record_of
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
@@ -377,31 +375,3 @@ def test_no_answer_is_remembered_under_an_id_that_is_not_allowed(request_id: str
     step = driver.step(T0)
     assert step.codes == ["bad_schedule_id"]
     assert max(map(len, step.effects.rows)) < 100
-
-
-ODD_VALUES: tuple[object, ...] = (
-    None,
-    True,
-    0,
-    -1,
-    10**30,
-    1e300,
-    "",
-    "x",
-    "\ud800",
-    [],
-    [None],
-    {},
-    {"x": None},
-)
-
-
-@pytest.mark.parametrize("name", sorted(record_of("")))
-def test_no_value_within_a_target_ends_a_step(name: str) -> None:
-    """An exception within a step would come again with each owner: its partition would stop."""
-    for value in ODD_VALUES:
-        driver = Driver(Level.FAILURES)
-        target = json.dumps([{"url": "https://a.example/", name: value}]).encode()
-        driver.send(b"v", None, [*BY_HEADERS, AT, ID, ("belfry-webhook", target)])
-        (told,) = driver.step(T0).effects.lifecycle
-        assert str(told.outcome) in ("ACCEPTED", "REJECTED"), (value, told)
