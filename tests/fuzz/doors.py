@@ -22,7 +22,8 @@ from starlette.responses import Response
 
 from belfry.api.json.cursors import question
 from belfry.api.json.queries import ChangeQuery, Conditions, ListQuery
-from belfry.schedules.triggers.cron_text import CronMistake, interval_of, normalized
+from belfry.schedules.triggers.cron_spelling import normalized
+from belfry.schedules.triggers.cron_text import CronMistake, interval_of
 from belfry.schedules.triggers.cron_words import words_of
 from belfry.schedules.triggers.expression import Expression
 from belfry.store.lookup import Wanted

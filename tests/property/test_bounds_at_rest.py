@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from belfry.schedules.request import SECONDS_LIMIT, YEAR_MS, YEARS_100_MS
+from belfry.schedules.instant_bounds import SECONDS_LIMIT, YEAR_MS, YEARS_100_MS
 from belfry.schedules.rule import OVERLAPS
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import BOUNDS, TenantPolicy, problems

@@ -14,10 +14,11 @@ from typing import Any, Final
 import pytest
 
 from belfry.schedules.backfill import past_range
-from belfry.schedules.calendars import day_number, days_off, packed_days
+from belfry.schedules.civil import day_number
+from belfry.schedules.days_off import days_off, packed_days
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
 from belfry.schedules.triggers import Trigger, trigger_by, trigger_of
-from belfry.schedules.triggers.heeding import MovingTrigger
+from belfry.schedules.triggers.moving import MovingTrigger
 from tests.property.cron_oracle import wall_clock
 
 ALL: Final = os.environ.get("ORACLE") == "all"

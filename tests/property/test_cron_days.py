@@ -14,16 +14,12 @@ from cronsim import CronSim
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from belfry.schedules.civil import DAY_S
 from belfry.schedules.triggers.clock import Clock
-from belfry.schedules.triggers.cron_text import (
-    CronMistake,
-    interval_of,
-    is_hashed,
-    normalized,
-    read_cron,
-)
+from belfry.schedules.triggers.cron_spelling import is_hashed, normalized
+from belfry.schedules.triggers.cron_text import CronMistake, interval_of, read_cron
 from belfry.schedules.triggers.cron_words import words_of
-from belfry.schedules.triggers.expression import DAY_S, Expression
+from belfry.schedules.triggers.expression import Expression
 from belfry.schedules.triggers.zones import zone
 from tests.property.cron_oracle import EPOCH, MONTHS, WEEKDAYS, read
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from belfry.schedules.instant_bounds import SECONDS_LIMIT, YEARS_100_MS, instant_problem
 from belfry.schedules.instants import (
     MAX_TEXT,
     format_duration,
@@ -16,7 +17,6 @@ from belfry.schedules.instants import (
     parse_duration,
     parse_instant,
 )
-from belfry.schedules.request import SECONDS_LIMIT, YEARS_100_MS, instant_problem
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)

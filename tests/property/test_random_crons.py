@@ -29,7 +29,8 @@ from cronsim import CronSim, CronSimError
 
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import trigger_by
-from belfry.schedules.triggers.cron_text import CronMistake, normalized, read_cron
+from belfry.schedules.triggers.cron_spelling import normalized
+from belfry.schedules.triggers.cron_text import CronMistake, read_cron
 from tests.property.cron_oracle import (
     MONTHS,
     WEEKDAYS,

@@ -11,7 +11,7 @@ import pytest
 
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import trigger_by
-from belfry.schedules.triggers.rrule import RRule
+from belfry.schedules.triggers.rrule_trigger import RRule
 from tests.property.cron_oracle import changes, milliseconds, walk
 from tests.property.rrule_oracle import (
     SHORT,

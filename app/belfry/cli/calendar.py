@@ -28,7 +28,8 @@ from belfry.cli.options import Reason, Tenant
 from belfry.cli.remote import Remote, calendar_path, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
-from belfry.schedules.calendars import DAY_NAMES, MOST_SOURCE
+from belfry.schedules.calendars import MOST_SOURCE
+from belfry.schedules.days_off import DAY_NAMES
 
 if TYPE_CHECKING:
     from belfry.client.imported_days import ImportedDays

@@ -29,7 +29,8 @@ from belfry.cli.remote import Remote, tenant_path
 from belfry.cli.rule_options import BoundOptions, check_recurring
 from belfry.cli.session import Session
 from belfry.cli.shown import Output, from_now
-from belfry.schedules.calendars import DAY_NAMES, day_number, packed_days
+from belfry.schedules.civil import day_number
+from belfry.schedules.days_off import DAY_NAMES, packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import format_instant
 from belfry.schedules.rejections import Rejection

@@ -15,7 +15,8 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from belfry.declared.yaml_lines import Complaints, Entry, unknown
-from belfry.schedules.calendars import NAME, NAME_SHAPE, days_off, read_calendar
+from belfry.schedules.calendars import NAME, NAME_SHAPE, read_calendar
+from belfry.schedules.days_off import days_off
 from belfry.schedules.rejections import Rejection
 
 KNOWN: Final = ("days", "weekend", "source")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.schedules.request import SECONDS_LIMIT
+from belfry.schedules.instant_bounds import SECONDS_LIMIT
 from belfry.wire.batch import SourceBatch
 
 # Brokers' clocks differ by less, and the clock guard's instant lags behind by less.

@@ -32,9 +32,9 @@ from belfry.engine.waiting import Waiting
 from belfry.schedules.bulk import MOVE, BulkSpec
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.identity import generation_of
+from belfry.schedules.instant_bounds import instant_problem
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.request import instant_problem
 from belfry.schedules.transitions import TABLE, State
 from belfry.store.layout.jobs import JobRow
 from belfry.store.layout.pending import (

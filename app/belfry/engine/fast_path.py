@@ -30,8 +30,9 @@ from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_at
+from belfry.schedules.instant_bounds import SECONDS_LIMIT, YEARS_100_MS
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES, SECONDS_LIMIT, YEARS_100_MS
+from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES
 from belfry.store.layout.keys import answer_key
 from belfry.store.layout.pending import encode_plain
 from belfry.store.schedules import ScheduleStore

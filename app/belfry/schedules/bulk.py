@@ -31,9 +31,10 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from belfry.schedules.instant_bounds import SECONDS_LIMIT, YEARS_100_MS
 from belfry.schedules.json_field import JsonField
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import MAX_TEXT_BYTES, SECONDS_LIMIT, YEARS_100_MS, Request
+from belfry.schedules.request import MAX_TEXT_BYTES, Request
 
 BULK: Final = "BULK"
 BULK_STOP: Final = "BULK_STOP"

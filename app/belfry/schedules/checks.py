@@ -13,6 +13,12 @@ from __future__ import annotations
 from belfry.schedules.bulk import BULK, bulk_problem
 from belfry.schedules.calendars import CALENDAR_ACTIONS, days_problem
 from belfry.schedules.debounce import max_wait_problem
+from belfry.schedules.fire_checks import (
+    acknowledgement_problem,
+    jitter_problem,
+    lateness_problem,
+    targets_problem,
+)
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import (
     KEEPING,
@@ -23,14 +29,7 @@ from belfry.schedules.request import (
     tenant_problem,
     text_problem,
 )
-from belfry.schedules.rule_checks import (
-    acknowledgement_problem,
-    jitter_problem,
-    lateness_problem,
-    standing_problem,
-    targets_problem,
-    when_problem,
-)
+from belfry.schedules.rule_checks import standing_problem, when_problem
 from belfry.schedules.throttle import throttle_problem
 
 

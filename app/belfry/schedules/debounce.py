@@ -23,8 +23,9 @@ the instant by no more than one that is not.
 
 from __future__ import annotations
 
+from belfry.schedules.instant_bounds import YEARS_100_MS
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import YEARS_100_MS, Request
+from belfry.schedules.request import Request
 
 
 def max_wait_problem(request: Request) -> Rejection | None:

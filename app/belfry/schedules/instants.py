@@ -60,7 +60,7 @@ def parse_instant(text: str) -> int:
         parse_instant("2026-12-01T09:00:00.0001Z")         1796115600001, rounded up
         parse_instant("1796115600000")                     1796115600000
 
-    Whether belfry takes such an instant is another question: see `request.instant_problem`.
+    Whether belfry takes such an instant is another question: see `instant_bounds.instant_problem`.
     """
     given = text.strip()
     if _DIGITS.fullmatch(given):

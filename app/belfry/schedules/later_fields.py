@@ -15,12 +15,8 @@ from belfry.schedules.bulk import bulk_problem
 from belfry.schedules.calendars import days_problem
 from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.field import Field, Form
-from belfry.schedules.rule_checks import (
-    acknowledgement_problem,
-    calendar_problem,
-    standing_problem,
-    targets_problem,
-)
+from belfry.schedules.fire_checks import acknowledgement_problem, targets_problem
+from belfry.schedules.rule_checks import calendar_problem, standing_problem
 from belfry.schedules.throttle import throttle_problem
 from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import RECURRING, listed

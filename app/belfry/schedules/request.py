@@ -1,4 +1,4 @@
-"""A request as the engine sees it, and the checks of its names, texts and instants.
+"""A request as the engine sees it, and the checks of its names and texts.
 
 `Request` is the dictionary that an Avro reader of `ScheduleRequest` returns (instants as epoch
 milliseconds): giving each of 100 000 requests a second an object of its own would cost more than
@@ -23,12 +23,6 @@ from belfry.schedules.rejections import Rejection
 TENANT: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 FIRE_ID: Final = re.compile(r"[0-9a-f]{32}")
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# Years of 365.25 days, in whole numbers: a hundredth of a day has 864 000 ms.
-YEARS_100_MS: Final = 100 * 36525 * 864_000
-YEAR_MS: Final = 366 * 86_400_000
-# Epoch milliseconds of 2001-09-09.  Seconds of any instant from now on stay below it until the year
-# 33658, so a smaller number is most likely seconds.
-SECONDS_LIMIT: Final = 10**12
 MAX_TEXT_BYTES: Final = 255
 MAX_HEADERS: Final = 256
 
@@ -160,27 +154,6 @@ def _utf8_length(text: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError:
         return MAX_TEXT_BYTES + 1
-
-
-def instant_problem(at_ms: int, now_ms: int, name: str = "at") -> Rejection | None:
-    """Why an instant (epoch milliseconds) is not allowed, or None; `name` is the field's.
-
-    A wrong unit is the most common slip, so both refusals say what the unit is: seconds look like
-    January 1970, and micro- or nanoseconds like a far future.
-    """
-    if at_ms < SECONDS_LIMIT:
-        return Rejection(
-            "instant_in_seconds",
-            f"{name} {at_ms} is before 2001: instants are epoch milliseconds (13 digits today);"
-            f" if it counts seconds, send {at_ms * 1000}.",
-        )
-    if at_ms > now_ms + YEARS_100_MS:
-        return Rejection(
-            "instant_too_far",
-            f"{name} {at_ms} is more than 100 years ahead: instants are epoch milliseconds; if it"
-            " counts micro- or nanoseconds, divide it.",
-        )
-    return None
 
 
 def action_problem(action: str) -> Rejection | None:

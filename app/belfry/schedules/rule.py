@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from belfry.schedules.targets import encode_targets, target_of
 from belfry.schedules.triggers import registry
-from belfry.schedules.triggers.cron_text import is_hashed, seed_of
+from belfry.schedules.triggers.cron_spelling import is_hashed, seed_of
 from belfry.schedules.triggers.encoding import (
     FORMAT,
     READS,

@@ -22,7 +22,8 @@ from belfry.schedules.header_secrets import (
     named_problem,
     reach_problem,
 )
-from belfry.schedules.request import YEARS_100_MS, tenant_problem
+from belfry.schedules.instant_bounds import YEARS_100_MS
+from belfry.schedules.request import tenant_problem
 from belfry.schedules.target_kinds import is_allowed, place_of, problems_of
 from belfry.schedules.targets import MAX_TARGETS, HttpTarget
 

@@ -14,7 +14,7 @@ from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
 from belfry.schedules import backfill as past_range
 from belfry.schedules.bulk import BulkSpec
-from belfry.schedules.triggers.heeding import MovingTrigger
+from belfry.schedules.triggers.moving import MovingTrigger
 from belfry.store import job_lookup
 from belfry.store.job_lookup import wanted_by
 from belfry.store.layout.jobs import DONE, RUNNING

@@ -8,8 +8,9 @@ import pytest
 
 from belfry.schedules.checks import RequestChecks
 from belfry.schedules.fields import EMPTY
+from belfry.schedules.instant_bounds import YEARS_100_MS
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import YEARS_100_MS, Request
+from belfry.schedules.request import Request
 
 NOW = 1_800_000_000_000
 

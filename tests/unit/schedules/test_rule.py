@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.calendars import packed_days
+from belfry.schedules.days_off import packed_days
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.request import Request
 from belfry.schedules.rule import Rule, decode_rule, encode_rule, rule_of

@@ -37,8 +37,8 @@ from pydantic import (
 from belfry.api.json.parsing import json_bytes
 from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, OF_ONE_REQUEST, WHEN, named
+from belfry.schedules.fire_checks import MOST_AT_ONCE
 from belfry.schedules.instants import parse_instant
-from belfry.schedules.rule_checks import MOST_AT_ONCE
 from belfry.schedules.targets import (
     MAX_ATTEMPTS,
     MAX_HEADERS,

@@ -19,7 +19,8 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from belfry.api.json.bodies import RequestId, Strict
 from belfry.api.json.shapes import moment
-from belfry.schedules.calendars import MOST_DAYS, MOST_SOURCE, days_off
+from belfry.schedules.calendars import MOST_DAYS, MOST_SOURCE
+from belfry.schedules.days_off import days_off
 from belfry.store.layout.calendars import CalendarRow
 
 Weekday = Literal["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]

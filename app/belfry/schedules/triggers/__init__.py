@@ -30,10 +30,12 @@ from typing import Final
 from belfry.schedules.triggers.cron_text import CronMistake
 from belfry.schedules.triggers.encoding import decode_rule, without_targets
 from belfry.schedules.triggers.excepting import Excepting
-from belfry.schedules.triggers.heeding import heed
+from belfry.schedules.triggers.heeding import NEXT, SKIP, Heeding
+from belfry.schedules.triggers.moving import MovingTrigger
 from belfry.schedules.triggers.once import Once
 from belfry.schedules.triggers.registry import RECURRING
 from belfry.schedules.triggers.rule import Rule
+from belfry.schedules.triggers.skipping import Skipping
 from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import UnknownZone
 
@@ -67,4 +69,13 @@ def trigger_by(rule: Rule) -> Trigger:
     found = kind.trigger(rule)
     if rule.except_cron is not None:
         found = Excepting(found)
-    return found if rule.packed_days is None else heed(found, rule)
+    return found if rule.packed_days is None else _heeding(found, rule)
+
+
+def _heeding(whole: Trigger, rule: Rule) -> Heeding:
+    """A trigger that heeds the calendar of its rule."""
+    assert rule.packed_days is not None, "a rule at rest has the days of its calendar"
+    way = rule.on_holiday or SKIP
+    if way == SKIP:
+        return Skipping(whole, rule.packed_days)
+    return MovingTrigger(whole, rule.packed_days, forward=way == NEXT)

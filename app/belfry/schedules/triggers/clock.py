@@ -32,7 +32,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, Protocol
 
-from belfry.schedules.triggers.expression import DAY_S, MOST_KEPT, expression
+from belfry.schedules.civil import DAY_S
+from belfry.schedules.triggers.expression import MOST_KEPT, expression
 from belfry.schedules.triggers.zones import END_S, Stretch, Zone, zone
 
 MEMO_SIZE: Final = 64

@@ -23,14 +23,8 @@ from belfry.schedules.field import Field, Form
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.triggers.clock import clock
-from belfry.schedules.triggers.cron_text import (
-    SHAPE,
-    CronMistake,
-    interval_of,
-    is_hashed,
-    normalized,
-    seed_of,
-)
+from belfry.schedules.triggers.cron_spelling import is_hashed, normalized, seed_of
+from belfry.schedules.triggers.cron_text import SHAPE, CronMistake, interval_of
 from belfry.schedules.triggers.cron_words import words_of
 from belfry.schedules.triggers.every import EVERY, Every
 from belfry.schedules.triggers.expression import expression

@@ -7,16 +7,16 @@ back over midnight, and one that a zone leaves out (Samoa, 2011-12-30) begins an
                     2011-12-30 begins at 2011-12-30T10:00Z, and so does
                     2011-12-31
 
-`heeding` asks this, for a day off is a day on the wall, and instants that move keep their time on
-the wall: 02:30 in Paris on 28 March 2026, moved to the 29th, is 01:00Z, where 02:30 does not exist
-and the gap ends; moved to the 30th it is 00:30Z.
+`heeding` and `moving` ask this, for a day off is a day on the wall, and instants that move keep
+their time on the wall: 02:30 in Paris on 28 March 2026, moved to the 29th, is 01:00Z, where 02:30
+does not exist and the gap ends; moved to the 30th it is 00:30Z.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from belfry.schedules.triggers.expression import DAY_S
+from belfry.schedules.civil import DAY_S
 from belfry.schedules.triggers.zones import Zone
 
 MEMO_SIZE: Final = 64

@@ -21,9 +21,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from belfry.schedules.field import Field, Form
+from belfry.schedules.instant_bounds import YEARS_100_MS
 from belfry.schedules.instants import format_duration
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import YEARS_100_MS, Request
+from belfry.schedules.request import Request
 from belfry.schedules.triggers.kind import Recurring, Warned
 from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import Trigger

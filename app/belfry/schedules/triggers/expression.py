@@ -23,33 +23,20 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
-from datetime import date
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
+from belfry.schedules.civil import DAY_S, LAST_DAY, WEEK, Month, month_after, month_of, weekday_of
 from belfry.schedules.triggers.cron_text import CronFields, read_cron
 
-DAY_S: Final = 86_400
 # A day that does not come within so many years comes never: 29 February falls on each weekday at
 # least once in 40 years.
 HORIZON_YEARS: Final = 50
 # How many expressions are remembered: previews of many rules must not fill a worker's memory.
 # An expression with its days and instants takes some 20 kB.
 MOST_KEPT: Final = 4_096
-_UNIX_DAY_ORDINAL: Final = date(1970, 1, 1).toordinal()
-_LAST_DAY: Final = date.max.toordinal() - _UNIX_DAY_ORDINAL - 366
-_LENGTHS: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_THURSDAY: Final = 4
+# In cron Sunday is 0.
 _SATURDAY: Final = 6
-
-
-class Month(NamedTuple):
-    """A month: year, number, its first day counted from 1970-01-01, and how many it has."""
-
-    year: int
-    number: int
-    first: int
-    size: int
 
 
 class Expression:
@@ -133,7 +120,7 @@ class Expression:
         fields = self._fields
         if month.number not in fields.months or (fields.years and month.year not in fields.years):
             return 0
-        begins = (month.first + _THURSDAY) % 7
+        begins = (weekday_of(month.first) + 1) % WEEK
         found = self._days_of.get((month.size, begins))
         if found is None:
             found = self._days_of[month.size, begins] = _days_of(fields, month.size, begins)
@@ -141,20 +128,20 @@ class Expression:
 
     def _next_day(self, day: int) -> int | None:
         if self._every_day:
-            return day if day <= _LAST_DAY else None
-        if day > _LAST_DAY:
+            return day if day <= LAST_DAY else None
+        if day > LAST_DAY:
             return None
         first, _, days = self._around(day)
         days >>= day - first
         found = day + (days & -days).bit_length() - 1 if days else self._in_later_month(day)
-        return None if found is None or found > _LAST_DAY else found
+        return None if found is None or found > LAST_DAY else found
 
     def _in_later_month(self, day: int) -> int | None:
         """The first allowed day in a month after the one of this day."""
         month = month_of(day)
         last_year = max(self._fields.years, default=month.year + HORIZON_YEARS)
-        while month.year <= last_year and month.first <= _LAST_DAY:
-            month = _following(month)
+        while month.year <= last_year and month.first <= LAST_DAY:
+            month = month_after(month)
             days = self._days(month)
             if days:
                 return month.first + (days & -days).bit_length() - 1
@@ -168,7 +155,7 @@ class Expression:
         days = self._days(month) >> (first - month.first)
         total = days.bit_count()
         while month.first + month.size < end:
-            month = _following(month)
+            month = month_after(month)
             days = self._days(month)
             total += days.bit_count()
         return total - (days >> (end - max(first, month.first))).bit_count()
@@ -193,29 +180,13 @@ def expression(text: str) -> Expression:
     return Expression(text)
 
 
-def month_of(day: int) -> Month:
-    """The month of a day, counted from 1970-01-01."""
-    at = date.fromordinal(_UNIX_DAY_ORDINAL + day)
-    return Month(at.year, at.month, day - at.day + 1, _size(at.year, at.month))
-
-
-def _following(month: Month) -> Month:
-    year, number = (month.year + 1, 1) if month.number == 12 else (month.year, month.number + 1)
-    return Month(year, number, month.first + month.size, _size(year, number))
-
-
-def _size(year: int, number: int) -> int:
-    leaps = number == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return _LENGTHS[number] + leaps
-
-
 def _days_of(fields: CronFields, size: int, begins: int) -> int:
     """The allowed days of a month of `size` days that begins on a weekday (Sunday 0), as bits."""
     by_month = sum({1 << day - 1 for day in _by_number(fields, size, begins) if 1 <= day <= size})
     weekdays = fields.weekdays
     by_week = 0
     for day in range(1, size + 1):
-        weekday = (begins + day - 1) % 7
+        weekday = (begins + day - 1) % WEEK
         is_last = day + 7 > size and weekday in weekdays.last
         if is_last or weekday in weekdays.each or (weekday, (day + 6) // 7) in weekdays.nth:
             by_week |= 1 << day - 1
@@ -230,7 +201,7 @@ def _by_number(fields: CronFields, size: int, begins: int) -> Iterator[int]:
     near = days.nearest | {size - each for each in days.nearest_from_end}
     for day in near:
         if 1 <= day <= size:
-            yield _nearest(day, size, (begins + day - 1) % 7)
+            yield _nearest(day, size, (begins + day - 1) % WEEK)
 
 
 def _nearest(day: int, size: int, weekday: int) -> int:

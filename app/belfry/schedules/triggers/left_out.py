@@ -21,11 +21,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from belfry.schedules.civil import DAY_S
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
-from belfry.schedules.triggers.cron_text import CronMistake, is_hashed, normalized, read_cron
+from belfry.schedules.triggers.cron_spelling import is_hashed, normalized
+from belfry.schedules.triggers.cron_text import CronMistake, read_cron
 from belfry.schedules.triggers.cron_words import words_of
-from belfry.schedules.triggers.expression import DAY_S, expression
+from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.zones import END_S, Zone, zone_problem
 
 DAY_MS: Final = DAY_S * 1000

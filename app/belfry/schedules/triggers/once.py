@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from belfry.schedules.field import Field, Form
+from belfry.schedules.instant_bounds import SECONDS_LIMIT, YEARS_100_MS, instant_problem
 from belfry.schedules.instants import format_duration, format_instant
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import SECONDS_LIMIT, YEARS_100_MS, Request, instant_problem
+from belfry.schedules.request import Request
 from belfry.schedules.triggers.kind import OneShot, Warned
 from belfry.schedules.triggers.trigger import Trigger
 

@@ -2,14 +2,16 @@
 
     FREQ=DAILY;BYHOUR=9,17         the same every day: hours × minutes × seconds
     FREQ=HOURLY;INTERVAL=7         by the day: 0 7 14 21 │ 4 11 18 │ 1 8 …
-    FREQ=MONTHLY;…;BYSETPOS=-1     by the place in the period: `positioned` names days and seconds
+    FREQ=MONTHLY;…;BYSETPOS=-1     by the place in the period: `Placed` takes them out of its days
 
 Sets of times are shared, and are compared by identity: the same rule gives the same object again.
 So "is this day like that one?" is a comparison of two references (`Trigger.day_pattern`).
 
 With INTERVAL the times of a day depend on how many hours, minutes or seconds after midnight the
 first one comes (`ahead`), and on nothing else of the day: every 7 hours there are seven sorts of
-days.  BYSETPOS picks within each hour, minute or second for these rules.
+days.  BYSETPOS picks within each hour, minute or second for these rules, and in a day, week, month
+or year for all others: FREQ=MONTHLY;BYDAY=MO,TU;BYHOUR=9,17;BYSETPOS=-1 has one time a month, at
+17:00 of its last Monday or Tuesday.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from belfry.schedules.triggers.rrule_text import Recurrence
+from belfry.schedules.civil import DAY_S, WEEK, month_of, weekday_of, year_at, year_of
+from belfry.schedules.triggers.rrule_choice import Choice
+from belfry.schedules.triggers.rrule_days import MOST_KEPT, days_of
+from belfry.schedules.triggers.rrule_values import Recurrence
 
-DAY_S: Final = 86_400
 _UNITS: Final = {"HOURLY": 3_600, "MINUTELY": 60, "SECONDLY": 1}
 _ALL_HOURS: Final = tuple(range(24))
 _ALL: Final = tuple(range(60))
@@ -160,3 +164,54 @@ def _left(
             yield from (
                 within if len(seconds) == 60 else (each for each in within if each % 60 in seconds)
             )
+
+
+class Placed:
+    """Days and times that BYSETPOS takes out of each period."""
+
+    def __init__(self, choice: Choice, positions: tuple[int, ...], daily: Times) -> None:
+        self._choice, self._positions, self._daily = choice, positions, daily
+        self._days = days_of(choice)
+        self._known: dict[int, dict[int, Times]] = {}
+
+    def on(self, day: int) -> Times:
+        """The times of a day, by what its period holds."""
+        first, end = self._period(day)
+        known = self._known.get(first)
+        if known is None:
+            if len(self._known) >= MOST_KEPT:
+                self._known.clear()
+            known = self._known[first] = self._taken(first, end)
+        return known.get(day, NONE)
+
+    def _taken(self, first: int, end: int) -> dict[int, Times]:
+        days = self._days.between(first, end)
+        size = len(self._daily)
+        found: dict[int, list[int]] = {}
+        for place in picked(len(days) * size, self._positions):
+            at, rank = divmod(place, size)
+            found.setdefault(days[at], []).append(self._daily.seconds[rank])
+        return {day: Times(tuple(seconds)) for day, seconds in found.items()}
+
+    def _period(self, day: int) -> tuple[int, int]:
+        """First day and end of the period that holds a day."""
+        if self._choice.freq == "DAILY":
+            return day, day + 1
+        if self._choice.freq == "WEEKLY":
+            first = day - (weekday_of(day) - self._choice.week_start) % WEEK
+            return first, first + WEEK
+        year = year_at(year_of(day))
+        if self._choice.freq == "YEARLY":
+            return year.first, year.first + year.size
+        month = month_of(day)
+        return month.first, month.first + month.size
+
+
+@lru_cache(maxsize=256)
+def _placed(choice: Choice, positions: tuple[int, ...], daily: Times) -> Placed:
+    return Placed(choice, positions, daily)
+
+
+def placed(choice: Choice, rule: Recurrence, daily: Times) -> Placed:
+    """The places of a rule, shared by all rules that choose so."""
+    return _placed(choice, rule.positions, daily)

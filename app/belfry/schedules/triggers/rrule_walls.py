@@ -1,9 +1,10 @@
-"""Times on the wall of a rule of RFC 5545, and of a set of such rules: days, each with its times.
+"""Times on the wall of a rule of RFC 5545: days, each with its times.
 
+    Walls       what is asked of a rule or of a set, answered day by day
     RuleWalls   one rule from its DTSTART to its COUNT or UNTIL
-    SetWalls    several rules and RDATEs together, without what EXRULEs and EXDATEs name
+    SetWalls    several rules and dates together (`rrule_sets`)
 
-Both answer what `clock.Clock` asks, so changed clocks do to them what they do to cron.  A rule with
+They answer what `clock.Clock` asks, so changed clocks do to them what they do to cron.  A rule with
 FREQ=DAILY or longer is *fixed*, one by hours, minutes or seconds has a *cadence*, and a set is
 fixed where all of its rules are.
 
@@ -26,38 +27,19 @@ division.  With BYSETPOS, or a rhythm within the day, days are counted one by on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from array import array
 from bisect import bisect_left, bisect_right
-from calendar import monthrange
-from collections.abc import Iterable
-from datetime import date
-from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
-from belfry.schedules.triggers.rrule_days import (
-    DAY_S,
-    EPOCH_ORDINAL,
-    LAST_YEAR,
-    Choice,
-    choice_of,
-    days_of,
-    year_at,
-    year_of,
-)
-from belfry.schedules.triggers.rrule_text import Recurrence
-from belfry.schedules.triggers.rrule_times import (
-    NONE,
-    Times,
-    TimesWithinADay,
-    daily_times,
-    picked,
-)
+from belfry.schedules.civil import DAY_S, year_at
+from belfry.schedules.triggers.rrule_choice import choice_of
+from belfry.schedules.triggers.rrule_days import LAST_YEAR, days_of
+from belfry.schedules.triggers.rrule_times import NONE, Times, TimesWithinADay, daily_times, placed
+from belfry.schedules.triggers.rrule_values import Recurrence
 
 # Days of a rule that hold no time, one after another: some milliseconds.
 MOST_EMPTY_DAYS: Final = 1_600
 # Days that are counted one by one to find where COUNT ends.
 MOST_COUNTED_DAYS: Final = 8_000
-MOST_KEPT: Final = 64
 END_DAY: Final = year_at(LAST_YEAR).first
 
 
@@ -224,134 +206,3 @@ class RuleWalls(Walls):
         else:
             self._cut[day] = self.times_on(day).cut(0, second + 1)
         self._last_day = day
-
-
-class Placed:
-    """Days and times that BYSETPOS takes out of each period."""
-
-    def __init__(self, choice: Choice, positions: tuple[int, ...], daily: Times) -> None:
-        self._choice, self._positions, self._daily = choice, positions, daily
-        self._days = days_of(choice)
-        self._known: dict[int, dict[int, Times]] = {}
-
-    def on(self, day: int) -> Times:
-        """The times of a day, by what its period holds."""
-        first, end = self._period(day)
-        known = self._known.get(first)
-        if known is None:
-            if len(self._known) >= MOST_KEPT:
-                self._known.clear()
-            known = self._known[first] = self._taken(first, end)
-        return known.get(day, NONE)
-
-    def _taken(self, first: int, end: int) -> dict[int, Times]:
-        days = self._days.between(first, end)
-        size = len(self._daily)
-        found: dict[int, list[int]] = {}
-        for place in picked(len(days) * size, self._positions):
-            at, rank = divmod(place, size)
-            found.setdefault(days[at], []).append(self._daily.seconds[rank])
-        return {day: Times(tuple(seconds)) for day, seconds in found.items()}
-
-    def _period(self, day: int) -> tuple[int, int]:
-        """First day and end of the period that holds a day."""
-        if self._choice.freq == "DAILY":
-            return day, day + 1
-        if self._choice.freq == "WEEKLY":
-            first = day - (day + 3 - self._choice.week_start) % 7
-            return first, first + 7
-        year = year_at(year_of(day))
-        if self._choice.freq == "YEARLY":
-            return year.first, year.first + year.size
-        return month_of(day)
-
-
-@lru_cache(maxsize=256)
-def _placed(choice: Choice, positions: tuple[int, ...], daily: Times) -> Placed:
-    return Placed(choice, positions, daily)
-
-
-def placed(choice: Choice, rule: Recurrence, daily: Times) -> Placed:
-    """The places of a rule, shared by all rules that choose so."""
-    return _placed(choice, rule.positions, daily)
-
-
-def month_of(day: int) -> tuple[int, int]:
-    """First day of the month of a day, and that of the next one."""
-    at = date.fromordinal(day + EPOCH_ORDINAL)
-    first = day - at.day + 1
-    return first, first + monthrange(at.year, at.month)[1]
-
-
-class Excepted(NamedTuple):
-    """What a set adds and leaves out besides its rules.
-
-    `dates` (RDATE) and `without` (EXDATE) are wall seconds; `without_days` (EXDATE with dates) are
-    days from 1970-01-01 on, of which nothing is left.
-    """
-
-    dates: tuple[int, ...]
-    without: frozenset[int]
-    without_days: frozenset[int]
-
-
-class SetWalls(Walls):
-    """The times of several rules together, less those that are left out."""
-
-    def __init__(self, rules: list[Walls], without: list[Walls], dates: Excepted) -> None:
-        self.fixed = all(rule.fixed for rule in rules)
-        self._rules, self._without, self._excepted = rules, without, dates
-        self._dates = _by_day(dates.dates)
-        self._date_days = sorted(self._dates)
-        self._left_out = _by_day(dates.without)
-        self._known: dict[tuple[tuple[Times, ...], tuple[Times, ...]], Times] = {}
-        self._of_dates: dict[int, Times] = {}
-
-    def next_day(self, day: int) -> int | None:
-        """The first day of any of its rules."""
-        found = [each for rule in self._rules if (each := rule.next_day(day)) is not None]
-        place = bisect_left(self._date_days, day)
-        found += self._date_days[place : place + 1]
-        return min(found) if found else None
-
-    def times_on(self, day: int) -> Times:
-        """What its rules have on a day, less what is left out; remembered for such days."""
-        if day in self._excepted.without_days:
-            return NONE
-        if day in self._dates or day in self._left_out:
-            found = self._of_dates.get(day)
-            if found is None:
-                if len(self._of_dates) >= MOST_KEPT:
-                    self._of_dates.clear()
-                found = self._of_dates[day] = self._with_dates(day)
-            return found
-        return self._joined(day)
-
-    def _joined(self, day: int) -> Times:
-        given = tuple(times for rule in self._rules if len(times := rule.times_on(day)))
-        if not given:
-            return NONE
-        less = tuple(times for rule in self._without if len(times := rule.times_on(day)))
-        if len(given) == 1 and not less:
-            return given[0]
-        found = self._known.get((given, less))
-        if found is None:
-            if len(self._known) >= MOST_KEPT:
-                self._known.clear()
-            left = set().union(*(each.seconds for each in given))
-            left.difference_update(*(each.seconds for each in less))
-            found = self._known[given, less] = Times(array("I", sorted(left)))
-        return found
-
-    def _with_dates(self, day: int) -> Times:
-        found = set(self._joined(day).seconds)
-        less = {second for rule in self._without for second in rule.times_on(day).seconds}
-        found.update(self._dates.get(day, set()) - less)
-        return Times(array("I", sorted(found - self._left_out.get(day, set()))))
-
-
-def _by_day(walls: Iterable[int]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
-    for wall in walls:
-        found.setdefault(wall // DAY_S, set()).add(wall % DAY_S)
-    return found

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from belfry.schedules.triggers.rrule_text import Moment, Recurrence, RuleText
+from belfry.schedules.triggers.rrule_values import Moment, Recurrence, RuleText
 
 _UNITS: Final = {
     "YEARLY": "year",

@@ -54,7 +54,7 @@ class Rule:
     calendar: str | None = None
     on_holiday: str | None = None
     packed_days: bytes | None = None
-    # What the numbers of H in an expression follow from; see `cron_text.seed_of`.
+    # What the numbers of H in an expression follow from; see `cron_spelling.seed_of`.
     seed: int | None = None
     # How long after the first of the requests that slide it a delay ends at the latest.
     max_wait_ms: int | None = None

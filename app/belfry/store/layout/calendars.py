@@ -26,7 +26,7 @@ HEAD_OF_CALENDAR: Final = bytes((FORMAT, CALENDAR))
 class CalendarRow(NamedTuple):
     """A calendar in one partition; instants are epoch ms.
 
-    `days` are its days as `schedules/calendars.py` packs them.  `changed_ms` is when the request
+    `days` are its days as `schedules/days_off.py` packs them.  `changed_ms` is when the request
     arrived that gave them: pending instants after it are derived anew.  `reached_ms` is how far the
     partition had come when it read that request: what had fired lies up to there.  `under_way` says
     that some schedules may still have the days of before, and `cursor` is the key of the last that

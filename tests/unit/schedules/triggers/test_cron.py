@@ -14,7 +14,8 @@ from belfry.schedules.rule import Rule, encode_rule, rule_of
 from belfry.schedules.triggers import trigger_by, trigger_of
 from belfry.schedules.triggers.clock import Clock
 from belfry.schedules.triggers.cron import Cron
-from belfry.schedules.triggers.cron_text import interval_of, normalized, read_cron, seed_of
+from belfry.schedules.triggers.cron_spelling import normalized, seed_of
+from belfry.schedules.triggers.cron_text import interval_of, read_cron
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.trigger import Trigger
 from belfry.schedules.triggers.zones import Zone

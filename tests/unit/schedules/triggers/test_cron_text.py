@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.schedules.triggers.cron_text import CronMistake, interval_of, normalized, read_cron
+from belfry.schedules.triggers.cron_spelling import normalized
+from belfry.schedules.triggers.cron_text import CronMistake, interval_of, read_cron
 from belfry.schedules.triggers.cron_words import words_of
 
 
