@@ -21,7 +21,7 @@ from typing import Final
 
 from belfry.schedules.rejections import Rejection
 from belfry.wire.catalogue import schema
-from belfry.wire.requests import Reading, Reference, reading_of
+from belfry.wire.readings import Reading, Reference, reading_of
 from tests.simulation.stage import here
 
 PROMPT: Final = ("fast", "fast", "fast", "late", "gone", "unknown")

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from confluent_kafka import Message
 
 from belfry.client.redrive import Resent
-from belfry.wire.headers import CUT, NO_TEXT
 from belfry.wire.record import REDRIVEN_FROM, Headers, without_origin
+from belfry.wire.unread import CUT, NO_TEXT
 
 REDRIVEN: Final = "redriven"
 # All tenants, and refusals of which no tenant is known.

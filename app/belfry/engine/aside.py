@@ -59,8 +59,9 @@ from belfry.store.layout.aside import (
 )
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
+from belfry.wire.readings import Reference
 from belfry.wire.record import SourceRecord, size_of
-from belfry.wire.requests import Reference, RequestReader
+from belfry.wire.requests import RequestReader
 
 MOST_RECORDS: Final = 10_000
 MOST_BYTES: Final = 16_000_000

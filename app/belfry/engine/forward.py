@@ -27,7 +27,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.claims import signature
-from belfry.wire.headers import asked_by, refused_unread
+from belfry.wire.headers import asked_by
 from belfry.wire.origins import vouched
 from belfry.wire.record import (
     SIGNATURE,
@@ -38,6 +38,7 @@ from belfry.wire.record import (
     without_origin,
 )
 from belfry.wire.requests import RequestReader
+from belfry.wire.unread import refused_unread
 
 
 class TenantInput(NamedTuple):

@@ -40,10 +40,10 @@ from belfry.store.layout.records import (
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
-from belfry.wire.headers import UNREAD
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Headers, Origin, SourceRecord, is_redriven, size_of
+from belfry.wire.unread import UNREAD
 from belfry.wire.worker_keys import Keys
 
 MAX_REJECTED_BYTES: Final = 900_000

@@ -26,10 +26,10 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from belfry.kafka.fetcher import Fetched, Where
 from belfry.kafka.unpacking import NONE, chunks_of
 from belfry.telemetry.limited import LimitedLogger
-from belfry.wire.headers import MOST_CARRIED, UNREADABLE_BATCH, bounded, unread
 from belfry.wire.record import SourceRecord, size_of
 from belfry.wire.record_batches import MAGIC, CommittedBatches, RecordBatch, batches_in
 from belfry.wire.record_stream import Unreadable, records_of
+from belfry.wire.unread import MOST_CARRIED, UNREADABLE_BATCH, bounded, unread
 
 # How much of a portion's records there is at most, but for one batch or one record more.
 SLICE_BYTES: Final = 4_000_000

@@ -12,12 +12,12 @@ from typing import Any
 from confluent_kafka import Message
 
 from belfry.store.signatures import SIGNATURE
-from belfry.wire.headers import NO_TEXT, bounded
 from belfry.wire.record import Headers
+from belfry.wire.unread import NO_TEXT, bounded
 
 
 def headers_of(messages: list[Message]) -> list[Headers | None]:
-    """Headers of records, cut where there are thousands (`wire/headers.py`).
+    """Headers of records, cut where there are thousands (`wire/unread.py`).
 
     Those of a record with a name that is no UTF-8 come back as one that says so.
     confluent-kafka leaves such an error pending and hands out a list with a hole, which may end the

@@ -41,8 +41,9 @@ from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import Waits
 from belfry.tenants.directory import Tenants
+from belfry.wire.readings import Reference
 from belfry.wire.record import SourceRecord
-from belfry.wire.requests import Reference, RequestReader
+from belfry.wire.requests import RequestReader
 
 # Who asks is looked at for each record, which costs a signature: so many are looked at in a step.
 # So many of what is deferred are, too, besides what is looked up and what comes first in its lane.

@@ -138,7 +138,7 @@ class ReadKeptTopics:
         return _shown(found) if found is not None and found["tenant"] == tenant else None
 
     def avro(self, value: bytes) -> ReadableValue:
-        """What bytes say by the Avro schema that they name; raises `Unreadable`."""
+        """What bytes say by the Avro schema that they name; raises `UnreadableValue`."""
         return avro_in(value, self._look)
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import Message
 from fastavro import parse_schema, schemaless_reader
 
-from belfry.api.workers.kept import ReadableValue, Unreadable
+from belfry.api.workers.kept import ReadableValue, UnreadableValue
 from belfry.client.decoding import Look
 from belfry.kafka.record_headers import headers_of
 from belfry.schedules.fields import EMPTY
@@ -58,18 +58,18 @@ def _learn(reader: RequestReader, record: SourceRecord, look: Look | None) -> No
 
 
 def avro_in(value: bytes, look: Look | None) -> ReadableValue:
-    """What a value says by the Avro schema that its first bytes name; raises `Unreadable`."""
+    """What a value says by the Avro schema that its first bytes name; raises `UnreadableValue`."""
     frame = read_frame(value)
     if frame.kind is FrameKind.UNFRAMED:
-        raise Unreadable("It begins with no id of a schema: neither 00, nor c301.")
+        raise UnreadableValue("It begins with no id of a schema: neither 00, nor c301.")
     writer = _writer(frame.reference, look)
     if writer is None:
-        raise Unreadable("Its schema is not known here: the registry has none of this id.")
+        raise UnreadableValue("Its schema is not known here: the registry has none of this id.")
     unsafe = unsafe_reason(writer)
     if unsafe is not None:
-        raise Unreadable(f"Its schema is not decoded: {unsafe}.")
+        raise UnreadableValue(f"Its schema is not decoded: {unsafe}.")
     if len(frame.body) > MAX_VALUE_BYTES:
-        raise Unreadable(f"It has {len(value)} bytes; at most {MAX_VALUE_BYTES} are decoded.")
+        raise UnreadableValue(f"It has {len(value)} bytes; at most {MAX_VALUE_BYTES} are decoded.")
     return _decoded(frame.body, writer)
 
 
@@ -85,9 +85,9 @@ def _decoded(body: bytes, writer: Any) -> ReadableValue:
         stream = BytesIO(body)
         found = None if why else schemaless_reader(stream, parsed, None)
     except Exception as error:  # noqa: BLE001  # whatever fastavro makes of strangers' bytes
-        raise Unreadable(f"It is not what its schema says: {type(error).__name__}.") from None
+        raise UnreadableValue(f"It is not what its schema says: {type(error).__name__}.") from None
     left = len(body) - stream.tell()
     if why or left:
-        raise Unreadable(why or f"{left} bytes follow what its schema says.")
+        raise UnreadableValue(why or f"{left} bytes follow what its schema says.")
     name = parsed.get("name") if isinstance(parsed, dict) else None
     return ReadableValue(str(name or "a value without a name"), found)

@@ -45,7 +45,8 @@ from belfry.host.errors import named
 from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, WriterSchema
 from belfry.registry.client import MISSING_S
 from belfry.schedules.rejections import Rejection
-from belfry.wire.requests import MOST_SCHEMAS, Reading, Reference, reading_of
+from belfry.wire.readings import Reading, Reference, reading_of
+from belfry.wire.requests import MOST_SCHEMAS
 
 THREADS: Final = 8
 # Lookups under way at a time: of a tenant or a lane, and of all strangers together.

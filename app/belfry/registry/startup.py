@@ -17,7 +17,7 @@ from belfry.registry.lookups import Lookups
 from belfry.registry.subjects import CARRIED, check_all, publish_all, subject_for
 from belfry.settings import ServerSettings
 from belfry.wire import catalogue, framing
-from belfry.wire.requests import Reading, Reference, reading_of
+from belfry.wire.readings import Reading, Reference, reading_of
 
 AGAIN_S: Final = 1.0
 Tell = Callable[[str], object]

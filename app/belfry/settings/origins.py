@@ -32,7 +32,7 @@ DEFAULT: Final = "default"
 _CREDENTIALS: Final = re.compile(r"//[^/@\s]+@")
 
 
-class Origin(NamedTuple):
+class SettingOrigin(NamedTuple):
     """A setting, its value as plain data, and where that comes from."""
 
     name: str
@@ -40,7 +40,7 @@ class Origin(NamedTuple):
     source: str
 
 
-def origins(made: Sourced, options: Mapping[str, Any]) -> list[Origin]:
+def origins(made: Sourced, options: Mapping[str, Any]) -> list[SettingOrigin]:
     """All settings of a process, in the order of their class; `options` are what was typed."""
     kind = type(made)
     places = (
@@ -54,7 +54,7 @@ def origins(made: Sourced, options: Mapping[str, Any]) -> list[Origin]:
         for key, each in _parts(value):
             path = (name, key) if key else (name,)
             shown = NOT_SHOWN if is_secret(info) and each else _plain(each)
-            found.append(Origin(".".join(path), shown, _source(path, places)))
+            found.append(SettingOrigin(".".join(path), shown, _source(path, places)))
     return found
 
 

@@ -1,13 +1,24 @@
-"""Values of the header protocol that are neither texts nor instants: numbers, flags, targets.
+"""Values of the header protocol: how the text of each header is read, by the form of its field.
 
-Each reader raises ValueError, which says what was given and what is allowed.
+    belfry-at: 2026-12-01T09:00:00Z      instant      1796115600000
+    belfry-jitter: 5m                    duration     300000
+    belfry-serial: True                  flag         True
+    belfry-max-fires: 3                  number       3
+    belfry-webhook: https://a.example    targets      one target, with the defaults of the others
+
+A field that comes later has a reader here by its form, and needs no line in this module.  Each
+reader raises ValueError, which says what was given and what is allowed.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
+from belfry.schedules.field import Form
+from belfry.schedules.fields import FIELDS
+from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.targets import record_of
 
 FLAGS: Final = {"true": True, "false": False}
@@ -70,3 +81,16 @@ def _check_text(given: object) -> None:
     """Raise ValueError for half a character, which JSON can escape and UTF-8 cannot hold."""
     if isinstance(given, str):
         given.encode()
+
+
+_BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
+    Form.TEXT: str,
+    Form.SYMBOL: str,
+    Form.INSTANT: parse_instant,
+    Form.DURATION: parse_duration,
+    Form.NUMBER: parse_number,
+    Form.FLAG: parse_flag,
+    Form.TARGETS: parse_targets,
+}
+# The reader of each header that a field has.
+READERS: Final = {field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header}

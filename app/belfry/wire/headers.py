@@ -3,7 +3,8 @@
     belfry-tenant: demo   belfry-id: hello   belfry-in: 5m      value, key, other headers: the event
 
 For kcat, Connect sources and any language without Avro.  Such headers win over an Avro value.  The
-names come from the table of fields (`schedules/fields.py`), each with the reader of its form.
+names come from the table of fields (`schedules/fields.py`), and how a value is read from its form
+(`header_values`).
 
     belfry-tenan: demo      unknown_header: "Unknown header belfry-tenan; did you mean
                             belfry-tenant? …"
@@ -11,23 +12,22 @@ names come from the table of fields (`schedules/fields.py`), each with the reade
 
 Names that begin with ``belfry-`` are belfry's.  One that belfry does not know is refused, for it
 may be a misspelt field.  What belfry itself puts onto records that it writes (`TRAVELLING`) may
-come in again, on an event that is scheduled anew, and then is a header like the user's own.
+come in again, on an event that is scheduled anew, and then is a header like the user's own.  A
+record that could not be read whole has such headers, too (`unread`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, Final
 
-from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, FIELDS
-from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Header, Request
 from belfry.schedules.triggers.registry import KINDS
-from belfry.wire.header_values import parse_flag, parse_number, parse_targets
+from belfry.wire.header_values import READERS
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
+from belfry.wire.unread import CUT
 
 PREFIX: Final = "belfry-"
 # The headers that say when, with kind and field; and all others.
@@ -52,19 +52,6 @@ EVENT_TYPE: Final = "belfry-schedule-type"
 BACKFILL: Final = "belfry-backfill"
 # On an event that was sent again: the name of the redrive, and the offset of the event.
 REDRIVEN: Final = "belfry-redriven"
-# Headers of a record that are looked at.  What belfry adds on the way is not counted.
-MOST_READ: Final = 1_024
-MOST_ADDED: Final = 16
-# Of more than `MOST_CARRIED` the first `MOST_KEPT` are kept, and a header that says so.
-MOST_CARRIED: Final = 2_048
-MOST_KEPT: Final = 1_500
-CUT: Final = "belfry-error-cut"
-# In place of headers of which one has a name that is no text.
-NO_TEXT: Final = ("belfry-unreadable", b"a header name of this record is no UTF-8")
-# On a record that its reader could not take in whole: why it is to be refused.
-UNREAD: Final = "belfry-unread"
-UNREADABLE_BATCH: Final = "unreadable_batch"
-_UNREAD_CODES: Final = ("request_too_large", UNREADABLE_BATCH)
 PROTOCOL: Final = frozenset(WHEN) | frozenset(OTHERS)
 # On records of fired events, of dry runs, deliveries and webhooks, and of what was rejected.
 TRAVELLING: Final = frozenset(
@@ -98,61 +85,11 @@ KNOWN: Final = PROTOCOL | {SIGNATURE} | TRAVELLING
 _ELSEWHERE: Final = {
     name: field.header for field in FIELDS.values() if field.header for name in field.also
 }
-_BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
-    Form.TEXT: str,
-    Form.SYMBOL: str,
-    Form.INSTANT: parse_instant,
-    Form.DURATION: parse_duration,
-    Form.NUMBER: parse_number,
-    Form.FLAG: parse_flag,
-    Form.TARGETS: parse_targets,
-}
-_READERS: Final = {field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header}
 
 
 def speaks_protocol(headers: Headers) -> bool:
     """Whether these headers hold a request."""
     return any(name in PROTOCOL and given is not None for name, given in headers)
-
-
-def bounded(headers: Headers | None) -> Headers | None:
-    """Headers as they came, or the first of very many: two bytes can be one, a megabyte a lot.
-
-    A record that is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
-    """
-    if not headers or len(headers) <= MOST_CARRIED:
-        return headers
-    return [*headers[:MOST_KEPT], (CUT, b"cut from %d headers" % len(headers))]
-
-
-def too_many(headers: Headers) -> Rejection | None:
-    """Why a record with so many headers is refused, or None."""
-    count = len(headers)
-    added = MOST_ADDED if headers[-1][0].startswith(ORIGIN_PREFIX) else 0
-    if count <= MOST_READ + added:
-        return None
-    return Rejection(
-        "bad_fields",
-        f"The record has {'more than ' if count > MOST_KEPT else ''}{count} headers; {MOST_READ}"
-        " are read, and 256 travel with an event.",
-    )
-
-
-def unread(code: str, reason: str) -> tuple[str, bytes]:
-    """The header by which a reader has a record refused; it goes last."""
-    return UNREAD, f"{code} {reason}".encode(errors="replace")
-
-
-def refused_unread(headers: Headers) -> Rejection | None:
-    """Why a reader could not take a record in whole, or None where it could.
-
-    A producer that writes such a header has nothing refused but its own record.
-    """
-    name, given = headers[-1]
-    if name != UNREAD or given is None:
-        return None
-    code, _, reason = given.decode(errors="replace").partition(" ")
-    return Rejection(code if code in _UNREAD_CODES else UNREADABLE_BATCH, reason[:1_000])
 
 
 def unknown_header(headers: Headers | None) -> Rejection | None:
@@ -213,13 +150,13 @@ def _read(name: str, given: bytes, fields: dict[str, Any], kinds: list[str]) -> 
     try:
         text = given.decode()
         if name in OTHERS:
-            fields[OTHERS[name]] = _READERS[name](text)
+            fields[OTHERS[name]] = READERS[name](text)
             return None
         kinds.append(name)
         if len(kinds) == 1:
             # A second one is refused anyway: thousands of them are not worth reading.
             kind, field = WHEN[name]
-            fields["kind"], fields[field] = kind, _READERS[name](text)
+            fields["kind"], fields[field] = kind, READERS[name](text)
     except UnicodeDecodeError:
         return Rejection("bad_header", f"Header {name} is no UTF-8: {given!r:.80}.")
     except ValueError as error:

@@ -5,7 +5,7 @@
 
 This is the slow way (20 µs a record), for batches that unpack to more than Kafka's client holds.  A
 record that is larger than it may be keeps its beginning and its first headers, and one more header
-by which it is refused (`wire/headers.py`).  Of one batch `MOST_BYTES` are unpacked and no more,
+by which it is refused (`wire/unread.py`).  Of one batch `MOST_BYTES` are unpacked and no more,
 since others wait meanwhile: gzip of 900 MB, which is one megabyte as it is sent, would cost two
 seconds.
 Lengths are believed only as far as bytes follow; `Unreadable` is raised where they make no sense.
@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from belfry.wire.headers import CUT, MOST_CARRIED, MOST_KEPT, NO_TEXT, unread
 from belfry.wire.record import Headers, SourceRecord
 from belfry.wire.record_batches import MAGIC, RecordBatch
+from belfry.wire.unread import CUT, MOST_CARRIED, MOST_KEPT, NO_TEXT, unread
 
 # Of a record that is larger than it may be: of its key, its value and its headers.
 KEPT_BYTES: Final = 250_000

@@ -13,58 +13,41 @@ No input raises: whatever the bytes are, the answer is a `Request` or a `Rejecti
 
 The reader never asks the registry.  Its caller looks which references a batch needs
 (`unknown_schemas`), asks for them in the shell, and tells the answer by `settle`; the engine sets
-requests aside that need others.  One partition has one reader and one thread that uses it.
+requests aside that need others.  What stands behind a reference is a reading (`readings`).  One
+partition has one reader and one thread that uses it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from io import BytesIO
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_reader
+from fastavro import schemaless_reader
 from fastavro.read import SchemaResolutionError
 
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import PlainRequest, Request
 from belfry.wire import catalogue, framing
-from belfry.wire.bounds import UNCOUNTED_BYTES, Bounds
-from belfry.wire.headers import (
-    read_headers,
-    refused_unread,
-    speaks_protocol,
-    too_many,
-    unknown_header,
-)
+from belfry.wire.bounds import UNCOUNTED_BYTES
+from belfry.wire.headers import read_headers, speaks_protocol, unknown_header
 from belfry.wire.quick import read_plain
+from belfry.wire.readings import (
+    NAME,
+    Reading,
+    Reference,
+    own_schemas,
+    reading_of,
+    refusal_of,
+    shown,
+)
 from belfry.wire.record import SourceRecord, stamp_of
-from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
+from belfry.wire.safety import MAX_VALUE_BYTES
+from belfry.wire.unread import refused_unread, too_many
 
-NAME: Final = "ScheduleRequest"
 MOST_SCHEMAS: Final = 1_000
-# Fields without a default: what lacks them cannot become a request.
-_NAMED: Final = frozenset({"tenant", "schedule_id"})
 _REGISTERED: Final = frozenset({framing.FrameKind.HEADER, framing.FrameKind.PREFIX})
-
-Reference = int | bytes
-
-
-class Schemas(NamedTuple):
-    """What to read with: the writer's schema, ours where it differs, and how much is too much.
-
-    Both schemas are as fastavro parses them, without logical types.  `ours` is None where the two
-    are the same: then no field has to be resolved.
-    """
-
-    writer: Any
-    ours: Any
-    bounds: Bounds
-
-
-# What a schema reference is known to stand for: schemas to read with, or a verdict.
-Reading = Schemas | Rejection
 
 
 class RequestReader:
@@ -72,7 +55,7 @@ class RequestReader:
 
     def __init__(self) -> None:
         self._single_object = framing.single_object(NAME)
-        self._readings: dict[Reference, Reading] = {catalogue.fingerprint(NAME): _own()}
+        self._readings: dict[Reference, Reading] = {catalogue.fingerprint(NAME): own_schemas()}
         # Ids (as they lie in a value) whose writer's schema is ours: those may be plain.
         self._own: set[bytes] = set()
 
@@ -186,7 +169,7 @@ class RequestReader:
     def _decode(self, reference: Reference, body: bytes) -> Request | Rejection:
         reading = self._readings.get(reference) or self._earlier(reference)
         if reading is None:
-            return _unknown(reference)
+            return refusal_of(reference)
         if isinstance(reading, Rejection):
             return reading
         if len(body) > UNCOUNTED_BYTES and (why := reading.bounds.problem(body)):
@@ -199,15 +182,14 @@ class RequestReader:
             # fastavro's own words name an address in memory; a reason is the same for every owner.
             return Rejection(
                 "truncated",
-                f"{len(body)} bytes are no {NAME} of schema {_shown(reference)}: they end too"
-                " soon.",
+                f"{len(body)} bytes are no {NAME} of schema {shown(reference)}: they end too soon.",
             )
         except SchemaResolutionError as error:
             return Rejection("schema_not_a_request", f"Not readable as {NAME}: {error}")
         except Exception as error:  # noqa: BLE001  # EOF, Index, Unicode: what its C code meets
             return Rejection(
                 "truncated",
-                f"{len(body)} bytes are no {NAME} of schema {_shown(reference)}:"
+                f"{len(body)} bytes are no {NAME} of schema {shown(reference)}:"
                 f" {type(error).__name__}: {error}",
             )
         left = len(body) - stream.tell()
@@ -215,7 +197,7 @@ class RequestReader:
             return Rejection(
                 "truncated",
                 f"{left} of {len(body)} bytes follow the {NAME}: it was written with another"
-                f" schema than {_shown(reference)}, or cut and joined.",
+                f" schema than {shown(reference)}, or cut and joined.",
             )
         return request
 
@@ -226,33 +208,6 @@ class RequestReader:
             return None
         self._readings[reference] = reading = reading_of(writer)
         return reading
-
-
-def reading_of(writer: dict[str, Any]) -> Reading:
-    """How records of a writer's schema are read, or why they are not; may take milliseconds."""
-    unsafe = unsafe_reason(writer)
-    if unsafe is not None:
-        return Rejection("schema_unsafe", f"The writer's schema is not decoded: {unsafe}.")
-    missing = _NAMED - {field["name"] for field in writer.get("fields", ())}
-    if missing:
-        return Rejection(
-            "schema_not_a_request",
-            f"The writer's schema is no {NAME}: it lacks {' and '.join(sorted(missing))}.",
-        )
-    try:
-        if catalogue.fingerprint_of(writer) == catalogue.fingerprint(NAME):
-            return _own()
-        parsed = parse_schema(catalogue.without_logical_types(writer))
-        return Schemas(parsed, catalogue.plain(NAME), Bounds(parsed))
-    except Exception as error:  # noqa: BLE001  # whatever fastavro makes of a stranger's schema
-        return Rejection("schema_not_a_request", f"The writer's schema is unreadable: {error}")
-
-
-@cache
-def _own() -> Schemas:
-    """What to read today's own schema with."""
-    ours = catalogue.plain(NAME)
-    return Schemas(ours, None, Bounds(ours))
 
 
 def _needed(record: SourceRecord) -> Reference | None:
@@ -282,21 +237,3 @@ def _cancel(key: bytes | None) -> Request | Rejection:
     }
     request: Request = fields  # type: ignore[assignment]
     return request
-
-
-def _shown(reference: Reference) -> str:
-    return str(reference) if isinstance(reference, int) else reference.hex()
-
-
-def _unknown(reference: Reference) -> Rejection:
-    if isinstance(reference, bytes) and len(reference) == 8:
-        return Rejection(
-            "unknown_schema_fingerprint",
-            f"Fingerprint {_shown(reference)} is none of belfry's own schemas: write with the"
-            " bundled ScheduleRequest, or with a registry's prefix.",
-        )
-    return Rejection(
-        "unknown_schema_id",
-        f"The registry knows no schema {_shown(reference)}: register ScheduleRequest first, or"
-        " point producer and belfry at the same registry.",
-    )

@@ -20,7 +20,7 @@ from belfry.api.workers.kept import (
     KeptPage,
     ReadableValue,
     RejectedRequest,
-    Unreadable,
+    UnreadableValue,
 )
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.telemetry.metrics import Metrics
@@ -71,7 +71,7 @@ class FakeTopics:
 
     def avro(self, value: bytes) -> ReadableValue:
         if value == b"no":
-            raise Unreadable("It says nothing.")
+            raise UnreadableValue("It says nothing.")
         return ReadableValue("shop.Order", {"id": 7, "raw": [b"\xff", b"text"]})
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:

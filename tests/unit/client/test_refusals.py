@@ -13,8 +13,8 @@ from belfry.client.refusals import (
     refused_request,
 )
 from belfry.wire.claims import proves, signature
-from belfry.wire.headers import CUT, NO_TEXT
 from belfry.wire.record import ORIGIN_OFFSET, REDRIVEN_FROM, SIGNATURE, Headers
+from belfry.wire.unread import CUT, NO_TEXT
 
 PLACE = "belfry.rejected/3@41"
 

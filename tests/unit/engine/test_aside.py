@@ -29,7 +29,7 @@ from belfry.tenants.effective import EffectivePolicy, Level, Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.claims import signature
-from belfry.wire.requests import reading_of
+from belfry.wire.readings import reading_of
 from tests.unit.engine.driver import HOUR, T0, Driver, Step, request
 
 SEVEN = 7

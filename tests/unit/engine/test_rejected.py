@@ -13,9 +13,9 @@ from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pend
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
-from belfry.wire.headers import unread
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader
+from belfry.wire.unread import unread
 from tests.unit.engine.driver import T0, Driver, request
 from tests.unit.engine.unreadable import newer_rule, pending
 

@@ -16,10 +16,10 @@ from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from belfry.kafka.batch_reader import RECORD_BYTES, SLICE_BYTES, WHOLE_BYTES, BatchReader
 from belfry.kafka.fetcher import Fetched
 from belfry.kafka.unpacking import chunks_of
-from belfry.wire.headers import MOST_CARRIED, NO_TEXT, refused_unread
 from belfry.wire.record import SourceRecord
 from belfry.wire.record_batches import batches_in, end_of
 from belfry.wire.record_stream import MOST_RECORDS, Unreadable, records_of
+from belfry.wire.unread import MOST_CARRIED, NO_TEXT, refused_unread
 
 WHERE: Final = ("belfry.schedules", 0)
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4

@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from belfry.api.workers.kept import Unreadable
+from belfry.api.workers.kept import UnreadableValue
 from belfry.process import readable
 from belfry.process.readable import avro_in, request_in
 from belfry.wire.record import Headers
@@ -110,5 +110,5 @@ def test_avro_is_decoded_by_the_schema_that_its_first_bytes_name() -> None:
     ],
 )
 def test_what_cannot_be_decoded_is_explained(value: bytes, why: str) -> None:
-    with pytest.raises(Unreadable, match=why):
+    with pytest.raises(UnreadableValue, match=why):
         avro_in(value, look_up)

@@ -29,7 +29,7 @@ from belfry.registry.lookups import (
 )
 from belfry.schedules.rejections import Rejection
 from belfry.wire import catalogue
-from belfry.wire.requests import reading_of
+from belfry.wire.readings import reading_of
 
 OURS = catalogue.schema("ScheduleRequest")
 GUID = bytes(range(16))

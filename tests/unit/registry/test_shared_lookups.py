@@ -16,7 +16,7 @@ from belfry.registry.lookups import (
     Lookups,
 )
 from belfry.schedules.rejections import Rejection
-from belfry.wire.requests import reading_of
+from belfry.wire.readings import reading_of
 from tests.unit.registry.test_lookups import ACME, OTHER, OURS, Registry, lookups, soon
 
 

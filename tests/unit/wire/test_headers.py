@@ -9,19 +9,16 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.wire import catalogue
 from belfry.wire.headers import (
-    MOST_CARRIED,
-    MOST_KEPT,
-    MOST_READ,
     PROTOCOL,
     TRAVELLING,
     asked_by,
-    bounded,
     read_headers,
     speaks_protocol,
     unknown_header,
 )
 from belfry.wire.record import Headers, Origin, origin_headers, origin_of
 from belfry.wire.requests import RequestReader
+from belfry.wire.unread import MOST_CARRIED, MOST_KEPT, MOST_READ, bounded
 
 NAMED: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"order/1")]
 AT = ("belfry-at", b"2027-01-15T08:00:00Z")

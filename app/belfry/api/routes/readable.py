@@ -26,7 +26,7 @@ from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.kept import PLACE, TopicReads, readable_fields
 from belfry.api.routes.parameters import TenantName, parsed
-from belfry.api.workers.kept import Unreadable
+from belfry.api.workers.kept import UnreadableValue
 from belfry.api.workers.parts import ApiDependencies
 from belfry.schedules.field import Form
 from belfry.schedules.fields import FIELDS
@@ -108,7 +108,7 @@ def readable_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
             found = await reads.run(partial(reads.parts.kept.avro, raw))
         except ValueError:
             raise _refused("value_base64 is no base64.", "bad_body") from None
-        except Unreadable as error:
+        except UnreadableValue as error:
             raise _refused(str(error), "not_decoded") from None
         return DecodedAnswer(avro_schema=found.schema, value=_as_json(found.value))
 

@@ -61,7 +61,7 @@ class KeptDelivery:
     place: tuple[int, int] | None = None
 
 
-class Unreadable(Exception):
+class UnreadableValue(Exception):
     """Bytes are no Avro that can be decoded here; the message says why, as a sentence."""
 
 
@@ -103,7 +103,7 @@ class KeptTopics(Protocol):
         """
 
     def avro(self, value: bytes) -> ReadableValue:
-        """What bytes say by the Avro schema that they name; raises `Unreadable`."""
+        """What bytes say by the Avro schema that they name; raises `UnreadableValue`."""
 
     def usage(self, asked: UsageSpan) -> list[Usage]:
         """What a tenant used, by period; at most `MOST_USAGE_RECORDS` are looked at.

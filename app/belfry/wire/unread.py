@@ -1,0 +1,77 @@
+"""Records that their reader could not take in whole, and the headers that say so.
+
+A reader meets records that no answer can be made of as they are: ten thousand headers, a name that
+is no text, a record of 900 MB in a batch that unpacks to it, a batch that cannot be unpacked.  It
+drops none of them, and stops for none.  It keeps what it has room for and puts a header last that
+says what is missing, so the record goes on to the engine and is refused there, under its offset:
+
+    reader      value, 1 500 of 10 000 headers, belfry-error-cut: cut from 10000 headers
+    engine      too_many ─► bad_fields
+
+    reader      first 250 000 bytes, belfry-unread: request_too_large The record takes …
+    engine      refused_unread ─► request_too_large
+
+A producer may write such headers as well.  It has nothing refused by them but its own record, and
+the codes that it may name are bounded.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.schedules.rejections import Rejection
+from belfry.wire.record import ORIGIN_PREFIX, Headers
+
+# Headers of a record that are looked at.  What belfry adds on the way is not counted.
+MOST_READ: Final = 1_024
+MOST_ADDED: Final = 16
+# Of more than `MOST_CARRIED` the first `MOST_KEPT` are kept, and a header that says so.
+MOST_CARRIED: Final = 2_048
+MOST_KEPT: Final = 1_500
+CUT: Final = "belfry-error-cut"
+# In place of headers of which one has a name that is no text.
+NO_TEXT: Final = ("belfry-unreadable", b"a header name of this record is no UTF-8")
+# On a record that its reader could not take in whole: why it is to be refused.
+UNREAD: Final = "belfry-unread"
+UNREADABLE_BATCH: Final = "unreadable_batch"
+_UNREAD_CODES: Final = ("request_too_large", UNREADABLE_BATCH)
+
+
+def bounded(headers: Headers | None) -> Headers | None:
+    """Headers as they came, or the first of very many: two bytes can be one, a megabyte a lot.
+
+    A record that is cut is always refused (`too_many`), and kept so in `belfry.rejected`.
+    """
+    if not headers or len(headers) <= MOST_CARRIED:
+        return headers
+    return [*headers[:MOST_KEPT], (CUT, b"cut from %d headers" % len(headers))]
+
+
+def too_many(headers: Headers) -> Rejection | None:
+    """Why a record with so many headers is refused, or None."""
+    count = len(headers)
+    added = MOST_ADDED if headers[-1][0].startswith(ORIGIN_PREFIX) else 0
+    if count <= MOST_READ + added:
+        return None
+    return Rejection(
+        "bad_fields",
+        f"The record has {'more than ' if count > MOST_KEPT else ''}{count} headers; {MOST_READ}"
+        " are read, and 256 travel with an event.",
+    )
+
+
+def unread(code: str, reason: str) -> tuple[str, bytes]:
+    """The header by which a reader has a record refused; it goes last."""
+    return UNREAD, f"{code} {reason}".encode(errors="replace")
+
+
+def refused_unread(headers: Headers) -> Rejection | None:
+    """Why a reader could not take a record in whole, or None where it could.
+
+    A producer that writes such a header has nothing refused but its own record.
+    """
+    name, given = headers[-1]
+    if name != UNREAD or given is None:
+        return None
+    code, _, reason = given.decode(errors="replace").partition(" ")
+    return Rejection(code if code in _UNREAD_CODES else UNREADABLE_BATCH, reason[:1_000])
