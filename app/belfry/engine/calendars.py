@@ -55,7 +55,7 @@ from belfry.store.layout.calendars import (
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
+from belfry.tenants.step_tenants import StepTenants
 
 MOST_OF_TENANT: Final = 100
 SHOWN: Final = 20

@@ -31,7 +31,7 @@ from belfry.firing.due import Most, take
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.records import IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
+from belfry.tenants.step_tenants import StepTenants
 
 LEAST_SHARE: Final = 16
 

@@ -36,7 +36,7 @@ from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES
 from belfry.store.layout.keys import answer_key
 from belfry.store.layout.pending import encode_plain
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.record import SourceRecord
 
 NO_ROOM: Final = -1

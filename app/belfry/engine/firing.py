@@ -46,7 +46,7 @@ from belfry.store.layout.pending import (
     is_one_shot,
 )
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
+from belfry.tenants.step_tenants import StepTenants
 
 
 class Firing:

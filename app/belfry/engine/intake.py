@@ -40,9 +40,9 @@ from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.pending import decode_pending, paused
 from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
 from belfry.tenants.policy_rights import reach_of_targets_problem
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.record import (
     SourceRecord,

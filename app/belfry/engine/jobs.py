@@ -64,7 +64,7 @@ from belfry.store.layout.jobs import (
 )
 from belfry.store.recovery import age_of
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.record import Origin, SourceRecord
 
 BURST_MS: Final = 250

@@ -41,8 +41,8 @@ from belfry.store.layout.records import (
     is_marker,
 )
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
 
 # Most names are markers and left alone, so a sweep may see more of them than it may cancel.

@@ -27,7 +27,7 @@ from belfry.engine.waiting import Waiting
 from belfry.store.layout import keys
 from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
+from belfry.tenants.step_tenants import StepTenants
 from belfry.tenants.waits import (
     ACK_LOCK,
     CATCH_UP,

@@ -49,7 +49,8 @@ from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
 from belfry.store.layout.records import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.directory import Tenants
+from belfry.tenants.step_tenants import StepTenants
 from belfry.tenants.waits import Wait
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord

@@ -40,8 +40,8 @@ from belfry.firing.rates import Rate
 from belfry.store.layout import keys
 from belfry.store.layout.records import IN_BACKLOG
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
+from belfry.tenants.step_tenants import StepTenants
 
 FIRE_BURST_MS: Final = 100.0
 # A step that others wait for is over soon.

@@ -38,8 +38,8 @@ from belfry.store.layout.records import (
     encode_verdict,
 )
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Headers, Origin, SourceRecord, is_redriven, size_of

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.effects import Effects
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants
+from belfry.tenants.step_tenants import StepTenants
 from belfry.tenants.waits import Wait
 
 MOST: Final = 100_000

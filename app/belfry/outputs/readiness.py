@@ -50,8 +50,8 @@ from belfry.outputs.topic_queue import (
 )
 from belfry.registry.client import Registry
 from belfry.settings import Settings
-from belfry.tenants.directory import TenantFacts, Tenants
-from belfry.tenants.effective import Delivery, EffectivePolicy, Tenant
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, EffectivePolicy, Tenant, TenantFacts
 
 LOOK_S: Final = 5.0
 OFFLINE: Final = "a partition of its topic has no leader"
@@ -262,9 +262,8 @@ class Outputs:
             return tenant.held
         if tenant.collides_with is not None:
             return f"its topic collides with that of {tenant.collides_with}"
-        known = self._tenants.has_policy(tenant)
-        most = self._tenants.most_unknown
-        if not known and most is not None and self._tenants.unknown_topics >= most:
+        known = self._tenants.topics.has_policy(tenant)
+        if not known and self._tenants.topics.is_full():
             return CROWDED_OUT
         self._queue.add(topic, known=known)
         # From now on nobody else can have a name that collides with it.

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
@@ -161,6 +161,15 @@ class Tenant:
         return first_states(targets, self.effective.policy, tell=tell, acks=acks)
 
 
+class TenantFacts(TypedDict, total=False):
+    """What the shell finds out about a tenant, and its policy does not say."""
+
+    held: str
+    max_record_bytes: int
+    envelope_head: bytes
+    crowded_out: bool
+
+
 class Signing(NamedTuple):
     """Says who has to sign requests: all tenants, or those whose policy names a secret.
 
@@ -177,3 +186,12 @@ class Signing(NamedTuple):
     def of(self, name: str) -> tuple[bytes, ...] | None:
         """The keys of a tenant of belfry's own, None for any other."""
         return {RETRIES: self.deliveries, CANARY: self.canary}.get(name)
+
+    def needed(self, name: str, effective: EffectivePolicy) -> tuple[bool, tuple[bytes, ...]]:
+        """Whether a tenant's requests have to be signed, and the secrets that may sign them."""
+        if (own := self.of(name)) is not None:
+            # Workers alone write for it.  Where nobody has to sign they may have nothing to sign
+            # with; where all have to, nothing unsigned counts, not even theirs.
+            return self.everybody or bool(own), own
+        signs = self.everybody or effective.policy.signing_secret_ref is not None
+        return signs, (*effective.secrets, *self.requests)

@@ -9,9 +9,10 @@ from threading import Event, Lock, Thread
 
 import pytest
 
-from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.step_tenants import StepTenants
 from tests.unit.engine.driver import FIRED, T0, Driver, Shot
 
 RAW = TenantPolicy("demo", output_topic="raw", lifecycle="ALL")

@@ -280,7 +280,7 @@ def test_beyond_the_topics_that_unknown_tenants_may_have_they_are_refused(
 ) -> None:
     monkeypatch.setattr(outputs, "AdminClient", Made)
     driver = Driver()
-    driver.tenants.most_unknown = 2
+    driver.tenants.topics.most_unknown = 2
     found = Outputs(Settings(), driver.tenants, None)
     for name in ("a", "b", "c"):
         driver.ask(tenant=name, at=T0 + HOUR)

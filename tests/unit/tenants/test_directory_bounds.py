@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from belfry.tenants import directory
-from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.step_tenants import StepTenants
 
 MET = 100
 
@@ -22,7 +23,7 @@ def tenants(monkeypatch: pytest.MonkeyPatch) -> Tenants:
 
 def known(tenants: Tenants) -> int:
     """How many names any part of the directory remembers."""
-    of_metrics = sum(map(len, tenants._alike.values()))
+    of_metrics = sum(map(len, tenants._snapshots._alike.values()))
     assert len(tenants.snapshot.by_name) == len(tenants.snapshot.by_bytes) == of_metrics
     return of_metrics
 
@@ -91,7 +92,7 @@ def test_who_had_another_topic_once_may_be_forgotten(tenants: Tenants) -> None:
 
 
 def test_unknown_tenants_have_so_many_topics(tenants: Tenants) -> None:
-    tenants.most_unknown = 2
+    tenants.topics.most_unknown = 2
     tenants.note_policies(["mine"])
     tenants.note_topics(["fired.a", "fired.mine"])
     assert not tenants.of("b").crowded_out
@@ -100,12 +101,12 @@ def test_unknown_tenants_have_so_many_topics(tenants: Tenants) -> None:
     assert not tenants.of("a").crowded_out
     assert not tenants.of("mine").crowded_out
     assert not tenants.of("d").simple
-    assert tenants.unknown_topics == 2
+    assert tenants.topics.unknown == 2
 
 
 @pytest.mark.parametrize("room", ["topic gone", "its topic", "policy of another", "its policy"])
 def test_there_is_room_again(tenants: Tenants, room: str) -> None:
-    tenants.most_unknown = 1
+    tenants.topics.most_unknown = 1
     tenants.note_topics(["fired.a"])
     assert tenants.of("d").crowded_out
     if room == "topic gone":
