@@ -41,8 +41,9 @@ from belfry.verification.outputs import (
     marked_by,
     origin_of,
 )
-from belfry.verification.partition import NEVER, PartitionVerifier, Standing
+from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import Logged
+from belfry.verification.standing import NEVER, Standing
 
 if TYPE_CHECKING:
     from belfry.cli.verify_memory import MemoryOnDisk

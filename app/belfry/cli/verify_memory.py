@@ -16,8 +16,8 @@ import orjson
 from belfry.cli.failures import CommandError
 from belfry.verification.findings import Spot
 from belfry.verification.memory import FiredEntry, Remembered, Stands, ToldFire
-from belfry.verification.partition import Standing
 from belfry.verification.rows import Sealed
+from belfry.verification.standing import Standing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,12 +1,8 @@
 """The fires of one transaction: by its rows, in the outputs, and by its manifest.
 
     rows ─► their fires ─► an id for each ─► is it in an output? ┐
-    outputs ─► fires that leave no row (`extras.py`) ───────┴─► number and digest of the manifest
-
-The order of rows is that of the fires, where each schedule fired once, at the instant that it
-waited for.  Where one fired several times in a step, missed some before, or was replaced, rows do
-not tell the order; the output does, if all events of the transaction lie in one partition of it.
-Where neither does, a digest that differs proves nothing, and is counted as not checked.
+    outputs ─► fires that leave no row (`extras`) ───────────────┴─► number and digest of the
+                                                                     manifest (`judged`)
 
 A transaction whose manifest says 3 fires, with these rows:
 
@@ -19,53 +15,20 @@ A transaction whose manifest says 3 fires, with these rows:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from belfry.verification.coverage import Coverage
 from belfry.verification.extras import Ask, ExtraFires
 from belfry.verification.findings import Breach
+from belfry.verification.judged import Fault, FiresJudged, compare
 from belfry.verification.memory import FiredEntry, Memory
 from belfry.verification.row_fires import RowFire, Unfounded
-from belfry.verification.rows import Sealed, digest_of, id_of_fire
+from belfry.verification.rows import digest_of, id_of_fire
 
 # Most fires of one schedule that are looked for in one step.
 MOST_OF_ONE: Final = 4_096
 # Begin of the names of retries of webhooks, which come out among deliveries.
 RETRIES: Final = b"belfry-deliveries/"
-
-
-class Fault(NamedTuple):
-    """A breach within a transaction, at the row that shows it; offset -1: that of its manifest."""
-
-    breach: Breach
-    offset: int
-    found: str
-    expected: str
-
-
-@dataclass(slots=True)
-class FiresJudged:
-    """What was found of a transaction's fires.
-
-    `identities` are their ids in the order of the fires, `missing` those that an output should have
-    and has not, `short_of` how many more the manifest counts.  `gone` and `unread` cannot be seen
-    any more, or were not read.
-    """
-
-    identities: list[bytes] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    missing: list[tuple[RowFire, bytes]] = field(default_factory=list)
-    short_of: int = 0
-    gone: int = 0
-    unread: int = 0
-    order_unknown: bool = False
-    out_of_sight: bool = False
-
-    @property
-    def waits(self) -> bool:
-        """Whether something is missing that an output may show yet."""
-        return bool(self.missing) or self.short_of > 0
 
 
 class FireJudge:
@@ -103,7 +66,7 @@ class FireJudge:
             self._all_of(maybe, ask, found)
         if found.short_of > 0:
             self._out_of_sight(ask, found)
-        self._compare(ask, found, plain=plain)
+        compare(ask, found, self._memory, plain=plain)
         return found
 
     def is_unread(self, names: Iterable[bytes]) -> bool:
@@ -222,35 +185,6 @@ class FireJudge:
             for _, row_fire, identity in maybe:
                 self._absent(row_fire, identity, 1, ask, found)
             found.short_of = 0
-
-    # -- by the manifest ---------------------------------------------------------------------------
-
-    def _compare(self, ask: Ask, found: FiresJudged, *, plain: bool) -> None:
-        sealed, number = ask.sealed, len(found.identities)
-        if found.short_of > 0 and (ask.unread or found.gone or found.out_of_sight):
-            found.order_unknown, found.short_of = True, 0
-        elif number != sealed.fired:
-            said = f"{sealed.fired} fires by the manifest of transaction {sealed.number}"
-            found.faults.append(Fault(Breach.COUNT, -1, said, f"{number}, by rows and outputs"))
-        elif digest_of(found.identities) == sealed.digest or self._in_output_order(sealed, found):
-            return
-        elif plain and not found.missing:
-            said = f"digest {sealed.digest.hex()} of {number} fires in transaction {sealed.number}"
-            found.faults.append(Fault(Breach.DIGEST, -1, said, digest_of(found.identities).hex()))
-        elif not found.missing:
-            found.order_unknown = True
-
-    def _in_output_order(self, sealed: Sealed, found: FiresJudged) -> bool:
-        """Whether the digest is right in the order of an output partition that holds them all."""
-        fires = [self._memory.fire(each) for each in found.identities]
-        seen = [each for each in fires if each is not None]
-        if len(seen) != len(fires) or len({each.spot[:2] for each in seen}) != 1:
-            return False
-        ordered = sorted(seen, key=lambda each: each.spot.offset)
-        if digest_of([each.identity for each in ordered]) != sealed.digest:
-            return False
-        found.identities = [each.identity for each in ordered]
-        return True
 
 
 def _expected_id(row_fire: RowFire) -> bytes:

@@ -201,3 +201,17 @@ def digest_of(identities: list[bytes]) -> bytes:
     """The digest of fires, in their order: over their ids as hexadecimal digits."""
     texts = b"".join(each.hex().encode() for each in identities)
     return blake2b(texts, digest_size=16).digest()
+
+
+def is_row(record: Logged) -> bool:
+    """Whether a worker wrote a record, laid out as specified as far as it is looked at."""
+    try:
+        if record.value is not None and record.key.startswith(MANIFEST_KEY):
+            manifest(record.value)
+        elif record.value is not None and record.key.startswith(JOB_KEY):
+            job(record.key, record.value)
+        elif record.value is not None and not record.key.startswith(OWN_KEY):
+            return schedule(record.value) is not None and not record.stranger
+    except NotReadable:
+        return False
+    return not record.stranger

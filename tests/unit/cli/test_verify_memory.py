@@ -11,8 +11,8 @@ from belfry.cli.failures import CommandError
 from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.verification.findings import Spot
 from belfry.verification.memory import Memory, Remembered, Stands, ToldFire
-from belfry.verification.partition import Standing
 from belfry.verification.rows import MANIFEST_KEY, Sealed
+from belfry.verification.standing import Standing
 from tests.unit.engine.driver import T0
 from tests.unit.verification.planted import PLANTED, Planted
 from tests.unit.verification.test_jobs import backfill

@@ -13,8 +13,9 @@ from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.memory import FiredEntry, Memory, Remembered, ToldFire
 from belfry.verification.outputs import OutputVerifier, fired_entry, identity_of
-from belfry.verification.partition import PartitionVerifier, Standing
+from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import Logged
+from belfry.verification.standing import Standing
 from tests.unit.engine.driver import FIRED, HOUR, T0, Driver
 
 CHANGELOG: Final = Spot("belfry.changelog", 0, 0)

@@ -1,0 +1,72 @@
+"""Where the verification of a partition stands, and a transaction as it lies in the log.
+
+A run reads some stretch of a changelog, and the next run goes on where it ended:
+
+    run 1    manifests 1 … 820, next offset 3 400, 12 schedules wait; kept in a file as `Standing`
+    run 2    begins at offset 3 400: manifest 821 has to follow 820, and 12 have to wait before it
+
+These values are shared by what checks a partition (`partition`), the order of its manifests
+(`sequence`) and its waiting schedules (`waiting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from belfry.verification.rows import Logged, Over, Sealed, WaitingRow, schedule
+
+NEVER: Final = -1
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where the verification of a partition stands: what a later run goes on from.
+
+    `whole_from` is the offset behind which nothing is missing (`NEVER`: not known), `older` and
+    `newer` are the pair that shows it.  Strangers' records up to `told_to` were told of.
+    `unread`: events of schedules here may go to a topic that is not read.
+    It was read last at `read_ms`, which the owner sets.
+    `jobs` are how far bulk jobs have come that go on, by their keys.
+    `blind_until_ms` is the timestamp of the last transaction that could not be checked.
+    """
+
+    next_offset: int = 0
+    sealed: Sealed | None = None
+    manifest_at: int = -2
+    contiguous: bool = True
+    older: int = NEVER
+    newer: int = NEVER
+    generation: int = 0
+    waiting: int = 0
+    drift: int = 0
+    told_to: int = NEVER
+    unread: bool = False
+    blind_until_ms: int = NEVER
+    read_ms: int = NEVER
+    jobs: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+
+class Cut(NamedTuple):
+    """A transaction as it lies in the log: rows, the record of its manifest, and what that says.
+
+    `lying` is how many records were read between the `first` of them and the manifest, strangers'
+    included.
+    """
+
+    rows: list[Logged]
+    last: Logged
+    sealed: Sealed
+    first: int
+    lying: int
+
+
+def cut_of(records: Sequence[Logged], sealed: Sealed) -> Cut:
+    """A transaction of the records up to its manifest."""
+    rows = [record for record in records[:-1] if not record.stranger]
+    return Cut(rows, records[-1], sealed, records[0].offset, len(records) - 1)
+
+
+def row_of(record: Logged) -> WaitingRow | Over | None:
+    return None if record.value is None else schedule(record.value)

@@ -1,0 +1,98 @@
+"""The schedules that wait in a partition, and the bulk jobs that go on, row by row.
+
+    row of a, waits         1 waits         memory: a waits, number 0, offset 3
+    row of b, waits         2 wait
+    marker of a             1 waits         memory: a is over
+    manifest: 1 waits       right
+
+What a row replaces is the proof that a fire was asked for (`row_fires`), so each row is folded into
+memory after its transaction was judged.
+
+Two rows of one schedule also tell how far compaction has come: where the older one of such a *pair*
+is still there, nothing is missing behind the younger one.  The first pair of a round is looked for
+on the way.
+
+How many wait is compared with each manifest.  A difference is told once, and kept as a drift: what
+is wrong in one transaction must not be found again in each that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from belfry.verification.extras import JobRange
+from belfry.verification.findings import Breach, Breached, Spot
+from belfry.verification.memory import Memory, short
+from belfry.verification.row_fires import counts, remembered
+from belfry.verification.rows import JOB_KEY, OWN_KEY, Logged, job
+from belfry.verification.standing import NEVER, Cut, Standing, row_of
+
+
+class WaitingSchedules:
+    """Folds the rows of a partition; `standing` has how many wait, and how far jobs have come."""
+
+    def __init__(self, place: Spot, memory: Memory, standing: Standing) -> None:
+        """`place` names topic and partition."""
+        self._place = place
+        self._memory = memory
+        self._standing = standing
+        self._run_from = self._whole_from = NEVER
+
+    def begin(self, *, pair_holds: bool) -> None:
+        """A round begins; `pair_holds` says that the older row of the last pair is still there."""
+        self._run_from = self._standing.next_offset
+        self._whole_from = self._standing.newer if pair_holds else NEVER
+
+    def is_whole(self, offset: int) -> bool:
+        """Whether a pair shows that nothing is missing from this offset on."""
+        return NEVER < self._whole_from < offset
+
+    def fold(self, rows: Sequence[Logged]) -> None:
+        """Take rows as what is known from now on."""
+        standing = self._standing
+        for record in rows:
+            if record.key.startswith(JOB_KEY):
+                self._fold_job(record)
+            if record.key.startswith(OWN_KEY):
+                continue
+            name = short(record.key)
+            before = self._memory.schedule(self._place.partition, name)
+            if before is not None and before.offset >= self._run_from:
+                standing.older, standing.newer = before.offset, record.offset
+                if self._whole_from == NEVER:
+                    self._whole_from = record.offset
+            now = remembered(row_of(record), before, record.offset)
+            standing.waiting += counts(now) - counts(before)
+            self._memory.put(self._place.partition, name, now)
+
+    def _fold_job(self, record: Logged) -> None:
+        """Remember how far a job has come that goes on."""
+        found = None if record.value is None else job(record.key, record.value)
+        if found is not None and found.runs:
+            name, at_ms = found.reached
+            self._standing.jobs[_text(record.key)] = name.decode(), at_ms
+        else:
+            self._standing.jobs.pop(_text(record.key), None)
+
+    def stretches(self, cut: Cut) -> Iterator[JobRange]:
+        """What a transaction may have fired for bulk jobs: it writes the rows of these anew."""
+        for record in cut.rows:
+            if record.key.startswith(JOB_KEY) and record.value is not None:
+                name, since_ms = self._standing.jobs.get(_text(record.key), ("", 0))
+                yield JobRange(job(record.key, record.value), (name.encode(), since_ms))
+
+    def compare(self, cut: Cut, *, whole: bool, recovered: bool) -> Iterator[Breached]:
+        """Compare how many wait with what the manifest says; once for each difference."""
+        standing = self._standing
+        differs = cut.sealed.pending - standing.waiting
+        if whole and not recovered and differs != standing.drift:
+            by_rows = standing.waiting + standing.drift
+            said = f"{cut.sealed.pending} schedules wait by the manifest"
+            spot = self._place._replace(offset=cut.last.offset)
+            yield Breached(Breach.PENDING, spot, said, f"{by_rows}, by the rows")
+        # Rows of a thinned-out log are not what an older manifest counted.
+        standing.drift = differs if whole else 0
+
+
+def _text(key: bytes) -> str:
+    return key.decode(errors="backslashreplace")
