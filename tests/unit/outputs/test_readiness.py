@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.kafka.outcome import Aborted, TopicGone
+from belfry.outputs import making
 from belfry.outputs import readiness as outputs
 from belfry.outputs.readiness import Outputs
 from belfry.outputs.topic_queue import (
@@ -65,7 +66,7 @@ def test_thousands_of_topics_are_described_some_at_a_time_and_a_slow_one_ends_no
     tenants.of("tenant-1000")
     before = tenants.of("tenant-7").max_record_bytes
     found = Outputs(Settings(), tenants, None)
-    found._look()
+    found._view.look()
     asked = found._admin.asked  # type: ignore[attr-defined]
     assert sum(asked) == TOPICS
     assert max(asked) <= TOPICS_AT_ONCE
@@ -93,7 +94,7 @@ def test_a_cluster_that_does_not_tell_of_its_brokers_holds_whose_topic_is_to_be_
     assert tenants.of("new").paused
     assert tenants.of("new").held == TO_MAKE
     with pytest.raises(KafkaException):
-        found.make_some()
+        found._maker.make_some()
     assert tenants.of("new").held == "no answer"
     found.prepare(Effects(tenants={"new"}))
     with pytest.raises(Aborted):
@@ -168,7 +169,7 @@ def test_of_two_tenants_that_ask_at_once_kafka_says_whose_the_name_is(
     found = Outputs(Settings(), driver.tenants, None)
     driver.ask(tenant="a_b", at=T0 + HOUR)
     found.prepare(driver.step(T0).effects)
-    found.make_some()
+    found._maker.make_some()
     assert driver.tenants.of("a_b").held == "collides"
     driver.ask(tenant="a_b", at=T0 + HOUR)
     step = driver.step(T0)
@@ -218,7 +219,7 @@ def test_a_step_that_fires_to_a_topic_that_cannot_be_made_is_rolled_back(
         found.prepare(Effects(fired=[("belfry.fired.a_b", b"k", None, b"v", [])]))
     assert aborted.value.topics == {"belfry.fired.a_b": TO_MAKE}
     assert tenants.of("a_b").held == TO_MAKE
-    found.make_some()
+    found._maker.make_some()
     with pytest.raises(Aborted) as aborted:
         found.prepare(Effects(fired=[("belfry.fired.a_b", b"k", None, b"v", [])]))
     assert aborted.value.topics == {"belfry.fired.a_b": "not there"}
@@ -244,7 +245,7 @@ def test_a_step_waits_for_no_topic_and_its_tenant_is_held_until_it_is_there(
     assert driver.tenants.of("new").held == TO_MAKE
     # What is due before it is there waits in the backlog.
     assert driver.step(T0 + HOUR).ids == []
-    found.make_some()
+    found._maker.make_some()
     assert admin.requests == [["belfry.fired.new"]]
     assert not driver.tenants.of("new").held
     assert driver.tenants.of("new").max_record_bytes == 5_000 - BATCH_OVERHEAD_BYTES
@@ -258,14 +259,14 @@ def test_made_up_tenants_topics_are_made_some_at_a_time_behind_those_of_known_on
 ) -> None:
     clock = SimpleNamespace(now=1_000.0)
     monkeypatch.setattr(outputs, "AdminClient", Made)
-    monkeypatch.setattr(outputs, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(making, "monotonic", lambda: clock.now)
     driver = Driver()
     driver.tenants.note_policies(["known"])
     found = Outputs(Settings(new_topics_per_second=10), driver.tenants, None)
     found.prepare(asked_for(driver, *(f"made-up-{n}" for n in range(400)), "known"))
     admin: Any = found._admin
     for _ in range(400):
-        found.make_some()
+        found._maker.make_some()
         clock.now += 0.1
     first, *rest = admin.requests
     assert len(first) == AT_ONCE
@@ -291,7 +292,7 @@ def test_beyond_the_topics_that_unknown_tenants_may_have_they_are_refused(
     step = driver.step(T0)
     assert step.codes == ["too_many_tenants"]
     found.prepare(step.effects)
-    found.make_some()
+    found._maker.make_some()
     assert asked_for(driver, "d").rejections == {"too_many_tenants": 1}
     assert driver.tenants.of("c").held == CROWDED_OUT
     # There is room again: a policy makes one of them known.
@@ -299,7 +300,7 @@ def test_beyond_the_topics_that_unknown_tenants_may_have_they_are_refused(
     again = asked_for(driver, "c")
     assert not again.rejections
     found.prepare(again)
-    found.make_some()
+    found._maker.make_some()
     assert not driver.tenants.of("c").held
 
 

@@ -1,0 +1,137 @@
+"""The thread that makes output topics, and what a tenant that asks for one is told meanwhile.
+
+    a step    want: fired.new is not there ─► in the queue, "its topic is being made" ─► goes on
+    thread    every 0.1 s: the topics whose turn it is, in one request ─► let their tenants go
+
+No step waits for a topic.  A tenant gets none where belfry creates none, where another tenant has
+the name first, where it was refused a moment ago, or where unknown tenants have as many as they may
+have; then it is told why.
+
+From the moment at which a topic is in the queue nobody else can have a name that collides with it.
+Of two workers that ask for such names at once the brokers refuse one; it looks then, and its tenant
+is held with the brokers' reason.  The rate is that of `topic_queue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from time import monotonic
+from typing import Final
+
+import structlog
+
+from belfry.host.background import Background
+from belfry.outputs.holding import Holds
+from belfry.outputs.output_state import FIRST_PAUSE_S
+from belfry.outputs.topic_queue import CROWDED_OUT, TO_MAKE, TopicQueue, make_topics
+from belfry.outputs.topic_view import TopicView
+from belfry.settings import Settings
+from belfry.tenants.directory import Tenants
+
+WAIT_S: Final = 5.0
+MAKE_S: Final = 0.1
+
+log = structlog.get_logger(__name__)
+
+
+class TopicMaker:
+    """Has topics made, and makes them in a thread of its own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        tenants: Tenants,
+        holds: Holds,
+        view: TopicView,
+        queue: TopicQueue,
+        queued: Callable[[int], None],
+    ) -> None:
+        """`queued` hears how many topics are yet to be made, from the thread."""
+        self._settings = settings
+        self._tenants = tenants
+        self._holds = holds
+        self._view = view
+        self._queue = queue
+        self._queued = queued
+        self._wanted = Event()
+        # When names that may collide may lead to a look again; seconds of the monotonic clock.
+        self._look_at = 0.0
+        self._thread = Background("topics", self._make, log, "output topics not made")
+
+    def start(self) -> None:
+        """Begin to make topics."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Make no more; does not wait for what is being made."""
+        self._thread.stopping.set()
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """Make no more, and wait until the thread has ended."""
+        self.end()
+        self._thread.stop()
+
+    def want(self, absent: dict[str, str]) -> dict[str, str]:
+        """Have topics (by tenant) made; why each tenant has to wait."""
+        if not self._settings.create_topics:
+            return dict.fromkeys(absent, "its topic is missing, and belfry creates none")
+        if any("." in name or "_" in name for name in absent) and monotonic() >= self._look_at:
+            # Another worker may have made one a moment ago that it collides with.
+            self._look_at = monotonic() + FIRST_PAUSE_S
+            self._view.look()
+        reasons = {name: self._want_one(name, topic) for name, topic in sorted(absent.items())}
+        if len(self._queue):
+            self._wanted.set()
+        return reasons
+
+    def _want_one(self, name: str, topic: str) -> str:
+        if topic in self._queue:
+            return TO_MAKE
+        tenant = self._tenants.of(name)
+        if tenant.held not in ("", CROWDED_OUT) and self._holds.state.pauses(name, monotonic()):
+            return tenant.held
+        if tenant.collides_with is not None:
+            return f"its topic collides with that of {tenant.collides_with}"
+        known = self._tenants.topics.has_policy(tenant)
+        if not known and self._tenants.topics.is_full():
+            return CROWDED_OUT
+        self._queue.add(topic, known=known)
+        # From now on nobody else can have a name that collides with it.
+        self._tenants.note_topics([topic])
+        return TO_MAKE
+
+    def _make(self) -> None:
+        self._wanted.wait(WAIT_S)
+        try:
+            self.make_some()
+        finally:
+            self._queued(len(self._queue))
+        if not len(self._queue):
+            self._wanted.clear()
+        self._thread.stopping.wait(MAKE_S)
+
+    def make_some(self) -> None:
+        """Make the topics whose turn it is, and let the tenants go that waited for them.
+
+        A topic that could not be made keeps its tenant held, with the broker's reason, and is tried
+        again after its pause.
+        """
+        topics = self._queue.next(monotonic())
+        if not topics:
+            return
+        made, problems = make_topics(self._view.admin, self._settings, topics)
+        self._view.made(made)
+        for topic in topics:
+            self._queue.done(topic)
+        self._view.not_made(problems)
+        self._view.describe([topic for topic in topics if topic not in problems])
+        waited = [tenant for topic in topics for tenant in self._tenants.on(topic)]
+        self._holds.settle(
+            {tenant.name: tenant.topic for tenant in waited},
+            {each.name: problems[each.topic] for each in waited if each.topic in problems},
+        )
+        if problems:
+            # Perhaps another worker made one that it collides with.
+            self._view.look()

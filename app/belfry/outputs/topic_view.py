@@ -1,0 +1,117 @@
+"""The output topics that there are, as this worker saw them last.
+
+A look asks for all topics of the cluster at once, and tells what changed since the look before:
+
+    12:00:00   fired.a 3 partitions    fired.b 3 partitions
+    12:00:05   fired.a 3 partitions    fired.b 3 partitions, one of them without a leader    fired.c
+               └ as before             └ lost: its tenants are held                     new ┘
+
+New topics are noted in the directory, where they may decide whose a name is, and it is learned how
+large a record they take.  That comes before any request asks, so that one which would not fit is
+refused and not accepted.  Topics that are to be made are never told as gone: nobody else may have
+their names meanwhile.
+
+What is known is replaced as a whole, so readers need no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+
+from belfry.kafka.outcome import TopicGone
+from belfry.outputs.holding import Holds
+from belfry.outputs.topic_queue import ADMIN_S, TopicQueue, largest_records
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import TenantFacts
+
+
+class TopicView:
+    """Output topics by their numbers of partitions; for all threads.
+
+    `leaderless` are topics that are there, and cannot be written to as a whole.
+    """
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        tenants: Tenants,
+        holds: Holds,
+        queue: TopicQueue,
+        prefix: str,
+        watcher: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        """Topics that begin with `prefix` are looked at, and those that policies name."""
+        self.admin = admin
+        self.leaderless: set[str] = set()
+        self.partitions: dict[str, int] = {}
+        self._tenants = tenants
+        self._holds = holds
+        self._queue = queue
+        self._prefix = prefix
+        self._watcher = watcher
+        self._noted: set[str] = set()
+
+    def partitions_of(self, topic: str) -> int:
+        """Number of partitions of an output topic; TopicGone if it was deleted meanwhile."""
+        try:
+            return self.partitions[topic]
+        except KeyError:
+            raise TopicGone(topic) from None
+
+    def look(self) -> None:
+        """Learn which tenants' topics exist, and hold those whose topic has lost a leader.
+
+        Raises KafkaException where the brokers do not answer.
+        """
+        topics = self.admin.list_topics(timeout=ADMIN_S).topics
+        self._watcher(topics)
+        moved = self._tenants.moved_topics()
+        mine = {
+            name: topic
+            for name, topic in topics.items()
+            if (name.startswith(self._prefix) or name in moved) and topic.error is None
+        }
+        self.leaderless = {
+            name
+            for name, topic in mine.items()
+            if any(partition.leader < 0 for partition in topic.partitions.values())
+        }
+        there = {
+            name: len(topic.partitions)
+            for name, topic in mine.items()
+            if name not in self.leaderless
+        }
+        gone = {topic for topic in self._noted - mine.keys() if topic not in self._queue}
+        self._tenants.note_topics(mine.keys() - self._noted, gone)
+        self._noted = set(mine)
+        lost = self.partitions.keys() - there.keys()
+        new = there.keys() - self.partitions.keys()
+        self.partitions = there
+        # Before a request asks: one that would not fit has to be refused, not accepted.
+        self.describe(list(new))
+        self._holds.lose(lost, self.leaderless)
+
+    def made(self, partitions: dict[str, int]) -> None:
+        """Topics were made just now."""
+        # Other threads go through what there was: it is replaced, never changed.
+        self.partitions = {**self.partitions, **partitions}
+        self._tenants.note_topics(partitions)
+        self._noted = self._noted | partitions.keys()
+
+    def not_made(self, topics: Iterable[str]) -> None:
+        """Topics could not be made: their names are free again, but for those that are there."""
+        failed = set(topics) - self.partitions.keys()
+        self._tenants.note_topics((), failed)
+        self._noted = self._noted - failed
+
+    def describe(self, topics: Iterable[str]) -> None:
+        """Learn how large a record each topic takes; blocks while it is asked."""
+        findings = [
+            (tenant, TenantFacts(max_record_bytes=largest))
+            for topic, largest in largest_records(self.admin, topics)
+            for tenant in self._tenants.on(topic)
+        ]
+        self._tenants.note(findings)
