@@ -41,16 +41,16 @@ class PolicyClient:
 
     def names(self) -> list[str]:
         """Tenants that have a policy, in order; quick."""
-        return self._followed.names()
+        return self._followed.stored.names()
 
     def policy(self, tenant: str) -> TenantPolicy | None:
         """A tenant's policy; quick."""
-        return self._followed.policy(tenant)
+        return self._followed.stored.policy(tenant)
 
     @property
     def closed(self) -> bool:
         """Whether tenants without a policy are not served."""
-        return self._followed.closed
+        return self._followed.stored.closed
 
     def catch_up(self, tenant: str) -> None:
         """Read what lies in the topic now; blocks.  Raises `Unavailable` or `BadPolicy`."""
@@ -58,7 +58,7 @@ class PolicyClient:
             self._followed.catch_up()
         except ConnectionError as error:
             raise Unavailable(str(error)) from None
-        problem = self._followed.problem(tenant)
+        problem = self._followed.stored.problem(tenant)
         if problem:
             raise BadPolicy(f"{tenant}: {problem}")
 

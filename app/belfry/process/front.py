@@ -129,7 +129,7 @@ class Front:
         known = self._opener.tenants.known(tenant)
         if known is not None:
             return known.effective.policy.history_ms
-        effective = self._opener.policies.effective_of(tenant.decode(errors="replace"))
+        effective = self._opener.policies.stored.effective_of(tenant.decode(errors="replace"))
         return HISTORY_MS if effective is None else effective.policy.history_ms
 
     def _open(self) -> object:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.policies import follower as policies
+from belfry.policies import policy_topic
 from belfry.policies.follower import Policies
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
@@ -75,15 +76,15 @@ class Site:
         self.outputs = FakeOutputs(self.tenants)
         given: tuple[Any, ...] = (Settings(), self.tenants, self.outputs, None)
         self.policies = Policies(*given)
-        self.policies._positions = {0: 0}
+        self.policies._topic.positions = {0: 0}
         for name in ("bad", "good"):
             self.tenants.of(name)
         self.send(TenantPolicy("bad", paused=True), TenantPolicy("good", paused=True))
 
     def send(self, *given: TenantPolicy) -> None:
         """Put policies into the topic, to be read in one round."""
-        consumer: Any = self.policies._consumer
-        start = self.policies._positions[0]
+        consumer: Any = self.policies._topic.consumer
+        start = self.policies._topic.positions[0]
         consumer.messages = [FakeMessage(start + number, each) for number, each in enumerate(given)]
 
     @property
@@ -94,7 +95,7 @@ class Site:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.setattr(policies, "Consumer", FakeConsumer)
+    monkeypatch.setattr(policy_topic, "Consumer", FakeConsumer)
     monkeypatch.setattr(policies, "headers_of", lambda messages: [None] * len(messages))
     return Site()
 
@@ -102,8 +103,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
 def test_a_tenant_that_cannot_be_treated_holds_up_nobody(site: Site) -> None:
     site.policies._read()
     assert site.paused == ["good"]
-    assert site.policies._positions == {0: 2}
-    assert site.policies._moved.is_set()
+    assert site.policies._topic.positions == {0: 2}
+    assert site.policies._topic.moved.is_set()
 
 
 def test_it_is_tried_again_with_the_next_round_until_it_is_treated(site: Site) -> None:
@@ -122,7 +123,7 @@ def test_it_is_tried_again_when_somebody_elses_policy_comes(site: Site) -> None:
     site.send(TenantPolicy("good"))
     site.policies._read()
     assert site.paused == ["bad"]
-    assert site.policies._positions == {0: 3}
+    assert site.policies._topic.positions == {0: 3}
 
 
 @pytest.mark.timeout(5)
@@ -135,7 +136,7 @@ def test_a_reference_to_no_secret_has_requests_refused_and_nothing_else(
     site.policies._read()
     good = site.tenants.of("good")
     assert (good.signs, good.accepted, good.stopped) == (True, (), "")
-    assert site.policies.policy("good") == TenantPolicy("good", signing_secret_ref=reference)
+    assert site.policies.stored.policy("good") == TenantPolicy("good", signing_secret_ref=reference)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from belfry.policies import follower as policies
-from belfry.policies.follower import UNSIGNED, Policies
+from belfry.policies import policy_topic
+from belfry.policies.follower import Policies
+from belfry.policies.stored_policies import UNSIGNED
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, EffectivePolicy, Level
@@ -86,7 +88,7 @@ class Site:
         self.policies = Policies(
             given, self.tenants, treated, None, lambda *told: self.foreign.append(told)
         )
-        self.policies._positions = {0: 0, 1: 0}
+        self.policies._topic.positions = {0: 0, 1: 0}
         self.tenants.of("acme")
 
     def _count(self, topic: str, records: int) -> None:
@@ -94,7 +96,7 @@ class Site:
 
     def read(self, *records: Message) -> None:
         """Read these in one round."""
-        consumer: Any = self.policies._consumer
+        consumer: Any = self.policies._topic.consumer
         consumer.messages = list(records)
         self.policies._read()
 
@@ -111,7 +113,7 @@ class Site:
 
 @pytest.fixture(autouse=True)
 def reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "Consumer", Reader)
+    monkeypatch.setattr(policy_topic, "Consumer", Reader)
     monkeypatch.setattr(policies, "headers_of", lambda told: [each.headers_ for each in told])
 
 
@@ -177,7 +179,10 @@ WRONG: dict[str, Message] = {
 def test_what_is_signed_with_either_secret_is_carried_out(site: Site, secret: str) -> None:
     site.read(signed(PAUSED, 0, secret))
     assert site.is_paused
-    assert (site.policies.policy("acme"), site.policies.problem("acme")) == (PAUSED, "")
+    assert (site.policies.stored.policy("acme"), site.policies.stored.problem("acme")) == (
+        PAUSED,
+        "",
+    )
     assert not site.foreign
 
 
@@ -188,16 +193,16 @@ def test_what_no_one_of_us_wrote_there_changes_nothing_and_is_told_of(
     site.read(signed(RUNS, 0))
     site.read(wrong)
     assert (site.is_paused, site.stopped) == (False, "")
-    assert (site.policies.policy("acme"), site.policies.problem("acme")) == (RUNS, "")
+    assert (site.policies.stored.policy("acme"), site.policies.stored.problem("acme")) == (RUNS, "")
     assert site.foreign == [(TOPIC, 1)]
-    assert site.policies._positions[wrong.partition()] == wrong.offset() + 1
+    assert site.policies._topic.positions[wrong.partition()] == wrong.offset() + 1
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_it_changes_nothing_in_the_same_round_either(site: Site, wrong: Message) -> None:
     site.read(signed(RUNS, 0), wrong)
     assert (site.is_paused, site.stopped) == (False, "")
-    assert site.policies.policy("acme") == RUNS
+    assert site.policies.stored.policy("acme") == RUNS
     assert site.foreign == [(TOPIC, 1)]
 
 
@@ -213,7 +218,10 @@ def test_of_whom_nothing_else_is_known_the_events_wait(site: Site, record: Messa
     """Compaction may have removed what was in force, so the defaults may be wrong as well."""
     site.read(record)
     assert site.stopped == UNSIGNED
-    assert (site.policies.policy("acme"), site.policies.problem("acme")) == (None, UNSIGNED)
+    assert (site.policies.stored.policy("acme"), site.policies.stored.problem("acme")) == (
+        None,
+        UNSIGNED,
+    )
     assert site.foreign == [(TOPIC, 1)]
 
 
@@ -221,7 +229,7 @@ def test_of_whom_nothing_else_is_known_the_events_wait(site: Site, record: Messa
 def test_a_signed_record_ends_that(site: Site, follows: Message) -> None:
     site.read(plain(RUNS, 0))
     site.read(follows)
-    assert site.policies.problem("acme") == ""
+    assert site.policies.stored.problem("acme") == ""
     paused = follows.value() is not None
     assert (site.is_paused, site.stopped) == (paused, "its policy pauses it" if paused else "")
 
@@ -229,7 +237,7 @@ def test_a_signed_record_ends_that(site: Site, follows: Message) -> None:
 def test_a_signed_tombstone_leaves_the_defaults(site: Site) -> None:
     site.read(signed(PAUSED, 0))
     site.read(signed(None, 1))
-    assert (site.is_paused, site.stopped, site.policies.names()) == (False, "", [])
+    assert (site.is_paused, site.stopped, site.policies.stored.names()) == (False, "", [])
     assert not site.foreign
 
 

@@ -1,0 +1,188 @@
+"""Policies as they lie in the topic, and how their tenants are treated by them.
+
+A policy stays bytes until its tenant is met: most of a hundred thousand tenants have nothing to do
+with this worker.  Then it is decoded and looked at, and each case has one answer:
+
+    shop     a policy that can be carried out     treated by it
+    odd      a policy of a later release          nothing fires, with the reason; never in part
+    gone     a policy that says `removed`         requests refused, nothing fires
+    forged   nothing but unsigned policies        nothing fires
+    new      no policy                            the defaults; or refused, where the door is closed
+
+The tenants of belfry's own, for deliveries and probes, have their policies from the code, whatever
+the topic says.
+
+One thread changes what is kept; any thread may ask, for values are replaced and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from belfry.client.decoding import Decoder
+from belfry.policies.secrets import BadSecret, SecretPlaces
+from belfry.registry.client import Registry
+from belfry.registry.subjects import look_in
+from belfry.schedules.rejections import Rejection
+from belfry.settings import Settings
+from belfry.tenants.canary import CANARY, CANARY_TOPIC, canary_policy
+from belfry.tenants.deliveries import RETRIES, retry_policy
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import EffectivePolicy
+from belfry.tenants.policy import TenantPolicy, problems
+from belfry.wire.policies import policy_of
+from belfry.wire.record import Headers
+
+UNKNOWN: Final = "it has no policy, and unknown tenants are not served"
+REMOVED: Final = "it was removed"
+UNSIGNED: Final = (
+    "its policy is not signed, and workers carry out signed ones alone (BELFRY_POLICIES=signed)"
+)
+
+log = structlog.get_logger(__name__)
+
+Stored = tuple[bytes, Headers | None]
+
+
+class StoredPolicies:
+    """The policies of all tenants.
+
+    `closed` says that tenants without a policy are not served.  A hundred thousand policies take
+    their bytes and a dictionary's entry each.
+    """
+
+    def __init__(self, settings: Settings, tenants: Tenants, registry: Registry | None) -> None:
+        """`tenants` has the defaults, and says which topics a policy may name."""
+        self.closed = settings.unknown_tenants == "closed"
+        self._tenants = tenants
+        self._deliveries = settings.topic("deliveries")
+        self._canary = settings.topic(CANARY_TOPIC)
+        self._places = SecretPlaces(settings.secrets_dir)
+        self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
+        self._stored: dict[str, Stored] = {}
+        # Tenants of whom nothing but unsigned policies is known: none of them is carried out.
+        self._unsigned: set[str] = set()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._stored)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a tenant has a policy that counts."""
+        return name in self._stored
+
+    def put(self, changed: Mapping[str, Stored | None]) -> None:
+        """Keep these records in place of those before; None: the tenant has no policy any more."""
+        for name, stored in changed.items():
+            if stored is None:
+                self._stored.pop(name, None)
+            else:
+                self._stored[name] = stored
+
+    def distrust(self, name: str) -> None:
+        """Nothing but an unsigned policy is known of a tenant."""
+        self._unsigned.add(name)
+
+    def trust(self, name: str) -> None:
+        """A policy of a tenant counts, or its removal does."""
+        self._unsigned.discard(name)
+
+    def names(self) -> list[str]:
+        """Tenants that have a policy, in the order of their names; costs a sort of all of them."""
+        return sorted(self._stored.copy())
+
+    def effective_of(self, name: str) -> EffectivePolicy | None:
+        """How a tenant of this name is treated; None for the defaults.
+
+        The directory asks this for each tenant that it meets for the first time (`tenants/`).
+        """
+        if name == RETRIES:
+            # belfry's own: retries of deliveries are its schedules, whatever the topic says.
+            return EffectivePolicy(retry_policy(self._deliveries))
+        if name == CANARY:
+            return EffectivePolicy(canary_policy(self._canary))
+        stored = self._stored.get(name)
+        if stored is not None:
+            return self._effective(name, stored)
+        if name in self._unsigned:
+            return self._tenants.defaults(name)._replace(blocked=UNSIGNED)
+        if not self.closed:
+            return None
+        return self._tenants.defaults(name)._replace(refused=_unknown(name), blocked=UNKNOWN)
+
+    def policy(self, name: str) -> TenantPolicy | None:
+        """The policy that a tenant is treated by; None for one that has none.  No secret is read.
+
+        For one that cannot be carried out these are the defaults, for so its tenant is treated;
+        `problem` says why.
+        """
+        stored = self._stored.get(name)
+        if stored is None:
+            return None
+        policy, why = self._read(name, stored)
+        return self._tenants.defaults(name).policy if why or policy is None else policy
+
+    def problem(self, name: str) -> str:
+        """Why a tenant's policy is not carried out as it was written; empty where it is.
+
+        HTTP tells it to a caller who is about to change that policy.
+        """
+        stored = self._stored.get(name)
+        if stored is None:
+            return UNSIGNED if name in self._unsigned else ""
+        return self._read(name, stored)[1]
+
+    def _effective(self, name: str, stored: Stored) -> EffectivePolicy:
+        policy, why = self._read(name, stored)
+        if policy is None or why:
+            log.error("policy not applied: the tenant's events wait", tenant=name, reason=why)
+            return self._tenants.defaults(name)._replace(blocked=why)
+        secrets = self._secrets(policy)
+        if policy.removed:
+            return EffectivePolicy(policy, _removed(name), REMOVED, secrets)
+        return EffectivePolicy(policy, secrets=secrets)
+
+    def _read(self, name: str, stored: Stored) -> tuple[TenantPolicy | None, str]:
+        """A policy as it was written, and why it cannot be carried out; empty if it can."""
+        record = self._decoder.record(*stored)
+        if record is None:
+            return None, "its policy cannot be carried out: its record is no TenantPolicy."
+        policy = policy_of(record)
+        found = problems(policy)
+        if policy.tenant != name:
+            found.append(f"it is about tenant {policy.tenant[:100]!r}, under another's key.")
+        reserved = self._tenants.names.problem(policy.tenant, policy.output_topic)
+        if reserved is not None:
+            found.append(reserved)
+        return policy, f"its policy cannot be carried out: {' '.join(found)}" if found else ""
+
+    def _secrets(self, policy: TenantPolicy) -> tuple[bytes, ...]:
+        """The secrets that the tenant may sign with; none where they cannot be read."""
+        if policy.signing_secret_ref is None:
+            return ()
+        try:
+            return self._places.read(policy.signing_secret_ref)
+        except BadSecret as error:
+            log.critical(
+                "a tenant's secret cannot be read: its requests are refused",
+                tenant=policy.tenant, reason=str(error),
+            )  # fmt: skip
+            return ()
+
+
+def _unknown(name: str) -> Rejection:
+    return Rejection(
+        "unknown_tenant",
+        f"Tenant {name!r} has no policy, and this belfry serves known tenants alone"
+        f" (BELFRY_UNKNOWN_TENANTS=closed): run `belfry tenant set {name}` first.",
+    )
+
+
+def _removed(name: str) -> Rejection:
+    return Rejection(
+        "tenant_removed",
+        f"Tenant {name!r} was removed; `belfry tenant set {name}` brings it back.",
+    )
