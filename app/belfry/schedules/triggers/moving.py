@@ -10,7 +10,7 @@ group or the next one that has any.
 Of each day of a group the first instant is looked for that, once moved, lies behind the pending
 one; the earliest of these is the answer.  Two that move to one instant are one.
 
-    9:00 each day, Mon 28 is off, NEXT_BUSINESS_DAY, asked for what follows Fri 25 09:00
+    09:00 each day; Sat 26, Sun 27 and Mon 28 are off, NEXT_BUSINESS_DAY; what follows Fri 25 09:00?
     Sat 26 ─► Tue 29 09:00    Sun 27 ─► the same    Mon 28 ─► the same    so: Tue 29 09:00, once
 
 `start_at` and `end_at` bound the instants of the rule, and where they move to.  An interval that
