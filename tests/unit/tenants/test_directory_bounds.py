@@ -104,6 +104,16 @@ def test_unknown_tenants_have_so_many_topics(tenants: Tenants) -> None:
     assert tenants.topics.unknown == 2
 
 
+def test_who_was_crowded_out_and_is_forgotten_does_not_wait_for_room(tenants: Tenants) -> None:
+    tenants.topics.most_unknown = 1
+    tenants.note_topics(["fired.a"])
+    for n in range(20 * MET):
+        assert tenants.of(f"made-up.{n}").crowded_out
+    tenants.note_topics([], ["fired.a"])
+    assert not any(each.crowded_out for each in tenants.snapshot.by_name.values())
+    known(tenants)
+
+
 @pytest.mark.parametrize("room", ["topic gone", "its topic", "policy of another", "its policy"])
 def test_there_is_room_again(tenants: Tenants, room: str) -> None:
     tenants.topics.most_unknown = 1
