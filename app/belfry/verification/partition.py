@@ -22,7 +22,8 @@ from typing import Final
 from belfry.verification.coverage import Coverage
 from belfry.verification.extras import Ask
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
-from belfry.verification.fires import FireJudge, FiresJudged
+from belfry.verification.fires import FireJudge
+from belfry.verification.judged import FiresJudged
 from belfry.verification.memory import Memory, short
 from belfry.verification.row_fires import RowFire, Unfounded, row_fire_of
 from belfry.verification.rows import (
