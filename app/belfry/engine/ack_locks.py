@@ -62,18 +62,15 @@ from typing import Final, NamedTuple
 from belfry.engine.step import Tracked, UndoLog
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
+from belfry.store.layout.locations import BEHIND_LOCK, IN_BACKLOG, Location, encode_location
 from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.records import (
     ASKED_TO_END,
-    BEHIND_LOCK,
-    IN_BACKLOG,
     LOCKS_GROUP,
     LOCKS_OWN,
     Awaited,
-    Location,
     decode_awaited,
     encode_awaited,
-    encode_location,
 )
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore

@@ -38,7 +38,8 @@ from belfry.schedules.identity import backfill_fire_id
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.jobs import JobRow
-from belfry.store.layout.pending import Pending, is_one_shot
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.pending_bytes import is_one_shot
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 

@@ -37,17 +37,9 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import instant_problem
 from belfry.schedules.transitions import TABLE, State
 from belfry.store.layout.jobs import JobRow
-from belfry.store.layout.pending import (
-    AT,
-    MOST_NUMBER,
-    PAUSED,
-    Pending,
-    decode_pending,
-    encode_pending,
-    is_one_shot,
-    paused,
-)
-from belfry.store.layout.records import IN_PAUSED, Location, decode_location, is_location
+from belfry.store.layout.locations import IN_PAUSED, Location, decode_location, is_location
+from belfry.store.layout.pending import AT, MOST_NUMBER, Pending, decode_pending, encode_pending
+from belfry.store.layout.pending_bytes import PAUSED, is_one_shot, paused
 from belfry.store.lookup import Wanted, fits, in_state
 from belfry.store.readable import why_unreadable
 from belfry.store.recovery import age_of

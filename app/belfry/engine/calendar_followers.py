@@ -27,16 +27,10 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import decode_rule, encode_rule, has_calendar
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout.calendars import CalendarRow
-from belfry.store.layout.pending import (
-    PAUSED,
-    Pending,
-    decode_pending,
-    encode_pending,
-    has_rule,
-    paused,
-    with_fires_of,
-)
-from belfry.store.layout.records import ENDED_COMPLETED, IN_PAUSED, Location, Marker, encode_marker
+from belfry.store.layout.locations import IN_PAUSED, Location
+from belfry.store.layout.pending import Pending, decode_pending, encode_pending
+from belfry.store.layout.pending_bytes import PAUSED, has_rule, paused, with_fires_of
+from belfry.store.layout.records import ENDED_COMPLETED, Marker, encode_marker
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent

@@ -52,8 +52,8 @@ from belfry.store.layout.calendars import (
     encode_calendar,
     names_of_calendar,
 )
+from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 

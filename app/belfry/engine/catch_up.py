@@ -28,8 +28,8 @@ from belfry.engine.occurrences import Occurrences
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
+from belfry.store.layout.locations import IN_CATCH_UP
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.records import IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 

@@ -19,7 +19,7 @@ from belfry.schedules.request import KEEPING
 from belfry.schedules.throttle import CODE, is_within
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.records import ENDED_MISSED, decode_marker, is_marker
-from belfry.store.schedules import ScheduleStore
+from belfry.store.overlaid import Overlaid
 from belfry.tenants.effective import Tenant
 
 
@@ -52,7 +52,7 @@ def unexpected(expected: int, asked: Asked) -> Reply | None:
     return Reply(Outcome.CONFLICT, asked.version, None, "wrong_version", reason)
 
 
-def throttled(asked: Asked, arrived_ms: int, store: ScheduleStore) -> Reply | None:
+def throttled(asked: Asked, arrived_ms: int, store: Overlaid) -> Reply | None:
     """The reply to a request that its `throttle_ms` drops, or None.
 
         row under the name      pending            ─► dropped: it waits

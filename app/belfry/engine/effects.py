@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.drained import Drained
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers, Origin
 from belfry.wire.trace_context import TraceContext

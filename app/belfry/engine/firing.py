@@ -37,14 +37,8 @@ from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
 from belfry.firing.due import Most, ScanPosition, due_chunk
 from belfry.store.layout.keys import SortKey, sort_key
-from belfry.store.layout.pending import (
-    Pending,
-    as_pending,
-    decode_pending,
-    decode_row,
-    fires_once,
-    is_one_shot,
-)
+from belfry.store.layout.pending import Pending, as_pending, decode_pending, decode_row
+from belfry.store.layout.pending_bytes import fires_once, is_one_shot
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 

@@ -37,7 +37,8 @@ from belfry.schedules.rejections import PASSING, Rejection
 from belfry.schedules.request import KEEPING, Request, may_be_kept
 from belfry.schedules.transitions import TABLE, State
 from belfry.store.layout.keys import awaited_key
-from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants

@@ -52,12 +52,13 @@ from belfry.schedules.misfire import (
 )
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.kept_fires import packed_fire
-from belfry.store.layout.pending import Pending, PendingRow, as_pending, has_rule, next_record
+from belfry.store.layout.locations import IN_CATCH_UP
+from belfry.store.layout.pending import Pending, PendingRow, as_pending
+from belfry.store.layout.pending_bytes import has_rule, next_record
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
     ENDED_FIRED,
     ENDED_MISSED,
-    IN_CATCH_UP,
     Marker,
     encode_fired_marker,
     encode_marker,

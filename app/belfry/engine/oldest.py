@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from belfry.engine.ack_locks import UNREADABLE_LOCK, Lock
 from belfry.engine.waiting import Waiting
 from belfry.store.layout import keys
-from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
+from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants
 from belfry.tenants.waits import (

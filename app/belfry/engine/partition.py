@@ -47,7 +47,7 @@ from belfry.firing.due import ScanPosition
 from belfry.firing.hot_tenants import HotTenants
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest, StoredState
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import StepTenants, Tenants
 from belfry.tenants.waits import Wait

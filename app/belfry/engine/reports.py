@@ -29,9 +29,9 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import KEEPING, PlainRequest, Request
 from belfry.schedules.request_digest import digest_of, digest_of_plain
 from belfry.store.layout import keys
-from belfry.store.layout.records import (
+from belfry.store.layout.records import Awaited
+from belfry.store.layout.verdicts import (
     REQUEST_ID_MS,
-    Awaited,
     VerdictRow,
     decode_verdict,
     encode_accepted,

@@ -35,8 +35,8 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from belfry.engine.effects import Effects
 from belfry.firing.due import ScanPosition
+from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Manifest
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

@@ -27,28 +27,24 @@ from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, has_c
 from belfry.schedules.transitions import Transition as TableStep
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout.keys import awaited_key
+from belfry.store.layout.locations import IN_PAUSED, Location
 from belfry.store.layout.pending import (
     KIND_CODES,
     MOST_NUMBER,
-    PAUSED,
     Pending,
     decode_pending,
     encode_headers,
     encode_pending,
+)
+from belfry.store.layout.pending_bytes import (
+    PAUSED,
     held,
     paused,
     resumed,
     same_definition,
     with_fires_of,
 )
-from belfry.store.layout.records import (
-    ENDED_COMPLETED,
-    ENDED_FIRED,
-    ENDED_MISSED,
-    IN_PAUSED,
-    Location,
-    decode_marker,
-)
+from belfry.store.layout.records import ENDED_COMPLETED, ENDED_FIRED, ENDED_MISSED, decode_marker
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant

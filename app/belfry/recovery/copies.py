@@ -23,7 +23,7 @@ from rocksdict import AccessType, Options, Rdict
 from belfry.recovery.local_state import stamp_of
 from belfry.recovery.partition_evidence import CannotRecover, Copy
 from belfry.store.layout import keys
-from belfry.store.layout.records import NOTHING
+from belfry.store.layout.manifests import NOTHING
 from belfry.store.ordered_map import Range
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore

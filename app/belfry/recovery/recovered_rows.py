@@ -20,9 +20,9 @@ from belfry.recovery.copies import ReadOnlyRows
 from belfry.recovery.partition_evidence import PartitionEvidence
 from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
+from belfry.store.overlaid import Overlaid
 from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
-from belfry.store.schedules import ScheduleStore
 
 Change = tuple[bytes, bytes | None]
 
@@ -36,13 +36,13 @@ def changed_rows(found: PartitionEvidence, plan: RecoveryPlan, settings: bytes) 
         return
     if plan.base == NOTHING:
         yield keys.SETTINGS_KEY, settings
-        yield from _ended(found, ScheduleStore(_Nothing()))
+        yield from _ended(found, Overlaid(_Nothing()))
         return
     if plan.copy is None:
         yield from _kept(found.store, plan)
         return
     with closing(ReadOnlyRows(plan.copy.path)) as rows:
-        store = ScheduleStore(rows)
+        store = Overlaid(rows)
         yield from _kept(store, plan)
         yield from _ended(found, store)
 
@@ -59,13 +59,13 @@ def manifest_of(found: PartitionEvidence, plan: RecoveryPlan, pending: int) -> M
     return following._replace(txn_seq=found.logged.txn_seq + 1)
 
 
-def _kept(store: ScheduleStore, plan: RecoveryPlan) -> Iterator[Change]:
+def _kept(store: Overlaid, plan: RecoveryPlan) -> Iterator[Change]:
     """Rows of the recovered state; places in a former input are taken out of them."""
     for key, row in changelog_rows(store):
         yield key, of_earlier_input(row) if plan.earlier_input else row
 
 
-def _ended(found: PartitionEvidence, store: ScheduleStore) -> Iterator[Change]:
+def _ended(found: PartitionEvidence, store: Overlaid) -> Iterator[Change]:
     """Tombstones for what the changelog holds and the recovered state does not."""
     for key, _ in changelog_rows(found.store):
         if key != keys.SETTINGS_KEY and store.named(key) is None:

@@ -32,8 +32,8 @@ from belfry.recovery.recovery_plan import RecoveryPlan
 from belfry.settings import SharedSettings
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
-from belfry.store.layout.pending import is_pending
-from belfry.store.layout.records import Manifest, encode_manifest
+from belfry.store.layout.manifests import Manifest, encode_manifest
+from belfry.store.layout.pending_bytes import is_pending
 from belfry.store.signatures import FILLER, PLACE, SIGNATURE, RowKeys
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first

@@ -36,7 +36,7 @@ from belfry.recovery.local_state import LocalState
 from belfry.recovery.reading import ReplayProgress
 from belfry.store.identity import Identity, truncated_log
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore

@@ -22,7 +22,7 @@ from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.buckets import differing
 from belfry.store.layout import keys
-from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP, is_location
+from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, is_location
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants

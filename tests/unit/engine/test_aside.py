@@ -15,6 +15,7 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
+from belfry.store.fold import fold
 from belfry.store.layout.aside import (
     ASIDE_END,
     ASIDE_PREFIX,
@@ -142,7 +143,7 @@ def test_a_new_owner_goes_on_with_it(from_changelog: bool) -> None:
     if from_changelog:
         rows = MemoryMap()
         store = ScheduleStore(rows)
-        manifests = store.replay(driver.changelog)
+        manifests = fold(store, driver.changelog)
         store.commit(ScheduleStore(driver.rows).state()._replace(manifest=manifests[-1]))  # type: ignore[union-attr]
     driver.start(rows)
     send(driver, "slow", schedule_id="b", request_id="y")

@@ -22,7 +22,8 @@ from belfry.schedules.triggers.clock import Clock
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.zones import Zone
 from belfry.store.layout import keys
-from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.layout.records import encode_zones
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
