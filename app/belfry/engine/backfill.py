@@ -30,7 +30,7 @@ from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_past, route_to
 from belfry.engine.job_counts import Budget, Counts, Walked
-from belfry.engine.reports import Reply
+from belfry.engine.reply import Reply
 from belfry.engine.step import Step
 from belfry.schedules.backfill import MOST_OCCURRENCES, PastRange, past_range
 from belfry.schedules.bulk import BACKFILL

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
-from belfry.engine.ack_locks import UNREADABLE_LOCK, Lock
+from belfry.engine.locks import UNREADABLE_LOCK, Lock
 from belfry.engine.waiting import Waiting
 from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP

@@ -34,7 +34,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from belfry.engine.ack_locks import AckLocks, Held
+from belfry.engine.ack_locks import AckLocks
+from belfry.engine.releasing import Held
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.store.layout.keys import SortKey

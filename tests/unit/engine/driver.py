@@ -97,10 +97,10 @@ class Step(NamedTuple):
 
 def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     """What an engine knows of where schedules wait, besides what its store says."""
-    waiting = engine._waiting
+    waiting = engine._parts.waiting
     locks = waiting.locks
     found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.hints]
-    found += [locks._locked, locks._releasing, locks._places, locks.tenants]
+    found += [locks._locked, locks._releasing._releasing, locks._room._places, locks.tenants]
     return [each.copy() for each in found], waiting.held_up_to_ms
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.engine.job_counts import Budget
-from belfry.engine.jobs import MOST_ENDED
+from belfry.engine.kept_jobs import MOST_ENDED
 from belfry.schedules.bulk import BulkSpec
 from belfry.store.fold import fold
 from belfry.store.layout.jobs import (

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import pytest
 
-from belfry.engine.partition import GapInSource
+from belfry.engine.batches import GapInSource
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import decode_manifest
 from belfry.wire.batch import SourceBatch

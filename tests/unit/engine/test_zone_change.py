@@ -176,7 +176,7 @@ def test_what_an_isolated_tenant_has_pending_is_derived_anew(
 
 def test_a_crowd_is_derived_anew_too(release: Release) -> None:
     driver = isolated()
-    driver.engine._waiting.isolate(b"demo")
+    driver.engine._parts.waiting.isolate(b"demo")
     driver.ask(schedule_id="crowd", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
     driver.step(NOW)
     release("made up", 2)
