@@ -22,13 +22,9 @@ from typing import Final
 from belfry.host.rocks import RocksMap
 from belfry.store.buckets import buckets, derive
 from belfry.store.layout import keys
+from belfry.store.layout.locations import decode_location, is_location
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import Pending, encode_pending
-from belfry.store.layout.records import (
-    Manifest,
-    StoredState,
-    decode_location,
-    is_location,
-)
 from belfry.store.schedules import ScheduleStore
 
 NOW_MS: Final = 1_800_000_000_000

@@ -16,12 +16,15 @@ from typing import Any, Final
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
 from belfry.schedules.triggers.registry import KINDS
 from belfry.store.identity import Identity, decode_identity, encode_identity
+from belfry.store.layout import locations, manifests, pending_bytes, records, verdicts
 from belfry.store.layout import pending as pending_records
-from belfry.store.layout import records
 from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
+from belfry.store.layout.locations import Location
+from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Awaited, Location, Manifest, Marker, VerdictRow
+from belfry.store.layout.records import Awaited, Marker
 from belfry.store.layout.usage import UsageRow, decode_usage_row, encode_usage_row
+from belfry.store.layout.verdicts import VerdictRow
 
 FILE: Final = Path(__file__).parent / "golden" / "rows.1.json"
 NOON: Final = 1_798_000_000_000
@@ -47,10 +50,10 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "plain": (PLAIN, 0),
     "one-shot": (_pending(None, group=b"g", event_type=b"t"), 0),
     "late one-shot": (_pending(Rule("AT", misfire="SKIP", max_lateness_ms=0)), 0),
-    "paused": (_pending(None), pending_records.PAUSED),
+    "paused": (_pending(None), pending_bytes.PAUSED),
     "every": (_pending(EVERY), 0),
     "cron": (_pending(CRON), 0),
-    "cron, paused": (_pending(CRON), pending_records.PAUSED),
+    "cron, paused": (_pending(CRON), pending_bytes.PAUSED),
     "serial": (_pending(SERIAL, group=b"g"), 0),
     "skips while awaited": (_pending(Rule("CRON", when="@daily", overlap="SKIP")), 0),
     "queues one while awaited": (
@@ -102,11 +105,11 @@ WORLD: Final = Identity(
     "rZ0YbBcgSTCZ2jWTRiBH1w", "o5Sl9DnyQLq5I6cVeLtGYA", "5WnB8mzVQSW9-kJ1VQe0_g", 2
 )
 PLACES: Final = {
-    "in the timeline": (records.IN_TIMELINE, b""),
-    "in the backlog": (records.IN_BACKLOG, b""),
-    "paused": (records.IN_PAUSED, b""),
-    "catching up": (records.IN_CATCH_UP, b""),
-    "behind a gate": (records.BEHIND_LOCK, b"gg"),
+    "in the timeline": (locations.IN_TIMELINE, b""),
+    "in the backlog": (locations.IN_BACKLOG, b""),
+    "paused": (locations.IN_PAUSED, b""),
+    "catching up": (locations.IN_CATCH_UP, b""),
+    "behind a gate": (locations.BEHIND_LOCK, b"gg"),
 }
 
 
@@ -120,17 +123,17 @@ def rows() -> dict[str, bytes]:
         **{f"marker: {name}": records.encode_marker(row) for name, row in MARKERS.items()},
         **{f"awaited: {name}": records.encode_awaited(row) for name, row in AWAITED.items()},
         **{
-            f"place: {name}": records.encode_location(Location(where, NOON, 41, lock))
+            f"place: {name}": locations.encode_location(Location(where, NOON, 41, lock))
             for name, (where, lock) in PLACES.items()
         },
         **{f"aside: {name}": encode_aside(row) for name, row in ASIDE.items()},
         "usage": encode_usage_row(UsageRow(NOON, NOON + 3_600_000, NOON + 7, 3, 2, 500, 3_500)),
         "identity": encode_identity(WORLD),
         "zones": records.encode_zones("2026b"),
-        "verdict": records.encode_verdict(VerdictRow("CONFLICT", NOON, None, 3, "wrong_version")),
-        "verdict with a digest": records.encode_verdict(ANSWERED),
-        "manifest": records.encode_manifest(Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)))),
-        "manifest: with a read lease": records.encode_manifest(
+        "verdict": verdicts.encode_verdict(VerdictRow("CONFLICT", NOON, None, 3, "wrong_version")),
+        "verdict with a digest": verdicts.encode_verdict(ANSWERED),
+        "manifest": manifests.encode_manifest(Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)))),
+        "manifest: with a read lease": manifests.encode_manifest(
             Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), read_lease=True)
         ),
     }
@@ -150,15 +153,15 @@ def said(row: bytes) -> dict[str, Any]:
             # Told under the name of the kind's own field, as requests have it.
             rule[KINDS[rule["kind"]].field.name] = rule.pop("when")
         headers = pending_records.decode_headers(pending.headers)
-        more = {"headers": headers, "extra": rule, "paused": pending_records.paused(row)}
+        more = {"headers": headers, "extra": rule, "paused": pending_bytes.paused(row)}
         return shown({**pending._asdict(), **more})
     if letter == records.LOCATION:
-        where, due_ms, seq, lock = records.decode_location(row)
+        where, due_ms, seq, lock = locations.decode_location(row)
         return shown({"where": where, "due_ms": due_ms, "seq": seq, "gate": lock})
     if letter == records.ZONES:
         return shown({"version": row[2:]})
     if letter == records.VERDICT:
-        told = records.decode_verdict(row)._asdict()
+        told = verdicts.decode_verdict(row)._asdict()
         asked = [told.pop(name) for name in ("digest", "action", "schedule_id", "generation")]
         assert asked == [b"", "", "", None], "an old verdict holds nothing of what was asked"
         return shown(told)
@@ -167,8 +170,8 @@ def said(row: bytes) -> dict[str, Any]:
         return shown({"lane": lane, "record": record, "appended": appended})
     readers: dict[int, Any] = {
         records.MARKER: records.decode_marker,
-        records.ANSWERED: records.decode_verdict,
-        records.MANIFEST: records.decode_manifest,
+        records.ANSWERED: verdicts.decode_verdict,
+        records.MANIFEST: manifests.decode_manifest,
         records.AWAITED: records.decode_awaited,
         records.USAGE: decode_usage_row,
     }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.store.layout import records
-from belfry.store.layout.pending import fires_once, has_rule
+from belfry.store.layout.pending_bytes import fires_once, has_rule
 from tests.compatibility.rows import FILE, rows, said
 
 GOLDEN: dict[str, dict[str, Any]] = json.loads(FILE.read_bytes())

@@ -28,10 +28,11 @@ from belfry.recovery.recovery_write import RecoveryWriter
 from belfry.settings import Settings
 from belfry.store.identity import Identity
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.store.ordered_map import MemoryMap
+from belfry.store.row_judge import Judge
 from belfry.store.schedules import ScheduleStore
-from belfry.store.signatures import FILLER, NEAR, Judge, RowKeys
+from belfry.store.signatures import FILLER, NEAR, RowKeys
 from belfry.wire.worker_keys import Purpose, first
 from tests.integration.test_direct_writer import Place
 

@@ -16,7 +16,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from belfry.devstack import Kafka
-from belfry.engine.effects import Effects, RejectedRecord
+from belfry.engine.effects import Effects
+from belfry.engine.rejected_record import RejectedRecord
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.step_records import OutputTopics

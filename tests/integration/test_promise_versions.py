@@ -33,7 +33,7 @@ NEXT_RELEASE: Final = [
 NEXT_RECORDS: Final = [
     *NEXT_RELEASE,
     {
-        "file": "belfry/store/layout/records.py",
+        "file": "belfry/store/layout/manifests.py",
         "old": "_MANIFEST.pack(FORMAT, MANIFEST,",
         # 2 and 3 are rows that are signed.
         "new": "_MANIFEST.pack(4, MANIFEST,",

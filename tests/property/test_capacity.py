@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belfry.capacity.constants import constants_from
-from belfry.capacity.model import BOUNDS, Demand, plan
+from belfry.capacity.demand import BOUNDS, Demand
+from belfry.capacity.model import plan
 from tests.unit.capacity.constants import FILE
 
 # More workers read a changelog sooner, so these are no resources that only grow.

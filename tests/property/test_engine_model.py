@@ -22,7 +22,7 @@ from belfry.engine.effects import Effects
 from belfry.schedules.outcomes import Outcome
 from belfry.store.buckets import differing
 from belfry.store.layout import keys
-from belfry.store.layout.pending import paused
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.layout.records import ANSWERED, LOCATION, MARKER, PENDING, ZONES, check_format
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay

@@ -80,7 +80,7 @@ def effects_of(batches: list[list[bytes]], course: Course, *, quick: bool) -> li
     if course.queued:
         driver.tenants.follow(EffectivePolicy(TenantPolicy("demo", priority=-1)))
     if not quick:
-        reader = driver.engine._reader
+        reader = driver.engine._parts.batches._reader
         reader.read = reader.read_whole  # type: ignore[method-assign]
     did: list[Any] = []
     for number, batch in enumerate(batches):

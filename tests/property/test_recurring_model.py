@@ -18,7 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.layout.records import PENDING
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay

@@ -115,7 +115,7 @@ def _non_transactional(fields: dict[str, Any]) -> dict[str, Any]:
 @given(st.lists(RECORDS | st.tuples(st.just(NOW), KEYS, VALUES, BY_HEADERS), max_size=8))
 def test_no_record_ends_a_partition(given: list[Any]) -> None:
     driver = Driver(Level.ALL, Delivery.ENVELOPE, partitions=3)
-    driver.engine._reader = READER
+    driver.engine._parts.batches._reader = READER
     for each in given:
         timestamp_ms, key, value, headers = each
         driver.send(value, key, headers, timestamp_ms)

@@ -40,7 +40,7 @@ class Resting(History):
     def nothing_is_due(self) -> None:
         """Whatever the engine remembers of it: what its store holds is due later, or may not go."""
         rows = self.driver.rows
-        waiting = self.engine._waiting
+        waiting = self.engine._parts.waiting
         if max(self.engine._stands.scan.reached_ms, waiting.held_up_to_ms) > self.now_ms:
             # The clock was set back: what is late waits until it is where it was.
             return

@@ -8,9 +8,20 @@ from hypothesis import strategies as st
 from belfry.schedules.identity import Homes, murmur2, partition_of
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout import keys, pending, records
+from belfry.store.layout import (
+    keys,
+    locations,
+    manifests,
+    pending,
+    pending_bytes,
+    records,
+    verdicts,
+)
+from belfry.store.layout.locations import Location
+from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Location, Manifest, Marker, VerdictRow
+from belfry.store.layout.records import Marker
+from belfry.store.layout.verdicts import VerdictRow
 from belfry.wire import catalogue
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, record_of
 
@@ -99,9 +110,9 @@ def test_pending_schedules(row: Pending) -> None:
 @given(PENDING, PENDING)
 def test_the_definition_is_what_the_user_asked_for(one: Pending, other: Pending) -> None:
     moved = Pending(1, 2, 3, 4, 5, 6, 7, *one[7:])
-    assert pending.same_definition(*map(pending.encode_pending, (one, moved)))
+    assert pending_bytes.same_definition(*map(pending.encode_pending, (one, moved)))
     same = one[7:] == other[7:]
-    assert pending.same_definition(*map(pending.encode_pending, (one, other))) == same
+    assert pending_bytes.same_definition(*map(pending.encode_pending, (one, other))) == same
 
 
 @given(MARKER)
@@ -113,27 +124,27 @@ def test_markers(row: Marker) -> None:
 
 @given(VERDICT)
 def test_verdicts(row: VerdictRow) -> None:
-    encoded = records.encode_verdict(row)
-    assert records.decode_verdict(encoded) == row
+    encoded = verdicts.encode_verdict(row)
+    assert verdicts.decode_verdict(encoded) == row
     assert records.check_format(encoded) == records.VERDICT
 
 
 @given(ANSWERED)
 def test_verdicts_with_what_was_asked(row: VerdictRow) -> None:
-    encoded = records.encode_verdict(row)
-    assert records.decode_verdict(encoded) == row
+    encoded = verdicts.encode_verdict(row)
+    assert verdicts.decode_verdict(encoded) == row
     assert records.check_format(encoded) == records.ANSWERED
 
 
 @given(MANIFEST)
 def test_manifests(row: Manifest) -> None:
-    assert records.decode_manifest(records.encode_manifest(row)) == row
+    assert manifests.decode_manifest(manifests.encode_manifest(row)) == row
 
 
-@given(st.sampled_from([records.IN_TIMELINE, records.IN_BACKLOG]), I64, U64)
+@given(st.sampled_from([locations.IN_TIMELINE, locations.IN_BACKLOG]), I64, U64)
 def test_places(where: int, due_ms: int, seq: int) -> None:
-    encoded = records.encode_location(Location(where, due_ms, seq))
-    assert records.decode_location(encoded) == (where, due_ms, seq, b"")
+    encoded = locations.encode_location(Location(where, due_ms, seq))
+    assert locations.decode_location(encoded) == (where, due_ms, seq, b"")
     assert records.check_format(encoded) == records.LOCATION
 
 

@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 import belfry.assembly  # noqa: F401  # with it comes the whole shell
 from belfry.host import rocks
 from belfry.kafka import broker_features, fetcher, lacking, open_transactions, row_signing
-from belfry.store import signatures
+from belfry.store import row_judge
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers, loop
 from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
@@ -83,7 +83,7 @@ def replaced() -> Iterator[None]:
                         before.append((module, attribute, value))
                         setattr(module, attribute, stand_in)
     for module, attribute, fewer in (
-        (signatures, "NEAR", FILLERS),
+        (row_judge, "NEAR", FILLERS),
         (row_signing, "NEAR", FILLERS),
         (row_signing, "_FILLERS", row_signing._FILLERS[:FILLERS]),
     ):

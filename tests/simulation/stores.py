@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from belfry.recovery.local_state import ASIDE
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
+from belfry.store.row_judge import Judge
 from belfry.store.schedules import ScheduleStore
-from belfry.store.signatures import FILLER, SIGNATURE, Judge, RowKeys
+from belfry.store.signatures import FILLER, SIGNATURE, RowKeys
 from belfry.wire.worker_keys import Purpose, keys_of
 from tests.simulation.broker import Broker, Log
 from tests.simulation.disk import Disk

@@ -17,7 +17,7 @@ from typing import Any
 
 from belfry.kafka.partition_log import PartitionLog
 from belfry.store.layout.keys import MANIFEST_PREFIX
-from belfry.store.layout.records import Manifest, decode_manifest
+from belfry.store.layout.manifests import Manifest, decode_manifest
 from belfry.store.signatures import is_signed, row_of
 
 

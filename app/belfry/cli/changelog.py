@@ -15,7 +15,7 @@ from belfry.cli.failures import CommandError
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
-    from belfry.store.signatures import Judge
+    from belfry.store.row_judge import Judge
 
 
 def judges(session: Session) -> Callable[[int], Judge]:
@@ -28,7 +28,7 @@ def judges(session: Session) -> Callable[[int], Judge]:
     from confluent_kafka import TopicCollection
 
     from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
-    from belfry.store.signatures import Judge
+    from belfry.store.row_judge import Judge
 
     settings = session.settings
     if settings.http_worker_secret is None:

@@ -93,7 +93,8 @@ def unsigned_rows(records: Iterable[Message]) -> dict[int, list[int]]:
     """
     from belfry.kafka.record_headers import proof_of
     from belfry.store.layout.keys import MANIFEST_PREFIX
-    from belfry.store.signatures import is_signed, may_be_a_row
+    from belfry.store.row_judge import may_be_a_row
+    from belfry.store.signatures import is_signed
 
     found: dict[int, dict[bytes, int]] = {}
     for record in records:

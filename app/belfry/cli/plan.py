@@ -29,7 +29,8 @@ from belfry.schedules.instants import parse_duration
 
 if TYPE_CHECKING:
     from belfry.capacity.constants import Constants
-    from belfry.capacity.model import Demand, Estimate
+    from belfry.capacity.demand import Demand
+    from belfry.capacity.estimate import Estimate
 
 # The option is read in ms as all durations are; the model takes hours.
 HOUR_MS: Final = 3_600_000
@@ -102,7 +103,7 @@ def plan(
     belfry plan --pending 1e10 --fires-per-second 1e6 --payload 400
     """
     from belfry.capacity.constants import BadConstants
-    from belfry.capacity.model import BadDemand, Demand
+    from belfry.capacity.demand import BadDemand, Demand
     from belfry.capacity.model import plan as planned
 
     asked = fires_per_second if requests_per_second is None else requests_per_second

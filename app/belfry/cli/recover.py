@@ -101,8 +101,8 @@ def recover(
 
     belfry recover --from local --data-dir .belfry/worker
     """
+    from belfry.recovery.copies import held
     from belfry.recovery.partition_evidence import CannotRecover
-    from belfry.recovery.rewind import held
 
     if backup is not None and source not in (None, "nothing"):
         raise WrongUse("--backup begins with nothing: leave --from out.")

@@ -48,7 +48,7 @@ from belfry.verification.standing import NEVER, Standing
 if TYPE_CHECKING:
     from belfry.cli.verify_memory import MemoryOnDisk
     from belfry.client.decoding import Decoder
-    from belfry.store.signatures import Judge
+    from belfry.store.row_judge import Judge
 
 # Older tombstones are removed by compaction: state of before may miss that a schedule is gone.
 # Milliseconds. A partition that no pass has read for so long is begun anew.

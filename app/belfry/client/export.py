@@ -26,14 +26,9 @@ from belfry.client.errors import BelfryError
 from belfry.client.kafka import Cluster
 from belfry.kafka.record_headers import proof_of
 from belfry.store.layout.keys import MANIFEST_PREFIX
-from belfry.store.layout.records import (
-    PENDING,
-    Manifest,
-    UnknownFormat,
-    check_format,
-    decode_manifest,
-)
-from belfry.store.signatures import Judge
+from belfry.store.layout.manifests import Manifest, decode_manifest
+from belfry.store.layout.records import PENDING, UnknownFormat, check_format
+from belfry.store.row_judge import Judge
 
 BATCH = 10_000
 POLL_S = 0.2

@@ -27,7 +27,8 @@ from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import decode_rule
 from belfry.schedules.targets import record_of, records_in
 from belfry.schedules.triggers.registry import kind_at_rest
-from belfry.store.layout.pending import decode_headers, decode_pending, paused
+from belfry.store.layout.pending import decode_headers, decode_pending
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.readable import UNREADABLE
 
 # The form of each field that a schedule keeps, by its name.

@@ -23,12 +23,6 @@ While a lock is releasing, what it holds back moves to its tenant's backlog in d
 next one that may lock it again.  A row that comes due meanwhile is held behind it, unless it is due
 before all that is held.  So nothing overtakes, and a step moves no more than it fires.
 
-Three at once, where each `c` allows three (the strictest of those that are awaited counts):
-
-    c1 c2 c3   c4 c5                 ack of c2     ack of c1, c3
-    ●──●──●────┬──┬──────────────────●─────────────●───────────►
-    fire       held behind the lock  c4 fires      c5 fires, and there is room for one more
-
 A schedule's own lock, EVERY minute with `overlap`, where the fire of 12:00 is acknowledged at
 12:02:30:
 
@@ -57,71 +51,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final, NamedTuple
 
+from belfry.engine.locks import GroupRoom, Lock, group_lock, is_full, locks_of
+from belfry.engine.releasing import MOST_AT_ONCE, Held, Releasing
 from belfry.engine.step import Tracked, UndoLog
-from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
-from belfry.store.layout.pending import Pending, decode_pending
-from belfry.store.layout.records import (
-    ASKED_TO_END,
-    BEHIND_LOCK,
-    IN_BACKLOG,
-    LOCKS_GROUP,
-    LOCKS_OWN,
-    Awaited,
-    Location,
-    decode_awaited,
-    encode_awaited,
-    encode_location,
-)
-from belfry.store.readable import why_unreadable
+from belfry.store.layout.locations import BEHIND_LOCK, Location
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.records import ASKED_TO_END, Awaited, decode_awaited, encode_awaited
 from belfry.store.schedules import ScheduleStore
-
-# Rows that leave a lock at once: those behind them wait no longer than a step.
-MOST_AT_ONCE: Final = 200
-NOWHERE: Final = (-(2**62), 0)
-UNREADABLE_LOCK: Final = b"u"
-
-Held = tuple[Pending, bytes]
-# Fires of a group that are awaited: the changelog key of each, and how many it allows at once.
-Places = tuple[tuple[bytes, int], ...]
-
-
-class Lock(NamedTuple):
-    """A tenant's lock: of a group (``g…``), of one schedule (``s…``), of the unreadable (``u``).
-
-    The name is part of the keys of rows that are held, so its first letters are frozen.
-    """
-
-    tenant: bytes
-    name: bytes
-
-
-class Release(NamedTuple):
-    """How far a lock is released: where what it still holds begins, and what left it last.
-
-    More leaves once the last one has left the backlog: its name then has another location.
-    """
-
-    first: keys.SortKey
-    last_name: bytes = b""
-    last_location: bytes = b""
-
-
-def group_lock(row: Pending) -> Lock:
-    """The lock of a row's group."""
-    return Lock(row.tenant, b"g" + row.group)
-
-
-def unreadable_lock(row: Pending) -> Lock:
-    """The lock of what this version cannot fire; it lets go what a later owner can."""
-    return Lock(row.tenant, UNREADABLE_LOCK)
-
-
-def own_lock(row: Pending) -> Lock:
-    """The lock of a schedule of its own."""
-    return Lock(row.tenant, b"s" + row.schedule_id)
 
 
 class AckLocks:
@@ -133,12 +71,9 @@ class AckLocks:
     def __init__(self, store: ScheduleStore, undo: UndoLog) -> None:
         self._store = store
         self._locked: Tracked[Lock, bytes] = Tracked(undo)
-        self._releasing: Tracked[Lock, Release] = Tracked(undo)
-        self._places: Tracked[Lock, Places] = Tracked(undo)
-        self.tenants: Tracked[bytes, int] = Tracked(undo)
-        # Where what joined behind a lock in this step begins: a scan does not see it yet.
-        self._joined: dict[Lock, keys.SortKey] = {}
-        undo.scratch(self._joined.clear)
+        self._room = GroupRoom(undo)
+        self.tenants = self._room.tenants
+        self._releasing = Releasing(store, self._room, undo)
         self._count()
         undo.forget()
 
@@ -146,22 +81,22 @@ class AckLocks:
         """Find out by the committed rows which locks are closed, and which have to be released."""
         for key, record in self._store.awaited():
             awaited = decode_awaited(record)
-            for lock in _locks_of(key, awaited):
-                if self._fills(lock, key, awaited.at_once) and lock not in self._locked:
-                    self._shut(lock)
+            for lock in locks_of(key, awaited):
+                if self._room.fills(lock, key, awaited.at_once) and lock not in self._locked:
+                    self._room.shut(lock)
                     self._locked[lock] = key
         for each in self._store.locks():
             lock = Lock(*each)
             if lock not in self._locked:
-                self._shut(lock)
-                self._releasing[lock] = Release(NOWHERE)
+                self._room.shut(lock)
+                self._releasing.begin(lock)
 
     # -- asked before something fires ------------------------------------------------------------
 
     def next_ms(self, soon_ms: int) -> int | None:
         """When there is something to do, or None; at `soon_ms` where it is to be done at once."""
         until_ms = self._store.first_until_ms()
-        if any(self._has_left(release) for release in self._releasing.values()):
+        if self._releasing.goes_on:
             return soon_ms if until_ms is None else min(soon_ms, until_ms)
         return until_ms
 
@@ -170,10 +105,7 @@ class AckLocks:
         if not row.group or row.tenant not in self.tenants:
             return False
         lock = group_lock(row)
-        if lock in self._locked:
-            return True
-        release = self._releasing.get(lock)
-        return release is not None and row.sort_key >= release.first
+        return lock in self._locked or self._releasing.holds_back(lock, row)
 
     def is_locked(self, lock: Lock) -> bool:
         """Whether a fire that closed this lock is still awaited."""
@@ -225,19 +157,17 @@ class AckLocks:
         )
         key = keys.awaited_key(row.tenant, identity)
         self._store.await_ack(key, encode_awaited(awaited))
-        for lock in _locks_of(key, awaited):
-            if not self._fills(lock, key, awaited.at_once):
+        for lock in locks_of(key, awaited):
+            if not self._room.fills(lock, key, awaited.at_once):
                 continue
-            if lock in self._releasing:
-                del self._releasing[lock]
-            elif lock not in self._locked:
-                self._shut(lock)
+            if not self._releasing.stop(lock) and lock not in self._locked:
+                self._room.shut(lock)
             self._locked[lock] = key
 
     def hold(self, lock: Lock, row: Pending, record: bytes) -> None:
         """Put a due record behind a lock."""
         self._store.move(row.name, record, Location(BEHIND_LOCK, *row.sort_key, lock.name))
-        self._joined[lock] = min(row.sort_key, self._joined.get(lock, row.sort_key))
+        self._releasing.joined(lock, row.sort_key)
 
     def open(self, key: bytes) -> list[Held]:
         """Await a fire no longer; what its locks let go, for the tenant's backlog."""
@@ -245,106 +175,27 @@ class AckLocks:
         assert record is not None, "what is opened was awaited"
         self._store.acked(key, record)
         let_go: list[Held] = []
-        for lock in _locks_of(key, decode_awaited(record)):
+        for lock in locks_of(key, decode_awaited(record)):
             if not self._leaves_room(lock, key):
                 continue
             if lock in self._locked:
                 del self._locked[lock]
-                self._releasing[lock] = Release(NOWHERE)
-                let_go += self._release(lock)
+                self._releasing.begin(lock)
+                let_go += self._releasing.of(lock)
         return let_go
 
     def release(self) -> list[Held]:
         """What all locks that are no longer closed let go, for the backlogs of their tenants."""
-        let_go: list[Held] = []
-        for lock, release in list(self._releasing.items()):
-            if self._has_left(release):
-                let_go += self._release(lock)
-        return let_go
-
-    def _release(self, lock: Lock) -> list[Held]:
-        """Let the next rows go, up to a serial one; where none is left, the lock is free."""
-        unreadable = lock.name == UNREADABLE_LOCK
-        # What joined in this process cannot be read by it.
-        joined = None if unreadable else self._joined.get(lock)
-        let_go: list[Held] = []
-        last: tuple[bytes, bytes] = b"", b""
-        ends, places = False, self._places.get(lock, ())
-        for key, record in self._store.locked(*lock):
-            if unreadable and why_unreadable(record):
-                continue
-            held_at = keys.sort_key(key)
-            if ends or (joined is not None and joined < held_at) or len(let_go) == MOST_AT_ONCE:
-                first = held_at if joined is None else min(joined, held_at)
-                self._releasing[lock] = Release(first, *last)
-                return let_go
-            row = decode_pending(record)
-            self._store.take([(key, record)])
-            # Its place is where it was held: a record for a run of late ones waits for its own.
-            let_go.append((row.at(held_at[0], row.nominal_ms), record))
-            last = row.name, encode_location(Location(IN_BACKLOG, *held_at))
-            at_once = 0 if why_unreadable(record) else trigger_of(row.extra).rule.at_once
-            if at_once:
-                places = (*places, (row.name, at_once))
-                ends = _is_full(places)
-        if joined is not None:
-            self._releasing[lock] = Release(joined, *last)
-            return let_go
-        del self._releasing[lock]
-        self._unshut(lock)
-        return let_go
-
-    def _has_left(self, release: Release) -> bool:
-        """Whether what a lock let go last has left the backlog, so that more may follow."""
-        return (
-            not release.last_name or self._store.named(release.last_name) != release.last_location
-        )
-
-    def _fills(self, lock: Lock, key: bytes, at_once: int) -> bool:
-        """Whether a fire that is awaited from now on closes a lock."""
-        if lock.name[:1] != b"g":
-            return True
-        self._places[lock] = places = (*self._places.get(lock, ()), (key, at_once))
-        return _is_full(places)
+        return self._releasing.all()
 
     def _leaves_room(self, lock: Lock, key: bytes) -> bool:
         """Whether a fire that is awaited no longer opens the lock that was closed by it."""
         if lock.name[:1] != b"g":
             return self._locked.get(lock) == key
-        left = tuple(place for place in self._places.get(lock, ()) if place[0] != key)
-        if left:
-            self._places[lock] = left
-        else:
-            del self._places[lock]
+        left = self._room.leave(lock, key)
         if lock not in self._locked:
             return False
-        if _is_full(left):
+        if is_full(left):
             self._locked[lock] = left[-1][0]
             return False
         return True
-
-    def _shut(self, lock: Lock) -> None:
-        if lock.name[:1] == b"g":
-            self.tenants[lock.tenant] = self.tenants.get(lock.tenant, 0) + 1
-
-    def _unshut(self, lock: Lock) -> None:
-        if lock.name[:1] == b"g":
-            self.tenants[lock.tenant] -= 1
-            if not self.tenants[lock.tenant]:
-                del self.tenants[lock.tenant]
-
-
-def _is_full(places: Places) -> bool:
-    """Whether a group has as many fires awaited as the strictest of them allows."""
-    return bool(places) and len(places) >= min([at_once for _, at_once in places])
-
-
-def _locks_of(key: bytes, awaited: Awaited) -> list[Lock]:
-    """What an awaited fire locks."""
-    tenant, _ = keys.awaited_names(key)
-    locks = []
-    if awaited.locks & LOCKS_GROUP:
-        locks.append(Lock(tenant, b"g" + awaited.group))
-    if awaited.locks & LOCKS_OWN:
-        locks.append(Lock(tenant, b"s" + awaited.schedule_id))
-    return locks

@@ -14,16 +14,8 @@ one outcome however often the owner changes, and a new owner goes on with what l
 request that is taken in later is the record that was received: it counts from its own arrival, and
 its verdict names its own place.
 
-A tenant's lane holds so many requests and bytes; further ones are refused.  The lanes
-of strangers share as much.  Each of them may have a third of what is left free, so there is always
-some left for a lane that has none yet:
-
-    lanes that take what they may      1     2     4     16     255
-    each has of 10 000 requests     2500  2000  1428    526      38
-    left for the next lane          1875  1500  1071    395      29
-
-A request is also refused at an offset that something is set aside under already: it came from an
-input that was made anew.
+What a lane has no room for is refused (`aside_room.py`), and so is a request at an offset that
+something is set aside under already: it came from an input that was made anew.
 
 A partition that only forwards has no state to set anything aside in.  A request that cannot be read
 there goes on unread to where the tenant lives that its record shows, in the order of the batch, and
@@ -41,11 +33,12 @@ Which schemas are looked up, and how long, is the shell's affair (`registry/`); 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from belfry.engine.claims import NOBODY, account_of, claimed, lane_of, stranger_of
+from belfry.engine.aside_room import AsideRoom, taken_place
+from belfry.engine.claims import claimed, lane_of, stranger_of
 from belfry.engine.step import UndoLog
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
@@ -63,11 +56,6 @@ from belfry.wire.readings import Reference
 from belfry.wire.record import SourceRecord, size_of
 from belfry.wire.requests import RequestReader
 
-MOST_RECORDS: Final = 10_000
-MOST_BYTES: Final = 16_000_000
-MOST_RECORD_BYTES: Final = 1_000_000
-# Of what strangers have together and is left free, a lane of them may have one part of so many.
-STRANGERS_PARTS: Final = 3
 # So many of a lane are taken in before the next lane has its turn.
 AT_A_TIME: Final = 50
 
@@ -90,55 +78,6 @@ class Split(NamedTuple):
     taken: Sequence[SourceRecord]
     waits: Sequence[Waits]
     decided: dict[int, Rejection | Unread]
-
-
-class AsideRoom:
-    """How much is set aside, in requests and bytes, by lane and by account.
-
-    A batch is parted on a copy, so that what it would set aside counts for its own later requests
-    before any of it is set aside for good.
-    """
-
-    def __init__(self) -> None:
-        self._records: Counter[bytes] = Counter()
-        self._bytes: Counter[bytes] = Counter()
-
-    def copy(self) -> AsideRoom:
-        """The same, to count on."""
-        other = AsideRoom()
-        other._records, other._bytes = self._records.copy(), self._bytes.copy()
-        return other
-
-    def add(self, lane: bytes, size: int, count: int = 1) -> None:
-        """So much is set aside, or less with a negative count."""
-        for name in (lane,) if account_of(lane) == lane else (lane, NOBODY):
-            self._records[name] += count
-            self._bytes[name] += count * size
-
-    def problem(self, lane: bytes, size: int) -> Rejection | None:
-        """Why a request of this size cannot be set aside in a lane, or None."""
-        if size > MOST_RECORD_BYTES:
-            what = f"The request takes {size} bytes, and {MOST_RECORD_BYTES} can be set aside"
-        elif account_of(lane) != NOBODY:
-            what = self._fits(lane, size, MOST_RECORDS, MOST_BYTES)
-            what = what and f"{what} of the same tenant"
-        else:
-            # What is left beside this request; at most so much is the lane's with it.
-            records = (MOST_RECORDS - self._records[NOBODY] - 1) // STRANGERS_PARTS
-            most_bytes = (MOST_BYTES - self._bytes[NOBODY] - size) // STRANGERS_PARTS
-            what = self._fits(lane, size, records, most_bytes)
-            what = what and f"{what} of senders that show the same name, whom nobody knows,"
-        if not what:
-            return None
-        reason = f"{what} until the registry has told of a schema: send the request again later."
-        return Rejection("schema_unavailable", reason)
-
-    def _fits(self, lane: bytes, size: int, records: int, most_bytes: int) -> str:
-        """What a lane has, where one more request is too much for it; else nothing."""
-        count, before = self._records[lane], self._bytes[lane]
-        if count < records and before + size <= most_bytes:
-            return ""
-        return f"{count} requests of {before} bytes are set aside already"
 
 
 class Aside:
@@ -205,7 +144,9 @@ class Aside:
                 decided[record[0]] = unread
             elif not isinstance(lane, Rejection) and (reference is not None or lane in held):
                 size = size_of(record)
-                problem = room.problem(lane, size) or self._taken_place(record[0])
+                problem = room.problem(lane, size)
+                if problem is None and self._store.named(aside_key(record[0])) is not None:
+                    problem = taken_place(record[0])
                 if problem is None:
                     held.add(lane)
                     room.add(lane, size)
@@ -281,16 +222,6 @@ class Aside:
         """Forget lanes that hold nothing; between two steps."""
         for lane in [lane for lane, held in self._lanes.items() if not held]:
             del self._lanes[lane]
-
-    def _taken_place(self, offset: int) -> Rejection | None:
-        """Why nothing can be set aside under an offset; one row must not replace another."""
-        if self._store.named(aside_key(offset)) is None:
-            return None
-        reason = (
-            f"A request of a former input topic waits under offset {offset}, and this one would"
-            " have to wait as well: send it again later."
-        )
-        return Rejection("schema_unavailable", reason)
 
     def _push(self, waits: Waits) -> None:
         self._lanes.setdefault(waits.lane, deque()).append(waits)

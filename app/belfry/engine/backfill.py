@@ -30,7 +30,7 @@ from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_past, route_to
 from belfry.engine.job_counts import Budget, Counts, Walked
-from belfry.engine.reports import Reply
+from belfry.engine.reply import Reply
 from belfry.engine.step import Step
 from belfry.schedules.backfill import MOST_OCCURRENCES, PastRange, past_range
 from belfry.schedules.bulk import BACKFILL
@@ -38,7 +38,8 @@ from belfry.schedules.identity import backfill_fire_id
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.jobs import JobRow
-from belfry.store.layout.pending import Pending, is_one_shot
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.pending_bytes import is_one_shot
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 

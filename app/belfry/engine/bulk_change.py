@@ -25,9 +25,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from belfry.engine.reports import Reply, SourcePartition
+from belfry.engine.asked_rows import Asked
+from belfry.engine.reply import Reply
+from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
-from belfry.engine.transitions import Asked, Transitions
+from belfry.engine.transitions import Transitions
 from belfry.engine.waiting import Waiting
 from belfry.schedules.bulk import MOVE, BulkSpec
 from belfry.schedules.fields import EMPTY
@@ -37,17 +39,9 @@ from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.transitions import TABLE, State
 from belfry.store.layout.jobs import JobRow
-from belfry.store.layout.pending import (
-    AT,
-    MOST_NUMBER,
-    PAUSED,
-    Pending,
-    decode_pending,
-    encode_pending,
-    is_one_shot,
-    paused,
-)
-from belfry.store.layout.records import IN_PAUSED, Location, decode_location, is_location
+from belfry.store.layout.locations import IN_PAUSED, Location, decode_location, is_location
+from belfry.store.layout.pending import AT, MOST_NUMBER, Pending, decode_pending, encode_pending
+from belfry.store.layout.pending_bytes import PAUSED, is_one_shot, paused
 from belfry.store.lookup import Wanted, fits, in_state
 from belfry.store.readable import why_unreadable
 from belfry.store.recovery import age_of
@@ -194,7 +188,8 @@ def _asked(name: bytes, location: bytes, row: Pending, work: JobAtWork) -> Asked
     """The request that a job stands for; it lies where the job's own request does."""
     request: Any = {**EMPTY, "tenant": work.tenant.name, "action": work.spec.action}
     record = (work.row.offset, work.row.begun_ms, None, None, None)
-    return Asked(request, record, work.tenant, name, location, row.version, row.life)
+    begun_ms = work.row.begun_ms
+    return Asked(request, record, work.tenant, name, location, row.version, row.life, begun_ms)
 
 
 def _no_move(row: Pending, record: bytes, nominal_ms: int, now_ms: int) -> Reply | None:

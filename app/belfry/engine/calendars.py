@@ -24,25 +24,23 @@ alone: it matters not when it is derived, nor by whom, so a kill repeats nothing
     12:00:00.060   a950 comes due, before its turn      it follows the new days first, then fires
     12:00:00.100   names a901 … z                       the walk is over
 
-A calendar that is removed leaves its days in the schedules that have it; they go on by them.
+A calendar that is removed leaves its days in the schedules that have it; they go on by them.  How
+schedules are walked through and moved is in `calendar_followers.py`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.calendar_followers import CODE, CalendarFollowers, Found
 from belfry.engine.passed import reached_ms
-from belfry.engine.reports import Reply
+from belfry.engine.reply import Reply
 from belfry.engine.step import Step, Tracked, UndoLog
-from belfry.engine.waiting import Waiting
 from belfry.schedules.calendars import Calendar, read_calendar
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.rule import decode_rule, rule_of
 from belfry.schedules.triggers import trigger_by
-from belfry.store.layout import keys
 from belfry.store.layout.calendars import (
     CALENDAR_END,
     CALENDAR_PREFIX,
@@ -53,34 +51,25 @@ from belfry.store.layout.calendars import (
     names_of_calendar,
 )
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import is_location
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 
+# The code of an outcome that is about a calendar and no schedule, and of a schedule that it moves.
+CODE: Final = "calendar"
 MOST_OF_TENANT: Final = 100
 SHOWN: Final = 20
 
 
 class Calendars:
-    """The calendars of one partition, and the schedules that have to follow a change."""
+    """The calendars of one partition: what requests set, and which changes are not followed yet."""
 
-    def __init__(
-        self,
-        store: ScheduleStore,
-        tenants: StepTenants,
-        waiting: Waiting,
-        undo: UndoLog,
-    ) -> None:
+    def __init__(self, store: ScheduleStore, tenants: StepTenants, undo: UndoLog) -> None:
         self._store = store
         self._tenants = tenants
-        self._followers = CalendarFollowers(store, waiting, self._calendar_of)
         rows = store.between(CALENDAR_PREFIX, CALENDAR_END)
         self._known = Tracked(undo, {key: decode_calendar(row) for key, row in rows})
         going = {key: row for key, row in self._known.items() if row.under_way}
         self._going: Tracked[bytes, CalendarRow] = Tracked(undo, going)
-        # Whose turn was the last one.
-        self._last = b""
-        self._undo = undo
         # What this very step has changed: its schedules are not all to be seen yet.
         self._fresh: set[bytes] = set()
         undo.scratch(self._fresh.clear)
@@ -101,7 +90,7 @@ class Calendars:
         before = self._there_now(key)
         if before is not None and before.days == found.packed:
             if before.source != found.source:
-                self._note(key, before._replace(source=found.source), step)
+                self.note(key, before._replace(source=found.source), step)
             return Reply(Outcome.UNCHANGED, code=CODE)
         if before is None and len(self._names(tenant)) >= MOST_OF_TENANT:
             reason = f"The tenant has {MOST_OF_TENANT} calendars: remove one first."
@@ -109,7 +98,7 @@ class Calendars:
         self._fresh.add(key)
         # Schedules may be left of a calendar of this name that was removed.
         row = CalendarRow(found.packed, found.source, at_ms, reached_ms(step), under_way=True)
-        self._note(key, row, step)
+        self.note(key, row, step)
         return Reply(Outcome.ACCEPTED if before is None else Outcome.UPDATED, code=CODE)
 
     def remove(self, request: Request, step: Step) -> Reply:
@@ -123,7 +112,7 @@ class Calendars:
             reason = f"The tenant has no calendar of this name. {self._there(request)}"
             return Reply(Outcome.NOT_FOUND, code="not_found", reason=reason)
         if row.under_way:
-            self._note(key, row._replace(removed=True), step)
+            self.note(key, row._replace(removed=True), step)
         else:
             self._forget(key)
         return Reply(Outcome.CANCELLED, code=CODE)
@@ -177,20 +166,6 @@ class Calendars:
         row = self._known.get(calendar_key(tenant, name))
         return row is not None and row.days != days
 
-    def settled(self, name: bytes, row: bytes, step: Step) -> bytes | None:
-        """What lies under the name of a schedule, once it has followed all changes."""
-        if not is_location(row):
-            return row
-        self._followers.look(name, row, step)
-        return self._store.named(name)
-
-    def derived(self, row: Pending, record: bytes, step: Step) -> Found | None:
-        """The row by the days of its calendar, rewritten; None where the schedule is over.
-
-        The schedule has to be stale, and taken from its place.
-        """
-        return self._followers.derived(row, record, step)
-
     def passed_ms(self, row: Pending, step: Step) -> int:
         """How far the partition had come at the last change of a schedule's calendar.
 
@@ -199,55 +174,33 @@ class Calendars:
         name = decode_rule(row.extra).calendar
         if name is None:
             return 0
-        known = self._calendar_of(row.tenant, name)
+        known = self.of(row.tenant, name)
         return reached_ms(step) if known is None else known.reached_ms
 
-    def _calendar_of(self, tenant: bytes, name: str) -> CalendarRow | None:
+    def of(self, tenant: bytes, name: str) -> CalendarRow | None:
+        """A calendar by its tenant and name, also one that is being removed."""
         return self._known.get(calendar_key(tenant, name))
 
-    # -- work ------------------------------------------------------------------------------------
+    # -- a change that schedules have to follow ---------------------------------------------------
 
-    def advance(self, step: Step, names: int, changes: int) -> tuple[int, int]:
-        """Look at the next schedules, so many names and changes; what is left of both."""
-        for key in self._turns():
-            if names <= 0 or changes <= 0 or step.effects.room <= 0:
-                break
-            self._undo.attribute(self, "_last")
-            self._last = key
-            names, changes = self._walk(key, step, names, changes)
-        return names, changes
+    def going(self) -> dict[bytes, CalendarRow]:
+        """Calendars whose changes are followed, by key; not those that this very step has changed.
 
-    def _turns(self) -> list[bytes]:
-        """Which are walked for: those behind the last turn first, by their tenants."""
-        removed, last_tenant = self._tenants.removed, names_of_calendar(self._last)[0]
-        turns = []
-        for key in self._going:
-            tenant, _ = names_of_calendar(key)
-            if key not in self._fresh and tenant not in removed:
-                turns.append((tenant <= last_tenant, tenant, key <= self._last, key))
-        return [key for *_, key in sorted(turns)]
+        Of a tenant that was removed no schedule is left soon, so none of them follows.
+        """
+        removed = self._tenants.removed
+        return {
+            key: row
+            for key, row in self._going.items()
+            if key not in self._fresh and names_of_calendar(key)[0] not in removed
+        }
 
-    def _walk(self, key: bytes, step: Step, names: int, changes: int) -> tuple[int, int]:
-        """Walk on through the names of a tenant for one calendar."""
-        row = self._going[key]
-        start = names_of_calendar(key)[0] + b"/"
-        first = row.cursor.encode() + b"\0" if row.cursor else start
-        cursor, moved = row.cursor.encode(), row.moved
-        for name, place in self._store.between(first, keys.following(start)):
-            if names <= 0 or changes <= 0 or step.effects.room <= 0:
-                self._note(key, row._replace(cursor=cursor.decode(), moved=moved), step)
-                return names, changes
-            now = self._store.named(name)
-            if is_location(place) and now is not None and is_location(now):
-                looked = self._followers.look(name, now, step)
-                moved, changes = moved + looked, changes - looked
-            names -= 1
-            cursor = name
+    def followed(self, key: bytes, row: CalendarRow, step: Step) -> None:
+        """All schedules have followed a change; a calendar that was removed is gone by now."""
         if row.removed:
             self._forget(key)
         else:
-            self._note(key, row._replace(under_way=False, cursor="", moved=moved), step)
-        return names, changes
+            self.note(key, row._replace(under_way=False, cursor=""), step)
 
     def forget_removed(self) -> None:
         """Forget the calendars of tenants that were removed: no schedule of theirs is left soon."""
@@ -257,7 +210,8 @@ class Calendars:
 
     # -- rows ------------------------------------------------------------------------------------
 
-    def _note(self, key: bytes, row: CalendarRow, step: Step) -> None:
+    def note(self, key: bytes, row: CalendarRow, step: Step) -> None:
+        """Keep the row of a calendar, as it is set or as far as its change is followed."""
         kept = encode_calendar(row)
         step.effects.room -= len(kept)
         self._store.note(key, kept)

@@ -20,20 +20,16 @@ under the same ids.
 
 from __future__ import annotations
 
-from typing import Final
-
 from belfry.engine.emit import Route, route_to
 from belfry.engine.late_runs import too_old
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
+from belfry.store.layout.locations import IN_CATCH_UP
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.records import IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
-
-LEAST_SHARE: Final = 16
 
 
 class CatchUp:
@@ -60,11 +56,11 @@ class CatchUp:
         """When there is something to fire, or None."""
         waiting = (*self._waiting.catch_up, *self._waiting.slowed)
         ready = any(not self._tenants.of_bytes(name).stopped for name in waiting)
-        return self._occurrences.rate.again_ms if ready else None
+        return self._occurrences.judgement.rate.again_ms if ready else None
 
     def fire(self, room: int, step: Step) -> None:
         """Fire late occurrences, as many as there is room and rate for."""
-        rate = self._occurrences.rate.filled(step.now_ms)
+        rate = self._occurrences.judgement.rate.filled(step.now_ms)
         left = budget = min(room, rate.left)
         ready = [n for n in self._waiting.catch_up if not self._tenants.of_bytes(n).stopped]
         for number, name in enumerate(ready):
@@ -72,7 +68,7 @@ class CatchUp:
             if share > 0:
                 left -= self._fire_of(name, share, step)
                 step.effects.moved = True
-        self._occurrences.set_rate(rate.less(budget - left))
+        self._occurrences.judgement.set_rate(rate.less(budget - left))
 
     def _fire_of(self, name: bytes, share: int, step: Step) -> int:
         """Fire a tenant's share; the number of its fires."""
@@ -102,9 +98,9 @@ class CatchUp:
             if fired and step.effects.room <= 0:
                 break
             if too_old(row, rule, route.tenant, step):
-                following = self._occurrences.pass_over(row, record, rule, route, step)
+                following = self._occurrences.judgement.pass_over(row, record, rule, route, step)
             else:
-                following = self._occurrences.fire(row, record, rule, route, step)
+                following = self._occurrences.fires.fire(row, record, rule, route, step)
                 fired += 1
             if following is None:
                 return fired

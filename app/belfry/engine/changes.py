@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.calendars import Calendars
 from belfry.engine.compiled_rule import CompiledRule
 from belfry.engine.step import Step
@@ -27,6 +28,7 @@ class Changes(NamedTuple):
 
     zones: ZoneChange
     calendars: Calendars
+    followers: CalendarFollowers
     waiting: Waiting
 
     def followed(
@@ -52,7 +54,7 @@ class Changes(NamedTuple):
         name, days = rule.calendar, rule.rule.packed_days
         if name is None or not self.calendars.is_stale(row.tenant, name, days):
             return row, record
-        found = self.calendars.derived(row, record, step)
+        found = self.followers.derived(row, record, step)
         if found is None or found[0].due_ms == row.due_ms:
             return found
         if row.group and found[0].due_ms <= step.now_ms:

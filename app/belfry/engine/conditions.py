@@ -1,26 +1,44 @@
-"""Why a request that is well formed is not carried out: what it rests on does not hold.
+"""Why a request that is well formed is not carried out, as far as its schedule is the reason.
 
-Two things may be in the way.  Of the schedule: the version that the request expects is not there
-(`unexpected`), or the schedule waits or has fired within the request's `throttle_ms`
-(`throttled`); both answer with a `Reply`.  Of the tenant: its name collides with another one's, it
-is one unknown tenant too many, or it is spread and names a group; these are a `Rejection`, with the
-sentence that says what to do.  Limits that are counted are in `limits.py`.
+    unexpected           another version, or another generation, than the request counts on
+    throttled            the schedule waits, or has fired within the request's `throttle_ms`
+    over, over_since     it has fired or ended; an import meets what fired after the export
+    used_up              an update would leave nothing to fire
+    oversize             its fired record would not fit the tenant's topic
+    changed_too_often    its version has no room to grow
+
+Each gives the `Reply`, with the sentence that says what to do.  What a tenant's policy does not
+allow is in `admission.py`.
 """
 
 from __future__ import annotations
 
-from belfry.engine.reports import Reply
-from belfry.engine.transitions import Asked
+from typing import Final
+
+from belfry.engine.asked_rows import Asked
+from belfry.engine.reply import Reply
 from belfry.schedules.identity import expected_in, generation_of
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import KEEPING
 from belfry.schedules.throttle import CODE, is_within
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.records import ENDED_MISSED, decode_marker, is_marker
-from belfry.store.schedules import ScheduleStore
+from belfry.store.layout.records import (
+    ENDED_COMPLETED,
+    ENDED_FIRED,
+    ENDED_MISSED,
+    decode_marker,
+    is_marker,
+)
+from belfry.store.overlaid import Overlaid
 from belfry.tenants.effective import Tenant
+
+# The reply to a request that comes too late: code, and what has become of the schedule.
+ENDS: Final = {
+    ENDED_FIRED: ("fired", "has fired"),
+    ENDED_COMPLETED: ("completed", "was completed"),
+    ENDED_MISSED: ("missed", "was given up as too late"),
+}
 
 
 def unexpected(expected: int, asked: Asked) -> Reply | None:
@@ -52,7 +70,7 @@ def unexpected(expected: int, asked: Asked) -> Reply | None:
     return Reply(Outcome.CONFLICT, asked.version, None, "wrong_version", reason)
 
 
-def throttled(asked: Asked, arrived_ms: int, store: ScheduleStore) -> Reply | None:
+def throttled(asked: Asked, arrived_ms: int, store: Overlaid) -> Reply | None:
     """The reply to a request that its `throttle_ms` drops, or None.
 
         row under the name      pending            ─► dropped: it waits
@@ -82,30 +100,53 @@ def throttled(asked: Asked, arrived_ms: int, store: ScheduleStore) -> Reply | No
     return Reply(Outcome.UNCHANGED, asked.version, ended.due_ms, CODE, reason)
 
 
-def group_of_spread(tenant: Tenant) -> Rejection:
-    """Why a schedule of a spread tenant may not be in a group."""
-    return Rejection(
-        "group_of_spread_tenant",
-        f"Tenant {tenant.name} is spread over {tenant.spread} shards, and a group is kept"
-        " in order on one: leave the group out, or give its schedules another tenant.",
-    )
+def over(asked: Asked) -> Reply:
+    """The reply to a request that comes too late: the schedule is over."""
+    assert asked.row is not None
+    marker = decode_marker(asked.row)
+    code, became = ENDS[marker.how]
+    reason = f"The schedule {became} within the last 24 hours."
+    return Reply(Outcome.TOO_LATE, asked.version, marker.due_ms, code, reason)
 
 
-def crowded_out(tenant: Tenant) -> Rejection:
-    """Why nothing is kept for a tenant without a policy, where there are too many of those."""
-    return Rejection(
-        "too_many_tenants",
-        f"Tenant {tenant.name!r} has neither a policy nor an output topic, and tenants without a"
-        " policy have as many topics as they may have (BELFRY_UNKNOWN_TENANTS_MOST): run `belfry"
-        f" tenant set {tenant.name}`, or create {tenant.topic}, and send the request again.",
-    )
+def over_since(asked: Asked, due_ms: int) -> Reply | None:
+    """The answer to an import of what has fired, or ended, after it was exported; None for others.
+
+    A marker of a later due instant than the imported one says that this one is over as well.
+    """
+    if not asked.version or asked.row is None:
+        return None
+    marker = decode_marker(asked.row)
+    if due_ms > marker.due_ms:
+        return None
+    code, became = ENDS[marker.how]
+    at = format_instant(marker.ended_ms)
+    reason = f"It {became} since, at {at}: an import does not begin it again."
+    return Reply(Outcome.TOO_LATE, marker.version, marker.due_ms, code, reason)
 
 
-def collision(tenant: Tenant) -> Rejection:
-    """Why nothing is kept for a tenant whose name collides with another one's."""
+def changed_too_often(version: int) -> Reply:
+    """The reply to an update of a schedule whose version has no room to grow."""
     reason = (
-        f"Tenants {tenant.name!r} and {tenant.collides_with!r} cannot both exist: in Kafka's"
-        " metrics a dot and an underscore are the same, so their topics collide. Choose another"
-        " name."
+        f"The schedule's version is {version}, the largest there is: cancel it, and create it anew."
     )
-    return Rejection("tenant_collides", reason)
+    return Reply(Outcome.REJECTED, None, None, "version_used_up", reason)
+
+
+def used_up(asked: Asked, fires: int) -> Reply:
+    """The reply to an update by which nothing would be left to fire."""
+    reason = (
+        f"max_fires is {asked.request['max_fires']}, and the schedule has fired {fires} times: give"
+        " more, or cancel it."
+    )
+    return Reply(Outcome.REJECTED, None, None, "bad_max_fires", reason)
+
+
+def oversize(tenant: Tenant, size: int) -> Reply:
+    """The reply to a schedule whose fired record would not fit the tenant's topic."""
+    reason = (
+        f"The fired record would take {size} bytes, and {tenant.topic} takes"
+        f" {tenant.max_record_bytes}: store the content elsewhere and schedule its address (claim"
+        " check)."
+    )
+    return Reply(Outcome.REJECTED, None, None, "payload_too_large", reason)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.keys import MINUTE_MS
-from belfry.store.schedules import ScheduleStore
+from belfry.store.overlaid import Overlaid
 
 # Ends that are remembered in a partition.
 RECENT: Final = 1_000
@@ -39,7 +39,7 @@ class Drained(NamedTuple):
 class Drains:
     """Notices the ends of one partition's buckets; changed by commits alone."""
 
-    def __init__(self, store: ScheduleStore) -> None:
+    def __init__(self, store: Overlaid) -> None:
         self._store = store
         # Emptied buckets, and when; by tenant and minute.
         self._emptied: dict[tuple[bytes, int], tuple[Bucket, int]] = {}

@@ -24,8 +24,9 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from belfry.engine.drained import Drained
+from belfry.engine.rejected_record import RejectedRecord
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers, Origin
 from belfry.wire.trace_context import TraceContext
@@ -43,14 +44,6 @@ Delivered = tuple[bytes, bytes, Headers]
 STEP_BYTES: Final = 16_000_000
 # Of refused records: others wait while they are written.
 REFUSED_BYTES: Final = 1_000_000
-
-
-class RejectedRecord(NamedTuple):
-    """A refused record, as received, with the headers that say why (`belfry-error-…`)."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
 
 
 class Rerouted(NamedTuple):

@@ -28,23 +28,17 @@ step comes too late.
 
 from __future__ import annotations
 
-from belfry.engine.ack_locks import group_lock
+from belfry.engine.awaited_fires import ack_timed_out
 from belfry.engine.emit import Route, route_to
+from belfry.engine.locks import group_lock
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
-from belfry.engine.reports import ack_timed_out
 from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
 from belfry.firing.due import Most, ScanPosition, due_chunk
 from belfry.store.layout.keys import SortKey, sort_key
-from belfry.store.layout.pending import (
-    Pending,
-    as_pending,
-    decode_pending,
-    decode_row,
-    fires_once,
-    is_one_shot,
-)
+from belfry.store.layout.pending import Pending, as_pending, decode_pending, decode_row
+from belfry.store.layout.pending_bytes import fires_once, is_one_shot
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 
@@ -100,7 +94,7 @@ class Firing:
         """Fire or judge due rows, or hold them back."""
         waiting, effects, locks = self._waiting, step.effects, self._waiting.locks
         backlog, occurrences = waiting.backlog, self._occurrences
-        fire_once, leave = occurrences.fire_once, occurrences.leave
+        fire_once, leave = occurrences.fires.fire_once, occurrences.leave
         routes: dict[bytes, Route] = {}
         for record in records:
             row = decode_row(record)
@@ -173,7 +167,7 @@ class Firing:
             locks.hold(group_lock(placed), placed, record)
             step.effects.moved = True
         elif fires_once(record):
-            self._occurrences.fire_once(row, route, step)
+            self._occurrences.fires.fire_once(row, route, step)
         else:
             self._occurrences.leave(row, record, place_ms, route, step)
 

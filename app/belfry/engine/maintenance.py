@@ -30,16 +30,10 @@ from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.jobs import HEAD_OF_JOB, KEPT_MS, decode_job
+from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.records import (
-    MARKER_MS,
-    REQUEST_ID_MS,
-    decode_marker,
-    decode_verdict,
-    is_answer,
-    is_location,
-    is_marker,
-)
+from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
+from belfry.store.layout.verdicts import REQUEST_ID_MS, decode_verdict, is_answer
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.tenants.step_tenants import StepTenants

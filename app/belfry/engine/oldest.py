@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
-from belfry.engine.ack_locks import UNREADABLE_LOCK, Lock
+from belfry.engine.locks import UNREADABLE_LOCK, Lock
 from belfry.engine.waiting import Waiting
 from belfry.store.layout import keys
-from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP
+from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 from belfry.tenants.waits import (

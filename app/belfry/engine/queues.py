@@ -38,7 +38,7 @@ from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
 from belfry.firing.rates import Rate
 from belfry.store.layout import keys
-from belfry.store.layout.records import IN_BACKLOG
+from belfry.store.layout.locations import IN_BACKLOG
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.tenants.step_tenants import StepTenants

@@ -16,22 +16,20 @@ A refusal that is due to the moment (a rate, a quota) is not remembered: a repea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from belfry.engine.arrival import arrival_ms
-from belfry.engine.effects import RejectedRecord
+from belfry.engine.rejected_record import LEAST_REJECTED_BYTES, MAX_REJECTED_BYTES, as_rejected
+from belfry.engine.reply import MOST_REASON, MOST_SHOWN, Reply
 from belfry.engine.step import Step
 from belfry.schedules.identity import Homes, generation_at, generation_of
-from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
-from belfry.schedules.rejections import Rejection
-from belfry.schedules.request import KEEPING, PlainRequest, Request
+from belfry.schedules.rejections import PASSING, Rejection
+from belfry.schedules.request import KEEPING, PlainRequest, Request, may_be_kept
 from belfry.schedules.request_digest import digest_of, digest_of_plain
 from belfry.store.layout import keys
-from belfry.store.layout.records import (
+from belfry.store.layout.verdicts import (
     REQUEST_ID_MS,
-    Awaited,
     VerdictRow,
     decode_verdict,
     encode_accepted,
@@ -39,18 +37,13 @@ from belfry.store.layout.records import (
 )
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
-from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
-from belfry.wire.record import Headers, Origin, SourceRecord, is_redriven, size_of
-from belfry.wire.unread import UNREAD
+from belfry.wire.record import Origin, SourceRecord, is_redriven, size_of
 from belfry.wire.worker_keys import Keys
 
-MAX_REJECTED_BYTES: Final = 900_000
-# A refused record of so many bytes is always kept whole.
-LEAST_REJECTED_BYTES: Final = 10_000
-MOST_SHOWN: Final = 255
-MOST_REASON: Final = 2000
+# Refused for a name that is not fit to remember anything under.
+UNNAMED: Final = frozenset({"no_tenant", "bad_tenant", "bad_request_id"})
 # Outcomes of a request that brought something to keep; an acknowledgement is UPDATED as well.
 ACCEPTING: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})
 
@@ -66,24 +59,6 @@ class SourcePartition(NamedTuple):
     homes: Homes
     # Of workers that share a secret: what tells where a request that one of them sent on came from.
     origin_keys: Keys = ()
-
-
-@dataclass(slots=True)
-class Reply:
-    """What became of a request.
-
-    `version` and `due_ms` (epoch ms) are the schedule's after it, `generation` is its life;
-    `code` is for programs and `reason` for people.  `fire_id` names the fire of a TRIGGER, or the
-    one that an ACK is about.
-    """
-
-    outcome: Outcome
-    version: int | None = None
-    due_ms: int | None = None
-    code: str | None = None
-    reason: str | None = None
-    fire_id: str | None = None
-    generation: int | None = None
 
 
 class Reports:
@@ -105,11 +80,7 @@ class Reports:
         return self._origin
 
     def repeated(
-        self,
-        record: SourceRecord,
-        request: Request,
-        asked_ms: int,
-        step: Step,
+        self, record: SourceRecord, request: Request, asked_ms: int, step: Step
     ) -> Reply | None:
         """The reply to a request that was asked then, if its id was answered in the hour before.
 
@@ -141,12 +112,7 @@ class Reports:
         return row is not None and asked_ms - decode_verdict(row).at_ms < REQUEST_ID_MS
 
     def conclude(
-        self,
-        record: SourceRecord,
-        request: Request,
-        tenant: Tenant,
-        reply: Reply,
-        step: Step,
+        self, record: SourceRecord, request: Request, tenant: Tenant, reply: Reply, step: Step
     ) -> None:
         """Count the outcome of a valid request and tell of it where it is wanted."""
         step.effects.outcomes[reply.outcome] += 1
@@ -159,6 +125,23 @@ class Reports:
             return
         step.effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
 
+    def refuse(
+        self, record: SourceRecord, request: Request, why: Rejection, asked_ms: int, step: Step
+    ) -> Reply:
+        """Reject a request; where its id can be trusted, a repeat of it is a DUPLICATE.
+
+        A refusal that depends on the moment is told and not remembered: a repeat is judged again.
+        """
+        if why.code in UNNAMED or not may_be_kept(request["request_id"]):
+            return self.reject(record, request, why, step)
+        repeated = self.repeated(record, request, asked_ms, step)
+        if repeated is not None:
+            return repeated
+        if why.code not in PASSING:
+            kept = Reply(Outcome.REJECTED, code=why.code)
+            self.remember(request, kept, asked_ms)
+        return self.reject(record, request, why, step)
+
     def reject(
         self, record: SourceRecord, request: Request | None, rejection: Rejection, step: Step
     ) -> Reply:
@@ -168,7 +151,7 @@ class Reports:
         whose = "" if request is None else request["tenant"]
         most = min(MAX_REJECTED_BYTES, max(LEAST_REJECTED_BYTES, effects.refused_room))
         kept = min(size_of(record), most)
-        effects.rejected.append(_kept(record, self._added(record, rejection, whose), most))
+        effects.rejected.append(as_rejected(record, rejection, self.origin(record), whose, most))
         effects.refused_room -= kept
         effects.room -= kept
         effects.outcomes[Outcome.REJECTED] += 1
@@ -179,42 +162,15 @@ class Reports:
         effects.lifecycle.append(self._told(record, request, reply, step.now_ms))
         return reply
 
-    def _added(self, record: SourceRecord, rejection: Rejection, tenant: str) -> Headers:
-        """The headers that say why a record is refused, and where it was received."""
-        origin = self.origin(record)
-        added: Headers = [
-            ("belfry-error-code", rejection.code.encode()),
-            (
-                "belfry-error-reason",
-                rejection.reason[:MOST_REASON].encode(errors="backslashreplace"),
-            ),
-            ("belfry-error-topic", origin.topic[:249].encode()),
-            ("belfry-error-partition", b"%d" % origin.partition),
-            ("belfry-error-offset", b"%d" % origin.offset),
-        ]
-        if tenant:
-            # So that a tenant finds its own without each record being read anew.
-            whose = tenant[:MOST_SHOWN].encode(errors="backslashreplace")
-            added.append(("belfry-error-tenant", whose))
-        return added
-
     def remember(self, request: Request, reply: Reply, accepted_ms: int) -> None:
         """Keep the verdict of a request that has an id, for those that repeat it."""
         name = keys.request_key(request["tenant"], request["request_id"] or "")
-        row = encode_verdict(
-            VerdictRow(
-                reply.outcome,
-                accepted_ms,
-                reply.due_ms,
-                reply.version,
-                reply.code or "",
-                digest_of(request),
-                request["action"],
-                request["schedule_id"],
-                reply.generation,
-            )
-        )
-        self._store.note(name, row)
+        digest, action, schedule_id = digest_of(request), request["action"], request["schedule_id"]
+        row = VerdictRow(
+            reply.outcome, accepted_ms, reply.due_ms, reply.version, reply.code or "",
+            digest, action, schedule_id, reply.generation,
+        )  # fmt: skip
+        self._store.note(name, encode_verdict(row))
 
     def accepted(self, offset: int, request: PlainRequest, accepted_ms: int, step: Step) -> None:
         """`conclude` for a request on the fast path that has an id; its caller counts it."""
@@ -266,59 +222,8 @@ class Reports:
         )
 
 
-def ack_timed_out(key: bytes, awaited: Awaited, tenants: StepTenants, step: Step) -> None:
-    """Tell of a fire that was not acknowledged in time: what waits for it goes on."""
-    step.effects.outcomes[Outcome.FAILED] += 1
-    name, identity = keys.awaited_names(key)
-    tenant = tenants.of_bytes(name)
-    if Outcome.FAILED not in tenant.written:
-        return
-    step.effects.lifecycle.append(
-        LifecycleEvent(
-            tenant=tenant.name,
-            schedule_id=awaited.schedule_id.decode(),
-            outcome=Outcome.FAILED,
-            fire_id=identity.decode(),
-            version=awaited.version,
-            at=step.now_ms,
-            due_at=awaited.due_ms,
-            code="ack_timeout",
-            reason=f"fired at {format_instant(awaited.fired_ms)} and not acknowledged until"
-            f" {format_instant(awaited.until_ms)}: what waits for it goes on",
-        )
-    )
-
-
 def _reused(request_id: str, first: VerdictRow) -> Reply:
     """The reply to another request than the one that has the id."""
     asked = f"{first.action} of {first.schedule_id[:60]!r}"
     reason = reused_reason(request_id, asked, first.outcome, first.code)
     return Reply(Outcome.CONFLICT, code=ID_REUSED, reason=reason)
-
-
-def _kept(record: SourceRecord, added: Headers, most_bytes: int) -> RejectedRecord:
-    """The record as received; one that is too large is cut, and a header says so."""
-    _, _, key, value, carried = record
-    # By that one its reader had it refused: the reason stands in the headers that are added.
-    headers = list(carried or ())
-    if headers and headers[-1][0] == UNREAD:
-        headers.pop()
-    size = size_of(record)
-    if size > most_bytes:
-        added.append(("belfry-error-cut", b"cut from %d bytes" % size))
-        third = most_bytes // 3
-        key = None if key is None else key[:third]
-        value = None if value is None else value[:third]
-        headers = _first_headers(headers, third)
-    return RejectedRecord(key, value, [*headers, *added])
-
-
-def _first_headers(headers: Headers, room: int) -> Headers:
-    """The headers that fit into so many bytes, from the first one on."""
-    kept: Headers = []
-    for name, given in headers:
-        room -= len(name) * 4 + len(given or b"")
-        if room < 0:
-            break
-        kept.append((name, given))
-    return kept

@@ -16,7 +16,9 @@ from typing import Final
 
 from belfry.engine.claims import claimed
 from belfry.engine.effects import Rerouted
-from belfry.engine.reports import SourcePartition
+from belfry.engine.reply import Reply
+from belfry.engine.reports import Reports, SourcePartition
+from belfry.engine.step import Step
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.wire.origins import vouched
@@ -38,6 +40,25 @@ MAX_MISROUTED_BYTES: Final = 1_000_000
 # How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
 # takes some milliseconds at least.
 MAX_RETRIES: Final = 1_000
+
+
+class Rerouting:
+    """Sends requests on from one partition to the homes of their tenants."""
+
+    def __init__(self, place: SourcePartition, reports: Reports) -> None:
+        self._place = place
+        self._reports = reports
+
+    def send(
+        self, record: SourceRecord, request: Request | None, stop: tuple[int, int], step: Step
+    ) -> Reply | None:
+        """Send a request on, to a `stop` as `sent_on` has it; the reply where it is refused."""
+        sent = sent_on(record, request, stop, self._reports.origin(record), self._place)
+        if isinstance(sent, Rejection):
+            return self._reports.reject(record, request, sent, step)
+        step.effects.rerouted.append(sent)
+        step.effects.room -= size_of(record)
+        return None
 
 
 def sent_on(

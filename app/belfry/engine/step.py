@@ -31,12 +31,13 @@ All of this belongs to one thread, the one that owns the partition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from belfry.engine.effects import Effects
 from belfry.firing.due import ScanPosition
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Manifest
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -55,6 +56,12 @@ class PartitionStatus(NamedTuple):
     manifest: Manifest = NO_MANIFEST
     scan: ScanPosition = ScanPosition.at(0)
     heard_ms: int = 0
+
+    @classmethod
+    def of(cls, stored: StoredState | None) -> PartitionStatus:
+        """Where a partition stands whose store says this of itself; None for an empty store."""
+        manifest = NO_MANIFEST if stored is None else stored.manifest
+        return cls(manifest, ScanPosition.at(manifest.watermark_ms))
 
 
 class Step:
@@ -105,6 +112,24 @@ class Step:
         """The part that fires begins: all that is due by now may leave."""
         self.at(now_ms)
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
+
+    def sealed(self, owner_epoch: int, pending_change: int, *, read_lease: bool) -> Manifest:
+        """The manifest of the step, which is complete: what it did, and where it leads to.
+
+        By the step `pending_change` more schedules wait than before.
+        """
+        before, fire_ids = self.begins.manifest, self.effects.fire_ids
+        manifest = self.effects.manifest = Manifest(
+            txn_seq=before.txn_seq + 1,
+            owner_epoch=owner_epoch,
+            position=self.position,
+            watermark_ms=max(before.watermark_ms, self.scan.watermark_ms),
+            pending=before.pending + pending_change,
+            fired=len(fire_ids),
+            digest=blake2b(b"".join(fire_ids), digest_size=16).digest(),
+            read_lease=read_lease,
+        )
+        return manifest
 
     def stands(self, manifest: Manifest) -> PartitionStatus:
         """Where the partition stands once the step is committed under this manifest."""

@@ -13,7 +13,7 @@ see figures of two commits beside one another, and never a wrong number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -64,16 +64,19 @@ class Tallies:
         self._by_refusals = 0
         self.pending = store.waiting_by_tenant()
 
-    def of(self, name: bytes, wait: Wait | None) -> TenantFigures:
-        """The figures of a tenant; from any thread."""
+    def figures(self, waits: Mapping[bytes, Wait]) -> dict[bytes, TenantFigures]:
+        """Figures by tenant, `REST` for those that are not told apart; from any thread.
+
+        `waits` says why the events of some of them wait.
+        """
+        known = (*waits, *self.pending.copy(), *self._tallies.copy())
+        return {name: self._of(name, waits.get(name)) for name in known}
+
+    def _of(self, name: bytes, wait: Wait | None) -> TenantFigures:
         tally = self._tallies.get(name) or Tally()
         pending = self.pending.get(name, 0)
         counts = tally.fired, tally.late_ms, tally.rejected
         return TenantFigures(pending, *counts, wait, tally.accepted)
-
-    def names(self) -> set[bytes]:
-        """Tenants of which anything is known, `REST` for those that are not told apart."""
-        return {*self.pending.copy(), *self._tallies.copy()}
 
     def committed(self, effects: Effects) -> None:
         """Count what a step did; called once the store has it."""

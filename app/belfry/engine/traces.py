@@ -25,7 +25,8 @@ from typing import Final
 from belfry.engine.effects import TracedFire, TracedRequest
 from belfry.engine.emit import EXTRA, Route, emit
 from belfry.engine.intake import Intake
-from belfry.engine.reports import MOST_SHOWN, Reply, Reports
+from belfry.engine.reply import MOST_SHOWN, Reply
+from belfry.engine.reports import Reports
 from belfry.engine.step import Step
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection

@@ -34,12 +34,13 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from belfry.engine.ack_locks import AckLocks, Held
+from belfry.engine.ack_locks import AckLocks
+from belfry.engine.releasing import Held
 from belfry.engine.step import Step, Tracked, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.store.layout.keys import SortKey
+from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
 from belfry.store.schedules import ScheduleStore
 
 QUEUES: Final = (IN_BACKLOG, IN_CATCH_UP)

@@ -32,23 +32,17 @@ from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.rule import ZONED, leaves_out
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store.layout import keys
-from belfry.store.layout.pending import (
-    KIND_CODES,
-    Pending,
-    decode_pending,
-    has_rule,
-    next_record,
-    paused,
-)
-from belfry.store.layout.records import (
+from belfry.store.layout.locations import (
     IN_BACKLOG,
     IN_PAUSED,
     IN_TIMELINE,
     Location,
     decode_location,
-    encode_zones,
     is_location,
 )
+from belfry.store.layout.pending import KIND_CODES, Pending, decode_pending
+from belfry.store.layout.pending_bytes import has_rule, next_record, paused
+from belfry.store.layout.records import encode_zones
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 

@@ -2,7 +2,7 @@
 
 What lies in the changelog is state. A record that somebody else has written there is skipped,
 counted, and told of: it neither becomes state nor stops the partition. What may be a row is never
-skipped for a guess (`store/signatures.py`, `Judge`). Fillers are skipped without a word.
+skipped for a guess (`store/row_judge.py`, `Judge`). Fillers are skipped without a word.
 
     offset    40     41          42           43         44
     record    row    not a row   row, signed  filler     row with a copied signature
@@ -22,7 +22,8 @@ import structlog
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import proof_of
-from belfry.store.signatures import FILLER, NOWHERE, Judge
+from belfry.store.row_judge import Judge
+from belfry.store.signatures import FILLER, NOWHERE
 from belfry.telemetry.limited import LimitedLogger
 
 log = structlog.get_logger(__name__)

@@ -27,7 +27,8 @@ from belfry.kafka.changelog_sieve import Counted, Sieve, uncounted
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.signature_marks import Mark, Marks
 from belfry.settings import SharedSettings
-from belfry.store.signatures import Judge, RowKeys, fingerprint
+from belfry.store.row_judge import Judge
+from belfry.store.signatures import RowKeys, fingerprint
 from belfry.wire.worker_keys import Purpose
 
 _NAMES: Final = "BELFRY_HTTP_WORKER_SECRET or BELFRY_HTTP_WORKER_SECRET_ALSO"

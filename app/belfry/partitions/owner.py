@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import structlog
 
+from belfry.engine.batches import GapInSource
 from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership, after
-from belfry.engine.partition import GapInSource, PartitionEngine
+from belfry.engine.partition import PartitionEngine
 from belfry.firing.clock_guard import ClockGuard
 from belfry.host.background import END, Background
 from belfry.kafka.agreement import OwnershipRefused

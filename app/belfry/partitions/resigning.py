@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from belfry.store.layout.records import is_location
+from belfry.store.layout.locations import is_location
 from belfry.store.schedules import ScheduleStore
 
 Rows = dict[bytes, bytes | None]

@@ -34,7 +34,8 @@ from time import monotonic
 from typing import Final
 from uuid import UUID
 
-from belfry.engine.aside import MOST_RECORDS, Need
+from belfry.engine.aside import Need
+from belfry.engine.aside_room import MOST_RECORDS
 from belfry.engine.claims import account_of, lane_of
 from belfry.partitions.lookup_budgets import LookupBudget, Payment, WaitBudget
 from belfry.registry.lookups import Lookups

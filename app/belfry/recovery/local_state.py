@@ -23,7 +23,8 @@ from belfry.host.clock import SystemClock
 from belfry.host.rocks import RocksMap, move, wipe
 from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
 from belfry.store.layout import keys
-from belfry.store.layout.records import NOTHING, Progress, UnknownFormat
+from belfry.store.layout.manifests import NOTHING, Progress
+from belfry.store.layout.records import UnknownFormat
 from belfry.store.ordered_map import Damaged
 from belfry.store.schedules import ScheduleStore
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from belfry.store.identity import Contradiction, Identity, differ, lost_changelog, truncated_log
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.store.schedules import ScheduleStore
 
 

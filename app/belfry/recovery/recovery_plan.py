@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from belfry.recovery.partition_evidence import CannotRecover, Copy, PartitionEvidence
 from belfry.schedules.instants import format_instant
 from belfry.store.identity import Identity, differ, lost_requests
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 
 # Where the state comes from, as --from says it.
 LOCAL = "local"

@@ -10,8 +10,8 @@ recovery. A commit has three ends: done, nothing committed for certain, and not 
     12:00:05  manifest                           12:00:05  may take over: epoch 9
     12:00:06  EndTxn                             then this is refused: look again
 
-The rows of a whole partition go in one transaction, so its timeout is the largest that brokers
-allow. Tombstones are written for what the changelog holds and the recovered state does not.
+The rows of a whole partition (`recovered_rows.py`) go in one transaction, so its timeout is the
+largest that brokers allow.
 
 Signed rows say where they lie. The first record is one that says nothing, and its acknowledgement
 tells the offset; the following rows are signed for the offsets behind it. Where the last row lies
@@ -20,23 +20,20 @@ elsewhere somebody has written in between, and all of it is rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.kafka.giving_up import give_up
 from belfry.recovery.partition_evidence import CannotRecover, PartitionEvidence
-from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
-from belfry.recovery.rewind import ReadOnlyRows
+from belfry.recovery.recovered_rows import changed_rows, manifest_of
+from belfry.recovery.recovery_plan import RecoveryPlan
 from belfry.settings import SharedSettings
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
-from belfry.store.layout.pending import is_pending
-from belfry.store.layout.records import Manifest, encode_manifest
-from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
-from belfry.store.schedules import ScheduleStore
+from belfry.store.layout.manifests import Manifest, encode_manifest
+from belfry.store.layout.pending_bytes import is_pending
 from belfry.store.signatures import FILLER, PLACE, SIGNATURE, RowKeys
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose, first
@@ -47,8 +44,6 @@ ANSWER_S: Final = 60.0
 COMMIT_S: Final = 300.0
 # As long as brokers allow by default: all rows of a partition go in one transaction.
 TRANSACTION_MS: Final = 900_000
-
-Change = tuple[bytes, bytes | None]
 
 
 class RecoveryWriter:
@@ -106,10 +101,11 @@ class RecoveryWriter:
             if self._signs is not None:
                 self._find_place()
             pending = 0
-            for key, row in self._rows(found, plan):
+            settings = self._settings.cluster_fingerprint()
+            for key, row in changed_rows(found, plan, settings):
                 pending += row is not None and key[:1] != b"\0" and is_pending(row)
                 self._produce(key, row)
-            manifest = self._manifest(found, plan, pending)
+            manifest = manifest_of(found, plan, pending)
             self._produce(keys.IDENTITY_KEY, encode_identity(plan.identity))
             self._produce(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
             if self._signs is not None:
@@ -139,43 +135,6 @@ class RecoveryWriter:
     def close(self) -> None:
         """Give the producer up."""
         give_up(self._producer)
-
-    def _manifest(self, found: PartitionEvidence, plan: RecoveryPlan, pending: int) -> Manifest:
-        """The manifest of the recovery: the number behind all that is known, the position, what
-        waits.
-        """
-        if plan.rewrites:
-            return manifest_after(plan.before, found.logged, plan.position, pending)
-        assert found.logged is not None
-        following = manifest_after(plan.before, None, plan.position, found.logged.pending)
-        return following._replace(txn_seq=found.logged.txn_seq + 1)
-
-    def _rows(self, found: PartitionEvidence, plan: RecoveryPlan) -> Iterator[Change]:
-        """The rows that change: none where only the position does."""
-        if not plan.rewrites:
-            return
-        if plan.base == NOTHING:
-            yield keys.SETTINGS_KEY, self._settings.cluster_fingerprint()
-            yield from self._ended(found, ScheduleStore(_Nothing()))
-            return
-        if plan.copy is None:
-            yield from self._kept(found.store, plan)
-            return
-        with closing(ReadOnlyRows(plan.copy.path)) as rows:
-            store = ScheduleStore(rows)
-            yield from self._kept(store, plan)
-            yield from self._ended(found, store)
-
-    def _kept(self, store: ScheduleStore, plan: RecoveryPlan) -> Iterator[Change]:
-        """Rows of the recovered state; places in a former input are taken out of them."""
-        for key, row in changelog_rows(store):
-            yield key, of_earlier_input(row) if plan.earlier_input else row
-
-    def _ended(self, found: PartitionEvidence, store: ScheduleStore) -> Iterator[Change]:
-        """Tombstones for what the changelog holds and the recovered state does not."""
-        for key, _ in changelog_rows(found.store):
-            if key != keys.SETTINGS_KEY and store.named(key) is None:
-                yield key, None
 
     def _signing(self, found: PartitionEvidence) -> RowKeys | None:
         """What signs the rows."""
@@ -247,14 +206,3 @@ def _nothing_committed(error: KafkaException | BufferError) -> CannotRecover:
         f"nothing was committed ({told}): a worker may have taken the partition over meanwhile;"
         " look again"
     )
-
-
-class _Nothing:
-    """A store of nothing."""
-
-    def get(self, _key: bytes) -> bytes | None:
-        """Nothing is there."""
-        return None
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"a store of nothing is not asked for {name}")

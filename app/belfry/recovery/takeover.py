@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 
@@ -32,18 +31,15 @@ from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
 from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange, PartitionLog
 from belfry.kafka.transactions import StepProducer
-from belfry.recovery.evidence import Evidence
+from belfry.recovery.evidence import READ_RECORDS, Evidence
 from belfry.recovery.local_state import LocalState
 from belfry.recovery.reading import ReplayProgress
 from belfry.store.identity import Identity, truncated_log
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
-
-# Records of the changelog that are folded in one write to the store.
-READ_RECORDS: Final = 20_000
 
 log = structlog.get_logger(__name__)
 
@@ -139,18 +135,10 @@ class TakeOver:
             # Where nothing was left to read, it had been appended before it was written down here.
             lent_ms = replay.written_ms if changelog.newest_ms is None else changelog.newest_ms
         identity, row = self._evidence.identity(replay)
-        store = ScheduleStore(rows)
         return Recovered(
-            rows,
-            store,
-            replay.manifest,
-            replay.settings,
-            identity,
-            row,
-            lent_ms,
-            changelog.position,
-            unclosed_rows,
-        )
+            rows, ScheduleStore(rows), replay.manifest, replay.settings, identity, row,
+            lent_ms, changelog.position, unclosed_rows,
+        )  # fmt: skip
 
     def _open(
         self, changelog: PartitionLog, warm: tuple[RocksMap, Replay] | None

@@ -12,14 +12,15 @@ from typing import Final
 
 from belfry.store.layout import keys
 from belfry.store.layout.buckets import Bucket, bucket_key, bucket_name, decode_bucket
-from belfry.store.layout.records import (
+from belfry.store.layout.locations import QUEUES
+from belfry.store.layout.manifests import (
     NOTHING,
     Progress,
     StoredState,
     decode_progress,
-    decode_size,
     decode_state,
 )
+from belfry.store.layout.records import decode_size
 from belfry.store.ordered_map import OrderedMap
 
 # Another scan costs as much as so many rows of one.
@@ -59,11 +60,11 @@ class Committed:
 
     def queue(self, queue: int, tenant: bytes) -> Rows:
         """A tenant's queue."""
-        return self._rows.scan(*keys.queue_range(keys.QUEUES[queue], tenant))
+        return self._rows.scan(*keys.queue_range(QUEUES[queue], tenant))
 
     def queue_between(self, queue: int, tenant: bytes, from_ms: int | None, until_ms: int) -> Rows:
         """The part of it that is due from `from_ms` (None: its beginning) up to `until_ms`."""
-        letter = keys.QUEUES[queue]
+        letter = QUEUES[queue]
         first = (
             keys.queue_prefix(letter, tenant)
             if from_ms is None
@@ -73,7 +74,7 @@ class Committed:
 
     def first_of_queue_ms(self, queue: int, tenant: bytes, from_ms: int) -> int | None:
         """Due instant of its first row that is due at `from_ms` or later."""
-        letter = keys.QUEUES[queue]
+        letter = QUEUES[queue]
         start = keys.queue_key(letter, tenant, from_ms, 0)
         for key, _ in self._rows.scan(start, keys.queue_range(letter, tenant)[1]):
             return keys.due_of(key)
@@ -84,7 +85,7 @@ class Committed:
 
         The sizes are kept with the rows, which may be millions.
         """
-        start, end = keys.queue_sizes_range(keys.QUEUES[queue])
+        start, end = keys.queue_sizes_range(QUEUES[queue])
         return {key[len(start) :]: decode_size(size) for key, size in self._rows.scan(start, end)}
 
     # -- ack locks -------------------------------------------------------------------------------

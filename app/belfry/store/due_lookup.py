@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from belfry.store.layout import keys
 from belfry.store.layout.keys import following
-from belfry.store.layout.records import (
+from belfry.store.layout.locations import (
     IN_PAUSED,
     IN_TIMELINE,
     Location,

@@ -24,9 +24,9 @@ from belfry.schedules.bulk import BulkSpec
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
 from belfry.store.layout.jobs import JobRow, decode_job, jobs_range, names_of_job
-from belfry.store.layout.keys import record_key
-from belfry.store.layout.pending import decode_pending, is_one_shot
-from belfry.store.layout.records import IN_PAUSED, decode_location, is_location
+from belfry.store.layout.locations import IN_PAUSED, decode_location, is_location, record_key
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import is_one_shot
 from belfry.store.lookup import Wanted, fits, in_state
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.readable import why_unreadable

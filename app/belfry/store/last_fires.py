@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from belfry.schedules.identity import fire_id
 from belfry.schedules.jitter import jitter_ms
-from belfry.store.layout.pending import decode_pending, last_fires
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import last_fires
 from belfry.store.layout.records import ENDED_FIRED, Marker
 
 

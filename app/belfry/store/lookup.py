@@ -21,8 +21,10 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from belfry.store.layout import keys
-from belfry.store.layout.keys import following, record_key
-from belfry.store.layout.pending import Pending, decode_pending, paused, payload_bytes
+from belfry.store.layout.keys import following
+from belfry.store.layout.locations import is_location, record_key
+from belfry.store.layout.pending import Pending, decode_pending
+from belfry.store.layout.pending_bytes import paused, payload_bytes
 from belfry.store.layout.records import (
     ENDED_CANCELLED,
     ENDED_COMPLETED,
@@ -31,7 +33,6 @@ from belfry.store.layout.records import (
     MARKER_MS,
     Marker,
     decode_marker,
-    is_location,
     is_marker,
 )
 from belfry.store.ordered_map import OrderedMap
@@ -145,7 +146,9 @@ def page(
     rows: OrderedMap, wanted: Wanted, after: bytes | None, now_ms: int, *, limit: int, examine: int
 ) -> Page:
     """At most `limit` wanted schedules behind the key `after`, among the next `examine` rows."""
-    walk = _names(rows, wanted, after)
+    start = keys.NAMED_PREFIX + wanted.tenant + b"/" + wanted.prefix
+    first = start if after is None else max(start, after + b"\0")
+    walk = iter(rows.scan(first, following(start)))
     found: list[ScheduleStatus] = []
     examined = 0
     last: bytes | None = None
@@ -161,22 +164,6 @@ def page(
                 if len(found) == limit:
                     break
     return Page(found, examined, last)
-
-
-# -- walking: pairs of a key and what lies under it, in order ------------------------------------
-
-
-def _names(
-    rows: OrderedMap, wanted: Wanted, after: bytes | None
-) -> Iterator[tuple[bytes, bytes | None]]:
-    start = keys.NAMED_PREFIX + wanted.tenant + b"/" + wanted.prefix
-    end = following(start)
-    return iter(rows.scan(_behind(start, after), end))
-
-
-def _behind(start: bytes, after: bytes | None) -> bytes:
-    """The first key to look at: behind `after`, but never before the range."""
-    return start if after is None else max(start, after + b"\0")
 
 
 def read_rows(

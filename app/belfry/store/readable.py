@@ -16,13 +16,8 @@ from typing import Final
 from belfry.schedules.rule import KINDS, READS, RECURRING, without_targets
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store.committed import Committed
-from belfry.store.layout.pending import (
-    FLAGS,
-    decode_pending,
-    fires_once,
-    is_pending,
-    kind_and_flags,
-)
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import FLAGS, fires_once, is_pending, kind_and_flags
 
 # What a rule raises that is not understood, or damaged.
 UNREADABLE: Final = (ValueError, IndexError, struct_error, AssertionError)

@@ -12,9 +12,10 @@ from typing import Final
 
 from belfry.store.layout import keys
 from belfry.store.layout.jobs import HEAD_OF_JOB, decode_job, encode_job
-from belfry.store.layout.pending import due_and_seq, is_pending, with_seq
-from belfry.store.layout.records import Manifest, is_location
-from belfry.store.schedules import ScheduleStore
+from belfry.store.layout.locations import is_location
+from belfry.store.layout.manifests import Manifest
+from belfry.store.layout.pending_bytes import due_and_seq, is_pending, with_seq
+from belfry.store.overlaid import Overlaid
 
 # Further than manifests are kept: a replay cannot ask for those between.
 SKIPPED: Final = keys.MANIFEST_SLOTS + 1
@@ -25,7 +26,7 @@ _MOST_SEQ: Final = (1 << 64) - 1
 Row = tuple[bytes, bytes]
 
 
-def changelog_rows(store: ScheduleStore) -> Iterator[Row]:
+def changelog_rows(store: Overlaid) -> Iterator[Row]:
     """Every record of the changelog that a store is the fold of, but identity and manifests."""
     for name, row in store.all_names():
         if name == keys.IDENTITY_KEY:

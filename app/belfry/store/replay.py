@@ -31,10 +31,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from belfry.store.fold import fold
 from belfry.store.identity import Identity, decode_identity
 from belfry.store.layout import keys
+from belfry.store.layout.locations import IN_BACKLOG, Location
+from belfry.store.layout.manifests import Manifest, Progress, StoredState
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.records import IN_BACKLOG, Location, Manifest, Progress, StoredState
 from belfry.store.readable import note_unreadable, reads, unreadable_in
 from belfry.store.schedules import ScheduleStore
 
@@ -116,7 +118,7 @@ class Replay:
         if self.begun:
             self._refuse_recovered(changes)
         note_unreadable(self.unreadable, changes)
-        for manifest in self._store.replay(changes):
+        for manifest in fold(self._store, changes):
             before = self.manifest
             if before is not None and manifest.txn_seq != before.txn_seq + 1:
                 # A fold from nothing goes on: a recovery may lie behind a fork.

@@ -16,7 +16,8 @@ from belfry.schedules.identity import generation_of
 from belfry.store import lock_lookup
 from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout import keys
-from belfry.store.layout.pending import KIND_CODES, decode_headers, decode_pending, paused
+from belfry.store.layout.pending import KIND_CODES, decode_headers, decode_pending
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.layout.records import (
     ENDED_CANCELLED,
     ENDED_COMPLETED,

@@ -8,7 +8,13 @@ import pytest
 
 from belfry.api.json.shapes import moment
 from belfry.api.workers.waiting import OVERDUE_MS, waiting
-from belfry.store.layout.records import BEHIND_LOCK, IN_BACKLOG, IN_CATCH_UP, IN_PAUSED, IN_TIMELINE
+from belfry.store.layout.locations import (
+    BEHIND_LOCK,
+    IN_BACKLOG,
+    IN_CATCH_UP,
+    IN_PAUSED,
+    IN_TIMELINE,
+)
 from belfry.store.lookup import standing_of
 from belfry.tenants.effective import EffectivePolicy, Tenant
 from belfry.tenants.policy import TenantPolicy

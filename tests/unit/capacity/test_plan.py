@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from belfry.capacity.constants import ASSUMED, MEASURED, BadConstants, constants_from
-from belfry.capacity.model import BadDemand, Demand, plan
+from belfry.capacity.demand import BadDemand, Demand
+from belfry.capacity.model import plan
 from belfry.cli.plan import constants_of, plan_text
 from tests.unit.capacity.constants import FILE
 

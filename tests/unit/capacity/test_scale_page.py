@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from belfry.capacity.constants import Constants
-from belfry.capacity.model import Demand, plan
+from belfry.capacity.demand import Demand
+from belfry.capacity.model import plan
 from belfry.cli.plan import constants_of
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "scale.md"

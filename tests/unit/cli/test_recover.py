@@ -14,7 +14,7 @@ from belfry.recovery import recovery_write
 from belfry.recovery.partition_evidence import PartitionEvidence
 from belfry.recovery.recovery_plan import Choices
 from belfry.store.identity import Contradiction, Identity
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 
 OLD = Identity("cluster-a", "log-1", "in-1", 0)
 NOW = OLD._replace(changelog="log-2", generation=1)

@@ -10,9 +10,10 @@ from confluent_kafka import KafkaError
 from belfry.client import export
 from belfry.client.export import DamagedChangelog, HiddenChangelog, waiting_records
 from belfry.store.layout.keys import MANIFEST_PREFIX
-from belfry.store.layout.pending import HEAD_OF_PENDING
-from belfry.store.layout.records import Manifest, encode_manifest
-from belfry.store.signatures import PLACE, Judge, RowKeys
+from belfry.store.layout.manifests import Manifest, encode_manifest
+from belfry.store.layout.pending_bytes import HEAD_OF_PENDING
+from belfry.store.row_judge import Judge
+from belfry.store.signatures import PLACE, RowKeys
 
 
 class End:

@@ -12,7 +12,8 @@ from belfry.schedules.fields import EMPTY, OF_A_RULE
 from belfry.schedules.rule import KINDS, Rule, encode_rule
 from belfry.schedules.targets import HttpTarget, encode_targets, target_of
 from belfry.schedules.triggers.registry import KINDS as TRIGGERS
-from belfry.store.layout.pending import PAUSED, Pending, encode_headers, encode_pending
+from belfry.store.layout.pending import Pending, encode_headers, encode_pending
+from belfry.store.layout.pending_bytes import PAUSED
 
 NEXT = 1_800_000_060_000
 RULES = (

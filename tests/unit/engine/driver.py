@@ -22,7 +22,7 @@ from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.buckets import differing
 from belfry.store.layout import keys
-from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP, is_location
+from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, is_location
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
@@ -97,10 +97,10 @@ class Step(NamedTuple):
 
 def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     """What an engine knows of where schedules wait, besides what its store says."""
-    waiting = engine._waiting
+    waiting = engine._parts.waiting
     locks = waiting.locks
     found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.hints]
-    found += [locks._locked, locks._releasing, locks._places, locks.tenants]
+    found += [locks._locked, locks._releasing._releasing, locks._room._places, locks.tenants]
     return [each.copy() for each in found], waiting.held_up_to_ms
 
 

@@ -8,13 +8,15 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.engine import aside
-from belfry.engine.aside import AsideRoom, Need
+from belfry.engine import aside, aside_room
+from belfry.engine.aside import Need
+from belfry.engine.aside_room import AsideRoom
 from belfry.engine.claims import STRANGER, stranger_of
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
+from belfry.store.fold import fold
 from belfry.store.layout.aside import (
     ASIDE_END,
     ASIDE_PREFIX,
@@ -83,7 +85,7 @@ def lying(driver: Driver) -> int:
 
 
 def learn(driver: Driver) -> None:
-    driver.engine._reader.settle(SEVEN, reading_of(OURS))
+    driver.engine._parts.batches._reader.settle(SEVEN, reading_of(OURS))
 
 
 def test_others_are_taken_in_and_the_askers_own_wait_behind_it() -> None:
@@ -142,7 +144,7 @@ def test_a_new_owner_goes_on_with_it(from_changelog: bool) -> None:
     if from_changelog:
         rows = MemoryMap()
         store = ScheduleStore(rows)
-        manifests = store.replay(driver.changelog)
+        manifests = fold(store, driver.changelog)
         store.commit(ScheduleStore(driver.rows).state()._replace(manifest=manifests[-1]))  # type: ignore[union-attr]
     driver.start(rows)
     send(driver, "slow", schedule_id="b", request_id="y")
@@ -237,7 +239,7 @@ def test_strangers_leave_some_room_for_the_next(lanes: int, each: int, next_one:
 
 
 def test_one_stranger_does_not_take_the_room_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_RECORDS", 8)
+    monkeypatch.setattr(aside_room, "MOST_RECORDS", 8)
     driver = Driver()
     for _ in range(3):
         unsigned(driver, b"loud", SEVEN)
@@ -248,7 +250,7 @@ def test_one_stranger_does_not_take_the_room_of_all(monkeypatch: pytest.MonkeyPa
 
 
 def test_strangers_take_no_room_of_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_RECORDS", 8)
+    monkeypatch.setattr(aside_room, "MOST_RECORDS", 8)
     driver = two_tenants()
     driver.tenants.signing = Signing()
     for number in range(40):
@@ -277,7 +279,8 @@ def test_the_lane_of_nobody_of_earlier_releases_is_split() -> None:
     record = (3, T0, b"shown", framing.prefix(SEVEN), None)
     store = MagicMock()
     store.between.return_value = [(aside_key(3), encode_aside(Waits(b"", record, appended=True)))]
-    found = aside.Aside(store, driver.engine._reader, driver.tenants, driver.engine._undo)
+    parts = driver.engine._parts
+    found = aside.Aside(store, parts.batches._reader, driver.tenants, parts.undo)
     (waits,) = found.heads()
     assert waits.lane == stranger_of(record)
     assert waits.lane.startswith(STRANGER)
@@ -289,7 +292,8 @@ def test_a_partition_that_only_forwards_sends_what_it_cannot_read_on_in_order() 
     driver = Driver(level=Level.ALL)
     place = SourcePartition("belfry.schedules", 3, Homes(1))
     store = ScheduleStore(MemoryMap())
-    driver.engine = PartitionEngine(place, store, driver.engine._reader, driver.tenants)
+    reader = driver.engine._parts.batches._reader
+    driver.engine = PartitionEngine(place, store, reader, driver.tenants)
     driver.engine.begin_at(0)
     unsigned(driver, b"demo", SEVEN, request_id="first")
     unsigned(driver, b"other", tenant="other", request_id="other")
@@ -305,7 +309,7 @@ def test_a_partition_that_only_forwards_sends_what_it_cannot_read_on_in_order() 
 
 
 def test_a_lane_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_RECORDS", 2)
+    monkeypatch.setattr(aside_room, "MOST_RECORDS", 2)
     driver = two_tenants()
     for number in range(4):
         send(driver, "slow", SEVEN if number == 0 else None, schedule_id=f"{number}")

@@ -90,7 +90,7 @@ def test_what_is_made_up_for_leaves_out_the_days_that_are_off_since(walked: bool
     driver = begun("a", cron="* * * * *", **MADE_UP)
     now_ms = at("2026-12-22T13")
     driver.step(now_ms, at_most=20, take=0)
-    assert driver.engine._waiting.catch_up == {b"demo": 1}
+    assert driver.engine._parts.waiting.catch_up == {b"demo": 1}
     driver.ask(parse_instant("2026-12-22T08:30:00Z"), action="CALENDAR", schedule_id="de",
                days_off=days("2026-12-22"))  # fmt: skip
     driver.step(now_ms, fire=False)

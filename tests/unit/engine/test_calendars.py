@@ -13,7 +13,8 @@ from belfry.schedules.instants import format_instant, parse_instant
 from belfry.store.calendar_lookup import calendars, days_in
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import calendar_key, decode_calendar
-from belfry.store.layout.pending import decode_pending, last_fires
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import last_fires
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
 from tests.unit.engine.acknowledging import rebuilt

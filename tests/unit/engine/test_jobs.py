@@ -8,8 +8,9 @@ from typing import Any, Final
 import pytest
 
 from belfry.engine.job_counts import Budget
-from belfry.engine.jobs import MOST_ENDED
+from belfry.engine.kept_jobs import MOST_ENDED
 from belfry.schedules.bulk import BulkSpec
+from belfry.store.fold import fold
 from belfry.store.layout.jobs import (
     DONE,
     KEPT_MS,
@@ -20,7 +21,7 @@ from belfry.store.layout.jobs import (
     encode_job,
     job_key,
 )
-from belfry.store.layout.records import StoredState
+from belfry.store.layout.manifests import StoredState
 from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
@@ -294,7 +295,7 @@ def test_a_job_goes_on_after_its_input_was_made_anew() -> None:
     advance(driver, Budget(10, 1))
     made_anew = Driver(level=Level.FAILURES)
     store = ScheduleStore(made_anew.rows)
-    store.replay([(name, of_earlier_input(row)) for name, row in changelog_rows(store_of(driver))])
+    fold(store, [(name, of_earlier_input(row)) for name, row in changelog_rows(store_of(driver))])
     manifest = manifest_after(None, None, 0, 2)
     store.commit(StoredState(0, T0, manifest))
     made_anew.start(made_anew.rows)

@@ -10,10 +10,9 @@ from belfry.engine.options import EngineOptions
 from belfry.schedules.outcomes import Outcome
 from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout.kept_fires import MOST_KEPT, packed_fire
-from belfry.store.layout.pending import (
+from belfry.store.layout.pending import decode_pending, encode_pending
+from belfry.store.layout.pending_bytes import (
     KEPT_FIRES,
-    decode_pending,
-    encode_pending,
     last_fires,
     next_record,
     paused,

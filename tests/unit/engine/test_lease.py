@@ -25,7 +25,7 @@ from belfry.kafka.outcome import Aborted
 from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
 from belfry.partitions.leasing import OUTWAIT_MS, outwait_ms
-from belfry.store.layout.records import Manifest, decode_manifest, encode_manifest
+from belfry.store.layout.manifests import Manifest, decode_manifest, encode_manifest
 
 
 def settled(lease: ReadLease) -> bool:

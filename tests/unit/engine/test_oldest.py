@@ -94,7 +94,7 @@ def test_a_look_passes_over_so_many_tenants_at_most() -> None:
 
     names = [b"t%d" % number for number in range(2 * LOOKS * PASSED)]
     calm: Any = Calm()
-    round_ = Oldest(driver.engine._store, calm, driver.engine._waiting, lambda: names)
+    round_ = Oldest(driver.engine._store, calm, driver.engine._parts.waiting, lambda: names)
     round_.look(T0)
     assert 0 < len(seen) <= LOOKS * PASSED
     for _ in range(2):

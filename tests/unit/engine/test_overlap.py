@@ -223,7 +223,7 @@ def test_what_a_terminated_fire_held_of_a_group_keeps_its_order(isolated: bool) 
     """The fire locked its group, and the schedule has left that before it ends its last fire."""
     driver = Driver()
     if isolated:
-        driver.engine._waiting.isolate(b"demo")
+        driver.engine._parts.waiting.isolate(b"demo")
     every(driver, "SKIP", group="g", serial=True, ack_timeout_ms=10_000_000)
     assert ids(fires(driver, T0 + 1_000)) == ["a"]
     driver.ask(kind="EVERY", interval_ms=1_000, overlap="TERMINATE_OTHER", ack_timeout_ms=WAIT)

@@ -6,9 +6,9 @@ from hashlib import blake2b
 
 import pytest
 
-from belfry.engine.partition import GapInSource
+from belfry.engine.batches import GapInSource
 from belfry.store.layout import keys
-from belfry.store.layout.records import decode_manifest
+from belfry.store.layout.manifests import decode_manifest
 from belfry.wire.batch import SourceBatch
 from tests.unit.engine.driver import HOUR, T0, Driver
 

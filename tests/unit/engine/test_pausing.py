@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import HOUR, T0, Driver

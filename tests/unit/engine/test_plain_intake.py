@@ -20,13 +20,13 @@ def test_only_the_first_request_of_a_new_tenant_is_taken_apart(
     if seen:
         driver.tenants.of("shop")
     taken: list[int] = []
-    read_whole = driver.engine._reader.read_whole
+    read_whole = driver.engine._parts.batches._reader.read_whole
 
     def counted(record: Any) -> Any:
         taken.append(record[0])
         return read_whole(record)
 
-    monkeypatch.setattr(driver.engine._reader, "read_whole", counted)
+    monkeypatch.setattr(driver.engine._parts.batches._reader, "read_whole", counted)
     for number in range(9):
         own = f"r-{number}" if ids else None
         driver.ask(tenant="shop", schedule_id=f"order-{number}", at=T0 + HOUR, request_id=own)

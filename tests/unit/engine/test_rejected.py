@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.calendars import MOST_OF_TENANT
-from belfry.engine.jobs import MOST_UNDER_WAY
+from belfry.engine.kept_jobs import MOST_UNDER_WAY
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from belfry.tenants.effective import EffectivePolicy, Level
@@ -112,10 +112,10 @@ BY_THE_SHELL = {"schema_unavailable"}
 def driver_of_all() -> Driver:
     """A partition that `demo` and `held` are at home in, with what the codes need."""
     driver = Driver(partitions=1)
-    reader: RequestReader = driver.engine._reader
+    reader: RequestReader = driver.engine._parts.batches._reader
     reader.learn(1, {"type": "record", "name": "Other", "fields": [{"name": "x", "type": "int"}]})
     reader.learn(2, RECURSIVE)
-    driver.engine._reader.refuse(404, Rejection("unknown_schema_id", "There is none."))
+    reader.refuse(404, Rejection("unknown_schema_id", "There is none."))
     driver.tenants.note_topics(["belfry.fired.a.b"])
     driver.ask(tenant="held", at=T0 + 5)
     newer = pending(newer_rule(), "newer", T0 + 5, seq=99)

@@ -8,7 +8,7 @@ import pytest
 
 from belfry.schedules.rejections import CODES, PASSING, Rejection
 from belfry.store.layout import keys
-from belfry.store.layout.records import VerdictRow, encode_verdict
+from belfry.store.layout.verdicts import VerdictRow, encode_verdict
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.record import REDRIVEN_FROM, Headers, Origin, carried_on, origin_headers

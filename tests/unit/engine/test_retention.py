@@ -8,20 +8,11 @@ from belfry.engine.effects import Effects
 from belfry.engine.maintenance import Retention
 from belfry.engine.step import PartitionStatus, Step, UndoLog
 from belfry.store.layout import keys
+from belfry.store.layout.locations import IN_TIMELINE, Location
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import encode_pending
-from belfry.store.layout.records import (
-    ENDED_FIRED,
-    IN_TIMELINE,
-    MARKER_MS,
-    REQUEST_ID_MS,
-    Location,
-    Manifest,
-    Marker,
-    StoredState,
-    VerdictRow,
-    encode_marker,
-    encode_verdict,
-)
+from belfry.store.layout.records import ENDED_FIRED, MARKER_MS, Marker, encode_marker
+from belfry.store.layout.verdicts import REQUEST_ID_MS, VerdictRow, encode_verdict
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from tests.unit.store.test_records import ROW

@@ -77,7 +77,7 @@ def test_a_gate_that_was_closed_in_a_rolled_back_step_is_open_again() -> None:
     serial(driver, "a", T0)
     driver.step(T0 - 1)
     assert driver.step(T0, take=0, commit=False).ids == ["a"]
-    assert not driver.engine._waiting.locks.tenants
+    assert not driver.engine._parts.waiting.locks.tenants
     (again,) = driver.step(T0, take=0).shots
     assert ack(driver, again, T0 + 1).outcomes == ["UPDATED"]
 

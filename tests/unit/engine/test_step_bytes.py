@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.engine.partition import FEW
+from belfry.engine.batches import FEW
 from belfry.tenants.effective import Level
 from tests.unit.engine.driver import HOUR, T0, Driver
 
@@ -18,6 +18,7 @@ def driver(level: Level = Level.ALL) -> Driver:
     """An engine whose steps have room for three large payloads."""
     found = Driver(level)
     found.engine._step_bytes = found.engine._step.effects.room = STEP
+    found.engine._parts.batches._step_bytes = STEP
     return found
 
 
@@ -145,13 +146,13 @@ def test_a_batch_is_not_read_anew_as_a_whole_for_each_few_that_fit(
     for n in range(20 * FEW):
         found.ask(schedule_id=f"s{n}", at=T0 + HOUR)
     reads: list[Any] = []
-    read = found.engine._reader.read
+    read = found.engine._parts.batches._reader.read
 
     def counted(record: Any) -> Any:
         reads.append(record)
         return read(record)
 
-    monkeypatch.setattr(found.engine._reader, "read", counted)
+    monkeypatch.setattr(found.engine._parts.batches._reader, "read", counted)
     steps = take_all(found, T0)
     assert len(reads) < 3 * len(found.source), "not 14 times as many"
     assert len(steps) < 20, "behind what fills steps, they take more and more again"

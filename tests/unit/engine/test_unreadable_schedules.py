@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from belfry.schedules.instants import parse_instant
-from belfry.store.layout.pending import KIND_CODES, due_and_seq
+from belfry.store.layout.pending import KIND_CODES
+from belfry.store.layout.pending_bytes import due_and_seq
 from tests.unit.engine.acknowledging import rebuilt
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known

@@ -22,7 +22,8 @@ from belfry.schedules.triggers.clock import Clock
 from belfry.schedules.triggers.expression import expression
 from belfry.schedules.triggers.zones import Zone
 from belfry.store.layout import keys
-from belfry.store.layout.pending import decode_pending, paused
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import paused
 from belfry.store.layout.records import encode_zones
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
@@ -175,7 +176,7 @@ def test_what_an_isolated_tenant_has_pending_is_derived_anew(
 
 def test_a_crowd_is_derived_anew_too(release: Release) -> None:
     driver = isolated()
-    driver.engine._waiting.isolate(b"demo")
+    driver.engine._parts.waiting.isolate(b"demo")
     driver.ask(schedule_id="crowd", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
     driver.step(NOW)
     release("made up", 2)

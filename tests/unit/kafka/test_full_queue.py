@@ -8,7 +8,8 @@ from unittest.mock import MagicMock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from belfry.engine.effects import Effects, RejectedRecord
+from belfry.engine.effects import Effects
+from belfry.engine.rejected_record import RejectedRecord
 from belfry.kafka import full_queue, non_transactional, transactions
 from belfry.kafka.full_queue import produce_rows
 from belfry.kafka.outcome import Aborted

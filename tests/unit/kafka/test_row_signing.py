@@ -11,7 +11,8 @@ import pytest
 
 from belfry.kafka.row_signing import BATCH_BYTES, BATCH_RECORDS, CAREFUL, Record, RowSigner, Signed
 from belfry.store.layout import keys
-from belfry.store.signatures import FILLER, NEAR, NOWHERE, PLACE, SIGNATURE, Judge, RowKeys
+from belfry.store.row_judge import Judge
+from belfry.store.signatures import FILLER, NEAR, NOWHERE, PLACE, SIGNATURE, RowKeys
 
 BY = RowKeys(b"k" * 32, "log", 0)
 ROWS: dict[bytes, bytes | None] = {

@@ -21,7 +21,7 @@ from belfry.store.identity import (
     encode_identity,
 )
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.store.ordered_map import MemoryMap
 
 HERE = Identity("cluster-a", "log-1", "in-1")

@@ -11,7 +11,7 @@ import pytest
 
 from belfry.recovery.local_state import LocalState, Stamp
 from belfry.store.identity import UNKNOWN_ID, Contradiction
-from belfry.store.layout.records import Manifest, StoredState
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
 
 NOW_MS = 10_000_000_000

@@ -10,7 +10,7 @@ import pytest
 from belfry.recovery.partition_evidence import CannotRecover, Copy, PartitionEvidence
 from belfry.recovery.recovery_plan import Choices, plan
 from belfry.store.identity import Contradiction, Identity
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 
 HERE = Identity("cluster-a", "log-1", "in-1", 0)
 NOTHING: Any = None

@@ -18,10 +18,11 @@ from belfry.recovery.recovery_write import RecoveryWriter
 from belfry.settings import Settings
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest
+from belfry.store.layout.manifests import Manifest
 from belfry.store.ordered_map import MemoryMap
+from belfry.store.row_judge import Judge
 from belfry.store.schedules import ScheduleStore
-from belfry.store.signatures import FILLER, SIGNATURE, Judge, RowKeys, is_signed
+from belfry.store.signatures import FILLER, SIGNATURE, RowKeys, is_signed
 from belfry.wire.worker_keys import Purpose
 
 HERE = Identity("cluster-a", "log-1", "in-1", 1)

@@ -8,15 +8,10 @@ from belfry.store.buckets import buckets, differing
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
 from belfry.store.layout.buckets import Bucket
-from belfry.store.layout.pending import PAUSED, encode_pending, with_flags
-from belfry.store.layout.records import (
-    IN_BACKLOG,
-    IN_PAUSED,
-    IN_TIMELINE,
-    Location,
-    Manifest,
-    StoredState,
-)
+from belfry.store.layout.locations import IN_BACKLOG, IN_PAUSED, IN_TIMELINE, Location
+from belfry.store.layout.manifests import Manifest, StoredState
+from belfry.store.layout.pending import encode_pending
+from belfry.store.layout.pending_bytes import PAUSED, with_flags
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import RANGE_FROM, ScheduleStore

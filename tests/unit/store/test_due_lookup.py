@@ -14,17 +14,9 @@ from belfry.store.buckets import buckets
 from belfry.store.committed import Committed
 from belfry.store.due_lookup import due_page
 from belfry.store.layout import keys
-from belfry.store.layout.pending import PAUSED, with_flags
-from belfry.store.layout.records import (
-    BEHIND_LOCK,
-    IN_CATCH_UP,
-    IN_PAUSED,
-    LOCKS_GROUP,
-    LOCKS_OWN,
-    Awaited,
-    Location,
-    encode_awaited,
-)
+from belfry.store.layout.locations import BEHIND_LOCK, IN_CATCH_UP, IN_PAUSED, Location
+from belfry.store.layout.pending_bytes import PAUSED, with_flags
+from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN, Awaited, encode_awaited
 from belfry.store.lock_lookup import locks
 from belfry.store.lookup import Wanted
 from tests.unit.store.test_lookup import MINUTE_MS, NOW_MS, STATE, Shelf, pending

@@ -14,7 +14,8 @@ from belfry.store.identity import (
     lost_requests,
 )
 from belfry.store.layout import keys
-from belfry.store.layout.records import Manifest, UnknownFormat, encode_manifest
+from belfry.store.layout.manifests import Manifest, encode_manifest
+from belfry.store.layout.records import UnknownFormat
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore

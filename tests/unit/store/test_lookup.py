@@ -10,25 +10,11 @@ import pytest
 from belfry.store import lookup
 from belfry.store.layout import keys
 from belfry.store.layout.kept_fires import packed_fire
-from belfry.store.layout.pending import (
-    KIND_CODES,
-    Pending,
-    decode_pending,
-    encode_pending,
-    next_record,
-)
-from belfry.store.layout.records import (
-    ENDED_FIRED,
-    IN_BACKLOG,
-    IN_TIMELINE,
-    MARKER_MS,
-    Location,
-    Manifest,
-    Marker,
-    StoredState,
-    decode_location,
-    encode_marker,
-)
+from belfry.store.layout.locations import IN_BACKLOG, IN_TIMELINE, Location, decode_location
+from belfry.store.layout.manifests import Manifest, StoredState
+from belfry.store.layout.pending import KIND_CODES, Pending, decode_pending, encode_pending
+from belfry.store.layout.pending_bytes import next_record
+from belfry.store.layout.records import ENDED_FIRED, MARKER_MS, Marker, encode_marker
 from belfry.store.lookup import Moving, ScheduleStatus, Wanted
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore

@@ -6,7 +6,8 @@ import pytest
 
 from belfry.client.portable import UnreadableSchedule, portable
 from belfry.schedules.rule import Rule, encode_rule
-from belfry.store.layout.pending import KIND_CODES, with_flags
+from belfry.store.layout.pending import KIND_CODES
+from belfry.store.layout.pending_bytes import with_flags
 from belfry.store.layout.records import Marker, encode_marker
 from belfry.store.readable import note_unreadable, why_unreadable
 from tests.unit.engine.driver import T0

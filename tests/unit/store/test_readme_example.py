@@ -13,10 +13,12 @@ import pytest
 from belfry.schedules.identity import fire_id, generation_at, partition_of
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.request_digest import digest_of_plain
-from belfry.store.layout import buckets, kept_fires, keys, records
+from belfry.store.layout import buckets, kept_fires, keys, locations, manifests, records, verdicts
 from belfry.store.layout import pending as pending_records
+from belfry.store.layout.locations import Location
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import Location, Manifest, Marker, StoredState
+from belfry.store.layout.records import Marker
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.store.signatures import PLACE, RowKeys, bound
@@ -96,13 +98,13 @@ MADE: Final = {
     "timeline key": keys.timeline_key(AT, 42),
     "backlog key": keys.queue_key(b"b", b"demo", AT, 42),
     "named key": keys.NAMED_PREFIX + keys.schedule_key("demo", "order/4711"),
-    "place": records.encode_location(Location(records.IN_TIMELINE, AT, 42)),
+    "place": locations.encode_location(Location(locations.IN_TIMELINE, AT, 42)),
     "marker": records.encode_marker(Marker(records.ENDED_FIRED, AT + 7, AT, LIFE, 1, 1)),
     "manifest key": keys.manifest_key(1234),
-    "manifest": records.encode_manifest(manifest()),
+    "manifest": manifests.encode_manifest(manifest()),
     "state": state(),
     "verdict key": keys.request_key("demo", "r-1"),
-    "answered": records.encode_accepted(PLAIN, ACCEPTED, LIFE, digest_of_plain(PLAIN)),
+    "answered": verdicts.encode_accepted(PLAIN, ACCEPTED, LIFE, digest_of_plain(PLAIN)),
 }
 
 
@@ -118,7 +120,7 @@ def test_the_example_is_what_the_code_makes(name: str) -> None:
 def test_the_example_lies_where_it_says() -> None:
     rows = MemoryMap()
     store = ScheduleStore(rows)
-    store.keep(NAME, pending(), Location(records.IN_TIMELINE, AT, 42))
+    store.keep(NAME, pending(), Location(locations.IN_TIMELINE, AT, 42))
     store.commit(StoredState(1, AT, manifest()))
     assert rows.get(MADE["timeline key"]) == MADE["pending"]
     assert rows.get(MADE["named key"]) == MADE["place"]
@@ -130,8 +132,9 @@ def test_the_example_lies_where_it_says() -> None:
 )
 def test_the_table_of_fields_is_the_layout(name: str) -> None:
     table = dict(LAYOUT.findall(README))[name]
-    module = {"_BOTH": pending_records, "_FIRE": kept_fires, "_BUCKET": buckets}.get(name, records)
-    layout: Struct = getattr(module, name)
+    modules = (pending_records, kept_fires, buckets, records, locations, manifests, verdicts)
+    (layout,) = [getattr(module, name) for module in modules if hasattr(module, name)]
+    assert isinstance(layout, Struct)
     end, letters = 0, ">"
     for line in table.splitlines():
         offset, size, kind = (cell.strip() for cell in line.split("|")[1:4])

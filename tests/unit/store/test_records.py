@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.store.layout import pending, records
+from belfry.store.layout import locations, manifests, pending, pending_bytes, records, verdicts
 from belfry.store.layout.aside import Waits, encode_aside
 from belfry.store.layout.calendars import CalendarRow, encode_calendar
 from belfry.store.layout.jobs import JobRow, encode_job
+from belfry.store.layout.locations import Location
+from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.pending import Pending
-from belfry.store.layout.records import (
-    Awaited,
-    Location,
-    Manifest,
-    Marker,
-    UnknownFormat,
-    VerdictRow,
-)
+from belfry.store.layout.records import Awaited, Marker, UnknownFormat
 from belfry.store.layout.usage import UsageRow, encode_usage_row
+from belfry.store.layout.verdicts import VerdictRow
 
 ROW = Pending(
     due_ms=1_800_000_000_007,
@@ -57,7 +53,7 @@ def test_null_and_empty_are_told_apart(
 )
 def test_a_definition_is_the_same_whatever_its_instants(numbers: dict[str, int]) -> None:
     other = ROW._replace(**numbers)  # type: ignore[arg-type]
-    assert pending.same_definition(pending.encode_pending(ROW), pending.encode_pending(other))
+    assert pending_bytes.same_definition(pending.encode_pending(ROW), pending.encode_pending(other))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +71,9 @@ def test_a_definition_is_the_same_whatever_its_instants(numbers: dict[str, int])
 )
 def test_a_definition_is_all_that_the_user_asked_for(change: dict[str, object]) -> None:
     other = ROW._replace(**change)  # type: ignore[arg-type]
-    assert not pending.same_definition(pending.encode_pending(ROW), pending.encode_pending(other))
+    assert not pending_bytes.same_definition(
+        pending.encode_pending(ROW), pending.encode_pending(other)
+    )
 
 
 def test_headers_keep_order_repeats_and_nulls() -> None:
@@ -96,14 +94,14 @@ def test_a_verdict_may_have_neither_instant_nor_version(
     due_ms: int | None, version: int | None
 ) -> None:
     verdict = VerdictRow("NOT_FOUND", 9, due_ms, version, "not_found")
-    assert records.decode_verdict(records.encode_verdict(verdict)) == verdict
+    assert verdicts.decode_verdict(verdicts.encode_verdict(verdict)) == verdict
     with_digest = verdict._replace(digest=b"d" * 16, action="CANCEL", schedule_id="a")
-    assert records.decode_verdict(records.encode_verdict(with_digest)) == with_digest
+    assert verdicts.decode_verdict(verdicts.encode_verdict(with_digest)) == with_digest
 
 
 def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
     given = VerdictRow("REJECTED", 9, None, None, "bad", b"d" * 16, "A" * 999, "é" * 999, 7)
-    kept = records.decode_verdict(records.encode_verdict(given))
+    kept = verdicts.decode_verdict(verdicts.encode_verdict(given))
     assert (kept.action, kept.schedule_id[:127]) == ("A" * 255, "é" * 127)
     assert (kept.digest, kept.generation, kept.code) == (given.digest, 7, "bad")
 
@@ -111,20 +109,20 @@ def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
 def test_the_verdict_on_a_plain_request_is_the_general_one() -> None:
     plain = (b"demo", b"a/1", 8, None, None, None, b"x", b"r")
     general = VerdictRow("ACCEPTED", 9, 8, 1, "", b"d" * 16, "UPSERT", "a/1", 7)
-    assert records.encode_accepted(plain, 9, 7, b"d" * 16) == records.encode_verdict(general)
+    assert verdicts.encode_accepted(plain, 9, 7, b"d" * 16) == verdicts.encode_verdict(general)
 
 
 WHOLE = {
     records.PENDING: pending.encode_pending(ROW),
     records.MARKER: records.encode_marker(Marker(0, 1, 2, 3, 4, 5)),
-    records.VERDICT: records.encode_verdict(VerdictRow("ACCEPTED", 1, 2, 3, "")),
-    records.ANSWERED: records.encode_verdict(
+    records.VERDICT: verdicts.encode_verdict(VerdictRow("ACCEPTED", 1, 2, 3, "")),
+    records.ANSWERED: verdicts.encode_verdict(
         VerdictRow("ACCEPTED", 1, 2, 3, "", bytes(16), "UPSERT", "a", 4)
     ),
-    records.MANIFEST: records.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
+    records.MANIFEST: manifests.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
     records.ZONES: records.encode_zones("2026b"),
-    records.LOCATION: records.encode_location(Location(records.IN_BACKLOG, 1, 2)),
+    records.LOCATION: locations.encode_location(Location(locations.IN_BACKLOG, 1, 2)),
     records.USAGE: encode_usage_row(UsageRow(1, 2, 3, 4, 5, 6, 7)),
     records.CALENDAR: encode_calendar(CalendarRow(b"\x60", "by hand", 1, 3, True, "demo/a", 2)),
     records.JOB: encode_job(JobRow('{"action": "CANCEL"}', 1, 2, (3, 4))),
@@ -160,4 +158,4 @@ def test_what_is_too_short_is_unknown(record: bytes) -> None:
 
 def test_a_manifest_of_another_format_is_unknown() -> None:
     with pytest.raises(UnknownFormat):
-        records.decode_manifest(b"\2" + WHOLE[records.MANIFEST][1:])
+        manifests.decode_manifest(b"\2" + WHOLE[records.MANIFEST][1:])

@@ -6,14 +6,10 @@ import pytest
 
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
-from belfry.store.layout.pending import Pending, decode_pending, encode_pending, is_pending
-from belfry.store.layout.records import (
-    Manifest,
-    Marker,
-    StoredState,
-    encode_manifest,
-    encode_marker,
-)
+from belfry.store.layout.manifests import Manifest, StoredState, encode_manifest
+from belfry.store.layout.pending import Pending, decode_pending, encode_pending
+from belfry.store.layout.pending_bytes import is_pending
+from belfry.store.layout.records import Marker, encode_marker
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.recovery import (
     EARLIER_INPUT,

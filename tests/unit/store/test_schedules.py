@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from belfry.store.layout import keys
+from belfry.store.layout.locations import IN_BACKLOG, IN_TIMELINE, Location
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import encode_pending
-from belfry.store.layout.records import IN_BACKLOG, IN_TIMELINE, Location, Manifest, StoredState
 from belfry.store.ordered_map import Damaged, MemoryMap
 from belfry.store.schedules import RANGE_FROM, ScheduleStore
 from tests.unit.store.test_records import ROW

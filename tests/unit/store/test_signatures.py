@@ -6,19 +6,16 @@ import pytest
 
 from belfry.store.layout import keys
 from belfry.store.layout.records import FORMAT, UnknownFormat
+from belfry.store.row_judge import FAR, Judge, Verifier, may_be_a_row
 from belfry.store.signatures import (
-    FAR,
     FILLER,
     NEAR,
     NOWHERE,
     PLACE,
-    Judge,
     RowKeys,
-    Verifier,
     bound,
     fingerprint,
     is_signed,
-    may_be_a_row,
     row_of,
 )
 

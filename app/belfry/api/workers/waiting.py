@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from belfry.api.json.shapes import moment
-from belfry.store.layout.records import (
+from belfry.store.layout.locations import (
     BEHIND_LOCK,
     IN_BACKLOG,
     IN_CATCH_UP,

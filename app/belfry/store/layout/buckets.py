@@ -19,7 +19,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from belfry.store.layout.keys import MINUTE_MS
-from belfry.store.layout.pending import PAUSED
+from belfry.store.layout.pending_bytes import PAUSED
 from belfry.store.layout.records import BUCKET, FORMAT
 
 BUCKETS_PREFIX: Final = b"n"

@@ -31,23 +31,13 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from belfry.store.layout.records import (
-    BEHIND_LOCK,
-    IN_BACKLOG,
-    IN_CATCH_UP,
-    IN_PAUSED,
-    IN_TIMELINE,
-    LOCATED_IN_TIMELINE,
-    decode_location,
-)
-
 MINUTE_MS: Final = 60_000
 
 _TIMELINE: Final = Struct(">cIBqQ")
-# The same without the sort key, which lies behind it.
-_TIMELINE_MINUTE: Final = Struct(">cIB")
 _SORT_KEY: Final = Struct(">qQ")
 _UNTIL: Final = Struct(">q")
+# The hot path packs by itself, and takes the layout from here.
+pack_sort_key: Final = _SORT_KEY.pack
 
 # Due instant (epoch ms) and sequence: the order in which events leave.
 SortKey = tuple[int, int]
@@ -76,10 +66,6 @@ META_STAMP: Final = b"mstamp"
 META_STATE: Final = b"mstate"
 META_REPLAY: Final = b"mreplay"
 
-# The letters of the per-tenant queues.
-QUEUES: Final = {IN_BACKLOG: BACKLOG_PREFIX, IN_CATCH_UP: CATCH_UP_PREFIX}
-QUEUE_LETTERS: Final = frozenset(QUEUES.values())
-
 # Changelog keys that are no schedule's start with a zero byte, which no tenant's name holds.
 REQUEST_PREFIX: Final = b"\0r"
 ZONES_KEY: Final = b"\0z"
@@ -95,12 +81,6 @@ MANIFEST_SLOTS: Final = 4096
 def timeline_key(due_ms: int, seq: int) -> bytes:
     """Where an event due at `due_ms` lies in the timeline."""
     return _TIMELINE.pack(b"t", due_ms // MINUTE_MS, 0, due_ms, seq)
-
-
-def timeline_place(due_ms: int, seq: int) -> tuple[bytes, bytes]:
-    """The same key, and the location that says so under the schedule's name."""
-    place = _SORT_KEY.pack(due_ms, seq)
-    return _TIMELINE_MINUTE.pack(b"t", due_ms // MINUTE_MS, 0) + place, LOCATED_IN_TIMELINE + place
 
 
 def timeline_sort_key(key: bytes) -> SortKey:
@@ -232,18 +212,6 @@ def awaited_names(key: bytes) -> tuple[bytes, bytes]:
 def manifest_key(txn_seq: int) -> bytes:
     """Changelog key of a manifest: the last `MANIFEST_SLOTS` of them survive compaction."""
     return MANIFEST_PREFIX + (txn_seq % MANIFEST_SLOTS).to_bytes(2, "big")
-
-
-def record_key(name: bytes, row: bytes) -> bytes:
-    """The local key of the pending record of a name whose row is this location."""
-    where, due_ms, seq, lock = decode_location(row)
-    if where == IN_TIMELINE:
-        return timeline_key(due_ms, seq)
-    if where == IN_PAUSED:
-        return paused_key(name)
-    if where == BEHIND_LOCK:
-        return locked_key(tenant_of(name), lock, due_ms, seq)
-    return queue_key(QUEUES[where], tenant_of(name), due_ms, seq)
 
 
 def following(prefix: bytes) -> bytes:

@@ -1,18 +1,20 @@
-"""What an occurrence does to the fire before it, which is still awaited.
+"""What is told of a fire that is awaited: its time is over, or the next occurrence is due.
 
+    no ACK in time    FAILED, code ack_timeout, for fire 1 ── what waits for it goes on
     TERMINATE_OTHER   2 fires ── FAILED, code terminated, for fire 1 ── 1 is awaited no more
     CANCEL_OTHER      2 waits ── UPDATED, code cancel_other, for fire 1, once
                       ack of 1, or its time-out ── 2 fires
 
 belfry runs no work, so it can stop none.  It tells who does the work, by an event that names the
 fire.  What it was told is a bit of the awaited fire's row, so nothing is told twice after a kill.
+Which locks a fire closes, and what they hold back, is in `ack_locks.py`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.ack_locks import own_lock
+from belfry.engine.locks import own_lock
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.schedules.instants import format_instant
@@ -20,11 +22,13 @@ from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.keys import awaited_names
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import Awaited
+from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
 from belfry.wire.lifecycle import LifecycleEvent
 
 TERMINATED: Final = "terminated"
 CANCEL_ASKED: Final = "cancel_other"
+ACK_TIMEOUT: Final = "ack_timeout"
 # About what an event takes.
 EVENT_BYTES: Final = 300
 
@@ -57,7 +61,23 @@ def ask_other(row: Pending, tenant: Tenant, waiting: Waiting, step: Step) -> Non
     step.effects.lifecycle.append(event)
 
 
+def ack_timed_out(key: bytes, awaited: Awaited, tenants: StepTenants, step: Step) -> None:
+    """Tell of a fire that was not acknowledged in time: what waits for it goes on."""
+    step.effects.outcomes[Outcome.FAILED] += 1
+    tenant = tenants.of_bytes(awaited_names(key)[0])
+    if Outcome.FAILED in tenant.written:
+        until = format_instant(awaited.until_ms)
+        event = _told(key, awaited, tenant, step, "")
+        event.code = ACK_TIMEOUT
+        event.reason = (
+            f"fired at {format_instant(awaited.fired_ms)} and not acknowledged until {until}: what"
+            " waits for it goes on"
+        )
+        step.effects.lifecycle.append(event)
+
+
 def _told(key: bytes, awaited: Awaited, tenant: Tenant, step: Step, said: str) -> LifecycleEvent:
+    """The event that names an awaited fire; FAILED, as one that the next one ends."""
     return LifecycleEvent(
         tenant=tenant.name,
         schedule_id=awaited.schedule_id.decode(),

@@ -1,0 +1,173 @@
+"""The row that a request asks for: its definition, its instants, and what it goes on from.
+
+    request ─► rule (with the days of its calendar) ─► first instant ─► jitter ─► row
+
+    new                         the first instant behind its arrival
+    an import                   the instant and the number at which the exported schedule stood
+    update of the trigger       as a new one, behind all that the rhythm of before has passed
+    update of anything else     the instant and the number of the row that it replaces
+    debounced                   as below
+
+*Sliding* is what a debouncing request does to the schedule that waits.  The waiting row keeps in
+`accepted_ms` when the first request of the run came (`schedules/debounce.py`):
+
+    delay 5 min, longest wait 12 min
+    12:00  a   accepted 12:00   due 12:05
+    12:03  b   accepted 12:00   due 12:08        another version of the same schedule
+    12:09  c   …                                 12:08 has fired: c begins a run of its own
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from belfry.engine.calendars import Calendars
+from belfry.engine.passed import nominal_at, passed_ms
+from belfry.engine.step import Step
+from belfry.schedules.debounce import slid_ms
+from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.request import TRACE_HEADERS, ExportedState, Request
+from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, has_calendar, rule_of
+from belfry.schedules.triggers import trigger_of
+from belfry.store.layout.pending import KIND_CODES, Pending, encode_headers
+from belfry.tenants.effective import Tenant
+from belfry.wire.record import SourceRecord
+
+
+@dataclass(slots=True)
+class Asked:
+    """A valid request on its way to its verdict; `row` is what its name holds today.
+
+    `generation` is that of the schedule (its life); a step that begins one sets it.  `accepted_ms`
+    (epoch ms) is when the request arrived.
+    """
+
+    request: Request
+    record: SourceRecord
+    tenant: Tenant
+    name: bytes
+    row: bytes | None
+    version: int
+    generation: int | None
+    accepted_ms: int
+
+
+class AskedRows:
+    """Makes the rows that requests ask for; `calendars` has the days of schedules.
+
+    Without calendars no schedule is defined, as by a bulk job.
+    """
+
+    def __init__(self, calendars: Calendars | None) -> None:
+        self._calendars = calendars
+
+    def row(self, asked: Asked, life: int, version: int, passed_ms: int = 0) -> Pending:
+        """The row that a request asks for; a rhythm begins after what has passed of another."""
+        request = asked.request
+        rule = encode_rule(rule_of(request, self._days(request)))
+        nominal_ms, when = self._instant(asked, rule, passed_ms)
+        due_ms = nominal_ms + jitter_of(asked, nominal_ms)
+        group, event_type = request["group"], request["event_type"]
+        tenant = asked.tenant.name_bytes
+        return Pending(
+            due_ms,
+            nominal_ms,
+            asked.accepted_ms,
+            asked.record[0],
+            life,
+            version,
+            0,
+            KIND_CODES[request["kind"]],
+            when,
+            request["jitter_ms"] or 0,
+            tenant,
+            asked.name[len(tenant) + 1 :],
+            group.encode() if group else b"",
+            event_type.encode() if event_type else b"",
+            request["key"],
+            _headers(asked) if asked.record[4] or request["headers"] else b"",
+            rule,
+            request["payload"],
+        )
+
+    def passed_ms(self, old: Pending, step: Step) -> int:
+        """What the rhythm of before has passed, whatever its calendar says of it by now."""
+        if self._calendars is None or not has_calendar(old.extra):
+            return passed_ms(old, 0)
+        return passed_ms(old, self._calendars.passed_ms(old, step))
+
+    def _days(self, request: Request) -> bytes | None:
+        """The days of the calendar that a request names, at rest."""
+        name = request["calendar"]
+        if name is None or self._calendars is None:
+            return None
+        return self._calendars.days_of(request["tenant"], name)
+
+    def _instant(self, asked: Asked, rule: bytes, passed_ms: int) -> tuple[int, int]:
+        """Nominal instant, and the part of it that the definition holds beside the rule."""
+        if asked.request["kind"] in RECURRING:
+            trigger = trigger_of(rule)
+            first_ms = trigger.first_ms(max(asked.accepted_ms, passed_ms))
+            if first_ms is None:
+                first_ms = trigger.first_ms(asked.accepted_ms)
+            standing = asked.request["standing"]
+            if first_ms is None and standing is not None:
+                # An imported schedule may have nothing before it but its last one, overdue.
+                return standing["next_at"], 0
+            assert first_ms is not None, "a rule that never fires is refused by the checks"
+            return first_ms, 0
+        kind = ONE_SHOT[asked.request["kind"]]
+        said_ms: int = kind.asked(asked.request)
+        return kind.instant_ms(said_ms, asked.accepted_ms), said_ms
+
+
+def jitter_of(asked: Asked, nominal_ms: int) -> int:
+    """By how much (ms) an instant of the schedule is put off."""
+    most_ms = asked.request["jitter_ms"]
+    return jitter_ms(asked.name, nominal_ms, most_ms) if most_ms else 0
+
+
+def imported(asked: Asked, row: Pending, standing: ExportedState) -> Pending:
+    """The row of a life that goes on where an exported one stood."""
+    nominal_ms, number = nominal_at(row, standing["next_at"]), standing["occurrence"]
+    due_ms = nominal_ms + jitter_of(asked, nominal_ms)
+    return row._replace(
+        due_ms=due_ms, nominal_ms=nominal_ms, version=standing["version"], occurrence=number
+    )
+
+
+def goes_on(old: Pending, row: Pending) -> bool:
+    """Whether an update leaves the trigger as it was, so that cadence, count and pause stay."""
+    if KINDS[old.kind] not in RECURRING:
+        return old.once_as == row.once_as
+    if old.kind != row.kind:
+        return False
+    trigger = trigger_of(row.extra)
+    end_at = trigger.rule.end_at
+    in_time = end_at is None or old.nominal_ms <= end_at
+    return in_time and trigger.same_cadence(trigger_of(old.extra))
+
+
+def slid(row: Pending, old: Pending | None, longest_ms: int) -> Pending:
+    """The row that a debouncing request asks for, while `old` waits.
+
+    `row` is what the request would be by itself, `longest_ms` its `max_wait_ms`.  A new run begins,
+    and `row` stays as it is, where `old` is None (it cannot be read) or does not debounce.
+    """
+    if old is None or not old.extra or trigger_of(old.extra).rule.max_wait_ms is None:
+        return row
+    nominal_ms = slid_ms(row.accepted_ms, row.when, old.accepted_ms, longest_ms)
+    due_ms = nominal_ms
+    if row.jitter_ms:
+        due_ms += jitter_ms(row.name, nominal_ms, row.jitter_ms)
+    return row._replace(due_ms=due_ms, nominal_ms=nominal_ms, accepted_ms=old.accepted_ms)
+
+
+def _headers(asked: Asked) -> bytes:
+    """The user's headers, and the trace that the request's own record carries."""
+    headers = [(h["name"].encode(), h["value"]) for h in asked.request["headers"]]
+    names = {name for name, _ in headers}
+    for name, value in asked.record[4] or ():
+        if name in TRACE_HEADERS and name.encode() not in names:
+            headers.append((name.encode(), value))
+    return encode_headers(headers)

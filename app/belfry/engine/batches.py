@@ -1,0 +1,146 @@
+"""Batches: the requests of a step on their way to intake, in the order of the source.
+
+    batch ─┬─ cannot be read yet ──────► set aside (`aside.py`), or goes on unread
+           └─ can be ─► hot tenants? ─┬─ plain ───► fast path, in one loop
+                                      └─ others ──► intake, one by one, when their turn has come
+
+Small requests may have large effects: a TRIGGER fires a payload that was stored.  Where a step has
+no room left it stops amid the batch, and the next step begins there.  To read a batch anew for each
+few that a step takes in would leave time for nothing else, so after such a step only a few are
+read, and twice as many with each step that has room:
+
+    batch of 2 000      step 1   reads 2 000, no room behind 40
+    the 1 960 left      step 2   reads 64         step 3   reads 128       step 4   reads 256  …
+
+What was set aside and can be read by now comes first in a step, in the order of its lanes, and not
+too much of it: others come between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from belfry.engine.admission import Admission
+from belfry.engine.aside import Aside, Need, Unread
+from belfry.engine.fast_path import FastPath
+from belfry.engine.intake import Intake
+from belfry.engine.step import Step
+from belfry.engine.traces import TracedIntake
+from belfry.engine.waiting import Waiting
+from belfry.firing.hot_tenants import HotTenants
+from belfry.schedules.rejections import Rejection
+from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
+from belfry.wire.requests import RequestReader
+
+# Requests that a step looks at, behind one that had no room for all of its batch.
+FEW: Final = 64
+# Requests that were set aside and are taken in by one step: others come between.
+MOST_ASIDE: Final = 500
+
+
+class GapInSource(Exception):
+    """A batch does not begin where the last one ended: read again from the stored position."""
+
+
+class WaysIn(NamedTuple):
+    """The ways in: `taker` is `intake`, or what tells of traces around it.
+
+    `admission` has to know whether timestamps are the broker's; `waiting` isolates hot tenants.
+    """
+
+    fast_path: FastPath
+    intake: Intake
+    taker: Intake | TracedIntake
+    admission: Admission
+    waiting: Waiting
+
+
+class Batches:
+    """Takes the requests of one partition in; called by its thread alone."""
+
+    def __init__(
+        self,
+        reader: RequestReader,
+        aside: Aside,
+        hot_tenants: HotTenants,
+        ways: WaysIn,
+        step_bytes: int,
+    ) -> None:
+        """A step takes in about `step_bytes` of effects; the last may be larger."""
+        self._step_bytes = step_bytes
+        self._reader = reader
+        self._aside = aside
+        self._hot_tenants = hot_tenants
+        self._fast_path, self._intake, self._taker, self._admission, self._waiting = ways
+        # How many requests the next step looks at, where the last one had no room for more.
+        self._few: int | None = None
+
+    def take_aside(self, step: Step, refused: Mapping[Need, Rejection]) -> None:
+        """Take in what was set aside and can be read by now, or is `refused` by now."""
+        for taken, (record, appended, why) in enumerate(self._aside.ready(refused), 1):
+            self._admission.appended = appended
+            self._taker.take(record, why or self._reader.read_whole(record), step)
+            if step.effects.room <= 0 or taken == MOST_ASIDE:
+                break
+
+    def accept(
+        self, batch: SourceBatch, step: Step, refused: Mapping[Need, Rejection] | None
+    ) -> None:
+        """Take a batch in as far as there is room; the step's position follows.
+
+        Raises GapInSource.
+        """
+        if batch.start != step.position:
+            raise GapInSource(f"expected offset {step.position}, the batch begins at {batch.start}")
+        effects = step.effects
+        # A batch is bounded itself, so what it brings along fits; what it sets off may not.
+        effects.room = self._step_bytes + 2 * batch.size
+        records, behind = batch.records, batch.next_position
+        if self._few is not None and len(records) > self._few:
+            records, behind = records[: self._few], records[self._few][0]
+        split = self._aside.split(records, refused, appended=batch.appended)
+        batch_of_step = batch._replace(records=split.taken, next_position=behind)
+        last, behind = self._take_in(batch_of_step, split.decided, step)
+        self._aside.keep([each for each in split.waits if each.record[0] < behind])
+        self._few = _next_few(self._few, behind < batch.next_position, effects.room)
+        effects.moved = effects.moved or behind != step.position
+        step.position = behind
+        if last is not None:
+            step.heard_ms = max(step.heard_ms, last[1])
+
+    def _take_in(
+        self, batch: SourceBatch, decided: Mapping[int, Rejection | Unread], step: Step
+    ) -> tuple[SourceRecord | None, int]:
+        """Take in as much as has room; the last record, and the offset behind it."""
+        records = batch.records
+        last = records[-1] if records else None
+        read = self._reader.read
+        requests: list[Any] = [read(each) for each in records]
+        if decided:
+            requests = [
+                decided.get(record[0], request)
+                for record, request in zip(records, requests, strict=True)
+            ]
+        for tenant in self._hot_tenants.found_in(requests, batch.start):
+            self._waiting.isolate(tenant)
+        self._admission.appended = batch.appended
+        taking = self._fast_path.keep(records, requests, step)
+        for record, request in taking:
+            if isinstance(request, Unread):
+                self._intake.pass_on(record, request.home, step)
+            else:
+                whole = self._reader.read_whole(record) if type(request) is tuple else request
+                self._taker.take(record, whole, step)
+            if step.effects.room <= 0 and record is not last:
+                taking.close()
+                return record, record[0] + 1
+        return last, batch.next_position
+
+
+def _next_few(few: int | None, left: bool, room: int) -> int | None:
+    """How many requests the next step looks at, None for all of a batch."""
+    if left and room <= 0:
+        return FEW
+    return None if few is None or not left else 2 * few

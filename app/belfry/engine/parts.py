@@ -1,0 +1,125 @@
+"""The parts of a partition's engine, made in the order in which they need one another.
+
+                      store, tenants of the step, undo log
+                                     │
+    waiting ─┬─ zones, calendars ─► changes ─► occurrences ─┬─ firing ───┬─► due work
+             │                                              └─ catch-up ─┘
+             ├─ queues ─────────────────────► jobs
+             └─ transitions, admission, everywhere ─► intake ─► batches
+    maintenance, metering, figures of tenants: beside them, once a sweep or a commit
+
+This is the one place of the engine that knows all of them.  A part is given what it needs, and none
+is patched later.  `partition.py` hands them the step.
+"""
+
+from __future__ import annotations
+
+from belfry.engine.admission import Admission
+from belfry.engine.aside import Aside
+from belfry.engine.batches import Batches, WaysIn
+from belfry.engine.calendar_followers import CalendarFollowers
+from belfry.engine.calendars import Calendars
+from belfry.engine.catch_up import CatchUp
+from belfry.engine.changes import Changes
+from belfry.engine.drained import Drains
+from belfry.engine.due_work import DueWork
+from belfry.engine.emit import emit
+from belfry.engine.everywhere import Everywhere
+from belfry.engine.fast_path import FastPath
+from belfry.engine.fires import Fires
+from belfry.engine.firing import Firing
+from belfry.engine.intake import Intake, IntakeParts
+from belfry.engine.jobs import JobMeans, Jobs
+from belfry.engine.judging import Judgement
+from belfry.engine.kept_jobs import KeptJobs
+from belfry.engine.limits import Limits
+from belfry.engine.maintenance import Maintenance
+from belfry.engine.metering import Metering
+from belfry.engine.occurrences import Occurrences
+from belfry.engine.options import EngineOptions
+from belfry.engine.queues import Queues
+from belfry.engine.reports import Reports, SourcePartition
+from belfry.engine.rerouting import Rerouting
+from belfry.engine.step import Step, UndoLog
+from belfry.engine.tenant_figures import Tallies
+from belfry.engine.traces import TracedIntake, emit_traced
+from belfry.engine.transitions import Transitions
+from belfry.engine.waiting import Waiting
+from belfry.engine.zone_change import ZoneChange
+from belfry.firing.due import ScanPosition
+from belfry.firing.hot_tenants import HotTenants
+from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import StepTenants, Tenants
+from belfry.wire.requests import RequestReader
+
+
+class EngineParts:
+    """What one partition's engine is made of; each part is called by the partition's thread."""
+
+    def __init__(
+        self,
+        place: SourcePartition,
+        store: ScheduleStore,
+        reader: RequestReader,
+        tenants: Tenants,
+        options: EngineOptions,
+        scan: ScanPosition,
+    ) -> None:
+        """`scan` is how far the timeline was emptied by the last commit."""
+        self.tenants = of_step = StepTenants(tenants)
+        self.undo = undo = UndoLog()
+        self.waiting = waiting = Waiting(store, undo, scan)
+        self.zones = ZoneChange(store, waiting, undo)
+        self.calendars = calendars = Calendars(store, of_step, undo)
+        followers = CalendarFollowers(store, waiting, calendars, undo)
+        self._make_firing(store, options, followers)
+        kept_jobs = KeptJobs(store, undo)
+        means = JobMeans(kept_jobs, waiting, self.queues, followers)
+        self.jobs = Jobs(place, store, of_step, means, undo)
+        reports = Reports(place, store)
+        rerouting = Rerouting(place, reports)
+        admission = Admission(place, of_step, reports, Limits(store, undo), calendars)
+        everywhere = Everywhere(place, reports, rerouting, admission, (kept_jobs, calendars))
+        transitions = Transitions(place, store, waiting, calendars)
+        of_intake = IntakeParts(reports, rerouting, admission, everywhere, transitions, followers)
+        intake = Intake(place, store, of_step, waiting, of_intake)
+        taker = TracedIntake(intake, reports) if options.traces else intake
+        fast_path = FastPath(place, store, of_step, waiting, reports)
+        self._hot_tenants = hot_tenants = HotTenants()
+        forwards_to = None if place.partition < place.homes.partitions else place.homes
+        self.aside = Aside(store, reader, tenants, undo, forwards_to)
+        ways = WaysIn(fast_path, intake, taker, admission, waiting)
+        self.batches = Batches(reader, self.aside, hot_tenants, ways, options.step_bytes)
+        self.drains = Drains(store)
+        self.tallies = tallies = Tallies(store, of_step)
+        self.metering = Metering(store, place.partition, options.metering_ms, undo)
+        self.maintenance = Maintenance(store, of_step, waiting, self.zones, tallies, undo)
+
+    def _make_firing(
+        self, store: ScheduleStore, options: EngineOptions, followers: CalendarFollowers
+    ) -> None:
+        """Make what fires."""
+        of_step, waiting, undo = self.tenants, self.waiting, self.undo
+        emitter = emit_traced if options.traces else emit
+        changes = Changes(self.zones, self.calendars, followers, waiting)
+        fires = Fires(store, waiting, emitter, keeps_fires=options.last_fires)
+        judgement = Judgement(waiting, fires, undo)
+        occurrences = Occurrences(waiting, changes, fires, judgement)
+        self.queues = Queues(store, of_step, waiting, undo)
+        firing = Firing(store, of_step, waiting, self.queues, occurrences)
+        catch_up = CatchUp(store, of_step, waiting, occurrences)
+        self.due = DueWork(store, waiting, self.queues, firing, catch_up)
+
+    def sweep(self, step: Step, at_most: int) -> None:
+        """Let all look through some rows that do so now and then."""
+        self._hot_tenants.forget(step.now_ms)
+        self.maintenance.sweep(step, at_most)
+        self.calendars.forget_removed()
+        self.metering.sweep(step, at_most)
+
+    def committed(self, step: Step, now_ms: int) -> None:
+        """Count what a step did, which the store has by now."""
+        self.maintenance.retention.wrote(len(step.effects.rows))
+        self.aside.forget_empty()
+        self.tallies.committed(step.effects)
+        step.effects.drained = self.drains.committed(now_ms)

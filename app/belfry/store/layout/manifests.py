@@ -1,0 +1,104 @@
+"""Manifests, and what a local store says of itself by them.
+
+    manifest   what one transaction did: one per transaction, numbered without gaps
+    state      (local only) the changelog offset that the store goes up to, when, and the manifest
+    progress   (local only) the same while a replay is under way, with what it has counted so far
+
+A manifest is the last record of its transaction, so rows behind the last one belong to nothing.  A
+store has either a state or progress, never both:
+
+    empty ── replay ──► progress ── the end is checked ──► state ── steps ──► state
+                           ▲                                 │
+                           └──────────── replay ─────────────┘
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from belfry.store.layout.records import FORMAT, MANIFEST, check_format
+
+_MANIFEST: Final = Struct(">BBHQIqqQI16s")
+# changelog offset, when written; a manifest follows
+_STATE: Final = Struct(">qq")
+# offset, written, pending, gap from and to, rows since the last manifest; a manifest follows
+_PROGRESS: Final = Struct(">qqqqqq")
+
+# No number of a transaction was left out so far.
+NO_GAP: Final = (-1, -1)
+# Flags of a manifest.
+READ_LEASE: Final = 1
+
+
+class Manifest(NamedTuple):
+    """What one transaction did, and where the partition stands after it."""
+
+    txn_seq: int
+    owner_epoch: int
+    position: int
+    watermark_ms: int
+    pending: int
+    fired: int
+    digest: bytes
+    read_lease: bool = False
+
+
+class StoredState(NamedTuple):
+    """What the local store is the fold of: changelog offset (next to read), when, and manifest."""
+
+    changelog_offset: int
+    written_ms: int
+    manifest: Manifest
+
+
+class Progress(NamedTuple):
+    """How far a replay has come: the next changelog offset, when, and what was met so far."""
+
+    offset: int
+    written_ms: int
+    pending: int
+    newest_gap: tuple[int, int] = NO_GAP
+    unclosed: int = 0
+    manifest: Manifest | None = None
+
+
+NOTHING: Final = Progress(0, 0, 0)
+
+
+def encode_manifest(row: Manifest) -> bytes:
+    """The record of a transaction."""
+    return _MANIFEST.pack(FORMAT, MANIFEST, READ_LEASE * row.read_lease, *row[:7])
+
+
+def decode_manifest(record: bytes) -> Manifest:
+    """The transaction in a record."""
+    check_format(record)
+    _, _, flags, *fields = _MANIFEST.unpack(record)
+    return Manifest._make((*fields, bool(flags & READ_LEASE)))
+
+
+def encode_state(state: StoredState) -> bytes:
+    """What a local store says of itself."""
+    head = _STATE.pack(state.changelog_offset, state.written_ms)
+    return head + encode_manifest(state.manifest)
+
+
+def decode_state(stored: bytes) -> StoredState:
+    """What a local store says of itself."""
+    offset, written_ms = _STATE.unpack_from(stored)
+    return StoredState(offset, written_ms, decode_manifest(stored[_STATE.size :]))
+
+
+def encode_progress(progress: Progress) -> bytes:
+    """How far a replay has come."""
+    head = _PROGRESS.pack(*progress[:3], *progress.newest_gap, progress.unclosed)
+    return head + (b"" if progress.manifest is None else encode_manifest(progress.manifest))
+
+
+def decode_progress(stored: bytes) -> Progress:
+    """How far a replay has come."""
+    offset, written_ms, pending, before, after, unclosed = _PROGRESS.unpack_from(stored)
+    told = stored[_PROGRESS.size :]
+    manifest = decode_manifest(told) if told else None
+    return Progress(offset, written_ms, pending, (before, after), unclosed, manifest)

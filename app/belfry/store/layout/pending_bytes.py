@@ -1,0 +1,193 @@
+"""A pending record without a decoder: what is asked of its bytes, and what is written into them.
+
+Most of what is done with a record needs one field of it, or changes one, and to take all of it
+apart would cost more than the rest of the work:
+
+    format row kind flags │ due nominal accepted │ seq life version occurrence │ definition
+
+    is_pending                format and row
+    fires_once, has_rule      all of the first four: a kind and flags that this release knows
+    due_and_seq               two numbers of the head
+    same_definition           the kind, and all behind the head but the last fires
+    held, resumed             another byte of flags
+    next_record               other instants and another occurrence
+
+What follows a fire (`next_record`) has the same definition and other instants, so it is the old
+bytes with a new head, and with the fire among the last ones that are kept behind it.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from belfry.schedules.rule import ONE_SHOT, RECURRING
+from belfry.store.layout.kept_fires import (
+    MOST_KEPT,
+    NEWER_OF_FULL,
+    NUMBER_OF_FULL,
+    SIZE_OF_FULL,
+    KeptFire,
+    fires_behind,
+    size_behind,
+    with_one_more,
+)
+from belfry.store.layout.pending import DEFINITION_AT, KIND_CODES, decode_row
+from belfry.store.layout.records import FORMAT, PENDING
+
+_SORT_KEY: Final = Struct(">4xq16xQ")
+# Format to flags as they were, due, nominal, accepted to version as they were, occurrence
+_NEXT: Final = Struct(">4sqq28sI")
+_SEQ: Final = Struct(">Q")
+_SEQ_AT: Final = 28
+_KIND_AT: Final = 2
+_FLAGS_AT: Final = 3
+_BEHIND_INSTANTS: Final = slice(20, 48)
+_OF_FULL: Final = slice(DEFINITION_AT, -SIZE_OF_FULL)
+_RULE_BYTES: Final = slice(80, 84)
+_PAYLOAD_BYTES: Final = slice(84, 88)
+
+# Flags: the schedule is paused; its last fires lie behind its definition.
+PAUSED: Final = 1
+KEPT_FIRES: Final = 2
+FLAGS: Final = PAUSED | KEPT_FIRES
+
+# How records begin that need no closer look in a replay.
+HEAD_OF_PENDING: Final = bytes((FORMAT, PENDING))
+_NO_RULE: Final = bytes(4)
+_KNOWN: Final = {
+    kind: frozenset(
+        bytes((FORMAT, PENDING, code, flags))
+        for flags in range(FLAGS + 1)
+        if kind in RECURRING or not flags & KEPT_FIRES
+    )
+    for kind, code in KIND_CODES.items()
+}
+_ONE_SHOTS: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in ONE_SHOT))
+_RECURRING: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in RECURRING))
+
+
+# -- asked of the bytes, where the rest is not needed --------------------------------------------
+
+
+def is_pending(record: bytes) -> bool:
+    """Whether a row is the record of a schedule that waits."""
+    return record[:2] == HEAD_OF_PENDING
+
+
+def due_and_seq(record: bytes) -> tuple[int, int]:
+    """Due instant (epoch ms) and sequence."""
+    due_ms, seq = _SORT_KEY.unpack_from(record)
+    return due_ms, seq
+
+
+def kind_and_flags(record: bytes) -> tuple[int, int]:
+    """Kind and flags, which may be of a later release."""
+    return record[_KIND_AT], record[_FLAGS_AT]
+
+
+def fires_once(record: bytes) -> bool:
+    """Whether it is a one-shot that says nothing about lateness or locks: it has no rule."""
+    return record[:4] in _ONE_SHOTS and record[_RULE_BYTES] == _NO_RULE
+
+
+def is_one_shot(record: bytes) -> bool:
+    """Whether it is of a kind that fires once, with flags that this release knows."""
+    return record[:4] in _ONE_SHOTS
+
+
+def has_rule(record: bytes) -> bool:
+    """Whether it is of a kind, with flags, that this release knows, and its rule has to be read."""
+    head = record[:4]
+    return head in _RECURRING or (head in _ONE_SHOTS and record[_RULE_BYTES] != _NO_RULE)
+
+
+def paused(record: bytes) -> bool:
+    """Whether the schedule is paused."""
+    return bool(record[_FLAGS_AT] & PAUSED)
+
+
+def payload_bytes(record: bytes) -> int | None:
+    """Size of the payload; None for a null one."""
+    size = int.from_bytes(record[_PAYLOAD_BYTES], "big", signed=True)
+    return None if size < 0 else size
+
+
+def same_definition(one: bytes, other: bytes) -> bool:
+    """Whether two records hold the same definition, whatever their instants."""
+    same_kind = one[_KIND_AT] == other[_KIND_AT]
+    return same_kind and _definition(one) == _definition(other)
+
+
+def _definition(record: bytes) -> bytes:
+    end = len(record) - (size_behind(record) if record[_FLAGS_AT] & KEPT_FIRES else 0)
+    return record[DEFINITION_AT:end]
+
+
+def last_fires(record: bytes) -> list[KeptFire]:
+    """The last fires of a schedule that recurs and waits, the oldest first."""
+    if not record[_FLAGS_AT] & KEPT_FIRES:
+        return []
+    return fires_behind(record, decode_row(record)[5])
+
+
+# -- written into the bytes ----------------------------------------------------------------------
+
+
+def with_flags(record: bytes, flags: int) -> bytes:
+    """The same record with other flags."""
+    return b"%b%c%b" % (record[:_FLAGS_AT], flags, record[_FLAGS_AT + 1 :])
+
+
+def held(record: bytes) -> bytes:
+    """The same record, paused."""
+    return with_flags(record, record[_FLAGS_AT] | PAUSED)
+
+
+def resumed(record: bytes) -> bytes:
+    """The same record, not paused."""
+    return with_flags(record, record[_FLAGS_AT] & ~PAUSED)
+
+
+def with_fires_of(before: bytes, record: bytes) -> bytes:
+    """A record that has no fires yet, with those that the record of before has."""
+    if not before[_FLAGS_AT] & KEPT_FIRES or not has_rule(with_flags(record, KEPT_FIRES)):
+        return record
+    if before[-1] > MOST_KEPT:
+        # A later release has written it, in a way of its own.
+        return record
+    behind = before[-size_behind(before) :]
+    return with_flags(record, record[_FLAGS_AT] | KEPT_FIRES) + behind
+
+
+def without_fires(record: bytes) -> bytes:
+    """A record without its last fires, as a release reads it that knows of none."""
+    if not record[_FLAGS_AT] & KEPT_FIRES:
+        return record
+    return with_flags(record[: -size_behind(record)], record[_FLAGS_AT] & ~KEPT_FIRES)
+
+
+def with_seq(record: bytes, seq: int) -> bytes:
+    """The same record with another sequence."""
+    return b"".join((record[:_SEQ_AT], _SEQ.pack(seq), record[_SEQ_AT + _SEQ.size :]))
+
+
+def next_record(
+    record: bytes, due_ms: int, nominal_ms: int, occurrence: int, fire: bytes | None = b""
+) -> bytes:
+    """The record of an occurrence that follows: what follows `fire` has it among its last fires.
+
+    None: no fires are kept, and those that the record has are left out.
+    """
+    if fire is None:
+        record = without_fires(record)
+    head = _NEXT.pack(record[:4], due_ms, nominal_ms, record[_BEHIND_INSTANTS], occurrence)
+    if not fire:
+        return head + record[DEFINITION_AT:]
+    if not record[_FLAGS_AT] & KEPT_FIRES:
+        return b"".join(
+            (with_flags(head, head[_FLAGS_AT] | KEPT_FIRES), record[DEFINITION_AT:], fire, b"\1")
+        )
+    if record[-1] == MOST_KEPT:
+        return b"".join((head, record[_OF_FULL], record[NEWER_OF_FULL], fire, NUMBER_OF_FULL))
+    return head + with_one_more(record, DEFINITION_AT, fire)
