@@ -99,7 +99,7 @@ class LifecycleReader:
         self._ask_at = monotonic() + AGAIN_S
 
     def count(self) -> None:
-        """See now and then how many partitions the topic has: some may be added, none taken away."""
+        """See now and then how many partitions the topic has: some may be added, none goes away."""
         if monotonic() - self._counted < COUNT_S:
             return
         self._counted = monotonic()
@@ -111,7 +111,7 @@ class LifecycleReader:
         self.partitions = max(self.partitions, len(found.partitions))
 
     def batch(self) -> list[Message]:
-        """The next messages, and what the consumer says of ends; none where nothing came in time."""
+        """The next messages, and what the consumer says of ends; none where nothing came."""
         first = self._consumer.poll(WAIT_S)
         return [] if first is None else [first, *self._consumer.consume(BATCH - 1, BATCH_S)]
 

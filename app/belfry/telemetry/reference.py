@@ -23,7 +23,7 @@ from belfry.settings import (
     Settings,
     SharedSettings,
 )
-from belfry.settings.agreement import AGREED, OWN, AgreementRule
+from belfry.settings.agreement_rules import AGREED, OWN, AgreementRule
 from belfry.settings.cluster import AgreedSettings
 from belfry.settings.names import OTHERS
 from belfry.settings.sources import variable
