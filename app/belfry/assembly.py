@@ -118,7 +118,7 @@ def _metrics(settings: DeliverySettings) -> Metrics:
     most = settings.metrics_tenants if isinstance(settings, Settings) else MOST_TENANTS
     app_id = settings.cluster.app_id
     metrics = Metrics(CollectorRegistry(), app_id=app_id, most_tenants=most)
-    metrics.expect(str(outcome) for outcome in Outcome)
+    metrics.steps.expect(str(outcome) for outcome in Outcome)
     return metrics
 
 
