@@ -41,7 +41,7 @@ class Downloads:
 
 
 def fill(monkeypatch: pytest.MonkeyPatch, target: Path, pin: Pin, downloads: Downloads) -> None:
-    monkeypatch.setattr(artifacts, "_resolution", lambda pin, fetched: downloads)
+    monkeypatch.setattr(fetching, "_resolution", lambda pin, fetched: downloads)
     target.parent.mkdir(parents=True, exist_ok=True)
     artifacts._fill(target, "Demo", [pin])
 
@@ -95,7 +95,7 @@ def test_no_network_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable() -> Path:
         raise ConnectionError("nobody there")
 
-    monkeypatch.setattr(artifacts, "_resolution", lambda pin, fetched: unreachable)
+    monkeypatch.setattr(fetching, "_resolution", lambda pin, fetched: unreachable)
     with pytest.raises(DevStackError, match="could not be downloaded: nobody there"):
         fetching._fetch(jar_pin(), nullcontext(lambda count: None))
 
