@@ -25,8 +25,8 @@ from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.setup import AuditLog
 from belfry.balance.assignment_map import MemberMetadata
+from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.dispatcher import Dispatcher
-from belfry.delivery.http_sender import SenderDependencies
 from belfry.delivery.setup import (
     BadWebhookSettings,
     DeliveryView,
