@@ -11,7 +11,9 @@ They are sums over all partitions of a worker: a sum over workers is right whoev
 the event.  `belfry_slo_…` measure the same from outside, by events that belfry schedules to itself
 (`canary/`): they count what was never asked as well, so an outage shows in them.
 
-`belfry_tenant_…` are the same by tenant, of the foremost ones alone (`tenant_metrics.py`).
+`belfry_tenant_…` are the same by tenant, of the foremost ones alone (`tenant_metrics.py`).  What
+they wait for has a name of its own each: the topic that refuses, the pause of a policy, a rate, a
+priority, a queue, an ack lock.  Of the others `belfry_tenants_waiting` tells how many wait for it.
 """
 
 from __future__ import annotations
