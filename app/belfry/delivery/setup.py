@@ -47,7 +47,6 @@ from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Purpose, first
 
-# Files that are no connections of deliveries.
 # Open files that are no connections of deliveries; the rest is for posts.
 OTHER_FILES: Final = 512
 
