@@ -114,7 +114,7 @@ class DirectProducer:
             self.lease.sent(self._clock.monotonic_ms())
             sent_ms = self._clock.wall_ms()
             self._failpoint("S4")
-            acknowledged = self._run(self._write(writer, batches), WRITE_S)
+            acknowledged: AcknowledgedStep = self._run(self._write(writer, batches), WRITE_S)
             acknowledged.compare(self.signer)
             if effects.non_transactional and self._non_transactional is not None:
                 self._non_transactional.settle()

@@ -121,7 +121,7 @@ def test_a_missing_schema_is_asked_for_again_after_a_while(
 def test_made_up_ids_do_not_fill_the_memory(registry: Registry) -> None:
     registry._memory._missing = {-number: (0.0, Missing("")) for number in range(MAX_MISSING)}
     assert isinstance(registry.writer_schema(1), Missing)
-    assert len(registry._missing) == 1
+    assert len(registry._memory._missing) == 1
 
 
 @pytest.mark.parametrize(
