@@ -35,8 +35,9 @@ from http_load import (
 )
 from playwright.sync_api import Page, sync_playwright
 
-from belfry.bench.cluster import BenchCluster, BenchWorker
+from belfry.bench.cluster import BenchCluster
 from belfry.bench.plan import BenchPlan
+from belfry.bench.worker import BenchWorker
 
 CONSOLES: Final = int(os.environ.get("CONSOLES", "10"))
 ROUNDS: Final = int(os.environ.get("ROUNDS", "3"))

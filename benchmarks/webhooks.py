@@ -25,7 +25,8 @@ from typing import Any, Final
 import uvloop
 from confluent_kafka import Producer
 
-from belfry.bench.cluster import BenchCluster, BenchWorker
+from belfry.bench.cluster import BenchCluster
+from belfry.bench.worker import BenchWorker
 from belfry.schedules.identity import partition_of
 from belfry.settings import Settings
 from belfry.wire import catalogue, framing

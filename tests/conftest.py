@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from belfry.devstack import Kafka, Registry, Stack
+from belfry.devstack import Apicurio, Kafka, Stack
 from belfry.devstack.service import JavaService
 
 
@@ -26,7 +26,7 @@ def pytest_sessionstart() -> None:
 def idle_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The session's stack, not started; stopped at the end of the session."""
     home = tmp_path_factory.mktemp("stack")
-    stack = Stack(Kafka(home / "kafka"), Registry(home / "registry"))
+    stack = Stack(Kafka(home / "kafka"), Apicurio(home / "registry"))
     yield stack
     stack.stop()
 

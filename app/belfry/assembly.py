@@ -1,4 +1,7 @@
-"""Assembly: the one place that knows everybody.  Parts are made and joined here; no logic."""
+"""Assembly: the one place that knows everybody.  Parts are made and joined here; no logic.
+
+Each part gets what it needs when it is made, so the order of making is the order of need.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ from belfry.api.server.server import HttpAddressError
 from belfry.api.setup import gate_of, limits_of, server_of
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerIdentity
-from belfry.audit.setup import AuditLog
+from belfry.audit.writer import AuditLog
 from belfry.balance.assignment_map import MemberMetadata
+from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.dispatcher import Dispatcher
-from belfry.delivery.http_sender import SenderDependencies
 from belfry.delivery.setup import (
     BadWebhookSettings,
     DeliveryView,
@@ -96,14 +99,14 @@ def run_worker(settings: DeliverySettings) -> int:
             reached = settings.http_advertised_url or server.url_at(host)
             settings = settings.model_copy(update={"http_advertised_url": reached})
             found = find(settings, delivering.awaits if alone else view.awaits)
-            registry, frames = found.registry, found.frames
-            audit.start(frames.audit, registry)
+            audit.start(found.frames.audit, found.registry)
             if isinstance(settings, Settings):
                 group = _group(settings, identity.worker_id, reached)
                 configured = parts, means
                 make = partial(_worker, settings, found, clock, metrics, group, configured)
                 return asyncio.run(_run(make, view, group))
-            dispatcher = dispatcher_of(settings, found.frames, registry, means, metrics.delivered)
+            frames, told = found.frames, metrics.delivered
+            dispatcher = dispatcher_of(settings, frames, found.registry, means, told)
             delivering.show(dispatcher)
             return asyncio.run(deliver_until_asked(dispatcher))
     except (RefusedToStart, HttpAddressError) as error:
@@ -116,9 +119,8 @@ def run_worker(settings: DeliverySettings) -> int:
 
 def _metrics(settings: DeliverySettings) -> Metrics:
     most = settings.metrics_tenants if isinstance(settings, Settings) else MOST_TENANTS
-    app_id = settings.cluster.app_id
-    metrics = Metrics(CollectorRegistry(), app_id=app_id, most_tenants=most)
-    metrics.expect(str(outcome) for outcome in Outcome)
+    metrics = Metrics(CollectorRegistry(), app_id=settings.cluster.app_id, most_tenants=most)
+    metrics.steps.expect(str(outcome) for outcome in Outcome)
     return metrics
 
 
@@ -204,12 +206,8 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
         committed=front.committed,
         is_asked=front.is_asked,
     )
-    heartbeats = Heartbeats(
-        group.worker,
-        opener.output_topics.changelog,
-        settings.kafka_properties(),
-        f"{app_id}.heartbeats",
-    )
+    changelog, name = opener.output_topics.changelog, f"{app_id}.heartbeats"
+    heartbeats = Heartbeats(group.worker, changelog, settings.kafka_properties(), name)
     owners = Owners(opener, shared.runners(port), group, heartbeats)
     process = WorkerProcess(app, group, opener, guard, owners, stop)
     app.schedules.connect(held_partitions(owners, opener))

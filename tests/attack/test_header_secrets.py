@@ -14,10 +14,11 @@ from typing import Any, Final
 import pytest
 
 from belfry.delivery.answers import Answer, End
+from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.http_requests import Post, Secrets
-from belfry.delivery.http_sender import HttpSender, SenderDependencies, WorkId
+from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.references import References
-from belfry.delivery.work import Work
+from belfry.delivery.work import Work, WorkId
 from belfry.host.clock import SystemClock
 from belfry.policies.secrets import SecretPlaces
 from belfry.schedules.targets import HttpTarget, record_of

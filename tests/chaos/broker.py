@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from belfry.devstack import Cluster, Kafka, free_port
+from belfry.devstack import Kafka, KafkaNodes, free_port
 from tests.chaos.proxy import HOST, Proxy
 
 READY_S: Final = 90.0
@@ -64,7 +64,7 @@ def two_doors(home: Path) -> Iterator[Brokers]:
 @contextmanager
 def three_nodes(home: Path) -> Iterator[Brokers]:
     """Three nodes that replicate everything; the hop leads nowhere and nobody uses it."""
-    with Cluster(home, nodes=3) as cluster:
+    with KafkaNodes(home, nodes=3) as cluster:
         servers = cluster.bootstrap_servers
         hop = Proxy(free_port(), 0)
         hop.start()

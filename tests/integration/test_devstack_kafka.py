@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from belfry.devstack import Cluster, Kafka
+from belfry.devstack import Kafka, KafkaNodes
 
 Naming = Callable[[str], str]
 
@@ -88,7 +88,7 @@ def test_a_restart_and_a_kill_keep_topics_records_and_cluster_id(tmp_path: Path)
 
 @pytest.mark.slow
 def test_three_nodes_make_a_cluster_that_survives_the_loss_of_one(tmp_path: Path) -> None:
-    with Cluster(tmp_path, nodes=3) as cluster:
+    with KafkaNodes(tmp_path, nodes=3) as cluster:
         bootstrap = cluster.bootstrap_servers
         create_topic(bootstrap, "replicated", replicas=3)
         cluster.nodes[0].kill()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from belfry.devstack import Registry
+from belfry.devstack import Apicurio
 
 
 def record_schema(name: str) -> Schema:
@@ -32,7 +32,7 @@ def test_a_registered_schema_is_found_by_its_id(
 
 @pytest.mark.slow
 def test_schema_ids_are_the_same_after_a_restart_and_after_a_kill(tmp_path: Path) -> None:
-    registry = Registry(tmp_path).start().wait_ready()
+    registry = Apicurio(tmp_path).start().wait_ready()
     try:
         ids = [register(registry.url, name) for name in ("first", "second")]
         registry.stop()

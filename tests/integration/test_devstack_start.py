@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from belfry.devstack import (
+    Apicurio,
     DevStackError,
     Kafka,
     PortTakenError,
-    Registry,
     StartCancelledError,
     free_port,
 )
@@ -37,7 +37,7 @@ def test_a_port_taken_after_its_choice_is_told_apart(tmp_path: Path, taken: int)
 @pytest.mark.slow
 def test_a_server_moves_on_when_somebody_was_faster(tmp_path: Path, taken: int) -> None:
     said: list[str] = []
-    registry = Registry(tmp_path, taken).start()
+    registry = Apicurio(tmp_path, taken).start()
     try:
         wait_ready_moving(registry, said.append)
         assert registry.port > taken
@@ -53,7 +53,7 @@ def test_a_wrong_property_is_shown_from_the_log(tmp_path: Path) -> None:
 
 
 def test_a_start_can_be_given_up(tmp_path: Path) -> None:
-    registry = Registry(tmp_path).start()
+    registry = Apicurio(tmp_path).start()
     with pytest.raises(StartCancelledError):
         registry.wait_ready(cancelled=lambda: True)
     registry.stop()
@@ -61,14 +61,14 @@ def test_a_start_can_be_given_up(tmp_path: Path) -> None:
 
 
 def test_time_runs_out_with_the_end_of_the_log(tmp_path: Path) -> None:
-    registry = Registry(tmp_path).start()
+    registry = Apicurio(tmp_path).start()
     with pytest.raises(DevStackError, match=r"does not answer on port \d+ after 0 s"):
         registry.wait_ready(timeout_s=0)
     registry.kill()
 
 
 def test_a_second_start_of_a_running_server_is_refused(tmp_path: Path) -> None:
-    registry = Registry(tmp_path).start()
+    registry = Apicurio(tmp_path).start()
     with pytest.raises(DevStackError, match="runs already"):
         registry.start()
     registry.kill()

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 
-from belfry.devstack import Cluster as Nodes
 from belfry.devstack import Kafka
+from belfry.devstack import KafkaNodes as Nodes
 from belfry.kafka.outcome import Aborted, Unknown
 from belfry.transactions.brokers import BrokerConnections
 from belfry.transactions.producer import DirectProducer

@@ -14,7 +14,7 @@ import pytest
 
 from belfry.canary import objectives
 from belfry.canary.objectives import Report
-from belfry.canary.reading import slots_until
+from belfry.canary.rows import slots_until
 from belfry.canary.slots import AHEAD_MS
 from belfry.client.kafka import Cluster
 from belfry.tenants.canary import CANARY, SLO_TOPIC

@@ -16,7 +16,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from belfry.devstack import Registry as Server
+from belfry.devstack import Apicurio as Server
 from belfry.registry.answers import (
     Missing,
     RegistryUnreachable,

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from belfry.devstack import Kafka, Registry
+from belfry.devstack import Apicurio, Kafka
 from tests.acceptance.harness.prometheus import Prometheus
 from tests.acceptance.harness.receiver import Receiver
 from tests.acceptance.harness.site import Site
@@ -46,7 +46,7 @@ def run(words: Sequence[str]) -> list[Seen]:
     chosen = [each for each in OUTAGES if not words or any(word in each.name for word in words)]
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory()))
-        kafka, registry = Kafka(home / "kafka").start(), Registry(home / "registry").start()
+        kafka, registry = Kafka(home / "kafka").start(), Apicurio(home / "registry").start()
         stack.callback(kafka.stop)
         stack.callback(registry.stop)
         kafka.wait_ready(180)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Final, NamedTuple
 
-from belfry.devstack import Kafka, Registry
+from belfry.devstack import Apicurio, Kafka
 from tests.acceptance.harness.receiver import Receiver
 from tests.acceptance.harness.requests import policy
 from tests.acceptance.harness.site import Site, now_ms
@@ -33,7 +33,7 @@ class Scene:
     """What outages happen to."""
 
     kafka: Kafka
-    registry: Registry
+    registry: Apicurio
     site: Site
     clock: MovedClock
     hook: Receiver

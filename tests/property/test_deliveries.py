@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, End, step_after
+from belfry.delivery.follow_ups import Places, follow_up
 from belfry.delivery.http_requests import NoSecret, Secrets, post_of
-from belfry.delivery.work import NotADelivery, Places, Work, follow_up, work_of
+from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.schedules.target_kinds import is_allowed, problems_of
 from belfry.schedules.target_kinds.http import _URL
 from belfry.schedules.targets import HttpTarget

@@ -20,14 +20,12 @@ from typing import Any, Final
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from belfry.transactions.batches import ProducedBatch, Where
+from belfry.transactions.produce import Produce, ProduceAdding, ProduceAnswer
 from belfry.transactions.requests import (
     AddPartitionsToTxn,
     EndTxn,
     EndTxnWithEpoch,
     InitProducerId,
-    Produce,
-    ProduceAdding,
-    ProduceAnswer,
 )
 from tests.simulation.broker import Broker, Coordinated, Record, Refused, Txn
 from tests.simulation.machine import Machine

@@ -26,8 +26,8 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from belfry.audit.changes import changes_of
+from belfry.audit.topic import audit_producer, key_of
 from belfry.audit.trail import Trail
-from belfry.audit.writer import audit_producer, key_of
 from belfry.client.decoding import Decoder
 from belfry.client.kafka import headers_of
 from belfry.host.background import Background

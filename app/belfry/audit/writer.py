@@ -9,6 +9,10 @@ are written or there is no room.  What Kafka has not confirmed in `CONFIRM_MS` i
 
 Each event is counted once, as written or as lost, also at the end of the process: what is left by
 then is told as lost, for nobody can say more.
+
+`AuditLog` is all of it for one worker.  Its trail is made before HTTP is, so a refusal in the first
+second is kept; what waits in it is written once `start` has made the writer.  A process that only
+delivers writes its own events, and leaves the topic of policies to the workers.
 """
 
 from __future__ import annotations
@@ -18,39 +22,23 @@ from functools import partial
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError
 
+from belfry.audit.policy_log import PolicyLog
+from belfry.audit.topic import audit_producer, key_of
 from belfry.audit.trail import Trail
+from belfry.client.decoding import Decoder
 from belfry.host.background import Background
+from belfry.registry.client import Registry
+from belfry.registry.subjects import look_in
+from belfry.settings import DeliverySettings
 from belfry.wire.audit import AuditEvent, encode_audit
 
 TAKE: Final = 500
 TURN_S: Final = 0.1
-CONFIRM_MS: Final = 120_000
 STOP_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
-
-
-def key_of(event: AuditEvent) -> bytes | None:
-    """The tenant's name, so that its events keep their order; None for those of no tenant."""
-    return event.tenant.encode(errors="replace") if event.tenant else None
-
-
-def audit_producer(properties: dict[str, Any]) -> Producer:
-    """A producer for the log: it writes nothing twice, and all replicas have what it confirms.
-
-    `properties` are Kafka's; those that the promise rests on are set here and win.
-    """
-    return Producer(
-        {
-            "linger.ms": 20,
-            **properties,
-            "acks": "all",
-            "enable.idempotence": True,
-            "message.timeout.ms": CONFIRM_MS,
-        }
-    )
 
 
 class AuditWriter:
@@ -148,3 +136,49 @@ class AuditWriter:
         events += self._trail.take(1_000_000, int(self._now_ms()), ending=True)
         for event in events:
             self._trail.lost(event, "the worker stopped before Kafka confirmed it")
+
+
+class AuditLog:
+    """The trail and what writes it; `start` and `stop` are called once each, in that order."""
+
+    def __init__(
+        self,
+        settings: DeliverySettings,
+        worker: str,
+        counted: Callable[[str, int], None],
+        now_ms: Callable[[], float],
+    ) -> None:
+        """`counted` is told of events that were written or lost: ``written`` or ``lost``, a number.
+
+        `now_ms` gives epoch milliseconds.
+        """
+        self.trail = Trail(settings.audit)
+        self.trail.worker, self.trail.counted = worker, counted
+        self._settings = settings
+        self._now_ms = now_ms
+        self._writer: AuditWriter | None = None
+        self._policies: PolicyLog | None = None
+
+    def start(self, frame: bytes, registry: Registry | None) -> None:
+        """Begin to write; `frame` stands before each record."""
+        settings = self._settings
+        if settings.audit == "none":
+            return
+        properties = settings.kafka_properties()
+        self._writer = AuditWriter(
+            self.trail,
+            (settings.topic("audit"), frame),
+            lambda: audit_producer(properties),
+            self._now_ms,
+        )
+        self._writer.start()
+        if settings.role != "deliver":
+            decoder = Decoder("TenantPolicy", look_in(registry), only=True)
+            self._policies = PolicyLog(settings, decoder, frame, self.trail)
+            self._policies.start()
+
+    def stop(self) -> None:
+        """Write what is there, and end."""
+        for part in (self._policies, self._writer):
+            if part is not None:
+                part.stop()

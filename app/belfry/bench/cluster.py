@@ -6,135 +6,39 @@
         …
     # workers are stopped, topics deleted, state removed, also after an error
 
-Figures come from outside of what is measured: CPU and memory from Linux's ``/proc``, counts from
-the workers' HTTP ports. A worker that ends by itself ends the benchmark, with the end of its log.
+What a worker does and costs, `worker.py` tells; what lies in the topics afterwards, `logged.py`.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
-from urllib.request import urlopen
+from typing import Final, Self
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, BenchPlan
+from belfry.bench.worker import BenchWorker, WorkerFailed
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
+from belfry.devstack.ports import free_port
 from belfry.kafka import topics
-from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.wanted_topics import output_topic_spec
 from belfry.settings import ClusterSettings, Settings
 from belfry.tenants.policy import TenantPolicy
 
 # Seconds until workers that do not own all partitions end the benchmark.
 READY_S: Final = 60.0
-FIRED: Final = re.compile(rb"^belfry_fired_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 # Seconds that brokers have to delete topics.
 PATIENT_S: Final = 60.0
 # Topics that are created or deleted in one request.
 TOGETHER: Final = 500
-# Units of CPU time in ``/proc``, a second.
-CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
-
-
-class WorkerFailed(Exception):
-    """A worker of the benchmark ended or did not get ready."""
-
-
-class BenchWorker:
-    """One `belfry worker` process.
-
-    `folder` gets its state and its log. It starts with the object and is ended by `stop`. Its
-    settings come from the environment, so they win over a settings file of the folder that the
-    benchmark is run in.
-    """
-
-    def __init__(self, settings: Settings, folder: Path, port: int) -> None:
-        environment = {
-            **os.environ,
-            "BELFRY_BOOTSTRAP_SERVERS": settings.bootstrap_servers,
-            "BELFRY_DATA_DIR": str(folder / "state"),
-            "BELFRY_HTTP_PORT": str(port),
-            "BELFRY_LOG_FORMAT": "json",
-            "BELFRY_LOG_LEVEL": os.environ.get("BELFRY_BENCH_LOG_LEVEL", "warning"),
-            "BELFRY_LIFECYCLE": settings.lifecycle,
-            "BELFRY_CLUSTER__TOPIC_PREFIX": settings.cluster.topic_prefix,
-            "BELFRY_CLUSTER__APP_ID": settings.cluster.app_id,
-            "BELFRY_CLUSTER__PARTITIONS": str(settings.cluster.partitions),
-            # A worker that is killed is given up sooner than by default.
-            "BELFRY_SESSION_TIMEOUT_MS": "6000",
-        }
-        folder.mkdir(parents=True, exist_ok=True)
-        self.log = folder / "log"
-        self.url = f"http://127.0.0.1:{port}"
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "belfry.cli", "worker"],
-                env=environment,
-                stdout=out,
-                stderr=out,
-            )
-
-    def view(self) -> dict[str, Any]:
-        """The worker's own answer about itself, or nothing while it does not answer."""
-        if self._process.poll() is not None:
-            raise WorkerFailed(f"a worker ended: {self.log.read_text()[-2000:]}")
-        try:
-            with urlopen(f"{self.url}/v1/cluster?alone=true", timeout=2) as answer:  # noqa: S310  # loopback
-                found: dict[str, Any] = json.load(answer)["workers"][0]
-                return found
-        except OSError:
-            return {}
-
-    def ready(self) -> bool:
-        """Whether all of its partitions fire."""
-        view = self.view()
-        return bool(view.get("ready")) and bool(view.get("partitions"))
-
-    def pending(self) -> int:
-        """Schedules that wait in its partitions."""
-        return sum(partition["pending"] for partition in self.view().get("partitions", []))
-
-    def fired(self) -> int:
-        """Events that it has fired; 0 while it does not answer."""
-        try:
-            with urlopen(f"{self.url}/metrics", timeout=2) as answer:  # noqa: S310  # loopback
-                found = FIRED.search(answer.read())
-        except OSError:
-            return 0
-        return 0 if found is None else int(float(found[1]))
-
-    def usage(self) -> tuple[float, float]:
-        """CPU seconds, and peak resident memory in MB; it has to run still."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        cpu = (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return cpu, int(peak.split()[1]) / 1024
-
-    def stop(self, how: int = signal.SIGTERM) -> None:
-        """End the process by a signal, and kill it where it has not ended in 20 s."""
-        if self._process.poll() is None:
-            self._process.send_signal(how)
-            try:
-                self._process.wait(20)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
 
 
 class BenchCluster:
@@ -210,7 +114,7 @@ class BenchCluster:
     def start_workers(self) -> None:
         """Start the workers; the group waits for none of them."""
         self.started_ms = time.time_ns() // 1_000_000
-        ports = [_free_port() for _ in range(self._count)]
+        ports = [free_port() for _ in range(self._count)]
         self.workers = [
             BenchWorker(self.settings, self._folder / f"worker-{number}", port)
             for number, port in enumerate(ports)
@@ -250,25 +154,6 @@ class BenchCluster:
             each.stat().st_size for each in self._folder.rglob("state/**/*") if each.is_file()
         )
 
-    def topic_bytes(self, name: str) -> tuple[int, int]:
-        """Records of a topic, and the bytes of their keys, values and headers, uncompressed.
-
-        Tombstones are in the bytes and not in the count. The whole topic is read for it.
-        """
-        topic = self.settings.topic(name)
-        count = found = 0
-        for partition in self._admin.list_topics(topic, timeout=10).topics[topic].partitions:
-            log = PartitionLog(self.properties, topic, partition)
-            try:
-                low, high = log.ends()
-                log.seek(low)
-                for message in (each for some in log.read_until(high, 50_000) for each in some):
-                    count += message.value() is not None
-                    found += _record_bytes(message)
-            finally:
-                log.close()
-        return count, found
-
     def stop_workers(self, how: int = signal.SIGTERM) -> None:
         """End all workers."""
         for worker in self.workers:
@@ -280,22 +165,7 @@ class BenchCluster:
             shutil.rmtree(self._folder / f"worker-{number}" / "state", ignore_errors=True)
 
 
-def _record_bytes(message: Message) -> int:
-    """Bytes of one record as its client gave them."""
-    headers: Any = message.headers() or ()
-    own = len(message.key() or b"") + len(message.value() or b"")
-    return own + sum(len(name) + len(value or b"") for name, value in headers)
-
-
 def _portions(names: list[str]) -> Iterator[list[str]]:
     """Some hundred at a time: a broker takes long for thousands of topics."""
     for start in range(0, len(names), TOGETHER):
         yield names[start : start + TOGETHER]
-
-
-def _free_port() -> int:
-    """A port that is free at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from belfry.bench.cluster import BenchCluster, WorkerFailed
+from belfry.bench.cluster import BenchCluster
 from belfry.bench.live import LiveReader, pour
+from belfry.bench.logged import Trail, taking_in, trails
 from belfry.bench.plan import BenchPlan
 from belfry.bench.raw import copied
 from belfry.bench.result import Result
-from belfry.bench.trail import Trail, taking_in, trails
+from belfry.bench.worker import WorkerFailed
 from belfry.bench.workload import PAYLOAD_BYTES, Workload, write
 from belfry.settings import Settings
 

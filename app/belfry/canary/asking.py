@@ -26,7 +26,6 @@ from belfry.wire.claims import signature
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import SIGNATURE, Headers
 
-# Ids are used again, so that what a partition remembers of them does not grow.
 # Ids of a partition, used in turn, so that what a partition remembers of them does not grow.
 IDS: Final = 60
 ACCEPTED: Final = frozenset({Outcome.ACCEPTED, Outcome.UPDATED})

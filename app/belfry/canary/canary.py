@@ -22,16 +22,8 @@ import structlog
 from confluent_kafka import KafkaException, TopicPartition
 
 from belfry.canary.asking import CanaryRequests, accepted_in
-from belfry.canary.slots import (
-    HOUR_MS,
-    IN_TIME_MS,
-    CanarySlots,
-    HourRow,
-    Probe,
-    decode_row,
-    encode_row,
-    probe_in,
-)
+from belfry.canary.rows import CanaryRows
+from belfry.canary.slots import HOUR_MS, IN_TIME_MS, Probe, decode_row, probe_in
 from belfry.client.kafka import Cluster
 from belfry.host.background import Background
 from belfry.settings import SharedSettings
@@ -103,17 +95,16 @@ class Canary:
     ) -> None:
         """`owned` are the partitions of this worker."""
         self._interval_ms = settings.canary_interval_ms
-        self._asking, self._partitions, self._now_ms, self._run = place
+        self._asking, self._now_ms = place.asking, place.now_ms
         self._owned = owned
         self._counters = counters
         self._requests = settings.topic("schedules")
-        self._events, self._rows = settings.topic(CANARY_TOPIC), settings.topic(SLO_TOPIC)
+        self._events, self._noted = settings.topic(CANARY_TOPIC), settings.topic(SLO_TOPIC)
+        self._rows = CanaryRows(self._noted, place.partitions, place.run)
         properties = settings.kafka_properties()
         self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._group = f"{settings.cluster.app_id}.canary"
         self._heard: deque[LifecycleEvent] = deque(maxlen=MOST_HEARD)
-        self._mine, self._known = CanarySlots(), CanarySlots()
-        self._changed: dict[tuple[int, int, int], HourRow] = {}
         self._asked: dict[int, int] = {}
         self._seen: dict[Probe, int] = {}
         self._began_ms = self._wrote_ms = 0.0
@@ -152,7 +143,8 @@ class Canary:
         self._hear()
         self._producer.poll(0)
         if self._now_ms() >= self._wrote_ms + WRITE_EVERY_MS:
-            self._write()
+            self._wrote_ms = self._now_ms()
+            self._rows.write(self._producer, self._wrote_ms)
 
     def _begin(self) -> None:
         """Read from an hour ago on: what came out, and what others saw."""
@@ -162,7 +154,7 @@ class Canary:
         since_ms = int(self._began_ms) - HOUR_MS
         places = [
             TopicPartition(topic, partition, since_ms)
-            for topic in (self._events, self._rows)
+            for topic in (self._events, self._noted)
             for partition in self._cluster.partitions(producer, topic)
         ]
         consumer.assign(consumer.offsets_for_times(places, timeout=REACH_S))
@@ -172,24 +164,19 @@ class Canary:
         """Ask for the present slot; slots between the last one and it were asked for by nobody."""
         slot = now_ms // self._interval_ms
         last = self._asked.get(partition)
-        known = self._known.last_asked(partition, self._interval_ms) if last != slot else last
+        known = self._rows.known.last_asked(partition, self._interval_ms) if last != slot else last
         last = max((each for each in (last, known) if each is not None), default=slot - 1)
-        if last >= slot:
-            self._asked[partition] = slot
-            return
         self._asked[partition] = slot
+        if last >= slot:
+            return
         self._counters.probed("asked", slot - last)
         probe = Probe(partition, slot, self._interval_ms)
-        self._mark(probe, "asked")
+        self._rows.mark(probe, "asked")
         asked = self._asking.request(probe)
         # One that cannot be handed over counts as asked for and not accepted.
         with suppress(BufferError, KafkaException):
             self._producer.produce(
-                self._requests,
-                asked.value,
-                asked.key,
-                partition=asked.partition,
-                headers=asked.headers,
+                self._requests, asked.value, asked.key, asked.partition, headers=asked.headers
             )
 
     def _hear(self) -> None:
@@ -197,7 +184,9 @@ class Canary:
         while self._heard:
             event = self._heard.popleft()
             probe = accepted_in(event, self._interval_ms)
-            if probe is not None and event.at <= probe.due_ms and self._mark(probe, "registered"):
+            if probe is None or event.at > probe.due_ms:
+                continue
+            if self._rows.mark(probe, "registered"):
                 self._counters.probed("registered")
 
     def _read(self, wait_s: float) -> None:
@@ -207,7 +196,7 @@ class Canary:
             if message.topic() == self._events:
                 self._came(message)
             elif (row := decode_row(message.value())) is not None:
-                self._known.add(row)
+                self._rows.known.add(row)
 
     def _came(self, message: Any) -> None:
         """An event that a reader has: how late."""
@@ -228,9 +217,9 @@ class Canary:
 
     def _fired(self, probe: Probe, late_ms: int) -> None:
         """Note an event that came out, and count it unless another process has done so."""
-        known = self._known.of(probe).fired & probe.bit
-        fired = self._mark(probe, "fired")
-        in_time = late_ms <= IN_TIME_MS and self._mark(probe, "in_time")
+        known = self._rows.known.of(probe).fired & probe.bit
+        fired = self._rows.mark(probe, "fired")
+        in_time = late_ms <= IN_TIME_MS and self._rows.mark(probe, "in_time")
         if not fired or known or probe.due_ms < self._began_ms - COUNTED_MS:
             return
         self._counters.probed("fired")
@@ -238,43 +227,11 @@ class Canary:
         if in_time:
             self._counters.probed("fired_in_time")
 
-    def _mark(self, probe: Probe, what: str) -> bool:
-        """Set a probe's bit; whether it was not set before."""
-        row = self._mine.of(probe)
-        row.partitions = self._partitions
-        bits = getattr(row, what)
-        setattr(row, what, bits | probe.bit)
-        self._known.of(probe).join(row)
-        if bits & probe.bit:
-            return False
-        self._changed[row.place] = row
-        return True
-
-    def _write(self) -> None:
-        """Write down what has changed; what Kafka does not take now is written with the next."""
-        self._wrote_ms = self._now_ms()
-        for place, row in list(self._changed.items()):
-            key = f"{row.partition}/{row.hour}/{row.interval_ms}/{self._run}".encode()
-            self._producer.produce(self._rows, encode_row(row), key, on_delivery=self._told(row))
-            del self._changed[place]
-        oldest = int(self._wrote_ms) // HOUR_MS - 1
-        self._mine.forget(oldest)
-        self._known.forget(oldest)
-
-    def _told(self, row: HourRow) -> Callable[[Any, Any], None]:
-        """A callback that lets a row which Kafka did not take be written again."""
-
-        def told(error: Any, _message: Any) -> None:
-            if error is not None:
-                self._changed.setdefault(row.place, row)
-
-        return told
-
     def _end(self) -> None:
         """The last turn: write down what was seen, and close the clients."""
         if self._consumer is not None:
             with suppress(BufferError, KafkaException):
                 self._hear()
-                self._write()
+                self._rows.write(self._producer, self._now_ms())
             self._producer.flush(1)
             self._consumer.close()

@@ -41,7 +41,8 @@ def settings_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Itera
 
 def judge(kept: Mapping[int, Mapping[str, Any]], homes: int) -> Iterator[Check]:
     """What the statements of partitions' owners mean."""
-    from belfry.settings.agreement import AGREED, AgreementRule, disagreements
+    from belfry.settings.agreement import disagreements
+    from belfry.settings.agreement_rules import AGREED, AgreementRule
     from belfry.settings.sources import variable
 
     if not kept:

@@ -73,7 +73,7 @@ def slo(session: Session, *, since: Since = None, until: Until = None) -> None:
     belfry slo --since 7d
     """
     from belfry.canary.objectives import GRACE_MS, report
-    from belfry.canary.reading import slots_until
+    from belfry.canary.rows import slots_until
     from belfry.client.errors import MissingTopic
     from belfry.tenants.canary import SLO_TOPIC
 

@@ -37,7 +37,7 @@ MOST_TENANTS: Final = 8
 LAST_MS: Final = 253_402_300_799_999
 
 
-class Span(NamedTuple):
+class TimeRange(NamedTuple):
     """What is looked at: instants in epoch ms, and the step by its name."""
 
     start: int
@@ -88,7 +88,7 @@ async def view(api: Api, request: Request) -> Shown:
     }
 
 
-def _span(step: str | None, start: str | None, until: str | None, now_ms: int) -> Span:
+def _span(step: str | None, start: str | None, until: str | None, now_ms: int) -> TimeRange:
     """The span that an address asks for; without one, a part of the past and what is to come."""
     first, last = _number(start), _number(until)
     if step not in STEPS:
@@ -99,7 +99,7 @@ def _span(step: str | None, start: str | None, until: str | None, now_ms: int) -
     begin = (now_ms - past if first is None else first) // size * size
     end = begin + past + ahead if last is None else -(-last // size) * size
     end = min(max(end, begin + size), begin + MOST_BARS * size, LAST_MS)
-    return Span(begin, end, step)
+    return TimeRange(begin, end, step)
 
 
 async def _busiest(api: Api) -> list[str]:
@@ -107,7 +107,7 @@ async def _busiest(api: Api) -> list[str]:
     return [each["tenant"] for each in told["figures"] if each["pending"]]
 
 
-async def _load(api: Api, tenant: str, span: Span) -> Load:
+async def _load(api: Api, tenant: str, span: TimeRange) -> Load:
     due: Counter[int] = Counter()
     late: dict[int, int] = {}
     cursor, pages = "", 0
@@ -124,7 +124,7 @@ async def _load(api: Api, tenant: str, span: Span) -> Load:
     return Load(due, late, fired, cursor is not None)
 
 
-async def _fired(api: Api, tenant: str, span: Span) -> dict[int, tuple[int, int]]:
+async def _fired(api: Api, tenant: str, span: TimeRange) -> dict[int, tuple[int, int]]:
     """Fires by hour, and those of them that were at most a second late."""
     asked = {"from": span.start, "until": span.until}
     answer = await api.ask("GET", f"{tenant_path(tenant)}/statistics", asked)
@@ -144,7 +144,7 @@ def _summed(counts: Any) -> Counter[int]:
     return total
 
 
-def _bars(counts: Counter[int], tenant: str, span: Span) -> list[dict[str, Any]]:
+def _bars(counts: Counter[int], tenant: str, span: TimeRange) -> list[dict[str, Any]]:
     size = span.size
     summed: Counter[int] = Counter()
     for minute, pending in counts.items():
@@ -159,7 +159,7 @@ def _bars(counts: Counter[int], tenant: str, span: Span) -> list[dict[str, Any]]
     ]
 
 
-def _past(loads: Any, span: Span) -> list[dict[str, Any]]:
+def _past(loads: Any, span: TimeRange) -> list[dict[str, Any]]:
     """What has fired, by step: the most that a minute of it was late, fires, those within 1 s."""
     found: dict[int, dict[str, Any]] = {}
 
@@ -193,7 +193,7 @@ def _address(tenant: str, step: str, start: int, until: int) -> str:
     return "/console/timeline?" + urlencode({n: v for n, v in asked.items() if v != ""})
 
 
-def _chart(bars: list[dict[str, Any]], past: list[dict[str, Any]], span: Span) -> str:
+def _chart(bars: list[dict[str, Any]], past: list[dict[str, Any]], span: TimeRange) -> str:
     """What `page.js` draws: instants in seconds, due schedules, fires, and lateness in ms."""
     due = {each["start_ms"]: each["pending"] for each in bars}
     fired = {each["start_ms"]: each["fires"] for each in past}

@@ -23,7 +23,8 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Again
-from belfry.delivery.work import NotADelivery, Places, Work, retry, work_of
+from belfry.delivery.follow_ups import Places, retry
+from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.record_headers import headers_of
 from belfry.registry.subjects import look_in, open_registry

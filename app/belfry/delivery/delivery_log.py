@@ -24,8 +24,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from belfry.delivery.follow_ups import Produced
 from belfry.delivery.progress import DeliveryPosition
-from belfry.delivery.work import Produced
 from belfry.kafka.client_properties import MESSAGE_TIMEOUT_MS
 from belfry.settings import DeliverySettings
 

@@ -1,10 +1,11 @@
 """The dispatcher: reads deliveries, has them posted, and writes what follows.
 
 One thread talks to Kafka (`DeliveryLog`), and this is its loop; another one, or another process,
-posts (`HttpSender`, `SeparateSender`).  Memory is bounded: so many deliveries and bytes are under
-way at most, and so many of one host.  Where the share of a host that answers is used up, reading
-waits for it; where that of one that hangs, its deliveries are postponed, each as a schedule of its
-own, and the others go on.
+posts (`HttpSender`, `SeparateSender`):
+
+    read ─► work ─► room for its host? (`under_way.py`) ─► handed in ─► posted elsewhere
+                                                                            │
+    written in one transaction ◄─ gathered (`gathering.py`) ◄─ what follows ◄─ an answer
 
 Whatever goes wrong with Kafka ends the *term*: the group is left, and joined again from what is
 committed.  What was posted meanwhile is posted again, under the same id.
@@ -12,7 +13,7 @@ committed.  What was posted meanwhile is posted again, under the same id.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -21,22 +22,15 @@ import structlog
 from confluent_kafka import KafkaException, Message
 
 from belfry.client.decoding import Decoder
-from belfry.delivery.answers import Answer, Delivered, End, Failed, step_after
+from belfry.delivery.answers import Answer, step_after
 from belfry.delivery.delivery_log import DeliveryLog
-from belfry.delivery.http_sender import Finished, WorkId
+from belfry.delivery.follow_ups import Places, Produced, dead_letter, follow_up
+from belfry.delivery.gathering import Gathered, Told, untold
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.silent_hosts import SilentHosts
-from belfry.delivery.work import (
-    NotADelivery,
-    Places,
-    Produced,
-    Work,
-    dead_letter,
-    follow_up,
-    metered,
-    work_of,
-)
+from belfry.delivery.under_way import HostRoom, UnderWay
+from belfry.delivery.work import Finished, NotADelivery, Work, WorkId, work_of
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, all_pass, at_once
@@ -44,29 +38,16 @@ from belfry.kafka.record_headers import headers_of
 from belfry.settings import DeliverySettings
 from belfry.telemetry.limited import LimitedLogger
 
+# Records that are read at a time.
 BATCH: Final = 500
+# Seconds that a turn waits for records: where nothing is under way, and where something is.
 IDLE_S: Final = 0.1
 BUSY_S: Final = 0.005
-# Follow-ups are written together: a transaction for each would be most of the work, and each of
-# them costs every partition of the requests one of its own.  An acknowledgement is waited for;
-# a retry is not, being due in a second.
-GATHER_MS: Final = 200.0
-GATHER_AWAITED_MS: Final = 40.0
 PAUSE_AFTER_ERROR_S: Final = 1.0
+# So long what is under way may come to its end when partitions go.
 GRACE_MS: Final = 3_000.0
-SHARE: Final = 8
-# A batch of the largest records may come on top.
-MOST_BYTES: Final = 64 * 1024 * 1024
-SILENT_HOST_MS: Final = 1_000.0
-POSTPONE_MS: Final = 5_000
 
 log = structlog.get_logger(__name__)
-
-Told = Callable[[Counter[str], Counter[str]], None]
-
-
-def _untold(_outcomes: Counter[str], _tenants: Counter[str]) -> None:
-    """Nobody counts."""
 
 
 class Dispatcher:
@@ -78,7 +59,7 @@ class Dispatcher:
         places: Places,
         sender: Callable[[Finished], Sender],
         decoder: Decoder,
-        told: Told = _untold,
+        told: Told = untold,
         through: PassThrough = at_once,
     ) -> None:
         """`sender` makes what sends to targets of all kinds.
@@ -89,30 +70,21 @@ class Dispatcher:
         self._through = through
         self._settings = settings
         self._places = places
+        self._topic = settings.topic("deliveries")
         self._decoder = decoder
         self._clock = clock = SystemClock()
-        self._told = told
         self._results: SimpleQueue[tuple[WorkId, Work, Answer]] = SimpleQueue()
         self._senders = sender(lambda *result: self._results.put(result))
         self._thread = Background("deliveries", self._membership, log, "deliveries stumbled")
-        self._stopping = self._thread.stopping
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
-        self._most = settings.webhook_in_flight
         self._delivery_log: DeliveryLog | None = None
         self._term = 0
         self.ready = False
         self.silent = SilentHosts(clock.monotonic_ms)
         self._progress: dict[int, DeliveryPosition] = {}
         self._ahead: deque[tuple[WorkId, Work]] = deque()
-        self._under_way: dict[WorkId, str] = {}
-        self._at_host: Counter[str] = Counter()
-        self._heard_ms: dict[str, float] = {}
-        self._moved: set[int] = set()
-        self._first_ms = self._gather_ms = 0.0
-        self._bytes = 0
-        self._records: list[Produced] = []
-        self._counts: Counter[str] = Counter()
-        self._delivered: Counter[str] = Counter()
+        self._under_way = UnderWay(settings.webhook_in_flight)
+        self._gathered = Gathered(places, told)
 
     def start(self) -> None:
         """Begin to deliver; returns at once."""
@@ -133,13 +105,12 @@ class Dispatcher:
 
     def _membership(self) -> None:
         """From joining the group to the first failure, or to the end."""
-        delivery_log = None
         try:
             delivery_log = self._delivery_log = DeliveryLog(
                 self._settings, self._assigned, self._revoked
             )
             delivery_log.open()
-            while not self._stopping.is_set():
+            while not self._thread.stopping.is_set():
                 self._turn(delivery_log)
             self._finish(delivery_log)
         except Exception as error:  # noqa: BLE001  # whatever it is, Kafka has the state
@@ -149,11 +120,11 @@ class Dispatcher:
         finally:
             self.ready = False
             self._forget()
-            self._close(delivery_log)
-        self._stopping.wait(PAUSE_AFTER_ERROR_S)
+            self._close()
+        self._thread.stopping.wait(PAUSE_AFTER_ERROR_S)
 
-    def _close(self, delivery_log: DeliveryLog | None) -> None:
-        self._delivery_log = None
+    def _close(self) -> None:
+        delivery_log, self._delivery_log = self._delivery_log, None
         if delivery_log is not None:
             try:
                 delivery_log.close()
@@ -161,26 +132,16 @@ class Dispatcher:
                 self._faults.warning("close", "the group was not left in order", cause=str(error))
 
     def _turn(self, delivery_log: DeliveryLog) -> None:
-        messages = delivery_log.read(self._room(), BUSY_S if self._under_way else IDLE_S)
-        if messages and self._came_through(messages):
+        full = self._ahead or any(each.full for each in self._progress.values())
+        room = 0 if full else min(BATCH, self._under_way.room)
+        messages = delivery_log.read(room, BUSY_S if self._under_way else IDLE_S)
+        # Through the agent of deliveries; not where the process is asked to stop meanwhile.
+        if messages and all_pass(self._through, self._topic, messages, self._thread.stopping):
             self._take(messages)
         self._hand_in()
         self._collect(BUSY_S if self._under_way and not messages else 0.0)
-        if self._due():
+        if self._gathered.due(self._clock.monotonic_ms(), waits=bool(self._under_way)):
             self._write(delivery_log)
-
-    def _came_through(self, messages: list[Message]) -> bool:
-        """Whether records have come through the agent of deliveries; False if asked to stop."""
-        topic = self._settings.topic("deliveries")
-        return all_pass(self._through, topic, messages, self._stopping)
-
-    def _room(self) -> int:
-        """How many more records may be read now."""
-        if self._ahead or self._bytes >= MOST_BYTES:
-            return 0
-        if any(each.full for each in self._progress.values()):
-            return 0
-        return min(BATCH, self._most - len(self._under_way))
 
     def _take(self, messages: list[Message]) -> None:
         """Turn records into work; what is none is put aside with a reason."""
@@ -206,27 +167,18 @@ class Dispatcher:
         while self._ahead:
             work_id, work = self._ahead[0]
             host = work.hosts[0]
-            if self._at_host[host] >= self._most // SHARE:
-                if now_ms - self._heard_ms.get(host, now_ms) < SILENT_HOST_MS:
-                    break
-                self._ahead.popleft()
-                self._postpone(work_id, work)
-                continue
+            room = self._under_way.room_at(host, now_ms)
+            if room is HostRoom.WAIT:
+                break
             self._ahead.popleft()
-            self._at_host[host] += 1
-            self._heard_ms.setdefault(host, now_ms)
-            self._under_way[work_id] = host
-            self._bytes += len(work.value)
+            if room is HostRoom.SILENT:
+                answer = self._under_way.postponed(work, int(self._clock.wall_ms()))
+                self._follow(work_id, work, answer)
+                continue
+            self._under_way.begin(work_id, host, len(work.value), now_ms)
             pieces.append((work_id, work))
         if pieces:
             self._senders.hand_in(pieces)
-
-    def _postpone(self, work_id: WorkId, work: Work) -> None:
-        now_ms = int(self._clock.wall_ms())
-        reason = f"{self._most // SHARE} deliveries wait for the host, and it does not answer"
-        target = work.state.targets[0].url
-        answer = Answer(End.POSTPONED, target, "host_silent", reason, now_ms + POSTPONE_MS)
-        self._follow(work_id, work, answer)
 
     def _collect(self, timeout_s: float) -> None:
         """Take what has come to its end; wait so long for something."""
@@ -234,65 +186,35 @@ class Dispatcher:
             while True:
                 work_id, work, answer = self._results.get(timeout_s > 0, timeout_s or None)
                 timeout_s = 0.0
-                host = self._under_way.pop(work_id, None)
-                if host is not None:
-                    self._bytes -= len(work.value)
-                    self._left(host, answer)
+                heard_ms = self._clock.monotonic_ms() if answer.heard else None
+                if self._under_way.end(work_id, len(work.value), heard_ms):
                     self._follow(work_id, work, answer)
         except Empty:
             return
-
-    def _left(self, host: str, answer: Answer) -> None:
-        self._at_host[host] -= 1
-        if answer.heard:
-            self._heard_ms[host] = self._clock.monotonic_ms()
-        if not self._at_host[host]:
-            del self._at_host[host]
-            self._heard_ms.pop(host, None)
 
     def _follow(self, work_id: WorkId, work: Work, answer: Answer) -> None:
         self.silent.after(answer)
         now_ms = int(self._clock.wall_ms())
         step = step_after(work.state, work.event, answer, now_ms)
+        self._gathered.count(work, step)
         self._ended(work_id, work, follow_up(work, step, self._places, now_ms))
-        name = "DELIVERED" if isinstance(step, Delivered) else "RETRIED"
-        self._counts["FAILED" if isinstance(step, Failed) else name] += 1
-        if isinstance(step, Delivered):
-            self._delivered[work.event.tenant] += 1
 
     def _ended(self, work_id: WorkId, work: Work | None, records: list[Produced]) -> None:
-        if not self._moved:
-            self._first_ms, self._gather_ms = self._clock.monotonic_ms(), GATHER_MS
-        if work is not None and work.state.acks:
-            self._gather_ms = GATHER_AWAITED_MS
         self._progress[work_id.partition].ended(work_id.offset)
-        self._moved.add(work_id.partition)
-        self._records += records
-
-    def _due(self) -> bool:
-        """Whether it is time to write what has gathered."""
-        if not self._moved:
-            return False
-        waited_ms = self._clock.monotonic_ms() - self._first_ms
-        much = len(self._records) >= BATCH
-        return waited_ms >= self._gather_ms or not self._under_way or much
+        acks = work is not None and work.state.acks
+        self._gathered.add(work_id.partition, records, self._clock.monotonic_ms(), awaited=acks)
 
     def _write(self, delivery_log: DeliveryLog) -> None:
-        progress = {partition: self._progress[partition] for partition in self._moved}
-        used = metered(self._delivered, self._places, int(self._clock.wall_ms()))
-        delivery_log.commit([*self._records, *used], progress)
-        self._told(self._counts, self._delivered)
-        self._moved.clear()
-        self._counts.clear()
-        self._delivered.clear()
-        self._records.clear()
+        progress = {partition: self._progress[partition] for partition in self._gathered.moved}
+        delivery_log.commit(self._gathered.to_write(int(self._clock.wall_ms())), progress)
+        self._gathered.written()
 
     def _finish(self, delivery_log: DeliveryLog) -> None:
         """Let posts that are under way come to their end, and write what they came to."""
         deadline_ms = self._clock.monotonic_ms() + GRACE_MS
         while self._under_way and self._clock.monotonic_ms() < deadline_ms:
             self._collect(BUSY_S)
-        if self._moved:
+        if self._gathered.moved:
             self._write(delivery_log)
 
     # -- the group -------------------------------------------------------------------------------
@@ -304,7 +226,7 @@ class Dispatcher:
         log.info("deliveries assigned", partitions=sorted(progress))
 
     def _revoked(self) -> None:
-        if self._delivery_log is not None and (self._moved or self._under_way):
+        if self._delivery_log is not None and (self._gathered.moved or self._under_way):
             self._finish(self._delivery_log)
         self._forget()
 
@@ -313,7 +235,5 @@ class Dispatcher:
         self._term += 1
         self._senders.drop()
         self.silent.forget()
-        kept = (self._progress, self._ahead, self._under_way, self._at_host, self._heard_ms)
-        for each in (*kept, self._moved, self._records, self._counts, self._delivered):
+        for each in (self._progress, self._ahead, self._under_way, self._gathered):
             each.clear()
-        self._bytes = 0

@@ -1,9 +1,8 @@
 """The side that posts: an event loop in a thread of its own, which knows nothing of Kafka.
 
 Work is handed in, and each piece comes back once, with the answer that counts. Pieces of one
-ordering key (a group, or a schedule) go out one after the other, others beside them. A host takes
-so many posts at once; one that does not answer is left alone for a while (`hosts.py`), and what is
-meant for it comes back as postponed.
+ordering key (a group, or a schedule) go out one after the other, others beside them. `attempts.py`
+says what an attempt is, and when a host takes one.
 
     schedule a   ── post 1 ──┐── post 2 ──┐          one ordering key: one after the other
     schedule b   ── post ──┐                         another one: beside it
@@ -20,30 +19,19 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import partial
 from threading import Thread
-from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any, Final
 
 import structlog
 import uvloop
 
-from belfry.delivery.answers import Answer, End, Sent, best
-from belfry.delivery.hosts import Hosts
-from belfry.delivery.http_requests import NoSecret, Secrets, post_of
-from belfry.delivery.references import NOWHERE, References
-from belfry.delivery.transport import Transport
-from belfry.delivery.work import Work
-from belfry.host.clock import SystemClock
-from belfry.schedules.header_secrets import reach_problem
-from belfry.schedules.target_kinds import is_allowed, place_of
-from belfry.schedules.targets import HttpTarget
-from belfry.telemetry.tracing import Tracing
+from belfry.delivery.answers import Answer, End
+from belfry.delivery.attempts import Attempts, SenderDependencies
+from belfry.delivery.work import Finished, Work, WorkId
 
-# A name that does not resolve holds a thread for seconds.
 # A name that does not resolve holds a thread for seconds, so there are many.
 RESOLVING_THREADS: Final = 64
 # Seconds for the thread to end.
@@ -52,29 +40,6 @@ STOP_S: Final = 5.0
 BEGUN_AT_ONCE: Final = 8
 
 log = structlog.get_logger(__name__)
-
-
-class WorkId(NamedTuple):
-    """Which record a piece of work came from, and in which term of ownership it was read."""
-
-    term: int
-    partition: int
-    offset: int
-
-
-Finished = Callable[[WorkId, Work, Answer], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SenderDependencies:
-    """What a sender needs; `transport` is made inside the loop, `tracing` is for its dispatcher."""
-
-    transport: Callable[[], Transport]
-    secrets: Secrets
-    clock: SystemClock
-    per_host: int
-    references: References = NOWHERE
-    tracing: Tracing | None = None
 
 
 class _Loop(uvloop.Loop):
@@ -94,8 +59,6 @@ class HttpSender:
     def __init__(self, means: SenderDependencies, finished: Finished) -> None:
         self._means = means
         self._finished = finished
-        self._hosts = Hosts()
-        self._room: dict[str, asyncio.Semaphore] = {}
         self._first: deque[tuple[WorkId, Work]] = deque()
         self._again: deque[tuple[WorkId, Work]] = deque()
         self._begun = 0
@@ -107,7 +70,7 @@ class HttpSender:
             ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="belfry-resolving")
         )
         self._thread = Thread(target=self._run, name="belfry-http-sender", daemon=True)
-        self._transport: Transport | None = None
+        self._attempts: Attempts | None = None
 
     # -- from the other thread -------------------------------------------------------------------
 
@@ -142,8 +105,8 @@ class HttpSender:
     async def _end(self) -> None:
         self._drop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._transport is not None:
-            await self._transport.close()
+        if self._attempts is not None:
+            await self._attempts.close()
 
     def _drop(self) -> None:
         """Give up all that is under way; nothing of it comes back."""
@@ -155,8 +118,8 @@ class HttpSender:
 
     def _begin(self, pieces: Iterable[tuple[WorkId, Work]]) -> None:
         """Take pieces in, and begin some in the next turn of the loop."""
-        if self._transport is None:
-            self._transport = self._means.transport()
+        if self._attempts is None:
+            self._attempts = Attempts(self._means)
         for piece in pieces:
             (self._first if piece[1].state.attempt == 1 else self._again).append(piece)
         if not self._beginning:
@@ -195,71 +158,10 @@ class HttpSender:
         """
         if before is not None:
             await asyncio.wait({before})
+        assert self._attempts is not None, "work is begun after they were made"
         try:
-            answer = await self._attempt(work)
+            answer = await self._attempts.answer(work)
         except Exception as error:  # whatever it is, the delivery has to go on
             log.exception("an attempt ended in an error", fire_id=work.event.fire_id)
             answer = Answer(End.AGAIN, work.state.targets[0].url, "internal", str(error)[:300])
         self._finished(work_id, work, answer)
-
-    async def _attempt(self, work: Work) -> Answer:
-        """One attempt: the first target that takes it counts.
-
-        The delivery's strategy says which targets are tried, and in which order.
-        """
-        answers: list[Answer] = []
-        for target in work.state.order(work.event.schedule_id, work.event.occurrence):
-            answers.append(await self._at(work, target))
-            if answers[-1].end is End.DELIVERED:
-                break
-        sent = tuple(each for answer in answers for each in answer.sent)
-        return replace(best(answers), sent=sent)
-
-    async def _at(self, work: Work, target: HttpTarget) -> Answer:
-        """The answer of one target, once its host has room and the tenant's policy lets it be
-        used.
-        """
-        if not is_allowed(target, work.state.hosts):
-            reason = f"host {place_of(target)!r} is none that the tenant's policy allows"
-            return Answer(End.FINAL, target.url, "target_not_allowed", reason)
-        why = reach_problem(target.headers, work.state.refs, work.state.hosts)
-        if why is not None:
-            return Answer(End.FINAL, target.url, "target_not_allowed", why)
-        name = urlsplit(target.url).netloc.lower()
-        room = self._room.get(name)
-        if room is None:
-            room = self._room[name] = asyncio.Semaphore(self._means.per_host)
-        try:
-            async with room:
-                return await self._send(work, target, name)
-        finally:
-            if not room.locked() and self._hosts.of(name, self._now_ms()).under_way == 0:
-                self._room.pop(name, None)
-
-    async def _send(self, work: Work, target: HttpTarget, name: str) -> Answer:
-        """Sign, post, and note whether the host has answered."""
-        now_ms = self._now_ms()
-        host = self._hosts.of(name, now_ms)
-        closed_until_ms = host.closed_until_ms(now_ms)
-        if closed_until_ms:
-            reason = f"{name} did not answer {host.failures} times in a row"
-            return Answer(End.POSTPONED, target.url, "host_silent", reason, closed_until_ms)
-        try:
-            means = self._means
-            post = post_of(work, target, means.secrets, now_ms, means.references.value)
-        except NoSecret as error:
-            return Answer(End.AGAIN, target.url, "no_secret", str(error))
-        assert self._transport is not None, "work is begun after the transport was made"
-        host.begin(now_ms)
-        heard, began_ms = True, self._means.clock.wall_ms()
-        try:
-            answer = await self._transport.post(post)
-            heard = answer.heard
-        finally:
-            ended_ms = self._means.clock.wall_ms()
-            host.end(int(ended_ms), heard=heard)
-        sent = Sent(target.url, began_ms, ended_ms, answer.end, answer.status, answer.code)
-        return replace(answer, sent=(sent,))
-
-    def _now_ms(self) -> int:
-        return int(self._means.clock.wall_ms())

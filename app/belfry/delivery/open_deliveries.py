@@ -25,7 +25,6 @@ from belfry.registry.subjects import look_in, open_registry
 from belfry.settings import SharedSettings
 from belfry.tenants.deliveries import RETRIES
 
-# By how much the clocks of those who fire and those who deliver may differ.
 # By how much the clocks of workers and dispatchers may differ.
 CLOCKS_MS: Final = 60_000
 # Codes of what is open: no dispatcher has come to it, or the next attempt is a schedule.

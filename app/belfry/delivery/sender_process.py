@@ -26,10 +26,11 @@ import orjson
 
 from belfry.delivery.addresses import networks
 from belfry.delivery.answers import Answer
+from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.http_requests import Secrets
-from belfry.delivery.http_sender import HttpSender, SenderDependencies, WorkId
+from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.transport import HttpTransport
-from belfry.delivery.work import Work
+from belfry.delivery.work import Work, WorkId
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely
 

@@ -24,11 +24,10 @@ import structlog
 
 from belfry.delivery.answers import INTERRUPTED, Answer, End, Sent
 from belfry.delivery.confined import command, environment, identity
-from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.references import References
 from belfry.delivery.sender_input import SenderInput
 from belfry.delivery.sender_process import read_frame
-from belfry.delivery.work import Work
+from belfry.delivery.work import Finished, Work, WorkId
 from belfry.host.background import Background
 from belfry.schedules.targets import MAX_TARGETS
 from belfry.settings import DeliverySettings, plain

@@ -22,16 +22,18 @@ from belfry.api.workers.view import Readiness, StandbyView, WorkerIdentity
 from belfry.balance.assignment_map import AssignmentMap
 from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
+from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.confined import BadUser, close_to_own_user, identity
-from belfry.delivery.dispatcher import Dispatcher, Told
+from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.follow_ups import Places
+from belfry.delivery.gathering import Told
 from belfry.delivery.http_requests import Secrets
-from belfry.delivery.http_sender import HttpSender, SenderDependencies
+from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.kinds import Senders
 from belfry.delivery.references import References
 from belfry.delivery.separate_sender import SeparateSender
 from belfry.delivery.traced import MakeSender, traced
 from belfry.delivery.transport import HttpTransport
-from belfry.delivery.work import Places
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely
@@ -45,7 +47,6 @@ from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Purpose, first
 
-# Files that are no connections of deliveries.
 # Open files that are no connections of deliveries; the rest is for posts.
 OTHER_FILES: Final = 512
 

@@ -16,9 +16,8 @@ from secrets import token_hex
 from urllib.parse import urlsplit
 
 from belfry.delivery.answers import Answer, End, Sent
-from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.kinds.kind import Sender
-from belfry.delivery.work import Work
+from belfry.delivery.work import Finished, Work, WorkId
 from belfry.schedules.target_kinds.kafka import KAFKA, topic_of
 from belfry.telemetry.spans import Attributes, Span, SpanKind, fire_context
 from belfry.telemetry.tracing import Tracing

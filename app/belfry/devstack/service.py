@@ -1,6 +1,6 @@
 """A Java server as an object: start, wait until it answers, stop, kill, start again.
 
-`Kafka` and `Registry` say what to run and what counts as an answer; everything else is here.  The
+`Kafka` and `Apicurio` say what to run and what counts as an answer; everything else is here.  The
 output of a server goes to ``<data dir>/logs/<name>.log``, the run before to ``<name>.log.1``.
 """
 

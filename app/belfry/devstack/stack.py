@@ -21,7 +21,7 @@ from belfry.devstack.errors import DevStackError, PortTakenError, StartCancelled
 from belfry.devstack.kafka import Kafka
 from belfry.devstack.ports import LOOPBACK, free_port
 from belfry.devstack.probing import http_status
-from belfry.devstack.registry import Registry
+from belfry.devstack.registry import Apicurio
 from belfry.devstack.service import JavaService
 from belfry.host.private_files import close_to_others
 
@@ -46,7 +46,7 @@ class Stack:
     """A broker and a registry that belong together."""
 
     kafka: Kafka
-    registry: Registry
+    registry: Apicurio
 
     @property
     def bootstrap_servers(self) -> str:
@@ -99,7 +99,7 @@ def open_stack(
 def _placed(data_dir: Path, ports: StackPorts, say: Say) -> Stack:
     kafka = moved_port("Kafka", ports.kafka, say)
     registry = moved_port("The schema registry", ports.registry, say, avoid=kafka)
-    return Stack(Kafka(data_dir / "kafka", kafka), Registry(data_dir / "registry", registry))
+    return Stack(Kafka(data_dir / "kafka", kafka), Apicurio(data_dir / "registry", registry))
 
 
 def moved_port(what: str, wanted: int, say: Say, avoid: int = 0) -> int:

@@ -4,157 +4,34 @@
     for tenant, schedule_id in table                      what waits here, in the order of names
     table.view.of_tenant("acme")                          the same of one tenant
 
-The rows are belfry's: its changelog's fold in its own local store.  Nothing is set by the table,
-since a schedule changes by a request alone, which has an outcome.  Nothing is recovered by it
-either: belfry takes partitions over by an order that Faust's recovery does not keep
-(`recovery/`).  The table is told of that: `on_recover` functions are called when the partitions
-that are held, or followed warm, are others than before.
+Nothing is set by the table, since a schedule changes by a request alone, which has an outcome.
+Nothing is recovered by it either: belfry takes partitions over by an order that Faust's recovery
+does not keep (`recovery/`).  The table is told of that: `on_recover` functions are called when the
+partitions that are held, or followed warm, are others than before.
+
+    12:00:00   owns 1 and 2, follows 3 warm           on_recover is called: held 1, 2, warm 3
+    12:00:07   another worker dies; 3 is taken over   on_recover is called: held 1, 2, 3
+
+What it reads is in `schedules_store.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 import structlog
-from faust.stores.base import Store
 from faust.tables.manager import TableManager
 from faust.tables.table import Table
 from faust.types import TP
 from mode import Service
 
-from belfry.store.committed import Committed
-from belfry.store.layout import keys
-from belfry.store.layout.locations import is_location
-from belfry.store.lookup import ScheduleStatus, standing_of
-from belfry.store.ordered_map import OrderedMap
+from belfry.group.schedules_store import TABLE, HeldPartitions, Key, ReadOnlyTable, SchedulesStore
+from belfry.store.lookup import ScheduleStatus
 
-TABLE: Final = "belfry.schedules"
+# Seconds between two looks at what is held.
 LOOK_S: Final = 1.0
-CHUNK: Final = 500
-Key = tuple[str, str]
-Look = Callable[[OrderedMap], Any]
 
 log = structlog.get_logger(__name__)
-
-
-class ReadOnlyTable(TypeError):
-    """The table was to be changed."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"{TABLE} is a view: a schedule changes by a request, such as `belfry schedule create`"
-        )
-
-
-class HeldPartitions(NamedTuple):
-    """What a worker holds: partitions it owns and follows warm, homes, and reads of its rows."""
-
-    held: Callable[[], list[int]]
-    warm: Callable[[], list[int]]
-    home_of: Callable[[str, str], int]
-    read: Callable[[int, Look], Any]
-    now_ms: Callable[[], float]
-
-
-class SchedulesStore(Store[Key, ScheduleStatus]):
-    """Faust's store over the rows of the partitions that this worker owns."""
-
-    held: HeldPartitions | None = None
-
-    def __getitem__(self, key: Key) -> ScheduleStatus:
-        tenant, schedule_id = key
-        held = self._held()
-        home = held.home_of(tenant, schedule_id)
-        if home not in held.held():
-            raise KeyError(key)
-        name = keys.schedule_key(tenant, schedule_id)
-        found: ScheduleStatus | None = held.read(
-            home, lambda rows: standing_of(rows, name, int(held.now_ms()))
-        )
-        if found is None or found.pending is None:
-            raise KeyError(key)
-        return found
-
-    def __contains__(self, key: object) -> bool:
-        try:
-            self[key]  # type: ignore[index]  # any object may be asked for
-        except (KeyError, TypeError, ValueError):
-            return False
-        return True
-
-    def __iter__(self) -> Iterator[Key]:
-        return self._some(lambda rows, after: Committed(rows).names(after, CHUNK))
-
-    def __len__(self) -> int:
-        held = self._held()
-        return sum(
-            sum(held.read(each, lambda rows: Committed(rows).waiting_by_tenant()).values())
-            for each in held.held()
-        )
-
-    def of_tenant(self, tenant: str) -> Iterator[Key]:
-        """The schedules of a tenant that wait here."""
-        name = tenant.encode()
-        return self._some(lambda rows, after: Committed(rows).names_of(name, after, CHUNK))
-
-    def _some(self, names: Callable[[OrderedMap, bytes | None], Any]) -> Iterator[Key]:
-        """What waits, a few names at a time, so that no look holds up who writes."""
-        held = self._held()
-        for partition in held.held():
-            after: bytes | None = None
-            while True:
-                since = after
-                rows = held.read(partition, lambda map_: list(names(map_, since)))  # noqa: B023
-                for name, row in rows:
-                    if is_location(row):
-                        yield _key(name)
-                if len(rows) < CHUNK:
-                    break
-                after = rows[-1][0]
-
-    def _held(self) -> HeldPartitions:
-        if self.held is None:
-            raise LookupError(f"{TABLE} has rows in a worker that runs alone: `belfry worker`")
-        return self.held
-
-    def __setitem__(self, key: Key, value: ScheduleStatus) -> NoReturn:
-        raise ReadOnlyTable
-
-    def __delitem__(self, key: Key) -> NoReturn:
-        raise ReadOnlyTable
-
-    def clear(self) -> None:
-        """Refused: schedules change by requests."""
-        raise ReadOnlyTable
-
-    # -- what Faust's recovery would ask; belfry's own does the work -----------------------------
-
-    def persisted_offset(self, tp: TP) -> int | None:
-        """The changelog's offset up to which the rows of a partition go; None where not held."""
-        held = self._held()
-        if tp.partition not in held.held():
-            return None
-        state = held.read(tp.partition, lambda rows: Committed(rows).state())
-        return None if state is None else int(state.changelog_offset)
-
-    async def need_active_standby_for(self, tp: TP) -> bool:
-        """Whether this worker has no copy of a partition's rows."""
-        held = self._held()
-        return tp.partition not in (*held.held(), *held.warm())
-
-    def apply_changelog_batch(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: the changelog is replayed by belfry, which checks it for holes."""
-        raise ReadOnlyTable
-
-    def reset_state(self) -> None:
-        """Local state is belfry's to throw away."""
-
-    async def backup_partition(self, tp: Any, *_: Any, **__: Any) -> None:
-        """Nothing: `belfry recover` and the changelog are what brings state back."""
-
-    def restore_backup(self, tp: Any, *_: Any, **__: Any) -> None:
-        """Nothing: `belfry recover` and the changelog are what brings state back."""
 
 
 class SchedulesTable(Table[Key, ScheduleStatus]):
@@ -259,11 +136,6 @@ def _held_by(table: Any) -> tuple[set[TP], set[TP]]:
         return set(), set()
     topic = table.changelog_topic.get_topic_name()
     return {TP(topic, p) for p in held.held()}, {TP(topic, p) for p in held.warm()}
-
-
-def _key(name: bytes) -> Key:
-    tenant = keys.tenant_of(name)
-    return tenant.decode(), name[len(tenant) + 1 :].decode()
 
 
 def schedules_table(app: Any, changelog: str) -> SchedulesTable:

@@ -2,9 +2,9 @@
 
 Partition *p* of the lifecycle topic is followed by the worker that holds the home *p* mod homes.
 So the worker that holds a schedule's partition need not be the one that has its history, but each
-record
-is followed by one.  The reader takes its time: after each batch it rests for as long as the batch
-took, 50 ms at most, so that firing has its turn.
+record is followed by one.  This thread says when: it opens the store, looks which homes are held,
+and gives a reader (`lifecycle_reader.py`) its turns.  It takes its time: after each batch it rests
+for as long as the batch took, 50 ms at most, so that firing has its turn.
 
 A partition counts as followed once it has been read as far as it reached when it came here
 (`backlog.py`).  A caller that asks before that is told to ask again, and gets no answer with a hole
@@ -23,40 +23,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
 
-from belfry.client.decoding import Decoder
 from belfry.client.kafka import Cluster
 from belfry.history.backlog import Backlog
-from belfry.history.history_store import HistoryEntry, HistoryStore
+from belfry.history.history_store import HistoryStore
 from belfry.history.layout import HOUR_MS
+from belfry.history.lifecycle_reader import LifecycleReader
 from belfry.host.background import Background
 from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.host.rocks import RocksMap, wipe
 from belfry.settings import ServerSettings
 from belfry.store.ordered_map import Damaged
-from belfry.wire.lifecycle import Headline, encode_record, headline
 
-BATCH: Final = 500
-WAIT_S: Final = 0.2
-BATCH_S: Final = 0.005
+# Seconds between looks at what is held, between sweeps, and between flushes.
 LOOK_S: Final = 0.5
 SWEEP_S: Final = 60.0
 FLUSH_S: Final = 20.0
-AGAIN_S: Final = 2.0
-COUNT_S: Final = 10.0
-ASK_S: Final = 1.0
+# The longest rest after a batch.
+REST_S: Final = 0.05
 # Who wrote a record may have a clock that is ahead of this one.
 AHEAD_MS: Final = HOUR_MS
 
@@ -91,14 +78,11 @@ class Follower:
         self._now_ms = now_ms
         properties = settings.kafka_properties()
         self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
-        self._decoder = Decoder("LifecycleEvent", only=True)
         self._rows: RocksMap | None = None
         self.store: HistoryStore | None = None
         self.partitions = 0
-        self._assigned: frozenset[int] = frozenset()
         self._backlog = Backlog()
-        self._ask_at = 0.0
-        self._swept = self._flushed = self._counted = monotonic()
+        self._swept = self._flushed = monotonic()
         self._thread = Background("history", self._turn, log, "the history is not followed")
 
     def start(self, homes: int) -> None:
@@ -153,107 +137,36 @@ class Follower:
 
     def _follow(self, store: HistoryStore, rows: RocksMap) -> None:
         consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
+        reader = LifecycleReader(consumer, self._topic, self._backlog, self._head)
         try:
-            self.partitions = len(self._cluster.partitions(consumer, self._topic))
+            count = len(self._cluster.partitions(consumer, self._topic))
+            self.partitions = reader.partitions = count
             looked = 0.0
             while not self._thread.stopping.is_set():
                 if monotonic() - looked >= LOOK_S:
                     looked = monotonic()
-                    self._assign(consumer, store)
-                    self._ask_ends(consumer, store)
+                    self._look(reader, store)
                     self._chores(store, rows)
-                    self._count(consumer)
-                self._take(consumer, store)
+                self._take(reader, store)
         finally:
-            self._assigned, self._backlog = frozenset(), Backlog()
-            consumer.close()
+            reader.close()
 
-    def _assign(self, consumer: Consumer, store: HistoryStore) -> None:
+    def _look(self, reader: LifecycleReader, store: HistoryStore) -> None:
+        """Read what belongs to the homes that are held now."""
         held = set(self._held())
-        wanted = frozenset(p for p in range(self.partitions) if self.home_of(p) in held)
-        if wanted == self._assigned:
-            return
-        places = []
-        for partition in sorted(wanted):
-            position = store.position(partition)
-            start = OFFSET_BEGINNING if position is None else position
-            places.append(TopicPartition(self._topic, partition, start))
-        consumer.assign(places)
-        self._assigned = wanted
-        self._backlog.assign(wanted)
-        self._ask_at = 0.0
+        wanted = frozenset(p for p in range(reader.partitions) if self.home_of(p) in held)
+        reader.assign(wanted, store)
+        reader.ask_ends(store)
+        reader.count()
+        self.partitions = reader.partitions
 
-    def _ask_ends(self, consumer: Consumer, store: HistoryStore) -> None:
-        """Ask where the partitions end that have come here; the reader may tell it sooner."""
-        wanted = [TopicPartition(self._topic, p, OFFSET_END) for p in self._backlog.unknown()]
-        if not wanted or monotonic() < self._ask_at:
-            return
-        try:
-            found = consumer.offsets_for_times(wanted, timeout=ASK_S)
-        except KafkaException as error:
-            log.info("ends of the lifecycle topic not told", reason=str(error))
-            found = []
-        for each in found:
-            if each.error is None and each.offset >= 0:
-                position = store.position(each.partition) or 0
-                self._backlog.ends_at(each.partition, each.offset, position)
-        self._ask_at = monotonic() + AGAIN_S
-
-    def _count(self, consumer: Consumer) -> None:
-        """Partitions may be added to the topic; none is ever taken away."""
-        if monotonic() - self._counted < COUNT_S:
-            return
-        self._counted = monotonic()
-        try:
-            found = consumer.list_topics(self._topic, ASK_S).topics[self._topic]
-        except KafkaException as error:
-            log.info("partitions of the lifecycle topic not told", reason=str(error))
-            return
-        self.partitions = max(self.partitions, len(found.partitions))
-
-    def _take(self, consumer: Consumer, store: HistoryStore) -> None:
-        first = consumer.poll(WAIT_S)
-        if first is None:
-            return
-        messages = [first, *consumer.consume(BATCH - 1, BATCH_S)]
-        if not all_pass(self._through, self._topic, messages, self._thread.stopping):
-            return
-        began = monotonic()
-        by_partition: dict[int, list[Message]] = {}
-        ended: list[int] = []
-        for message in messages:
-            error, partition = message.error(), message.partition() or 0
-            if error is None:
-                by_partition.setdefault(partition, []).append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ended.append(partition)
-            elif error.fatal():
-                raise KafkaException(error)
-        for partition, read in by_partition.items():
-            notes = [note for message in read if (note := self._note(message)) is not None]
-            position = (read[-1].offset() or 0) + 1
-            store.add(partition, notes, position)
-            self._backlog.reached(partition, position)
-        for partition in ended:
-            self._backlog.ended(partition)
-        self._thread.stopping.wait(min(monotonic() - began, 0.05))
-
-    def _note(self, message: Message) -> HistoryEntry | None:
-        """The entry of a record; None for a record that is no lifecycle event."""
-        value: Any = message.value()
-        if value is None:
-            return None
-        body = value[len(self._head) :] if value.startswith(self._head) else None
-        try:
-            if body is None:
-                record = self._decoder.record(value)
-                if record is None:
-                    return None
-                body = encode_record(record)
-            head: Headline = headline(body)
-        except (IndexError, ValueError):
-            return None
-        return HistoryEntry(message.offset() or 0, head, body)
+    def _take(self, reader: LifecycleReader, store: HistoryStore) -> None:
+        """One batch into the store, by way of the agent, and a rest."""
+        messages = reader.batch()
+        if messages and all_pass(self._through, self._topic, messages, self._thread.stopping):
+            began = monotonic()
+            reader.keep(messages, store)
+            self._thread.stopping.wait(min(monotonic() - began, REST_S))
 
     def _chores(self, store: HistoryStore, rows: RocksMap) -> None:
         now = monotonic()

@@ -33,7 +33,6 @@ from belfry.kafka.offset_notes import ANSWER_S, OffsetNotes
 from belfry.kafka.topics import REACH_S
 from belfry.settings import DeliverySettings, SharedSettings
 from belfry.settings.agreement import (
-    AgreementRule,
     Difference,
     Statement,
     cluster_differences,
@@ -43,6 +42,7 @@ from belfry.settings.agreement import (
     statement,
     told,
 )
+from belfry.settings.agreement_rules import AgreementRule
 from belfry.store.layout.records import encode_text, text_of
 
 DIFFERS: Final = "a setting differs from what other workers have, or had last"

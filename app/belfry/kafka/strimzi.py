@@ -19,7 +19,7 @@ from typing import Final
 from belfry.kafka.rights import MAIN_JOB, Options, strimzi, worker_rights
 from belfry.kafka.topics import wanted_topics
 from belfry.settings import SharedSettings
-from belfry.settings.shared import HOUR_MS
+from belfry.settings.checks import HOUR_MS
 
 # Expressions of Helm's templates, in place of a prefix and a group.
 _PREFIX: Final = "{{ .Values.cluster.topicPrefix }}"

@@ -62,15 +62,15 @@ class Gauges:
             if outcome not in NOT_OF_REQUESTS
         }
         with self._lock:
-            self._metrics.transaction(seconds)
+            self._metrics.steps.transaction(seconds)
             if requests:
-                self._metrics.requests(requests)
+                self._metrics.steps.requests(requests)
             if effects.rejections:
-                self._metrics.rejected(effects.rejections)
+                self._metrics.steps.rejected(effects.rejections)
             if effects.bulk:
-                self._metrics.bulk({(on, str(to)): n for (on, to), n in effects.bulk.items()})
+                self._metrics.steps.bulk({(on, str(to)): n for (on, to), n in effects.bulk.items()})
             if effects.metered:
-                self._metrics.metered(len(effects.metered))
+                self._metrics.steps.metered(len(effects.metered))
             self._count_fires(effects, since_begin_ms)
 
     def _count_fires(self, effects: Effects, since_begin_ms: int) -> None:
@@ -80,18 +80,18 @@ class Gauges:
             effects.outcomes[Outcome.COMPLETED],
         )
         if missed or completed:
-            self._metrics.given_up(missed, completed)
+            self._metrics.steps.given_up(missed, completed)
         if effects.outcomes[Outcome.FAILED]:
-            self._metrics.unacknowledged(effects.outcomes[Outcome.FAILED])
+            self._metrics.steps.unacknowledged(effects.outcomes[Outcome.FAILED])
         if effects.rederived:
-            self._metrics.rederived(effects.rederived)
+            self._metrics.steps.rederived(effects.rederived)
         if effects.unreadable:
-            self._metrics.unreadable(len(effects.unreadable))
+            self._metrics.steps.unreadable(len(effects.unreadable))
             self._tell_unreadable(effects.unreadable)
         if effects.drained:
-            self._metrics.drained([each.late_ms for each in effects.drained])
+            self._metrics.steps.drained([each.late_ms for each in effects.drained])
         if effects.lateness_ms:
-            self._metrics.fired(effects.lateness_ms, since_begin_ms)
+            self._metrics.steps.fired(effects.lateness_ms, since_begin_ms)
 
     def _tell_unreadable(self, schedules: list[tuple[bytes, str]]) -> None:
         """Name schedules that this worker cannot fire in the log; the first few, then sums."""
@@ -105,7 +105,7 @@ class Gauges:
 
     def recovered(self, seconds: float) -> None:
         """Count a take-over and how long it took."""
-        self._metrics.recovery(seconds)
+        self._metrics.held.recovery(seconds)
 
     def open_transactions(self, ages_s: Mapping[tuple[str, int], float]) -> None:
         """Show for how long transactions have held readers back: topic and partition to seconds."""
@@ -141,4 +141,4 @@ class Gauges:
 
     def lost(self, partition: int) -> None:
         """Take the gauges of a partition away."""
-        self._metrics.partition_lost(partition)
+        self._metrics.held.lost(partition)

@@ -3,6 +3,9 @@
 Made from what the code makes the topics of (`topics`) and from the schemas themselves, so it cannot
 say anything else than they do.  ``python -m belfry.process.asyncapi > docs/asyncapi.json`` writes
 it (`make docs`); a test compares, and validates it by AsyncAPI's own JSON schema.
+
+Channels and operations are here: which topics there are, and who writes to them.  What lies in them
+is in `asyncapi_messages.py`.
 """
 
 from __future__ import annotations
@@ -14,17 +17,11 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from belfry.kafka.topics import wanted_topics
-from belfry.schedules.field import Form
-from belfry.schedules.fields import FIELDS
+from belfry.process.asyncapi_messages import BINDING, messages
 from belfry.settings import SharedSettings
-from belfry.wire import catalogue
-from belfry.wire.metering import COUNTS, FORMAT
+from belfry.settings.checks import HOUR_MS
 
-BINDING: Final = "0.5.0"
-AVRO: Final = "application/vnd.apache.avro;version=1.9.0"
 REPLICATION_OF: Final = 3
-HOUR_MS: Final = 3_600_000
-_TEXT_KEY: Final = {"type": "string"}
 
 
 class Channel(NamedTuple):
@@ -132,7 +129,7 @@ def document() -> dict[str, Any]:
         },
         "channels": {**channels, "fired": fired},
         "operations": _operations(),
-        "components": {"messages": _messages()},
+        "components": {"messages": messages()},
     }
 
 
@@ -172,131 +169,8 @@ def _operations() -> dict[str, Any]:
     }
 
 
-def _messages() -> dict[str, Any]:
-    avro = {name: _avro(name) for name in sorted(catalogue.names())}
-    return {
-        **avro,
-        "HeaderRequest": {
-            "title": "Request in headers",
-            "description": "The record's own key, value and other headers are the event.",
-            "contentType": "application/octet-stream",
-            "headers": {
-                "type": "object",
-                "required": ["belfry-tenant", "belfry-id"],
-                "properties": {
-                    name: {"type": "string", "description": text}
-                    for name, text in _REQUEST_HEADERS.items()
-                },
-            },
-            "bindings": {"kafka": {"bindingVersion": BINDING}},
-        },
-        "FiredPayload": {
-            "title": "Fired event, as the user gave it",
-            "contentType": "application/octet-stream",
-            "headers": {
-                "type": "object",
-                "required": list(_FIRED_HEADERS),
-                "properties": {
-                    name: {"type": "string", "description": text}
-                    for name, text in _FIRED_HEADERS.items()
-                },
-            },
-            "bindings": {"kafka": {"bindingVersion": BINDING}},
-        },
-        "Usage": {
-            "title": "What a tenant used in a period",
-            "contentType": "application/json",
-            "payload": _USAGE,
-            "bindings": {"kafka": {"key": _TEXT_KEY, "bindingVersion": BINDING}},
-        },
-        "RejectedRequest": {
-            "title": "Rejected request, as received",
-            "contentType": "application/octet-stream",
-            "headers": {
-                "type": "object",
-                "required": ["belfry-error-code"],
-                "properties": {
-                    f"belfry-error-{part}": {"type": "string"}
-                    for part in ("code", "reason", "topic", "partition", "offset", "tenant")
-                },
-            },
-            "bindings": {"kafka": {"bindingVersion": BINDING}},
-        },
-    }
-
-
-def _avro(name: str) -> dict[str, Any]:
-    return {
-        "title": name,
-        "contentType": "application/vnd.apache.avro",
-        "payload": {"schemaFormat": AVRO, "schema": catalogue.schema(name)},
-        "bindings": {
-            "kafka": {
-                "key": _TEXT_KEY,
-                "schemaIdLocation": "payload",
-                "schemaIdPayloadEncoding": "confluent",
-                "schemaLookupStrategy": "TopicIdStrategy",
-                "bindingVersion": BINDING,
-            }
-        },
-    }
-
-
 def _link(where: str, name: str) -> dict[str, str]:
     return {"$ref": f"#/{where}/{name}"}
-
-
-# How the value of a header is written, where that is another way than a text's.
-_WRITTEN: Final = {
-    Form.INSTANT: " RFC 3339 with offset, or epoch milliseconds.",
-    Form.DURATION: " Such as 5m or PT5M, or a number of milliseconds.",
-    Form.FLAG: " true or false.",
-    Form.TARGETS: " An address, or a JSON list of addresses and objects, as over HTTP.",
-}
-_REQUEST_HEADERS: Final = {
-    field.header: field.doc + _WRITTEN.get(field.form, "")
-    for field in FIELDS.values()
-    if field.header
-}
-_FIRED_HEADERS: Final = {
-    "belfry-fire-id": "The same for every attempt: deduplicate by it.",
-    "belfry-schedule-id": "The schedule.",
-    "belfry-scheduled-at": "Nominal instant, RFC 3339 in milliseconds.",
-    "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER or a backfill asked for.",
-    "belfry-schedule-tenant": "Whose schedule it is.",
-    "belfry-schedule-version": "Version of the schedule that fired.",
-    "belfry-schedule-group": "Its group, where it has one.",
-    "belfry-schedule-type": "Its event type, where it has one.",
-    "belfry-backfill": "On what a backfill fires: the id of its job.",
-    "belfry-redriven": "On an event that was sent again: name of the redrive, offset of the event.",
-}
-
-
-_INSTANT: Final = {"type": "string", "format": "date-time"}
-_COUNTS_OF: Final = {
-    "accepted": "Requests that brought something to keep.",
-    "fired": "Events that fired.",
-    "delivered": "Deliveries to targets that succeeded.",
-    "held_byte_ms": "Bytes of schedules that waited, times the milliseconds for which they did.",
-}
-_USAGE: Final = {
-    "type": "object",
-    "required": ["v", "tenant", "from", "until", *COUNTS, "partition"],
-    "properties": {
-        "v": {"const": FORMAT, "description": "Another number where a field means something else."},
-        "tenant": {"type": "string"},
-        "from": _INSTANT,
-        "until": _INSTANT,
-        **{
-            name: {"type": "integer", "minimum": 0, "description": _COUNTS_OF[name]}
-            for name in COUNTS
-        },
-        "partition": {
-            "type": ["integer", "null"],
-            "description": "The partition that counted; null for what a dispatcher delivered.",
-        },
-    },
-}
 
 
 def text() -> str:

@@ -26,7 +26,7 @@ from belfry.canary.asking import CanaryRequests
 from belfry.canary.canary import Canary, CanaryPlace
 from belfry.client.errors import BelfryError
 from belfry.group.group import Group
-from belfry.group.schedules_table import HeldPartitions
+from belfry.group.schedules_store import HeldPartitions
 from belfry.history.follower import Follower
 from belfry.host.background import END, Background
 from belfry.host.passing import PassThrough

@@ -157,7 +157,7 @@ class View:
             now_ms = self._clock.wall_ms()
             # Seconds behind the due instant.
             late = {why: (now_ms - due_ms) / 1000 for why, due_ms in view.oldest_due_ms.items()}
-            self._metrics.partition(
+            self._metrics.held.partition(
                 view.partition,
                 pending=view.pending,
                 waiting_seconds=late,
@@ -166,11 +166,11 @@ class View:
         # One that was given up meanwhile took its gauges away before they were set anew above.
         still = {runner.partition for runner in owners.runners() if runner.owned}
         for gone in {runner.partition for runner in runners} - still:
-            self._metrics.partition_lost(gone)
+            self._metrics.held.lost(gone)
         self._metrics.tenants(self._tenant_look())
-        self._metrics.unread(self._unread(owners))
-        self._metrics.stores(stores(owners))
-        self._metrics.standbys(sum(standby.warm for standby in owners.standbys()))
+        self._metrics.held.unread(self._unread(owners))
+        self._metrics.held.stores(stores(owners))
+        self._metrics.held.standbys(sum(standby.warm for standby in owners.standbys()))
         self._metrics.clock_skew(guard.skew_ms / 1000)
         self._metrics.firing_paused(paused=not guard.may_fire)
 

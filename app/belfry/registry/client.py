@@ -1,9 +1,11 @@
 """`Registry`: one schema registry, asked with a short time-out and remembered for long.
 
-A schema id never changes its meaning, so a found schema is kept for ever; "there is none" is kept
-for `MISSING_S` only, because a producer may register a moment after its first record.  A single
-request waits `TIMEOUT_S` at most and is not repeated here: whoever asks knows how long the record
-may wait.  All methods may be called from any thread.
+It is asked in two ways.  Writers' schemas are on the path of every unknown record: the answer is a
+value, and comes from memory where it can (`schema_memory.py`).  Registering and checking our own
+schemas is a step of an operator, and raises what went wrong.
+
+A single request waits `TIMEOUT_S` at most and is not repeated here: whoever asks knows how long the
+record may wait.  All methods may be called from any thread.
 """
 
 from __future__ import annotations
@@ -14,30 +16,24 @@ from math import inf
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-import orjson
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from belfry.host.errors import named
 from belfry.registry.addresses import UNREADABLE, is_readable, shown
 from belfry.registry.answers import (
-    Missing,
     RegistryAddressError,
     RegistrySilentError,
-    RegistryUnreachable,
     RegistryUnreachableError,
     SchemaRefusedError,
-    Unusable,
     WriterSchema,
 )
+from belfry.registry.schema_memory import MISSING_S, SchemaMemory
 from belfry.wire import catalogue
-from belfry.wire.safety import MAX_SCHEMA_BYTES, unsafe_reason
+from belfry.wire.requests import Reference
 
-# Seconds for one request, and "there is none" is believed for so many.
+# Seconds for one request.
 TIMEOUT_S: Final = 2.0
-MISSING_S: Final = 10.0
-# Unknown references that are remembered, before all of them are forgotten.
-MAX_MISSING: Final = 10_000
 # Each version of a schema can read, and be read by, each other one.
 FULL_TRANSITIVE: Final = "FULL_TRANSITIVE"
 
@@ -54,7 +50,6 @@ _NUMBERS: Final[Mapping[str, type[int | float]]] = {
 # Statuses by which a registry says no to a schema.
 _REFUSALS: Final = frozenset({409, 422})
 
-_Reference = int | bytes
 _T = TypeVar("_T")
 
 
@@ -77,8 +72,7 @@ class Registry:
         self.url = shown(url)
         self._client = SchemaRegistryClient.new_client({**_TIMEOUT, **given, "url": url})
         self._clock = clock
-        self._found: dict[_Reference, dict[str, Any] | Unusable] = {}
-        self._missing: dict[_Reference, tuple[float, Missing]] = {}
+        self._memory = SchemaMemory(clock)
         self._own_ids: dict[tuple[str, str], tuple[float, int | None]] = {}
 
     def close(self) -> None:
@@ -87,16 +81,16 @@ class Registry:
 
     def writer_schema(self, schema_id: int) -> WriterSchema:
         """The schema behind an id of Confluent's prefix; never raises."""
-        return self._remembered(schema_id, lambda: self._client.get_schema(schema_id))
+        return self._memory.answer(schema_id, lambda: self._client.get_schema(schema_id))
 
     def writer_schema_by_guid(self, guid: bytes) -> WriterSchema:
         """The schema behind the GUID (16 bytes) of Confluent's header form; never raises."""
         name = str(UUID(bytes=guid))
-        return self._remembered(guid, lambda: self._client.get_schema_by_guid(name))
+        return self._memory.answer(guid, lambda: self._client.get_schema_by_guid(name))
 
-    def forget_missing(self, reference: _Reference) -> None:
+    def forget_missing(self, reference: Reference) -> None:
         """Ask again the next time, where the last answer was that there is none."""
-        self._missing.pop(reference, None)
+        self._memory.forget_missing(reference)
 
     def register(self, subject: str, name: str) -> int:
         """Register one of our schemas, which may be there already; gives its id.
@@ -181,29 +175,6 @@ class Registry:
             lambda: _or_none(lambda: self._client.get_compatibility(subject)), subject
         )
 
-    def _remembered(self, reference: _Reference, fetch: Callable[[], Schema]) -> WriterSchema:
-        """An answer from memory, or a new one, which is remembered unless the registry was not
-        reached.
-        """
-        found = self._found.get(reference)
-        if found is not None:
-            return found
-        until, missing = self._missing.get(reference, (0.0, None))
-        if missing is not None and self._clock() < until:
-            return missing
-        answer = _answer(reference, fetch)
-        if isinstance(answer, Missing):
-            self._remember_missing(reference, answer)
-        elif not isinstance(answer, RegistryUnreachable):
-            self._found[reference] = answer
-        return answer
-
-    def _remember_missing(self, reference: _Reference, answer: Missing) -> None:
-        if len(self._missing) >= MAX_MISSING:
-            # Made-up ids must not fill the memory; forgetting costs one more request each.
-            self._missing.clear()
-        self._missing[reference] = (self._clock() + MISSING_S, answer)
-
     def _asked(self, ask: Callable[[], _T], what: str) -> _T:
         """Ask, and raise in belfry's words what went wrong with `what`."""
         try:
@@ -219,7 +190,7 @@ class Registry:
             ) from error
         except Exception as error:
             raise RegistrySilentError(
-                f"The registry at {self.url} does not answer ({_shown(error)}): check that it runs"
+                f"The registry at {self.url} does not answer ({named(error)}): check that it runs"
                 " and that BELFRY_SCHEMA_REGISTRY_URL is right."
             ) from error
 
@@ -245,47 +216,6 @@ class AskedAnew:
         return self._registry.writer_schema_by_guid(guid)
 
 
-def _answer(reference: _Reference, fetch: Callable[[], Schema]) -> WriterSchema:
-    """One question to the registry as a value; every failure of a connection means "later"."""
-    try:
-        return _usable(fetch())
-    except SchemaRegistryError as error:
-        if _says_missing(error, reference):
-            return Missing(f"the registry knows no schema {_named(reference)}")
-        return RegistryUnreachable(f"the registry answers {error}")
-    except Exception as error:  # noqa: BLE001  # connections fail in many ways; all mean "later"
-        return RegistryUnreachable(f"the registry does not answer: {_shown(error)}")
-
-
-def _says_missing(error: SchemaRegistryError, reference: _Reference) -> bool:
-    if error.http_status_code != 404:
-        return False
-    # A 404 without a registry's own code comes from something else, such as a wrong path.  For
-    # GUIDs it is what registries without that endpoint say, and they will never know one.
-    return isinstance(reference, bytes) or error.error_code not in (None, -1)
-
-
-def _usable(schema: Schema) -> dict[str, Any] | Unusable:
-    """The schema, or why belfry does not decode with it."""
-    text = schema.schema_str or ""
-    if schema.schema_type not in (None, "AVRO"):
-        return Unusable(f"it is {schema.schema_type}, and only Avro is read")
-    if schema.references:
-        return Unusable("it refers to other schemas: register it in one piece")
-    if len(text) > MAX_SCHEMA_BYTES:
-        return Unusable(f"its text has {len(text)} characters; {MAX_SCHEMA_BYTES} are read")
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return Unusable(f"its text is no JSON: {error}")
-    unsafe = unsafe_reason(found)
-    if unsafe is not None:
-        return Unusable(unsafe)
-    if not isinstance(found, dict):
-        return Unusable("it is no record")
-    return found
-
-
 def _or_none(ask: Callable[[], _T]) -> _T | None:
     """None where the registry says that subject or schema do not exist."""
     try:
@@ -299,11 +229,3 @@ def _or_none(ask: Callable[[], _T]) -> _T | None:
 def _typed(key: str, value: Any) -> Any:
     number = _NUMBERS.get(key)
     return number(value) if number is not None else value
-
-
-def _named(reference: _Reference) -> str:
-    return str(UUID(bytes=reference)) if isinstance(reference, bytes) else str(reference)
-
-
-def _shown(error: Exception) -> str:
-    return named(error)

@@ -7,15 +7,16 @@
             └── Settings      a worker, with what all workers agree on
 
 Code that several processes run takes the narrowest of these, so each process sees only what
-concerns it.  Every setting has its unit in its name, a bound and a sentence, and `agreement.py`
-says whether it is equal on all workers and why.  `names.py` refuses names that nobody knows.
+concerns it.  Every setting has its unit in its name, a bound and a sentence.  `agreement_rules.py`
+says whether it is equal on all workers and why, and `names.py` refuses names that nobody knows.
 """
 
 from belfry.settings.cluster import ClusterSettings
 from belfry.settings.commands import CommandSettings
 from belfry.settings.delivery import DeliverySettings, RoleSettings
 from belfry.settings.properties import property_name
-from belfry.settings.shared import ServerSettings, SharedSettings
+from belfry.settings.server import ServerSettings
+from belfry.settings.shared import SharedSettings
 from belfry.settings.sources import plain
 from belfry.settings.worker import WorkerSettings as Settings
 

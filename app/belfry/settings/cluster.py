@@ -1,8 +1,8 @@
 """What workers of one belfry have to agree on, because it decides what becomes of a request.
 
 `ClusterSettings` never change in the life of a belfry: state lies under these names and numbers.
-`AgreedSettings` may change, by a restart of the workers one by one.  `agreement.py` says of each
-setting whether it has to be equal and why, and compares.
+`AgreedSettings` may change, by a restart of the workers one by one.  `agreement_rules.py`
+says of each setting whether it has to be equal and why, and `agreement.py` compares.
 """
 
 from __future__ import annotations

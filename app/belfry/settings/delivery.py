@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr
 
-from belfry.settings.shared import ServerSettings
+from belfry.settings.server import ServerSettings
 from belfry.settings.sources import Sourced
 
 Role = Literal["all", "schedule", "deliver"]

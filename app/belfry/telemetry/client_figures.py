@@ -24,6 +24,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 from prometheus_client import Counter, Gauge
 
+from belfry.telemetry.metric_maker import MetricMaker
+
 # What librdkafka calls a broker that it does not know the number of yet.
 UNKNOWN: Final = "(bootstrap)"
 INTERVALS: Final = 3
@@ -54,14 +56,14 @@ class _Broker(NamedTuple):
 
 
 class ClientMetrics:
-    """Metrics of Kafka clients; `make` makes one by its name."""
+    """Metrics of Kafka clients, by kind of client and by broker."""
 
-    def __init__(self, make: Callable[..., Any]) -> None:
+    def __init__(self, make: MetricMaker) -> None:
         counted = ("answers", "round_trip_seconds", "throttled_seconds", "disconnects")
         names = (f"belfry_client_{each}_total" for each in (*counted, "request_errors"))
-        self.counters: list[Counter] = [make(Counter, name) for name in names]
-        self.in_flight: Gauge = make(Gauge, "belfry_client_requests_in_flight")
-        self.queued: Gauge = make(Gauge, "belfry_client_queue_records")
+        self.counters: list[Counter] = [make.counter(name) for name in names]
+        self.in_flight: Gauge = make.gauge("belfry_client_requests_in_flight")
+        self.queued: Gauge = make.gauge("belfry_client_queue_records")
 
 
 class ClientFigures:

@@ -6,6 +6,13 @@ code, never text of a user) has its own allowance, so a flood of one hides none 
     |-- interval ------------------|-- interval ----------
     a a a a a . . . . . . . . . .  S a a ...
     first 5   counted only         "11 more" before the next line, or at `flush`
+
+The first lines name what has happened, with all that varies: they are enough to look into it.  The
+sum says how much of the same there was.  It is written before the next line of its reason, so that
+it never stands behind what came later; where no such line comes, `flush` writes it.
+
+Reasons are remembered, and codes of belfry are few.  If ever more than `MAX_REASONS` come, all
+others share one allowance, under the name "other".
 """
 
 from __future__ import annotations
@@ -30,6 +37,8 @@ class Logger(Protocol):
 
 @dataclass(slots=True)
 class _Allowance:
+    """What a reason has used of its interval, which began `since` (seconds of the clock)."""
+
     since: float
     level: int
     written: int = 0
@@ -85,6 +94,7 @@ class LimitedLogger:
             self._sum_up(level, name, held_back)
 
     def _over(self) -> list[tuple[str, _Allowance]]:
+        """Reasons whose interval is over."""
         now = self._clock()
         return [
             (n, kept) for n, kept in self._reasons.items() if now - kept.since >= self._interval

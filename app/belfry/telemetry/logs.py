@@ -1,7 +1,14 @@
 """Log lines: structlog for belfry's own, and one handler for the libraries that use `logging`.
 
 Both run through the same processors, so that a line of Faust, mode, aiokafka or uvicorn looks like
-one of belfry's and lands in the same stream.  JSON for machines, colours for people.
+one of belfry's and lands in the same stream.  JSON for machines, colours for people:
+
+    log.warning("no answer", partition=3, value=b"…", api_key="k-5f2a…")
+        {"event": "no answer", "level": "warning", "timestamp": "2026-12-01T09:00:00Z",
+         "partition": 3, "value": "<14 bytes>", "api_key": "***"}
+
+The event is a fixed sentence and everything that varies is a field of its own, so that a search for
+the sentence finds all lines of a kind.
 
 Invariant: no payload and no secret reaches a line.  Bytes are written as their length, and values
 whose name says that they are secret are blotted out.
@@ -107,10 +114,12 @@ def _safe(name: str, value: Any) -> Any:
 
 
 def _json(line: EventDict, **_options: Any) -> str:
+    """A line as JSON; a value that JSON does not have is shown as Python shows it."""
     return orjson.dumps(line, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _bridge(stream: TextIO, rendering: list[Processor], level: str) -> None:
+    """Give the root logger our handler alone; chatty libraries tell warnings at least."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

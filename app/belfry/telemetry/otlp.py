@@ -4,6 +4,9 @@ belfry decides itself what is traced, gives spans ids of its own and hears how t
 they did.  So the SDK's sampler takes everything, its ids are given, and its spans are made in the
 one thread that sends them.
 
+    Span (a value)  ─► start_span(its own ids, parent, links, began) ─► end(ended) ─► _Ended
+    a batch of them ─► _Ended.take ─► one request to the collector ─► taken, or not
+
 What else an exporter needs (headers with a key, certificates, compression, time-out, attributes of
 the resource) is read by the SDK from its own variables, ``OTEL_EXPORTER_OTLP_…`` and
 ``OTEL_RESOURCE_ATTRIBUTES``.
@@ -108,6 +111,7 @@ class OtlpSender:
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _make(self, span: Span) -> None:
+        """Make the SDK's span of ours; it is among the ended ones then."""
         own = span.context
         self._ids.trace_id, self._ids.span_id = int(own.trace_id, 16), int(own.span_id, 16)
         parent = Context()
@@ -127,6 +131,7 @@ class OtlpSender:
 
 
 def _referred(context: TraceContext) -> SpanContext:
+    """A parent or a link: a span of somebody else, as the SDK names it."""
     return SpanContext(
         int(context.trace_id, 16),
         int(context.span_id, 16),
@@ -137,4 +142,5 @@ def _referred(context: TraceContext) -> SpanContext:
 
 
 def _ns(instant_ms: float) -> int:
+    """Epoch milliseconds as the nanoseconds that OTLP counts in."""
     return round(instant_ms * NS_PER_MS)

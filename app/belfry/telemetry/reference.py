@@ -2,6 +2,14 @@
 
 ``python -m belfry.telemetry.reference DIRECTORY`` writes them (`make docs`); a test compares the
 files with what this module makes, so they cannot fall behind.
+
+    column of a setting       comes from
+    name, default, allowed    the field of its class: its default, its type, its bounds or pattern
+    meaning                   the field's description
+    equal on all workers      the rule and the reason in `settings/agreement_rules.py`
+
+A section shows what a class adds to those that it is made of, so each setting stands on the page
+once, under the processes that read it.  The page of metrics is the list of families, in its order.
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ from belfry.settings import (
     Settings,
     SharedSettings,
 )
-from belfry.settings.agreement import AGREED, OWN, AgreementRule
+from belfry.settings.agreement_rules import AGREED, OWN, AgreementRule
 from belfry.settings.cluster import AgreedSettings
 from belfry.settings.names import OTHERS
 from belfry.settings.sources import variable

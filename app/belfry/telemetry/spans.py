@@ -84,6 +84,10 @@ def spans_of(traced: Iterable[Traced], committed_ms: float) -> Iterator[Span]:
 
 
 def _request(told: TracedRequest, committed_ms: float) -> Span:
+    """From the record of a request to the commit of its verdict: a child of who has sent it.
+
+    It is an error where the request did not do what it was for, with the reason that its user gets.
+    """
     origin, parent = told.origin, told.context
     failed = told.outcome in REFUSED
     attributes: dict[str, str | int] = {
@@ -119,6 +123,7 @@ def _span_id(origin: Origin) -> str:
 
 
 def _wait(told: TracedFire, accepted_ms: int) -> Span:
+    """From the acceptance to the fire: where a schedule was for days, and nothing else was done."""
     return Span(
         name="wait",
         kind=SpanKind.INTERNAL,
@@ -131,6 +136,7 @@ def _wait(told: TracedFire, accepted_ms: int) -> Span:
 
 
 def _fire(told: TracedFire, committed_ms: float) -> Span:
+    """From the decision to fire to the commit with which readers have the event."""
     attributes = {
         "messaging.system": "kafka",
         "messaging.operation.name": "send",
@@ -152,6 +158,7 @@ def _fire(told: TracedFire, committed_ms: float) -> Span:
 
 
 def _of_fire(told: TracedFire) -> dict[str, str | int]:
+    """What a wait and its fire have in common."""
     return {
         "belfry.tenant": told.tenant,
         "belfry.schedule_id": told.schedule_id,

@@ -25,7 +25,7 @@ from belfry.transactions.asking import Asker, Ended, Pauses, judge, named, now, 
 from belfry.transactions.batches import ProducedBatch, Where, requests_of
 from belfry.transactions.brokers import Brokers, Lost
 from belfry.transactions.errors import Meaning
-from belfry.transactions.requests import Produce, ProduceAdding
+from belfry.transactions.produce import Produce, ProduceAdding
 
 # Requests to one broker that are under way at once. A broker remembers as many batches of a
 # producer in each partition, to know a repeat.

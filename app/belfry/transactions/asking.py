@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from belfry.kafka.outcome import Fenced, Unknown
 from belfry.transactions import errors
 from belfry.transactions.batches import ProducedBatch
 from belfry.transactions.brokers import Brokers, Lost
@@ -40,6 +41,12 @@ class Ended(Exception):
         self.meaning = line.meaning
         self.topics = topics or {}
         self.blocked = line.name == errors.TABLE[errors.BLOCKED].name
+
+    def as_outcome(self, *, blocked: bool = False, first: str = "") -> Fenced | Unknown:
+        """What a step's owner is told where no roll-back is certain; `first` comes before why."""
+        if self.meaning is Meaning.FENCED:
+            return Fenced(f"{first}{self}")
+        return Unknown(f"{first}{self}", blocked=blocked)
 
 
 class Pauses:

@@ -21,7 +21,6 @@ from belfry.kafka.measured_client import MeasuredClient
 from belfry.kafka.security import group_client_security
 from belfry.transactions.batches import Where
 
-# One request; a step's own deadline comes first.
 # Seconds for one request; a step's own deadline comes first.
 REQUEST_S: Final = 30.0
 # Seconds to learn who leads what.

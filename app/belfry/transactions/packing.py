@@ -1,4 +1,4 @@
-"""Compression of a finished record batch, with the levels that producers use.
+"""Compression of a finished record batch: the codecs, and the levels that producers use.
 
 aiokafka's builder packs as a broker does, lz4 at level 9: ten times as long for a hundredth fewer
 bytes.  So batches are built unpacked, and packed here:
@@ -11,7 +11,7 @@ bytes.  So batches are built unpacked, and packed here:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -52,3 +52,12 @@ def packed(batch: bytearray, codec: int) -> bytearray:
     _LENGTH.pack_into(found, _LENGTH_AT, len(found) - _LENGTH_ENDS)
     _CRC.pack_into(found, _CRC_AT, calc_crc32c(memoryview(found)[_ATTRIBUTES_AT:]))
     return found
+
+
+def codec_of(properties: Mapping[str, Any]) -> str:
+    """The codec that librdkafka's properties name; ValueError for one that there is not."""
+    given = properties.get("compression.type") or properties.get("compression.codec") or "none"
+    codec = str(given).lower()
+    if codec not in CODECS:
+        raise ValueError(f"compression.type is {given}: {', '.join(CODECS)} are allowed.")
+    return codec

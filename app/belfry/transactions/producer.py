@@ -13,8 +13,7 @@ step's requests leave in one turn of the loop: each hand-over waits for the inte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 import structlog
@@ -24,12 +23,10 @@ from confluent_kafka import KafkaException
 from belfry.engine.effects import Effects
 from belfry.engine.read_lease import ReadLease
 from belfry.kafka.non_transactional import NonTransactionalProducer
-from belfry.kafka.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
+from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_records import (
     OutputTopics,
-    StepRecord,
-    changelog_rows,
     delivery_records,
     fired_records,
     outcome_records,
@@ -38,10 +35,9 @@ from belfry.kafka.transactions import ProducerSurroundings, Receipt
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import ProducedBatch, StepBatches
 from belfry.transactions.brokers import BrokerConnections
-from belfry.transactions.errors import Meaning
 from belfry.transactions.loop import WriterLoop
-from belfry.transactions.packing import CODECS
-from belfry.transactions.partitioner import partitioner
+from belfry.transactions.packing import CODECS, codec_of
+from belfry.transactions.placing import AcknowledgedStep, PlacedRecords
 from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, TransactionWriter, WriterState
 
 CONNECT_S: Final = 10.0
@@ -51,15 +47,6 @@ MARGIN_S: Final = 5.0
 _TIMEOUT: Final = "transaction.timeout.ms"
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class _Acknowledged:
-    """Where the manifest lies, and when this worker heard of it."""
-
-    manifest: ProducedBatch
-    wall_ms: float
-    monotonic_ms: float
 
 
 class DirectProducer:
@@ -80,8 +67,8 @@ class DirectProducer:
         self._output_topics: OutputTopics = surroundings.output_topics
         self._clock = surroundings.clock
         self._failpoint = surroundings.failpoints.reach
+        self._changelog = self._output_topics.changelog, partition
         self._codec = CODECS[codec_of(properties)]
-        self._partition_of = partitioner()
         self._non_transactional: NonTransactionalProducer | None = None
         self._cluster: BrokerConnections | None = None
         self._writer: TransactionWriter | None = None
@@ -105,28 +92,30 @@ class DirectProducer:
         try:
             self._run(self._begin(), BEGIN_S)
         except Ended as ended:
-            raise self._end_of(ended) from ended
+            raise ended.as_outcome() from ended
         except (OSError, TimeoutError) as error:
             raise Unknown(f"fence: {error}") from error
 
     def commit(self, effects: Effects) -> Receipt:
         """Make a sealed step's effects true in one transaction."""
-        writer = self._writer
+        writer, cluster = self._writer, self._cluster
         assert writer is not None, "open comes first"
+        assert cluster is not None
         try:
             self._failpoint("S1")
             self._steps += 1
             step = StepBatches(self._codec, writer.limits, int(self._clock.wall_ms()))
-            self._add_outputs(step, effects)
+            placed = PlacedRecords(step, cluster, self._loop, self._steps)
+            self._add_outputs(placed, effects)
             self._failpoint("S3")
-            self._add_rows(step, effects)
+            placed.add_rows(self._changelog, effects.rows, self.signer)
             batches = writer.finish(step)
             self.lease.serves()
             self.lease.sent(self._clock.monotonic_ms())
             sent_ms = self._clock.wall_ms()
             self._failpoint("S4")
-            acknowledged = self._run(self._write(writer, batches), WRITE_S)
-            self._see_places(acknowledged.manifest)
+            acknowledged: AcknowledgedStep = self._run(self._write(writer, batches), WRITE_S)
+            acknowledged.compare(self.signer)
             if effects.non_transactional and self._non_transactional is not None:
                 self._non_transactional.settle()
             self._failpoint("S5")
@@ -138,7 +127,7 @@ class DirectProducer:
             raise Unknown(f"a transaction: {error}") from error
         except (Ended, TopicGone, Misplaced, BufferError, KafkaException) as error:
             raise self._roll_back(writer, error, effects) from error
-        return self._receipt(acknowledged, sent_ms)
+        return acknowledged.receipt(self.signer, sent_ms)
 
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""
@@ -157,7 +146,7 @@ class DirectProducer:
 
     # -- records -----------------------------------------------------------------------------------
 
-    def _add_outputs(self, step: StepBatches, effects: Effects) -> None:
+    def _add_outputs(self, placed: PlacedRecords, effects: Effects) -> None:
         fired = effects.fired
         if effects.non_transactional:
             non_transactional = effects.non_transactional
@@ -167,67 +156,10 @@ class DirectProducer:
                 )
             self._non_transactional.send(each for each in fired if each[0] in non_transactional)
             fired = [each for each in fired if each[0] not in non_transactional]
-        self._add(step, fired_records(fired, self._output_topics))
-        self._add(step, delivery_records(effects, self._output_topics))
+        placed.add(fired_records(fired, self._output_topics))
+        placed.add(delivery_records(effects, self._output_topics))
         self._failpoint("S2")
-        self._add(step, outcome_records(effects, self._output_topics))
-
-    def _add(self, step: StepBatches, records: Iterable[StepRecord]) -> None:
-        partitions: dict[str, int] = {}
-        for topic, partition, key, value, headers in records:
-            if topic not in partitions:
-                partitions[topic] = self._partitions_of(topic)
-            if partition is not None:
-                where = partition
-            elif key is not None:
-                where = self._partition_of(key, partitions[topic])
-            else:
-                # Any will do; one for all of a step, as librdkafka keeps one for a while.
-                where = self._steps % partitions[topic]
-            step.add((topic, where), key, value, headers)
-
-    def _partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; raises TopicGone where it has none."""
-        assert self._cluster is not None
-        known = self._cluster.partitions_of(topic)
-        if not known:
-            self._run(self._cluster.know([topic]), CONNECT_S)
-            known = self._cluster.partitions_of(topic)
-        if not known:
-            raise TopicGone(topic)
-        return known
-
-    def _add_rows(self, step: StepBatches, effects: Effects) -> None:
-        where = self._output_topics.changelog, self._partition
-        most = step.most(where[0])
-        rows, tombstones, manifest, parts = changelog_rows(effects.rows, self.signer, most)
-        if parts:
-            for part in parts:
-                step.add_apart(where, part)
-            return
-        step.add_rows(where, rows)
-        for key, headers in tombstones:
-            step.add(where, key, None, headers)
-        step.add(where, manifest["key"], manifest["value"], [])
-
-    def _manifest_at(self, last: ProducedBatch) -> int:
-        """Where the manifest lies, in the last batch of the changelog."""
-        return last.last_offset - (0 if self.signer is None else self.signer.fillers)
-
-    def _see_places(self, last: ProducedBatch) -> None:
-        """See that signed rows lie where they are believed, before the commit."""
-        at = self._manifest_at(last)
-        if self.signer is not None and not self.signer.lies_as_signed(at):
-            raise Misplaced(f"the manifest lies at offset {at}, where it was not expected")
-
-    def _receipt(self, acknowledged: _Acknowledged, sent_ms: float) -> Receipt:
-        manifest = acknowledged.manifest
-        offset = self._manifest_at(manifest)
-        if self.signer is not None:
-            self.signer.committed(offset)
-        appended_ms = manifest.appended_ms if manifest.appended_ms >= 0 else int(sent_ms)
-        wall_ms, monotonic_ms = acknowledged.wall_ms, acknowledged.monotonic_ms
-        return Receipt(offset + 1, sent_ms, appended_ms, wall_ms, monotonic_ms)
+        placed.add(outcome_records(effects, self._output_topics))
 
     # -- ends --------------------------------------------------------------------------------------
 
@@ -240,13 +172,13 @@ class DirectProducer:
         topics, blocked = self._refused(error, effects), False
         if isinstance(error, Ended):
             if writer.state is WriterState.OVER:
-                return self._end_of(error)
+                return error.as_outcome()
             blocked = error.blocked
         if writer.state is WriterState.OPEN:
             try:
                 self._run(writer.end(commit=False), END_S)
             except Ended as second:
-                return self._end_of(second, blocked=blocked, first=f"{error}; ")
+                return second.as_outcome(blocked=blocked, first=f"{error}; ")
             except TimeoutError as second:
                 return Unknown(f"{error}; roll-back: {second}", blocked=blocked)
         return Aborted(str(error), topics)
@@ -263,12 +195,6 @@ class DirectProducer:
             topics |= self._non_transactional.refused
             self._non_transactional.start_over()
         return topics
-
-    @staticmethod
-    def _end_of(ended: Ended, *, blocked: bool = False, first: str = "") -> Exception:
-        if ended.meaning is Meaning.FENCED:
-            return Fenced(f"{first}{ended}")
-        return Unknown(f"{first}{ended}", blocked=blocked)
 
     # -- in the loop -------------------------------------------------------------------------------
 
@@ -296,17 +222,7 @@ class DirectProducer:
 
     async def _write(
         self, writer: TransactionWriter, batches: list[ProducedBatch]
-    ) -> _Acknowledged:
+    ) -> AcknowledgedStep:
         await writer.write(batches)
-        where = self._output_topics.changelog, self._partition
-        manifest = next(batch for batch in reversed(batches) if batch.where == where)
-        return _Acknowledged(manifest, *self._clock.both_ms())
-
-
-def codec_of(properties: Mapping[str, Any]) -> str:
-    """The codec that librdkafka's properties name; ValueError for one that there is not."""
-    given = properties.get("compression.type") or properties.get("compression.codec") or "none"
-    codec = str(given).lower()
-    if codec not in CODECS:
-        raise ValueError(f"compression.type is {given}: {', '.join(CODECS)} are allowed.")
-    return codec
+        manifest = next(batch for batch in reversed(batches) if batch.where == self._changelog)
+        return AcknowledgedStep(manifest, *self._clock.both_ms())

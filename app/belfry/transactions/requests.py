@@ -1,24 +1,21 @@
-"""The four requests of a transaction that aiokafka lacks, or has in versions that are too old.
+"""The requests of a transaction to its coordinator, in versions that aiokafka lacks.
 
     InitProducerId v4       says which producer epoch is being replaced (KIP-360)
     AddPartitionsToTxn v3   protocol v1 alone
-    Produce v9, v12         finished batches; v12 adds their partitions to the transaction (KIP-890)
-    EndTxn v3, v5           v5 answers with the epoch of the next transaction
+    EndTxn v3, v5           v5 answers with the epoch of the next transaction (KIP-890)
 
-Produce is encoded and decoded here by hand, for it has up to hundreds of partitions, and aiokafka's
-way costs some microseconds for each field.
+They are small and few, one or two for each step, so aiokafka's structures encode and decode them.
+What goes to the leaders of partitions is in `produce.py`.
 """
 
 from __future__ import annotations
 
-import struct
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import (
-    Array,
     Boolean,
     CompactArray,
     CompactString,
@@ -27,12 +24,11 @@ from aiokafka.protocol.types import (
     Int64,
     Schema,
     TaggedFields,
-    UnsignedVarInt32,
 )
 
-from belfry.transactions.batches import ProducedBatch, Where, Writer
+from belfry.transactions import errors
+from belfry.transactions.batches import Where, Writer
 
-PRODUCE: Final = 0
 INIT_PRODUCER_ID: Final = 22
 ADD_PARTITIONS: Final = 24
 END_TXN: Final = 26
@@ -40,10 +36,6 @@ NO_WRITER: Final = Writer(-1, -1)
 _TEXT: Final = CompactString("utf-8")
 _TAGS: Final = ("tags", TaggedFields)
 _NO_TAGS: Final[dict[int, bytes]] = {}
-_ACKS_OF_ALL: Final = -1
-
-
-# -- to the coordinator ----------------------------------------------------------------------------
 
 
 class _InitAnswer(Response):  # type: ignore[misc]
@@ -133,6 +125,19 @@ class AddPartitionsToTxn(Request[_Add]):  # type: ignore[misc]
         return request_struct_class(*self._fields)
 
 
+def added_codes(answer: Any) -> dict[Where, int]:
+    """What an answer to AddPartitionsToTxn says of each partition, as error codes.
+
+    Those that were not added because of another one are left out: they say nothing of themselves.
+    """
+    return {
+        (topic, partition): code
+        for topic, partitions, _ in answer.topics
+        for partition, code, _ in partitions
+        if code != errors.NOT_ATTEMPTED
+    }
+
+
 class _EndAnswer(Response):  # type: ignore[misc]
     API_KEY = END_TXN
     API_VERSION = 3
@@ -189,101 +194,3 @@ class EndTxnWithEpoch(Request[_EndWithEpoch]):  # type: ignore[misc]
     API_KEY: ClassVar[int] = END_TXN
     __init__ = EndTxn.__init__
     build = EndTxn.build
-
-
-# -- to leaders of partitions ----------------------------------------------------------------------
-
-_PARTITION: Final = struct.Struct(">i")
-# partition, error, base offset, append time, begin of the log
-_ANSWERED: Final = struct.Struct(">ihqqq")
-_PLAIN: Final = b"\x01\x00\x00"
-_ERRORS: Final = CompactArray(("batch_index", Int32), ("message", _TEXT), _TAGS)
-
-Answered = tuple[str, int, int, int, int]
-
-
-class ProduceAnswer:
-    """What each partition says: topic, partition, error, base offset, append time (epoch ms)."""
-
-    def __init__(self, answers: list[Answered], throttle_time_ms: int) -> None:
-        self.answers = answers
-        self.throttle_time_ms = throttle_time_ms
-
-    @classmethod
-    def decode(cls, data: Any) -> ProduceAnswer:
-        """Read an answer of version 9 to 12 from a stream."""
-        answers: list[Answered] = []
-        for _ in range(UnsignedVarInt32.decode(data) - 1):
-            topic = str(_TEXT.decode(data))
-            for _ in range(UnsignedVarInt32.decode(data) - 1):
-                partition, code, offset, appended_ms, _ = _ANSWERED.unpack(data.read(30))
-                answers.append((topic, partition, code, offset, appended_ms))
-                _skip_rest(data)
-            TaggedFields.decode(data)
-        return cls(answers, Int32.decode(data))
-
-
-def _skip_rest(data: Any) -> None:
-    """Pass over what follows the numbers of a partition: mostly nothing, in three bytes."""
-    begin = data.tell()
-    if data.read(3) == _PLAIN:
-        return
-    data.seek(begin)
-    _ERRORS.decode(data)
-    _TEXT.decode(data)
-    TaggedFields.decode(data)
-
-
-class _Produce(RequestStruct):  # type: ignore[misc]
-    FLEXIBLE_VERSION = True
-    API_KEY = PRODUCE
-    API_VERSION = 9
-    RESPONSE_TYPE: Any = ProduceAnswer
-    SCHEMA = Schema(("transactional_id", _TEXT), ("timeout_ms", Int32), ("batches", Array(Int32)))
-
-    def encode(self) -> bytes:
-        """The request's bytes: each batch is copied once.
-
-        aiokafka's structures would copy each batch at every level, and batches are nearly all of a
-        request.
-        """
-        topics: defaultdict[str, list[ProducedBatch]] = defaultdict(list)
-        for batch in self.batches:
-            topics[batch.where[0]].append(batch)
-        varint = UnsignedVarInt32.encode
-        parts = [_TEXT.encode(self.transactional_id), Int16.encode(_ACKS_OF_ALL)]
-        parts += [Int32.encode(self.timeout_ms), varint(len(topics) + 1)]
-        for topic, batches in topics.items():
-            parts += [_TEXT.encode(topic), varint(len(batches) + 1)]
-            for batch in batches:
-                parts.append(_PARTITION.pack(batch.where[1]) + varint(len(batch.data) + 1))
-                parts += [batch.data, b"\0"]
-            parts.append(b"\0")
-        parts.append(b"\0")
-        return b"".join(parts)
-
-
-class _ProduceAdding(_Produce):
-    API_VERSION = 12
-
-
-class Produce(Request[_Produce]):  # type: ignore[misc]
-    """Appends batches, in protocol v1; one batch of a partition at most."""
-
-    API_KEY: ClassVar[int] = PRODUCE
-
-    def __init__(self, name: str, timeout_ms: int, batches: Sequence[ProducedBatch]) -> None:
-        self.batches = batches
-        self._fields = (name, timeout_ms, batches)
-
-    def build(self, request_struct_class: Any) -> Any:
-        """The request."""
-        return request_struct_class(*self._fields)
-
-
-class ProduceAdding(Request[_ProduceAdding]):  # type: ignore[misc]
-    """The same in protocol v2: the partitions join the transaction by it."""
-
-    API_KEY: ClassVar[int] = PRODUCE
-    __init__ = Produce.__init__
-    build = Produce.build

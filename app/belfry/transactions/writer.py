@@ -37,6 +37,7 @@ from belfry.transactions.requests import (
     EndTxn,
     EndTxnWithEpoch,
     InitProducerId,
+    added_codes,
 )
 
 # Seconds that brokers have for a fence, for all batches of a step, and for an end.
@@ -215,7 +216,7 @@ class TransactionWriter:
             )
             # What was sent and lost may have been carried out.
             self._begun = self._begun or answer is _SENT
-            codes = {(None, 0): code} if code else _codes_of(answer)
+            codes: dict[Any, int] = {(None, 0): code} if code else dict(added_codes(answer))
             tell_gone(codes, began)
             line = judge(codes.values(), errors.of_partition)
             if line.meaning is Meaning.FINE:
@@ -234,13 +235,3 @@ def _for_certain(line: Line) -> Line:
     if line.meaning in (Meaning.BUSY, Meaning.MOVED):
         return line._replace(meaning=Meaning.UNKNOWN)
     return line
-
-
-def _codes_of(answer: Any) -> dict[Any, int]:
-    """What each partition was told, but for those that were not added because of another one."""
-    return {
-        (topic, partition): code
-        for topic, partitions, _ in answer.topics
-        for partition, code, _ in partitions
-        if code != errors.NOT_ATTEMPTED
-    }

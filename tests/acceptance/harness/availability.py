@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from belfry.canary.objectives import report
-from belfry.canary.reading import slots_until
+from belfry.canary.rows import slots_until
 from belfry.cli.slo import shown
 from belfry.client.kafka import Cluster
 from belfry.devstack import Kafka

@@ -9,7 +9,8 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from belfry.devstack.artifacts import Pin, _fetch_all, kafka_jars
+from belfry.devstack.artifacts import kafka_jars
+from belfry.devstack.fetching import Pin, fetch_all
 from belfry.devstack.java import java
 
 TOOLS: Final = Pin(
@@ -28,7 +29,7 @@ CLASSES: Final = {
 
 def tool(name: str, temp_dir: Path) -> list[str]:
     """The beginning of a tool's command line."""
-    (tools,) = _fetch_all("Kafka's command-line tools", [TOOLS])
+    (tools,) = fetch_all("Kafka's command-line tools", [TOOLS])
     return [*java(128, temp_dir), "-cp", f"{kafka_jars()}/*:{tools}", CLASSES[name]]
 
 

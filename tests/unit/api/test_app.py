@@ -72,14 +72,14 @@ def test_not_ready_says_what_is_missing(client: TestClient, worker: Any) -> None
 
 
 def test_metrics(client: TestClient, metrics: Metrics) -> None:
-    metrics.fired([1, 2])
+    metrics.steps.fired([1, 2])
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
     assert "belfry_fired_total 2.0" in answer.text
 
 
 def test_cluster(client: TestClient, metrics: Metrics) -> None:
-    metrics.fired([1, 2])
+    metrics.steps.fired([1, 2])
     metrics.clock_skew(0.125)
     cluster = client.get("/v1/cluster").json()
     assert (cluster["app_id"], cluster["kafka_cluster_id"]) == ("belfry", "cluster-a")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from belfry.bench.calibrate import CalibrationRun, _constants
+from belfry.bench.calibration import CalibrationRun, constants_of
 from belfry.bench.result import Result
 from belfry.capacity.constants import MEASURED
 
@@ -44,7 +44,7 @@ def runs() -> dict[str, CalibrationRun]:
 
 
 def test_what_the_runs_say() -> None:
-    found = _constants(runs(), START_S)
+    found = constants_of(runs(), START_S)
     assert found.keys() == set(MEASURED)
     expected = {
         "in_cpu_us": 10,
@@ -76,4 +76,4 @@ def test_what_the_runs_say() -> None:
 
 def test_without_a_broker_of_this_machine_nothing_is_said_of_it() -> None:
     found = {name: replace(each, broker_cpu_s=None) for name, each in runs().items()}
-    assert not any(name.startswith("broker") for name in _constants(found, START_S))
+    assert not any(name.startswith("broker") for name in constants_of(found, START_S))

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from belfry.console.policies import _given
-from belfry.console.timeline import DAY, HOUR, MINUTE, Span, _span
+from belfry.console.timeline import DAY, HOUR, MINUTE, TimeRange, _span
 from belfry.console.versions import compared
 from belfry.schedules.instants import parse_instant
 from tests.unit.console.conftest import FORM, HOSTILE, SCHEDULE, FakeApi
@@ -29,20 +29,20 @@ def series(page: str) -> list[list[Any]]:
     ("given", "expected"),
     [
         #  by        from                 until               shown
-        ((None, None, None), Span(NOW_MS - 15 * MINUTE, NOW_MS + HOUR, "minute")),
+        ((None, None, None), TimeRange(NOW_MS - 15 * MINUTE, NOW_MS + HOUR, "minute")),
         (
             ("day", None, None),
-            Span(NOW_MS - 7 * DAY - 9 * HOUR, NOW_MS + 60 * DAY - 9 * HOUR, "day"),
+            TimeRange(NOW_MS - 7 * DAY - 9 * HOUR, NOW_MS + 60 * DAY - 9 * HOUR, "day"),
         ),
-        (("hour", NOW_MS + 1, NOW_MS + 2), Span(NOW_MS, NOW_MS + HOUR, "hour")),
+        (("hour", NOW_MS + 1, NOW_MS + 2), TimeRange(NOW_MS, NOW_MS + HOUR, "hour")),
         # What a drag over the chart asks for: the step follows from the width.
-        ((None, NOW_MS, NOW_MS + 2 * HOUR), Span(NOW_MS, NOW_MS + 2 * HOUR, "minute")),
-        ((None, NOW_MS, NOW_MS + 3 * DAY), Span(NOW_MS, NOW_MS + 3 * DAY, "hour")),
-        ((None, 0, 300 * DAY), Span(0, 300 * DAY, "day")),
-        (("minute", 0, 300 * DAY), Span(0, 400 * MINUTE, "minute")),
+        ((None, NOW_MS, NOW_MS + 2 * HOUR), TimeRange(NOW_MS, NOW_MS + 2 * HOUR, "minute")),
+        ((None, NOW_MS, NOW_MS + 3 * DAY), TimeRange(NOW_MS, NOW_MS + 3 * DAY, "hour")),
+        ((None, 0, 300 * DAY), TimeRange(0, 300 * DAY, "day")),
+        (("minute", 0, 300 * DAY), TimeRange(0, 400 * MINUTE, "minute")),
     ],
 )
-def test_a_span_is_what_the_address_says(given: tuple[Any, ...], expected: Span) -> None:
+def test_a_span_is_what_the_address_says(given: tuple[Any, ...], expected: TimeRange) -> None:
     step, start, until = (None if each is None else str(each) for each in given)
     assert _span(step, start, until, NOW_MS) == expected
 

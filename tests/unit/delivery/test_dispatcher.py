@@ -9,9 +9,9 @@ import pytest
 from belfry.client.decoding import Decoder
 from belfry.delivery import dispatcher
 from belfry.delivery.dispatcher import Dispatcher
-from belfry.delivery.http_sender import WorkId
+from belfry.delivery.follow_ups import Places, metered
 from belfry.delivery.progress import DeliveryPosition
-from belfry.delivery.work import Places, Work, metered
+from belfry.delivery.work import Work, WorkId
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
 from belfry.tenants.deliveries import HEADER, DeliveryState, encode_state
@@ -78,7 +78,7 @@ def test_a_record_that_is_no_delivery_is_put_aside_and_the_next_is_posted(
     messages: Any = [FakeMessage(0, bad), FakeMessage(1, GOOD)]
     found._take(messages)
     found._hand_in()
-    (letter,) = found._records
+    (letter,) = found._gathered.to_write(0)
     assert (letter.topic, letter.key, letter.value) == ("undelivered", b"key", VALUE)
     assert (HEADER, bad) in letter.headers
     assert dict(letter.headers)["belfry-error-code"] == b"not_a_delivery"

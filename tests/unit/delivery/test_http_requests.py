@@ -11,8 +11,9 @@ from standardwebhooks.webhooks import Webhook
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Again, Answer, Delivered, End, Failed
+from belfry.delivery.follow_ups import Places, follow_up
 from belfry.delivery.http_requests import NoSecret, Post, Secrets, post_of, signature
-from belfry.delivery.work import NotADelivery, Places, Work, follow_up, work_of
+from belfry.delivery.work import NotADelivery, Work, work_of
 from belfry.schedules.identity import Homes
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.deliveries import HEADER, RETRIES, DeliveryState, decode_state, encode_state

@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from belfry.delivery.answers import Answer, End
+from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.hosts import FAILURES
 from belfry.delivery.http_requests import Post, Secrets
-from belfry.delivery.http_sender import HttpSender, SenderDependencies, WorkId
+from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.transport import HttpTransport
-from belfry.delivery.work import Work
+from belfry.delivery.work import Work, WorkId
 from belfry.host.clock import SystemClock
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.deliveries import DeliveryState

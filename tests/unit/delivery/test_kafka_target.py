@@ -11,9 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.http_sender import WorkId
 from belfry.delivery.kinds.kafka import KafkaSender, answer_to, headers_of
-from belfry.delivery.work import Work
+from belfry.delivery.work import Work, WorkId
 from belfry.schedules.target_kinds import list_problem
 from belfry.schedules.target_kinds.kafka import KAFKA
 from belfry.schedules.targets import HttpTarget

@@ -20,11 +20,10 @@ import pytest
 
 from belfry.delivery import confined, sender_input, separate_sender
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.http_sender import WorkId
 from belfry.delivery.references import NOWHERE, References
 from belfry.delivery.sender_process import read_frame, write_frame
 from belfry.delivery.separate_sender import SeparateSender
-from belfry.delivery.work import Work
+from belfry.delivery.work import Work, WorkId
 from belfry.policies.secrets import SecretPlaces
 from belfry.schedules.target_kinds import place_of
 from belfry.schedules.targets import HttpTarget

@@ -12,8 +12,9 @@ import pytest
 from confluent_kafka import KafkaError
 
 from belfry.delivery.answers import Answer, End, Sent
+from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.http_requests import Secrets
-from belfry.delivery.http_sender import Finished, HttpSender, SenderDependencies, WorkId
+from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.kinds.kafka import KafkaSender
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.references import NOWHERE
@@ -21,7 +22,7 @@ from belfry.delivery.separate_sender import SeparateSender
 from belfry.delivery.setup import dispatcher_of
 from belfry.delivery.traced import traced
 from belfry.delivery.transport import HttpTransport
-from belfry.delivery.work import Work
+from belfry.delivery.work import Finished, Work, WorkId
 from belfry.host.clock import SystemClock
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings

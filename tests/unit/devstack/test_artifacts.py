@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from belfry.devstack import DevStackError, artifacts
-from belfry.devstack.artifacts import Pin, pins
+from belfry.devstack import DevStackError, artifacts, fetching
+from belfry.devstack.artifacts import pins
+from belfry.devstack.fetching import Pin
 
 JAR = b"pretend that these are classes"
 
@@ -40,7 +41,7 @@ class Downloads:
 
 
 def fill(monkeypatch: pytest.MonkeyPatch, target: Path, pin: Pin, downloads: Downloads) -> None:
-    monkeypatch.setattr(artifacts, "_resolution", lambda pin, fetched: downloads)
+    monkeypatch.setattr(fetching, "_resolution", lambda pin, fetched: downloads)
     target.parent.mkdir(parents=True, exist_ok=True)
     artifacts._fill(target, "Demo", [pin])
 
@@ -94,9 +95,9 @@ def test_no_network_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable() -> Path:
         raise ConnectionError("nobody there")
 
-    monkeypatch.setattr(artifacts, "_resolution", lambda pin, fetched: unreachable)
+    monkeypatch.setattr(fetching, "_resolution", lambda pin, fetched: unreachable)
     with pytest.raises(DevStackError, match="could not be downloaded: nobody there"):
-        artifacts._fetch(jar_pin(), nullcontext(lambda count: None))
+        fetching._fetch(jar_pin(), nullcontext(lambda count: None))
 
 
 def test_an_archive_is_unpacked(
@@ -112,7 +113,7 @@ def test_an_archive_is_unpacked(
 def test_jgo_names_the_files_as_maven_does() -> None:
     """The coordinates of the list lead to the right file names, without a download."""
     registry = pins("registry")[0]
-    resolve = artifacts._resolution(registry, nullcontext(lambda count: None))
+    resolve = fetching._resolution(registry, nullcontext(lambda count: None))
     artifact = resolve.__self__  # type: ignore[attr-defined]
     assert artifact.filename == "apicurio-registry-app-3.3.3-all.tar.gz"
 

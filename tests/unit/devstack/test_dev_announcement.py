@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from belfry.cli import dev
-from belfry.devstack import Kafka, Registry, Stack
+from belfry.devstack import Apicurio, Kafka, Stack
 from belfry.devstack.child import Child, StopSignals
 
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Stack:
     """Addresses of a stack that does not run; its processes are asleep."""
-    stack = Stack(Kafka(tmp_path / "kafka", 9092), Registry(tmp_path / "registry", 8081))
+    stack = Stack(Kafka(tmp_path / "kafka", 9092), Apicurio(tmp_path / "registry", 8081))
     for service in (stack.kafka, stack.registry):
         service._child = Child(["/bin/sleep", "60"])
     return stack

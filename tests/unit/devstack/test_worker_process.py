@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from belfry.devstack import (
+    Apicurio,
     DevStackError,
     Kafka,
-    Registry,
     Stack,
     StartCancelledError,
     free_port,
@@ -52,7 +52,7 @@ def worker(home: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> Iterato
         (package / f"{name}.py").write_text(content)
     monkeypatch.setenv("PYTHONPATH", str(home / "stand-in"))
     monkeypatch.setenv("BELFRY_LOG_FORMAT", "json")
-    stack = Stack(Kafka(home, 9092), Registry(home, 8081))
+    stack = Stack(Kafka(home, 9092), Apicurio(home, 8081))
     running = Worker(stack, home / "state", free_port())
     try:
         yield running

@@ -12,10 +12,10 @@ import pytest
 from faust.types import TP
 
 from belfry.balance.assignment_map import MemberMetadata
-from belfry.group import schedules_table
+from belfry.group import schedules_store, schedules_table
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
-from belfry.group.schedules_table import HeldPartitions, ReadOnlyTable
+from belfry.group.schedules_store import HeldPartitions, ReadOnlyTable
 from belfry.settings import Settings
 from tests.unit.engine.driver import T0, Driver
 
@@ -64,7 +64,7 @@ def test_it_has_what_waits_and_nothing_that_is_over() -> None:
 
 
 def test_a_look_takes_some_names_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedules_table, "CHUNK", 1)
+    monkeypatch.setattr(schedules_store, "CHUNK", 1)
     _, table = table_of(worker())
     assert len(set(table)) == 3
 

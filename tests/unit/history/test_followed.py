@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.history import follower
+from belfry.history import lifecycle_reader
 from belfry.history.follower import Follower
 from belfry.history.history_store import HistoryStore
+from belfry.history.lifecycle_reader import LifecycleReader
 from belfry.host.rocks import RocksMap
 from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
@@ -86,7 +87,10 @@ class Following:
         self.store, self.log = HistoryStore(MemoryMap()), log
         settings = Settings(data_dir=data_dir)
         self.inner = Follower(settings, b"", lambda: self.held, lambda _: 1_000, lambda: 0.0)
-        self.inner.partitions, self.inner._homes = len(log.ends), 4
+        self.inner._homes = 4
+        consumer: Any = log
+        self.reader = LifecycleReader(consumer, "belfry.lifecycle", self.inner._backlog, b"")
+        self.reader.partitions = len(log.ends)
 
     @property
     def followed(self) -> frozenset[int]:
@@ -94,12 +98,9 @@ class Following:
 
     def look(self, *told: Told) -> frozenset[int]:
         """What is followed after a look at what is told."""
-        consumer: Any = self.log
-        self.inner._assign(consumer, self.store)
-        self.inner._ask_ends(consumer, self.store)
-        self.inner._count(consumer)
+        self.inner._look(self.reader, self.store)
         self.log.queue += told
-        self.inner._take(consumer, self.store)
+        self.inner._take(self.reader, self.store)
         return self.followed
 
 
@@ -110,7 +111,7 @@ def log() -> Log:
 
 @pytest.fixture
 def following(tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> Following:
-    monkeypatch.setattr(follower, "AGAIN_S", 0.0)
+    monkeypatch.setattr(lifecycle_reader, "AGAIN_S", 0.0)
     return Following(tmp_path, log)
 
 
@@ -163,7 +164,7 @@ def test_after_a_rebalance_what_stays_is_followed_and_what_comes_is_read_first(
 def test_partitions_that_are_added_are_followed(
     following: Following, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follower, "COUNT_S", 0.0)
+    monkeypatch.setattr(lifecycle_reader, "COUNT_S", 0.0)
     following.look(Told(0, 4))
     log.ends |= {2: 0, 3: 0, 4: 1, 5: 0}
     assert following.look() == {0, 1}

@@ -20,7 +20,8 @@ from belfry.registry.answers import (
     SchemaRefusedError,
     Unusable,
 )
-from belfry.registry.client import MAX_MISSING, MISSING_S, Registry
+from belfry.registry.client import Registry
+from belfry.registry.schema_memory import MAX_MISSING, MISSING_S
 from belfry.wire import catalogue
 from belfry.wire.safety import MAX_SCHEMA_BYTES
 
@@ -118,9 +119,9 @@ def test_a_missing_schema_is_asked_for_again_after_a_while(
 
 
 def test_made_up_ids_do_not_fill_the_memory(registry: Registry) -> None:
-    registry._missing = {-number: (0.0, Missing("")) for number in range(MAX_MISSING)}
+    registry._memory._missing = {-number: (0.0, Missing("")) for number in range(MAX_MISSING)}
     assert isinstance(registry.writer_schema(1), Missing)
-    assert len(registry._missing) == 1
+    assert len(registry._memory._missing) == 1
 
 
 @pytest.mark.parametrize(

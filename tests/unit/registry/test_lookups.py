@@ -14,9 +14,9 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from belfry.engine.claims import STRANGER
 from belfry.registry.answers import Missing, RegistryUnreachable, WriterSchema
-from belfry.registry.client import MISSING_S, AskedAnew
+from belfry.registry.client import AskedAnew
 from belfry.registry.client import Registry as SchemaRegistry
-from belfry.registry.lookups import (
+from belfry.registry.lanes import (
     AGAIN_S,
     AT_ONCE,
     DOUBTS,
@@ -25,8 +25,9 @@ from belfry.registry.lookups import (
     THREADS,
     WANTED_S,
     AskingLane,
-    Lookups,
 )
+from belfry.registry.lookups import Lookups
+from belfry.registry.schema_memory import MISSING_S
 from belfry.schedules.rejections import Rejection
 from belfry.wire import catalogue
 from belfry.wire.readings import reading_of
@@ -188,7 +189,7 @@ def test_lanes_in_doubt_leave_half_of_the_threads_to_others() -> None:
         for lane in doubted:
             for number in range(DOUBTS):
                 found.ask(lane, number)
-        soon(lambda: all(found._lanes[lane].doubted for lane in doubted))
+        soon(lambda: all(found._lanes.by_name[lane].doubted for lane in doubted))
         registry.may.clear()
         now[0] += AGAIN_S
         soon(lambda: registry.at_once == THREADS // 2)
@@ -211,9 +212,9 @@ def test_the_next_is_found_in_one_pass_of_the_lanes(monkeypatch: pytest.MonkeyPa
     asked = Lookups(Registry(OURS), 10.0, clock=lambda: 0.0)
     for number in range(200):
         asked.ask(b"tenant-%d" % number, number)
-    for lane in asked._lanes.values():
+    for lane in asked._lanes.by_name.values():
         lane.misses, lane.again_at = DOUBTS, 1.0
-    assert asked._next(0.0) is None
+    assert asked._lanes.next(0.0) is None
     assert looks[0] <= 3 * 200
 
 

@@ -7,14 +7,14 @@ from functools import partial
 
 from belfry.engine.claims import STRANGER
 from belfry.registry.answers import Missing, RegistryUnreachable
-from belfry.registry.lookups import (
+from belfry.registry.lanes import (
     AGAIN_S,
     AT_ONCE,
     DOUBTS,
     REMEMBERED_S,
     STRANGERS_AT_ONCE,
-    Lookups,
 )
+from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import Rejection
 from belfry.wire.readings import reading_of
 from tests.unit.registry.test_lookups import ACME, OTHER, OURS, Registry, lookups, soon
@@ -81,7 +81,7 @@ def test_what_a_lane_waits_for_counts_while_its_own_doubt_holds_it_up() -> None:
     with lookups(registry, now) as found:
         for number in range(DOUBTS):
             found.ask(ACME, number)
-        soon(lambda: found._lanes[ACME].doubted and not registry.at_once)
+        soon(lambda: found._lanes.by_name[ACME].doubted and not registry.at_once)
         registry.may.clear()
         now[0] += 0.25
         found.ask(ACME, 7)
@@ -129,9 +129,9 @@ def test_that_there_is_none_is_told_to_those_who_had_asked_when_the_lookup_went_
     asked = Lookups(Registry(OURS), 10.0, clock=lambda: now[0])
     for lane in (first, early):
         asked.ask(lane, 7)
-    lookup = asked._next(now[0])
+    lookup = asked._lanes.next(now[0])
     assert lookup is not None
-    asked._goes_out(lookup, now[0])
+    asked._lanes.goes_out(lookup, now[0])
     now[0] += 0.1
     asked.ask(late, 7)
     none = Rejection("unknown_schema_id", "There is none.")
@@ -163,5 +163,5 @@ def test_lanes_and_accounts_that_want_nothing_are_forgotten() -> None:
             found.ask(lane, number)
             soon(partial(found.answer, lane, number))
             now[0] += 1.0
-        assert len(found._lanes) <= REMEMBERED_S + 2
-        assert len(found._served) <= REMEMBERED_S + 2
+        assert len(found._lanes.by_name) <= REMEMBERED_S + 2
+        assert len(found._lanes.served) <= REMEMBERED_S + 2

@@ -8,9 +8,6 @@ import pytest
 
 from belfry.settings import ClusterSettings, DeliverySettings, Settings
 from belfry.settings.agreement import (
-    AGREED,
-    OWN,
-    AgreementRule,
     cluster_differences,
     decode,
     differences,
@@ -19,6 +16,7 @@ from belfry.settings.agreement import (
     statement,
     told,
 )
+from belfry.settings.agreement_rules import AGREED, OWN, AgreementRule
 
 OLD = "the old secret of the workers"
 NEW = "the new secret of the workers"

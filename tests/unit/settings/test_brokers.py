@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.settings.brokers import brokers
+from belfry.settings.checks import brokers
 
 
 @pytest.mark.parametrize(

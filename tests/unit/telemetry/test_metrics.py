@@ -10,7 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from belfry.telemetry.collectors import BulkHistogram
 from belfry.telemetry.families import FAMILIES
-from belfry.telemetry.metrics import LATENESS_BOUNDS_MS, STORE, Metrics
+from belfry.telemetry.held_metrics import STORE
+from belfry.telemetry.metric_maker import LATENESS_BOUNDS_MS
+from belfry.telemetry.metrics import Metrics
 
 CONTRACT = {
     "belfry_requests_total": ("outcome",),
@@ -42,11 +44,11 @@ def test_the_names_of_the_contract_exist() -> None:
 
 
 def test_what_is_shown_is_what_is_declared(metrics: Metrics) -> None:
-    metrics.requests({"ACCEPTED": 1})
-    metrics.rejected({"no_tenant": 1})
+    metrics.steps.requests({"ACCEPTED": 1})
+    metrics.steps.rejected({"no_tenant": 1})
     metrics.http(("GET", "/", "200"), 0.1)
-    metrics.partition(0, pending=1, waiting_seconds={"firing": 0.0}, ingest_lag_records=0)
-    metrics.stores({0: dict.fromkeys(STORE, 1)})
+    metrics.held.partition(0, pending=1, waiting_seconds={"firing": 0.0}, ingest_lag_records=0)
+    metrics.held.stores({0: dict.fromkeys(STORE, 1)})
     shown = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in text_string_to_metric_families(metrics.exposition().decode())
@@ -70,8 +72,8 @@ def test_bulk_counts_equal_those_of_prometheus(registry: CollectorRegistry) -> N
 
 
 def test_fired_counts_events_and_lateness(metrics: Metrics, registry: CollectorRegistry) -> None:
-    metrics.fired([3, 40, 700_000])
-    metrics.fired([])
+    metrics.steps.fired([3, 40, 700_000])
+    metrics.steps.fired([])
     assert metrics.value("belfry_fired_total") == 3
     assert metrics.value("belfry_fire_lateness_seconds_sum") == pytest.approx(700.043)
     below = registry.get_sample_value("belfry_fire_lateness_seconds_bucket", {"le": "0.05"})
@@ -79,31 +81,31 @@ def test_fired_counts_events_and_lateness(metrics: Metrics, registry: CollectorR
 
 
 def test_events_are_late_until_their_commit(metrics: Metrics, registry: CollectorRegistry) -> None:
-    metrics.fired([3, 40], commit_ms=4_000)
+    metrics.steps.fired([3, 40], commit_ms=4_000)
     assert metrics.value("belfry_fire_lateness_seconds_sum") == pytest.approx(8.043)
     for bound, below in ({"le": "2.0"}, 0), ({"le": "5.0"}, 2):
         assert registry.get_sample_value("belfry_fire_lateness_seconds_bucket", bound) == below
 
 
 def test_standbys_are_those_that_could_take_over_at_once(metrics: Metrics) -> None:
-    metrics.standbys(3)
+    metrics.held.standbys(3)
     assert metrics.value("belfry_standbys_warm") == 3
-    metrics.standbys(0)
+    metrics.held.standbys(0)
     assert metrics.value("belfry_standbys_warm") == 0
 
 
 def test_expected_outcomes_start_at_zero(metrics: Metrics, registry: CollectorRegistry) -> None:
-    metrics.expect(["REJECTED"])
+    metrics.steps.expect(["REJECTED"])
     assert registry.get_sample_value("belfry_requests_total", {"outcome": "REJECTED"}) == 0
-    metrics.requests({"REJECTED": 2})
+    metrics.steps.requests({"REJECTED": 2})
     assert registry.get_sample_value("belfry_requests_total", {"outcome": "REJECTED"}) == 2
 
 
 def test_a_lost_partition_shows_no_figures(metrics: Metrics, registry: CollectorRegistry) -> None:
-    metrics.partition(3, pending=7, waiting_seconds={"firing": -2.0}, ingest_lag_records=1)
+    metrics.held.partition(3, pending=7, waiting_seconds={"firing": -2.0}, ingest_lag_records=1)
     label = {"partition": "3"}
     assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 0
-    metrics.partition_lost(3)
+    metrics.held.lost(3)
     by_reason = {**label, "waiting_for": "firing"}
     assert registry.get_sample_value("belfry_waiting_seconds", by_reason) is None
     assert registry.get_sample_value("belfry_partition_owned", label) == 0
@@ -114,27 +116,27 @@ def test_the_oldest_is_shown_whatever_it_waits_for(
     metrics: Metrics, registry: CollectorRegistry
 ) -> None:
     waits = {"firing": -3.0, "ack_lock": 90.0}
-    metrics.partition(3, pending=7, waiting_seconds=waits, ingest_lag_records=1)
+    metrics.held.partition(3, pending=7, waiting_seconds=waits, ingest_lag_records=1)
     label = {"partition": "3"}
     assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 90
     locked = {**label, "waiting_for": "ack_lock"}
     assert registry.get_sample_value("belfry_waiting_seconds", locked) == 90
-    metrics.partition(3, pending=7, waiting_seconds={}, ingest_lag_records=1)
+    metrics.held.partition(3, pending=7, waiting_seconds={}, ingest_lag_records=1)
     assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 0
     assert registry.get_sample_value("belfry_waiting_seconds", locked) is None
 
 
 def test_two_workers_in_one_process_count_apart(metrics: Metrics) -> None:
     other = Metrics(CollectorRegistry())
-    metrics.fired([1])
+    metrics.steps.fired([1])
     assert other.value("belfry_fired_total") == 0
 
 
 def test_gauges_and_durations(metrics: Metrics) -> None:
     metrics.clock_skew(-0.25)
     metrics.firing_paused(paused=True)
-    metrics.transaction(0.003)
-    metrics.recovery(1.5)
+    metrics.steps.transaction(0.003)
+    metrics.held.recovery(1.5)
     assert metrics.value("belfry_clock_skew_seconds") == -0.25
     assert metrics.value("belfry_firing_paused") == 1
     assert metrics.value("belfry_transaction_seconds_count") == 1
@@ -142,8 +144,8 @@ def test_gauges_and_durations(metrics: Metrics) -> None:
 
 
 def test_stores_that_are_gone_are_shown_no_more(metrics: Metrics) -> None:
-    metrics.stores({0: dict.fromkeys(STORE, 7), 1: dict.fromkeys(STORE, 8)})
-    metrics.stores({1: dict.fromkeys(STORE, 9)})
+    metrics.held.stores({0: dict.fromkeys(STORE, 7), 1: dict.fromkeys(STORE, 8)})
+    metrics.held.stores({1: dict.fromkeys(STORE, 9)})
     told = metrics.exposition().decode()
     assert 'belfry_store_disk_bytes{partition="1"} 9.0' in told
     assert 'belfry_store_disk_bytes{partition="0"}' not in told
@@ -166,8 +168,8 @@ def test_what_is_rarely_there_is_shown_under_its_name(
     metrics.audited("lost", 3)
     metrics.agent("belfry.requests", "failed")
     metrics.open_transactions({("belfry.changelog", 2): 40.5})
-    metrics.unread({2: 7, 3: -1})
-    metrics.standbys(4)
+    metrics.held.unread({2: 7, 3: -1})
+    metrics.held.standbys(4)
     metrics.firing_paused(paused=True)
     shown = {
         'belfry_audit_events_total{outcome="lost"}': 3,
@@ -185,7 +187,7 @@ def test_what_is_rarely_there_is_shown_under_its_name(
     }
     assert {name: told.get(name) for name in shown} == shown
     metrics.open_transactions({})
-    metrics.unread({})
+    metrics.held.unread({})
     again = {sample.name for family in registry.collect() for sample in family.samples}
     assert not again & {"belfry_open_transaction_seconds", "belfry_changelog_lag_records"}
 

@@ -9,12 +9,12 @@ from typing import Any
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import Lost
 from belfry.transactions.packing import NONE
+from belfry.transactions.produce import ProduceAnswer
 from belfry.transactions.requests import (
     AddPartitionsToTxn,
     EndTxn,
     EndTxnWithEpoch,
     InitProducerId,
-    ProduceAnswer,
 )
 from belfry.transactions.writer import TransactionWriter
 

@@ -13,10 +13,9 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from belfry.schedules.identity import partition_of
 from belfry.transactions import batches as batching
 from belfry.transactions.batches import ProducedBatch, StepBatches, Writer, after, requests_of
-from belfry.transactions.packing import CODECS
-from belfry.transactions.partitioner import partitioner
-from belfry.transactions.producer import codec_of
-from belfry.transactions.requests import Produce, ProduceAnswer
+from belfry.transactions.packing import CODECS, codec_of
+from belfry.transactions.placing import partitioner
+from belfry.transactions.produce import Produce, ProduceAnswer
 
 NOW_MS = 1_700_000_000_000
 

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from belfry.delivery.http_sender import Finished, WorkId
 from belfry.delivery.kinds.kafka import KafkaSender
 from belfry.delivery.kinds.kind import Sender
-from belfry.delivery.work import Work
+from belfry.delivery.work import Finished, Work, WorkId
 from belfry.schedules.target_kinds import kind_of
 from belfry.settings import DeliverySettings
 

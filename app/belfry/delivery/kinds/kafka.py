@@ -28,8 +28,7 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.client.kafka import ABSENT
 from belfry.delivery.answers import Answer, End, Sent
-from belfry.delivery.http_sender import Finished, WorkId
-from belfry.delivery.work import Work
+from belfry.delivery.work import Finished, Work, WorkId
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 from belfry.schedules.instants import format_instant

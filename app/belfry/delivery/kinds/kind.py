@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from belfry.delivery.http_sender import WorkId
-from belfry.delivery.work import Work
+from belfry.delivery.work import Work, WorkId
 
 
 class Sender(Protocol):

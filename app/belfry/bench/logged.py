@@ -1,4 +1,4 @@
-"""The trail of manifests in a changelog: what each transaction did, and when it was appended.
+"""What lies in the topics after a run: the trail of manifests in a changelog, and bytes.
 
 A run is timed by what lies in the log afterwards, not by the processes that wrote it: the broker's
 clock is one clock, whatever the workers' clocks say, and a transaction that was rolled back counts
@@ -6,14 +6,21 @@ for nothing.
 
     started        claim          taking in         taking in        fired
     ───┼─────────────┼───────────────┼─────────────────┼───────────────┼──►  append time
-       └ `since`: what lies before is of workers that ran earlier
+       └ `from_ms`: what lies before is of workers that ran earlier
+
+Bytes are counted as clients gave them, before any compression: what a record takes on a disk is the
+topic's business, and differs from load to load.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
+
+from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.partition_log import PartitionLog
 from belfry.store.layout.keys import MANIFEST_PREFIX
@@ -30,6 +37,9 @@ class LoggedTransaction:
 
 
 Trail = list[LoggedTransaction]
+# Seconds that a broker has to name a topic's partitions.
+ASK_S: Final = 10
+_CHUNK: Final = 50_000
 
 
 def trails(
@@ -48,20 +58,45 @@ def taking_in(trail: Trail) -> Trail:
     return [b for a, b in pairwise(trail) if b.manifest.position > a.manifest.position]
 
 
-def _read(properties: dict[str, Any], topic: str, partition: int) -> Trail:
+def topic_bytes(properties: dict[str, Any], topic: str) -> tuple[int, int]:
+    """Records of a topic, and the bytes of their keys, values and headers, uncompressed.
+
+    Tombstones are in the bytes and not in the count. The whole topic is read for it.
+    """
+    count = found = 0
+    for partition in AdminClient(properties).list_topics(topic, ASK_S).topics[topic].partitions:
+        for message in _messages(properties, topic, partition):
+            count += message.value() is not None
+            found += _record_bytes(message)
+    return count, found
+
+
+def _messages(properties: dict[str, Any], topic: str, partition: int) -> Iterator[Message]:
+    """All that lies in a partition now."""
     log = PartitionLog(properties, topic, partition)
     try:
         low, high = log.ends()
         log.seek(low)
-        return [
-            LoggedTransaction(_manifest(message.value() or b""), message.timestamp()[1])
-            for messages in log.read_until(high, 50_000)
-            for message in messages
-            if (message.key() or b"").startswith(MANIFEST_PREFIX)
-        ]
+        for messages in log.read_until(high, _CHUNK):
+            yield from messages
     finally:
         log.close()
 
 
+def _read(properties: dict[str, Any], topic: str, partition: int) -> Trail:
+    return [
+        LoggedTransaction(_manifest(message.value() or b""), message.timestamp()[1])
+        for message in _messages(properties, topic, partition)
+        if (message.key() or b"").startswith(MANIFEST_PREFIX)
+    ]
+
+
 def _manifest(value: bytes) -> Manifest:
     return decode_manifest(row_of(value) if is_signed(value) else value)
+
+
+def _record_bytes(message: Message) -> int:
+    """Bytes of one record as its client gave them."""
+    headers: Any = message.headers() or ()
+    own = len(message.key() or b"") + len(message.value() or b"")
+    return own + sum(len(name) + len(value or b"") for name, value in headers)

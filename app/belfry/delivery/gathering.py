@@ -1,0 +1,91 @@
+"""What follows from deliveries, gathered until it is written in one transaction.
+
+A transaction for each delivery would be most of the work, and each of them costs every partition of
+the requests one of its own.  So what follows from many is written together:
+
+    12:00:00.000   the first delivery has ended; a retry is to be written
+    12:00:00.090   130 more have ended                                  200 ms are not over
+    12:00:00.120   one whose schedule waits for its acknowledgement     40 ms are: it is written
+
+An acknowledgement is waited for; a retry is not, being due in a second.  Where nothing is under way
+any more, or much has gathered, it is written at once.
+
+Positions, records and counts belong together.  All of them go in one commit, and what is not
+committed is forgotten together, when the term ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from belfry.delivery.answers import Delivered, Failed, Step
+from belfry.delivery.follow_ups import Places, Produced, metered
+from belfry.delivery.work import Work
+
+GATHER_MS: Final = 200.0
+GATHER_AWAITED_MS: Final = 40.0
+# So many records are written at once.
+MUCH: Final = 500
+
+# Hears of what was committed: attempts by outcome, and what arrived by tenant.
+Told = Callable[[Counter[str], Counter[str]], None]
+
+
+def untold(_outcomes: Counter[str], _tenants: Counter[str]) -> None:
+    """Nobody counts."""
+
+
+class Gathered:
+    """What is to be written; `told` hears of it once it is committed."""
+
+    def __init__(self, places: Places, told: Told) -> None:
+        self.moved: set[int] = set()
+        self._places = places
+        self._told = told
+        self._records: list[Produced] = []
+        self._counts: Counter[str] = Counter()
+        self._delivered: Counter[str] = Counter()
+        self._first_ms = self._gather_ms = 0.0
+
+    def count(self, work: Work, step: Step) -> None:
+        """Count what an attempt came to."""
+        outcome = "DELIVERED" if isinstance(step, Delivered) else "RETRIED"
+        self._counts["FAILED" if isinstance(step, Failed) else outcome] += 1
+        if isinstance(step, Delivered):
+            self._delivered[work.event.tenant] += 1
+
+    def add(self, partition: int, records: list[Produced], now_ms: float, *, awaited: bool) -> None:
+        """A record of a partition has ended, and these follow from it.
+
+        `awaited` is whether somebody waits for one of them; `now_ms` is a monotonic clock's.
+        """
+        if not self.moved:
+            self._first_ms, self._gather_ms = now_ms, GATHER_MS
+        if awaited:
+            self._gather_ms = GATHER_AWAITED_MS
+        self.moved.add(partition)
+        self._records += records
+
+    def due(self, now_ms: float, *, waits: bool) -> bool:
+        """Whether it is time to write; `waits` is whether more may follow soon."""
+        if not self.moved:
+            return False
+        return not waits or now_ms - self._first_ms >= self._gather_ms or len(self._records) >= MUCH
+
+    def to_write(self, now_ms: int) -> list[Produced]:
+        """All records, with the usage of tenants; `now_ms` is epoch ms."""
+        return [*self._records, *metered(self._delivered, self._places, now_ms)]
+
+    def written(self) -> None:
+        """It is committed."""
+        self._told(self._counts, self._delivered)
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.moved.clear()
+        self._records.clear()
+        self._counts.clear()
+        self._delivered.clear()

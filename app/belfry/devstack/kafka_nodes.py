@@ -1,0 +1,83 @@
+"""Several Kafka nodes that make one cluster on one machine: for replicas, and for brokers that die.
+
+    with KafkaNodes(Path("three"), nodes=3) as nodes:
+        print(nodes.bootstrap_servers)
+        nodes.nodes[1].kill()
+
+    node 1   ports 5001 (controller)  9101 (clients)   three/1   ┐
+    node 2         5002               9102             three/2   ├ one cluster id, the same voters
+    node 3         5003               9103             three/3   ┘
+
+Ports are chosen once, before the first node starts, since each node is told those of all
+controllers.  They stay over the restart of a node, so clients and the other nodes find it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from belfry.devstack.kafka import Kafka, Node, new_cluster_id
+from belfry.devstack.ports import LOOPBACK, free_port
+
+# Seconds until a node of several that does not answer ends the start.
+READY_S: Final = 100.0
+# MB of Java's heap for each of several nodes.
+HEAP_MB: Final = 256
+# A dead broker is noticed after this long, by default after 9 s.
+NOTICED: Final = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"}
+
+
+class KafkaNodes:
+    """Nodes that are started together; leaving it kills them.
+
+    A single one may be stopped, killed and started by the test meanwhile. Each is broker and
+    controller, so the cluster works while more than half of them live.
+    """
+
+    def __init__(
+        self, home: Path, nodes: int = 3, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """``properties`` are server properties of every node."""
+        controllers: list[int] = []
+        for _ in range(nodes):
+            controllers.append(free_port(avoid=controllers))
+        voters = ",".join(f"{n}@{LOOPBACK}:{port}" for n, port in enumerate(controllers, 1))
+        cluster_id = new_cluster_id()
+        taken = list(controllers)
+        self.nodes: list[Kafka] = []
+        for number, controller in enumerate(controllers, 1):
+            taken.append(free_port(avoid=taken))
+            node = Node(number, controller, voters, cluster_id)
+            given = {**NOTICED, **(properties or {})}
+            self.nodes.append(
+                Kafka(home / str(number), taken[-1], HEAP_MB, node=node, properties=given)
+            )
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Addresses of all nodes."""
+        return ",".join(node.bootstrap_servers for node in self.nodes)
+
+    def __enter__(self) -> Self:
+        try:
+            for node in self.nodes:
+                node.start()
+            for node in self.nodes:
+                node.wait_ready(READY_S)
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._kill()
+
+    def _kill(self) -> None:
+        for node in self.nodes:
+            if node.running:
+                node.kill()

@@ -1,0 +1,237 @@
+"""Lanes: who waits for which schema, and whose turn it is to have one looked up.
+
+Who asks is a *lane* (`engine/claims.py`), on an *account*: a tenant's own, or the one that all
+strangers share.  An account has so many lookups under way at a time, never all threads; a lane has
+two.  The account that was served longest ago comes next, and of its lanes the same.  So ids that
+nobody answers use up the turns of who asks for them, and of nobody else:
+
+    mallory   900 901 902 …  each takes 2 s ─┐ 2 at a time; then one at a time, a second apart
+    strangers 77 78          ────────────────┤ 4 at a time, 2 of a lane
+    victim    42             ────────────────┴─► goes out at once
+
+A lane is *doubted* after three lookups in a row without an answer.  Doubted lanes come behind all
+others, have half of the threads, and one lookup each.
+
+A wait is counted as far as others are not the reason for it.  While a lane's lookup has not gone
+out because others come first, nothing counts; what its own lane holds up does.
+
+Instants are seconds of the clock that the caller has.  Nothing here is locked: `lookups.py` has one
+lock around all of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, NamedTuple
+
+from belfry.engine.claims import NOBODY, account_of
+from belfry.wire.requests import Reference
+
+# Lookups under way at a time: of all lanes together, each in a thread of its own.
+THREADS: Final = 8
+# Of a tenant or a lane, and of all strangers together.
+AT_ONCE: Final = 2
+STRANGERS_AT_ONCE: Final = 4
+AGAIN_S: Final = 1.0
+# Lookups in a row without an answer after which a lane, or the registry, is in doubt.
+DOUBTS: Final = 3
+# Who waits for an answer asks again many times a second; for whom nobody asks is not looked up.
+WANTED_S: Final = 5.0
+# How long it is remembered that the lookups of a lane went unanswered.
+REMEMBERED_S: Final = 60.0
+FORGET_S: Final = 1.0
+# Of each lane.
+MOST_WANTED: Final = 1_000
+
+
+@dataclass(slots=True)
+class Want:
+    """A schema that a lane waits for: since when, and when it was last asked for (seconds).
+
+    `waited` is for how long it has waited up to `asked`, as far as others are not the reason.
+    `out` is when the lookup under way went out, None for none; `begun` is whether one ever did.
+    """
+
+    since: float
+    asked: float
+    not_before: float = 0.0
+    waited: float = 0.0
+    begun: bool = False
+    out: float | None = None
+    missed: bool = False
+
+
+@dataclass(slots=True)
+class AskingLane:
+    """What one lane wants, and how its lookups went."""
+
+    name: bytes
+    account: bytes
+    wants: dict[Reference, Want] = field(default_factory=dict)
+    served: float = -inf
+    out: int = 0
+    misses: int = 0
+    again_at: float = 0.0
+
+    @property
+    def doubted(self) -> bool:
+        """Whether its last lookups went unanswered."""
+        return self.misses >= DOUBTS
+
+    def may_go_out(self, now: float) -> bool:
+        """Whether a lookup more may be under way, as far as the lane's own are concerned."""
+        if self.doubted:
+            return not self.out and now >= self.again_at
+        return self.out < AT_ONCE
+
+    def count(self, want: Want, now: float) -> float:
+        """For how long it has waited for something up to now, others' turns left out."""
+        own = want.begun or self.served > want.since or not self.may_go_out(now)
+        held_until = self.again_at if self.doubted else want.asked
+        want.waited += max(0.0, (now if own else min(now, held_until)) - want.asked)
+        want.asked = now
+        return want.waited
+
+    def next(self, now: float) -> Reference | None:
+        """What it wants to be asked for next; what nobody waits for any more is forgotten."""
+        for reference, want in list(self.wants.items()):
+            if want.out is not None:
+                continue
+            if now - want.asked > WANTED_S:
+                del self.wants[reference]
+            elif now >= want.not_before:
+                return reference
+        return None
+
+
+class Lookup(NamedTuple):
+    """One lookup: for whom, and of what."""
+
+    lane: AskingLane
+    reference: Reference
+
+
+class Lanes:
+    """All lanes of a worker, and what their accounts have under way."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[bytes, AskingLane] = {}
+        # By account: when it was served last, and how many of its lookups are under way.
+        self.served: dict[bytes, float] = {}
+        self._out: Counter[bytes] = Counter()
+        self._went_out = 0.0
+        self._forgets_at = -inf
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane wants anything."""
+        return any(lane.wants for lane in self.by_name.values())
+
+    def want(self, lane: bytes, reference: Reference) -> Want | None:
+        """What a lane has asked for, or None where it has not."""
+        asking = self.by_name.get(lane)
+        return None if asking is None else asking.wants.get(reference)
+
+    def ask(self, lane: bytes, reference: Reference, now: float) -> bool:
+        """Note that a lane waits, anew or still; False where it has no room to."""
+        asking = self.by_name.get(lane)
+        if asking is None:
+            self._forget(now)
+            asking = self.by_name[lane] = AskingLane(lane, account_of(lane))
+        want = asking.wants.get(reference)
+        if want is not None:
+            asking.count(want, now)
+        elif len(asking.wants) < MOST_WANTED:
+            asking.wants[reference] = Want(now, now)
+        return reference in asking.wants
+
+    def waited(self, lane: bytes, want: Want, now: float, stuck_s: float) -> float:
+        """For how long a lane has waited, as far as others are not the reason."""
+        asking = self.by_name[lane]
+        stuck = not want.begun and self.stuck(asking.account, now, stuck_s)
+        return now - want.since if stuck else asking.count(want, now)
+
+    def stuck(self, account: bytes, now: float, stuck_s: float) -> bool:
+        """Whether all that an account, or anybody, may ask for has been out for `stuck_s`."""
+        waiting = self._out.total() == THREADS and now - self._went_out >= stuck_s
+        own = now - self.served.get(account, now) >= stuck_s
+        return waiting or (own and self._out[account] >= _at_once(account))
+
+    def next(self, now: float) -> Lookup | None:
+        """Whose turn it is: doubted lanes come last, and who was served longest ago first."""
+        found: tuple[tuple[bool, float, float], Lookup] | None = None
+        doubted_out = sum(lane.out for lane in self.by_name.values() if lane.doubted)
+        for lane in self.by_name.values():
+            if not self._has_room(lane, doubted_out, now):
+                continue
+            rank = lane.doubted, self.served.get(lane.account, -inf), lane.served
+            if found is not None and found[0] <= rank:
+                continue
+            reference = lane.next(now)
+            if reference is not None:
+                found = rank, Lookup(lane, reference)
+        return None if found is None else found[1]
+
+    def _has_room(self, lane: AskingLane, doubted_out: int, now: float) -> bool:
+        if not lane.wants or self._out[lane.account] >= _at_once(lane.account):
+            return False
+        return lane.may_go_out(now) and (not lane.doubted or doubted_out < THREADS // 2)
+
+    def goes_out(self, turn: Lookup, now: float) -> None:
+        """A lookup is under way, until `ended`."""
+        lane, want = turn.lane, turn.lane.wants[turn.reference]
+        lane.count(want, now)
+        want.out, want.begun = now, True
+        lane.served = self.served[lane.account] = self._went_out = now
+        lane.out += 1
+        self._out[lane.account] += 1
+
+    def ended(self, turn: Lookup) -> None:
+        """It is under way no more, whatever came of it."""
+        turn.lane.out -= 1
+        self._out[turn.lane.account] -= 1
+
+    def missed(self, turn: Lookup, now: float) -> None:
+        """It had no answer: the same is asked for again, behind what has not gone out yet."""
+        lane = turn.lane
+        want = lane.wants.pop(turn.reference)
+        want.out, want.missed, want.not_before = None, True, now + AGAIN_S
+        lane.wants[turn.reference] = want
+        lane.misses += 1
+        lane.again_at = now + AGAIN_S
+
+    def heard(self, turn: Lookup, *, by_all: bool) -> list[bytes]:
+        """It was answered: the lanes that the answer is for, which want it no more.
+
+        An answer `by_all` is for every lane.  "There is none" is not: it is no answer to who has
+        asked after the lookup went out, and none to other accounts.
+        """
+        turn.lane.misses = 0
+        went_out = turn.lane.wants[turn.reference].out or 0.0
+        told: list[bytes] = []
+        for lane in self.by_name.values():
+            want = lane.wants.get(turn.reference)
+            if want is None or (lane is not turn.lane and want.out is not None):
+                continue
+            if by_all or (lane.account == turn.lane.account and want.since <= went_out):
+                told.append(lane.name)
+                del lane.wants[turn.reference]
+        return told
+
+    def _forget(self, now: float) -> None:
+        """Forget lanes that want nothing, and whose doubt is old; looked at once a second."""
+        if now < self._forgets_at:
+            return
+        self._forgets_at = now + FORGET_S
+        for name, lane in list(self.by_name.items()):
+            if not lane.wants and now - lane.served > REMEMBERED_S:
+                del self.by_name[name]
+        accounts = {lane.account for lane in self.by_name.values()}
+        self.served = {name: at for name, at in self.served.items() if name in accounts}
+
+
+def _at_once(account: bytes) -> int:
+    """How many lookups of an account may be under way at a time."""
+    return STRANGERS_AT_ONCE if account == NOBODY else AT_ONCE

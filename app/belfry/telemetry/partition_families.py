@@ -1,0 +1,136 @@
+"""Metrics of the partitions that a worker owns, stands by for, or takes over.
+
+    changelog_lag     what a take-over or a standby has still to read of the state
+    ingest_lag        what an owner has still to take in of the requests
+    oldest_due        how long the oldest event is overdue, and `waiting`: what for
+    transaction       how long one step holds its readers up
+
+A gauge of a partition is shown by its owner and taken back when the partition goes, so a sum over
+workers counts each partition once.  `belfry_partition_owned` stays, at 0, since what has moved away
+is asked for too.
+
+What holds partitions up stands here as well: the clock, transactions that stay open, topics that
+are still to be made, and the local store of each.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.telemetry.family import Family
+
+OF_PARTITIONS: Final = (
+    Family(
+        "belfry_partition_owned",
+        "gauge",
+        "1 for a partition that this worker owns, 0 for one that it gave away.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_standbys_warm",
+        "gauge",
+        "Partitions of other workers that this one could take over at once.",
+    ),
+    Family(
+        "belfry_pending_schedules",
+        "gauge",
+        "Schedules that wait for their next due instant.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_oldest_due_seconds",
+        "gauge",
+        "How long the oldest due event has been waiting to fire, whatever for; 0 when none is.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_waiting_seconds",
+        "gauge",
+        "The same by what is waited for: firing, tenant_queue, tenant_blocked, catch_up, ack_lock,"
+        " later_release.",
+        ("partition", "waiting_for"),
+    ),
+    Family(
+        "belfry_ingest_lag_records",
+        "gauge",
+        "Requests in the log that have no verdict yet.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_changelog_lag_records",
+        "gauge",
+        "Changelog offsets that a take-over or a standby of this worker has still to read.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_transaction_seconds",
+        "histogram",
+        "Duration of a transaction, from its first record to the answer to its commit.",
+    ),
+    Family(
+        "belfry_recovery_seconds",
+        "histogram",
+        "Time from getting a partition to its first step.",
+    ),
+    Family(
+        "belfry_open_transaction_seconds",
+        "gauge",
+        "For how long a transaction has been holding readers of the changelog, the requests or the"
+        " policies back; a stranger's, or one that hangs. Absent where there is none.",
+        ("topic", "partition"),
+    ),
+    Family(
+        "belfry_foreign_records_total",
+        "counter",
+        "Records met in the changelog, or among the policies, that were skipped because nobody of"
+        " belfry wrote them.",
+        ("topic",),
+    ),
+    Family(
+        "belfry_agent_events_total",
+        "counter",
+        "Batches that were not taken from a Faust agent (failed), and agents that passed nothing on"
+        " and were started again (restarted).",
+        ("agent", "event"),
+    ),
+    Family(
+        "belfry_topics_to_make",
+        "gauge",
+        "Output topics of new tenants that are still to be made.",
+    ),
+    Family(
+        "belfry_firing_paused",
+        "gauge",
+        "1 while firing is paused because the clock cannot be trusted.",
+    ),
+    Family(
+        "belfry_clock_skew_seconds",
+        "gauge",
+        "This machine's clock minus the broker's; positive when it is ahead.",
+    ),
+    Family(
+        "belfry_store_rows",
+        "gauge",
+        "Rows of a partition's local store, as RocksDB estimates them; owned or stood by for.",
+        ("partition",),
+    ),
+    Family("belfry_store_disk_bytes", "gauge", "Files of such a store.", ("partition",)),
+    Family(
+        "belfry_store_memory_bytes",
+        "gauge",
+        "Memory of such a store: memory tables, cached blocks and indexes.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_store_merge_bytes",
+        "gauge",
+        "Bytes that RocksDB has still to rewrite to merge the files of such a store.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_store_errors",
+        "gauge",
+        "Errors of RocksDB's own threads since such a store was opened: its disk fails or is full.",
+        ("partition",),
+    ),
+)

@@ -1,0 +1,154 @@
+"""Where a step's records go, and where its manifest then lies.
+
+    a record                            its partition
+    of a group, a delivery, a row       told with the record (`kafka/step_records.py`)
+    with a key                          the key's, as librdkafka's `murmur2_random` partitioner says
+    with neither                        any will do: one for all of a step, the next for the next
+
+Rows of the changelog are the step's last records, and the manifest is the last of them; behind it
+are fillers at most.  So the offset of the changelog's last batch tells where the manifest lies.
+Signed rows were signed for a place: it is compared before the commit, so that no row is ever
+committed where its signature does not hold.
+
+    changelog/3   row  row  row  manifest  filler  filler  │ marker of the commit
+    offset        507  508  509  510       511     512     │ 513
+                                  └── 512, the batch's last offset, less two fillers
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from belfry.kafka.outcome import Misplaced, TopicGone
+from belfry.kafka.row_signing import RowSigner
+from belfry.kafka.step_records import StepRecord, changelog_rows
+from belfry.kafka.transactions import Receipt
+from belfry.schedules import identity
+from belfry.transactions.batches import ProducedBatch, StepBatches, Where
+from belfry.transactions.brokers import BrokerConnections
+from belfry.transactions.loop import WriterLoop
+
+# Seconds to learn of a topic that is new here.
+KNOW_S: Final = 10.0
+PartitionOf = Callable[[bytes, int], int]
+_NAME: Final = "rd_kafka_msg_partitioner_murmur2"
+
+
+class PlacedRecords:
+    """Puts the records of one step into its batches, each where it belongs.
+
+    `number` is the step's: records without a key or a partition go to the partition that it names.
+    """
+
+    def __init__(
+        self, step: StepBatches, brokers: BrokerConnections, loop: WriterLoop, number: int
+    ) -> None:
+        self._step = step
+        self._brokers = brokers
+        self._loop = loop
+        self._number = number
+        self._partitions: dict[str, int] = {}
+        self._partition_of = partitioner()
+
+    def add(self, records: Iterable[StepRecord]) -> None:
+        """Put these behind those that are there; raises TopicGone for a topic that is not there."""
+        known = self._partitions
+        for topic, partition, key, value, headers in records:
+            if topic not in known:
+                known[topic] = self._partitions_of(topic)
+            if partition is not None:
+                where = partition
+            elif key is not None:
+                where = self._partition_of(key, known[topic])
+            else:
+                where = self._number % known[topic]
+            self._step.add((topic, where), key, value, headers)
+
+    def add_rows(
+        self, where: Where, rows: Mapping[bytes, bytes | None], signer: RowSigner | None
+    ) -> None:
+        """Put the changelog's rows there; BufferError where what belongs together does not fit."""
+        step = self._step
+        plain, tombstones, manifest, parts = changelog_rows(rows, signer, step.most(where[0]))
+        if parts:
+            for part in parts:
+                step.add_apart(where, part)
+            return
+        step.add_rows(where, plain)
+        for key, headers in tombstones:
+            step.add(where, key, None, headers)
+        step.add(where, manifest["key"], manifest["value"], [])
+
+    def _partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has; raises TopicGone where it has none."""
+        known = self._brokers.partitions_of(topic)
+        if not known:
+            self._loop.run(self._brokers.know([topic]), KNOW_S)
+            known = self._brokers.partitions_of(topic)
+        if not known:
+            raise TopicGone(topic)
+        return known
+
+
+@dataclass(slots=True)
+class AcknowledgedStep:
+    """A step whose records are all in their logs, in a transaction that is still open.
+
+    `manifest` is the changelog's last batch.  `wall_ms` and `monotonic_ms` say when this worker
+    heard of it.
+    """
+
+    manifest: ProducedBatch
+    wall_ms: float
+    monotonic_ms: float
+
+    def offset(self, signer: RowSigner | None) -> int:
+        """Where the manifest lies: behind it are fillers at most, where rows are signed."""
+        return self.manifest.last_offset - (0 if signer is None else signer.fillers)
+
+    def compare(self, signer: RowSigner | None) -> None:
+        """See that signed rows lie where they were expected; raises Misplaced."""
+        at = self.offset(signer)
+        if signer is not None and not signer.lies_as_signed(at):
+            raise Misplaced(f"the manifest lies at offset {at}, where it was not expected")
+
+    def receipt(self, signer: RowSigner | None, sent_ms: float) -> Receipt:
+        """The receipt of the step, once it is committed; the signer hears of it."""
+        at = self.offset(signer)
+        if signer is not None:
+            signer.committed(at)
+        appended_ms = self.manifest.appended_ms
+        if appended_ms < 0:
+            appended_ms = int(sent_ms)
+        return Receipt(at + 1, sent_ms, appended_ms, self.wall_ms, self.monotonic_ms)
+
+
+@cache
+def partitioner() -> PartitionOf:
+    """What computes the partition of a key among so many, as librdkafka does.
+
+    The function is librdkafka's own, which belfry loads anyway: ten times as fast as the same in
+    Python, and the same for both writers.  It is called with the interpreter's lock held, for it
+    takes less time than giving the lock up.  Where the library does not give it out, Python
+    computes it.
+    """
+    from confluent_kafka import cimpl
+
+    try:
+        function: Any = getattr(ctypes.PyDLL(cimpl.__file__), _NAME)
+    except (OSError, AttributeError):
+        return identity.partition_of
+    function.restype = ctypes.c_int32
+    # topic (not looked at), key, its size.  What follows is a C int, partitions, and two pointers
+    # that callers may pass on: ctypes gives an int and None as those, and checks what is declared.
+    function.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+
+    def partition_of(key: bytes, partitions: int) -> int:
+        found: int = function(None, key, len(key), partitions, None, None)
+        return found
+
+    return partition_of
