@@ -7,24 +7,21 @@
       -   schedule t/old
 
 A difference is `belfry.declared.difference.Altered`. People see a table of fields, or a line for
-each object that was written; programs get the same as JSON, with every value whole. Values were
-written by others, so they are shown as text, and never as markup for a terminal.
+each object that was written; programs get the same as JSON, with every value whole.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from belfry.cli.shown import plain
+from belfry.cli.tables import add_row, print_table, table_of
 
 if TYPE_CHECKING:
     from belfry.declared.applying import Done
     from belfry.declared.difference import Altered
 
-# Columns where no terminal says how many it has.
-WIDTH: Final = 100
 # Characters of a value in a cell.
 LONGEST: Final = 200
 # Objects that are named where there may be many.
@@ -76,27 +73,19 @@ def record_of(each: Altered) -> dict[str, Any]:
 def table(changes: Sequence[Altered]) -> None:
     """What differs, a line for each field.
 
-    An object is named on its first line only. Values of others are shown as text, never as markup
-    for a terminal.
+    An object is named on its first line only.
     """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     if not changes:
         return
-    rows_of = Table("", "object", "field", "is", "becomes", box=box.SIMPLE_HEAD)
+    made = table_of("", "object", "field", "is", "becomes")
     for each in changes:
         style = {"create": "green", "update": "yellow", "remove": "red"}[each.alteration]
-        head = [MARKS[each.alteration], plain(each.name)]
+        head = [MARKS[each.alteration], each.name]
         rows = [(field.name, _cell(field.before), _cell(field.after)) for field in each.fields]
         for row in rows or [("", "", "")]:
-            rows_of.add_row(*(Text(cell) for cell in (*head, *row)), style=style)
+            add_row(made, *head, *row, style=style)
             head = ["", ""]
-    # Where nobody looks, lines are as long as in a terminal of usual width.
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    console.print(rows_of)
+    print_table(made)
 
 
 def _cell(value: Any) -> str:

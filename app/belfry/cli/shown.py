@@ -26,8 +26,6 @@ from belfry.schedules.instants import format_duration, format_instant
 
 T = TypeVar("T")
 PROGRESS_S: Final = 5.0
-# Cursor to the first column of the first line, then clear the screen (ECMA-48).
-CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 class Output(StrEnum):
@@ -105,11 +103,6 @@ class Printer:
             if (at_s := now_s()) >= next_s:
                 self.note(f"{number:,} {what} …")
                 next_s = at_s + PROGRESS_S
-
-    def clear(self) -> None:
-        """Begin at the top of the screen again, where people look at one."""
-        if self.for_people and sys.stdout.isatty():
-            print(CLEAR, end="", flush=True)
 
     def _print(self, text: str, end: str = "\n") -> None:
         print(tame(text), end=end, flush=True)

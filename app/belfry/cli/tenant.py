@@ -15,7 +15,7 @@ With --http-url a worker does the same, and its key decides which fields may be 
 
 Two that set the same policy through Kafka at once may undo one another, since a record holds a
 policy as a whole and the later one counts. The commands `top`, `counts`, `history` and `statistics`
-always ask a worker, and `usage` reads a topic; their modules are `top`, `past` and `usage`.
+always ask a worker, and `usage` reads a topic; their modules are `tenant_top`, `past` and `usage`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.policy_text import from_file, line, shown, whole
 from belfry.cli.session import Session, with_session
-from belfry.cli.top import tenant_top
+from belfry.cli.tenant_top import tenant_top
 from belfry.cli.usage import usage
 
 if TYPE_CHECKING:
