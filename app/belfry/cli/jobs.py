@@ -19,6 +19,7 @@ from urllib.parse import quote, urlencode
 
 import typer
 
+from belfry.cli.progress import progress_of
 from belfry.cli.remote import Remote, tenant_path
 from belfry.cli.session import Session
 from belfry.cli.shown import plain
@@ -64,18 +65,11 @@ def followed(
     ``("fired", 720)``. It blocks, with a look every `LOOK_S` seconds. Raises `CommandError` where
     the worker does not answer; the job goes on all the same.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    shown = session.printer.for_people and console.is_terminal
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not shown, transient=True) as progress:
-        what, most = expected
-        task = progress.add_task("", total=most)
+    what, most = expected
+    with progress_of(session.printer) as tell:
         while True:
             found: dict[str, Any] = remote.get(path)
-            progress.update(task, completed=found[what], total=max(most, found[what]))
+            tell(what, found[what], max(most, found[what]))
             if found["state"] != RUNNING:
                 return found
             sleep(LOOK_S)
