@@ -4,7 +4,7 @@ Looks and says what it would do; with ``--apply`` it does it. docs/recovery.md h
 
 The evidence of a partition is its changelog, its local states, its anchor and its input.
 `belfry.recovery` compares them and plans, and `belfry.cli.recover_partitions` goes through the
-partitions. Here is what somebody may choose.
+partitions. Here is what somebody may choose, and so it is used:
 
     12:00:00  partition 3: changelog_lost, so its owner has stopped; no worker fires it
     12:05:00  belfry recover                                says what a recovery would need

@@ -31,7 +31,7 @@ def awaited(cluster: Any, count: Callable[[], int]) -> None:
 
 
 def test_a_wait_tells_what_is_there_until_all_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs.time, "sleep", lambda _: None)
+    monkeypatch.setattr("belfry.bench.runs.time.sleep", lambda _: None)
     cluster = Waiting()
     awaited(cluster, cluster.pending)
     what = "requests taken in"

@@ -54,9 +54,10 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal of 100 columns."""
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal of 100 columns: what captures the output claims to be one."""
+    assert capsys is not None
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
     for name, value in (("TERM", "xterm"), ("COLUMNS", "100"), ("LINES", "40")):
         monkeypatch.setenv(name, value)
 
