@@ -126,7 +126,8 @@ def test_the_command_line_has_all_options() -> None:
     for field in FIELDS.values():
         if field.name not in NOT_AN_OPTION:
             assert field.flag in has, (
-                f"cli (options.py, rule_options.py, event_options.py): `schedule create` has no"
+                "cli (when_options.py, bound_options.py, rule_options.py, event_options.py):"
+                " `schedule create` has no"
                 f" option {field.flag or 'in the table'} for {field.name}"
             )
 

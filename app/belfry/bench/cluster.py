@@ -23,7 +23,7 @@ from typing import Final, Self
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, BenchPlan
+from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, BenchPlan, Tell, silent
 from belfry.bench.worker import BenchWorker, WorkerFailed
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
@@ -44,11 +44,14 @@ TOGETHER: Final = 500
 class BenchCluster:
     """Topics and workers of one benchmark; both go at the end.
 
-    `settings` say how the broker is reached; prefix, group and partitions are replaced. Methods run
-    in one thread and block.
+    `settings` say how the broker is reached; prefix, group and partitions are replaced. `tell` is
+    told how far a benchmark is. Methods run in one thread and block.
     """
 
-    def __init__(self, settings: Settings, workers: int, partitions: int) -> None:
+    def __init__(
+        self, settings: Settings, workers: int, partitions: int, tell: Tell = silent
+    ) -> None:
+        self.tell = tell
         name = f"bench{int(time.time() * 1000)}"
         cluster = ClusterSettings(topic_prefix=f"{name}.", app_id=name, partitions=partitions)
         self.settings = settings.model_copy(update={"cluster": cluster})

@@ -1,10 +1,13 @@
-"""What a benchmark is asked to do, and curves: the same benchmark with one thing varied."""
+"""What a benchmark is asked to do, what it tells meanwhile, and curves: one thing is varied."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+# Is told what is counted, how many there are by now, and how many there will be.
+Tell = Callable[[str, int, int], None]
 # Guarantee of a tenant without a policy.
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"
 COMMON_TOPIC: Final = "common"
@@ -15,6 +18,10 @@ SWEEPS: dict[str, tuple[str, tuple[int, ...]]] = {
     "partitions": ("partitions", (1, 2, 4, 8, 16)),
     "tenants": ("tenants", (1, 10, 100, 1_000)),
 }
+
+
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Where nobody wants to know how far a benchmark is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,22 @@ What is timed, and by which clock (the broker's, or that of this machine):
     lateness    due instant in the payload ─► a reader has the record                     machine
     raw         first batch ─► last commit                                                machine
 
-Events that did not come out are an error (`WorkerFailed`) and never a better figure.
+Events that did not come out are an error (`WorkerFailed`) and never a better figure. How far a run
+is, is told between two looks at the workers, and never while this process itself is measured.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from belfry.bench.cluster import BenchCluster
 from belfry.bench.live import LiveReader, pour
 from belfry.bench.logged import Trail, taking_in, trails
-from belfry.bench.plan import BenchPlan
+from belfry.bench.plan import BenchPlan, Tell, silent
 from belfry.bench.raw import copied
 from belfry.bench.result import Result
 from belfry.bench.worker import WorkerFailed
@@ -33,6 +34,12 @@ from belfry.settings import Settings
 HOUR_MS: Final = 3_600_000
 # Seconds after which a benchmark that does not come to its end is given up.
 LONGEST_S: Final = 600.0
+# What is counted while somebody waits.
+TAKEN_IN: Final = "requests taken in"
+FIRED: Final = "events fired"
+RESTARTED: Final = "workers started again"
+# Where this process is in the figures, it counts and draws nothing meanwhile.
+AT_THE_END: Final = "records, counted at the end"
 
 
 def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
@@ -42,7 +49,7 @@ def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
     _write(cluster, plan, _now_ms() + HOUR_MS)
     cluster.make_outputs(plan)
     cluster.start_workers()
-    _await(lambda: cluster.pending() >= plan.pending + plan.events, cluster)
+    _await(cluster.pending, plan.pending + plan.events, TAKEN_IN, cluster)
     trails = _trails(cluster, cluster.started_ms)
     began = min(trail[0].appended_ms for trail in trails)
     ended = max(step.appended_ms for trail in trails for step in taking_in(trail))
@@ -52,9 +59,9 @@ def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
 def _fill(cluster: BenchCluster, plan: BenchPlan) -> None:
     """Let so many schedules wait, due after those that are measured."""
     workload = replace(_workload(plan, _now_ms() + 2 * HOUR_MS), events=plan.pending, stem="fill")
-    write(cluster.properties, cluster.settings.topic("schedules"), workload)
+    write(cluster.properties, cluster.settings.topic("schedules"), workload, cluster.tell)
     cluster.start_workers()
-    _await(lambda: cluster.pending() >= plan.pending, cluster)
+    _await(cluster.pending, plan.pending, TAKEN_IN, cluster)
     cluster.stop_workers()
 
 
@@ -68,11 +75,12 @@ def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
     due_ms = _fire_ms(plan)
     _write(cluster, plan, due_ms)
     cluster.start_workers()
-    _await(lambda: cluster.pending() >= plan.events, cluster)
+    _await(cluster.pending, plan.events, TAKEN_IN, cluster)
     if _now_ms() > due_ms - 1_000:
         raise WorkerFailed("the requests were taken in too late: the due instant has passed")
     before, _ = cluster.usage()
-    _await(lambda: _now_ms() > due_ms and cluster.fired() >= plan.events, cluster)
+    # Before the instant no worker is asked: each has enough to do.
+    _await(lambda: cluster.fired() if _now_ms() > due_ms else 0, plan.events, FIRED, cluster)
     trails = _trails(cluster)
     fired = sum(step.manifest.fired for trail in trails for step in trail)
     if fired != plan.events:
@@ -97,7 +105,7 @@ def recovery(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Changelog records a second: workers without state, from their assignment until they fire."""
     _write(cluster, plan, _now_ms() + HOUR_MS)
     cluster.start_workers()
-    _await(lambda: cluster.pending() >= plan.events, cluster)
+    _await(cluster.pending, plan.events, TAKEN_IN, cluster)
     cluster.stop_workers()
     cluster.wipe_state()
     return _restart(cluster, plan)
@@ -107,13 +115,14 @@ def restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Workers with their state on disk: from their assignment until they fire."""
     _write(cluster, plan, _now_ms() + HOUR_MS)
     cluster.start_workers()
-    _await(lambda: cluster.pending() >= plan.events, cluster)
+    _await(cluster.pending, plan.events, TAKEN_IN, cluster)
     cluster.stop_workers()
     return _restart(cluster, plan)
 
 
 def _restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Start workers, and time them from the first assigned partition until all of them fire."""
+    cluster.tell(RESTARTED, 0, plan.workers)
     cluster.start_workers()
     while not any(worker.view().get("partitions") for worker in cluster.workers):
         time.sleep(0.02)
@@ -125,6 +134,7 @@ def _restart(cluster: BenchCluster, plan: BenchPlan) -> Result:
 def raw(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """The same bytes, copied by plain clients in transactions: the yardstick."""
     _write(cluster, plan, _now_ms())
+    cluster.tell(AT_THE_END, 0, plan.events)
     return copied(cluster, plan)
 
 
@@ -134,6 +144,7 @@ def lateness(cluster: BenchCluster, plan: BenchPlan) -> Result:
     cluster.start_workers()
     cluster.await_ready()
     reader = LiveReader(cluster, plan)
+    cluster.tell(AT_THE_END, 0, reader.expected)
     thread = threading.Thread(target=reader.run)
     thread.start()
     pour(cluster, plan)
@@ -147,7 +158,8 @@ def lateness(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 def _write(cluster: BenchCluster, plan: BenchPlan, due_ms: int) -> None:
     """Write the plan's requests to the topic of requests, and wait until all are acknowledged."""
-    write(cluster.properties, cluster.settings.topic("schedules"), _workload(plan, due_ms))
+    topic = cluster.settings.topic("schedules")
+    write(cluster.properties, topic, _workload(plan, due_ms), cluster.tell)
 
 
 def _workload(plan: BenchPlan, due_ms: int) -> Workload:
@@ -169,13 +181,18 @@ def _trails(cluster: BenchCluster, from_ms: int = 0) -> list[Trail]:
     return trails(cluster.properties, topic, partitions, from_ms)
 
 
-def _await(done: Callable[[], bool], cluster: BenchCluster) -> None:
-    """Wait until something is so; raises `WorkerFailed` after `LONGEST_S` seconds."""
+def _await(count: Callable[[], int], wanted: int, what: str, cluster: BenchCluster) -> None:
+    """Wait until there are as many as wanted, and tell how many there are meanwhile.
+
+    Raises `WorkerFailed` after `LONGEST_S` seconds.
+    """
     deadline = time.monotonic() + LONGEST_S
-    while not done():
+    while (found := count()) < wanted:
+        cluster.tell(what, found, wanted)
         if time.monotonic() > deadline:
-            raise WorkerFailed(f"not done within {LONGEST_S} s; {cluster.pending()} wait")
+            raise WorkerFailed(f"{found} of {wanted} {what} within {LONGEST_S:.0f} s")
         time.sleep(0.2)
+    cluster.tell(what, wanted, wanted)
 
 
 def _now_ms() -> int:
@@ -192,8 +209,7 @@ BENCHES: Final[dict[str, Callable[[BenchCluster, BenchPlan], Result]]] = {
 }
 
 
-def repeat(settings: Settings, plan: BenchPlan, runs: int) -> Iterator[Result]:
-    """So many runs of a plan, each on a belfry of its own."""
-    for _ in range(runs):
-        with BenchCluster(settings, plan.workers, plan.partitions) as cluster:
-            yield BENCHES[plan.bench](cluster, plan)
+def measured(settings: Settings, plan: BenchPlan, tell: Tell = silent) -> Result:
+    """One run of a plan, on a belfry of its own; `tell` is told how far it is."""
+    with BenchCluster(settings, plan.workers, plan.partitions, tell) as cluster:
+        return BENCHES[plan.bench](cluster, plan)

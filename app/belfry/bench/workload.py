@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
+from belfry.bench.plan import Tell, silent
 from belfry.schedules.identity import partition_of
 from belfry.wire import catalogue, framing
 
@@ -24,6 +25,7 @@ PAYLOAD_BYTES: Final = 400
 # Payloads are windows of one random pool: no two alike, and none that compresses.
 POOL_BYTES: Final = 1 << 20
 DAY_MS: Final = 86_400_000
+WRITTEN: Final = "requests written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,11 @@ class Workload:
         return {"at": self.due_ms + (number * 7919) % (self.spread_ms + 1)}
 
 
-def write(properties: dict[str, Any], topic: str, workload: Workload) -> None:
+def write(properties: dict[str, Any], topic: str, workload: Workload, tell: Tell = silent) -> None:
     """Write a workload to a topic, each request to its home; returns when all are acknowledged.
 
     The producer is not transactional, and a request may lie there twice after an error. A second
-    one of an id is UNCHANGED, and counts for nothing.
+    one of an id is UNCHANGED, and counts for nothing. `tell` is told how many are written.
     """
     producer = Producer(
         {
@@ -102,4 +104,6 @@ def write(properties: dict[str, Any], topic: str, workload: Workload) -> None:
                 producer.poll(0.05)
         if not number & 0xFFF:
             producer.poll(0)
+            tell(WRITTEN, number, workload.events)
     producer.flush()
+    tell(WRITTEN, workload.events, workload.events)

@@ -31,11 +31,11 @@ from belfry.schedules.outcomes import Outcome
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
-    from belfry.declared.applying import ScheduleWrite
     from belfry.declared.calendar_entries import DeclaredCalendar
     from belfry.declared.declaration import Declaration
     from belfry.declared.difference import Found
     from belfry.declared.set_record import Name
+    from belfry.declared.ways import ScheduleWrite
     from belfry.tenants.policy import TenantPolicy
 
 Look = Callable[[str, str], Mapping[str, Any] | None]

@@ -16,7 +16,8 @@ before the first write. A write that is refused is told, and the others are trie
 repeat `apply` is safe: what is as declared is not written again.
 
 What differs, and in which order it is applied, is decided in `belfry.declared`. How it is read and
-written is told in `belfry.cli.applied`. Here are the options, the questions and the printing.
+written is told in `belfry.cli.applied`, and how it is shown in `belfry.cli.differences`. Here are
+the options, the comparison and the questions.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from belfry.cli.differences import MARKS, record_of, result, staying, table
 from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import plain, tame
+from belfry.cli.shown import tame
 
 if TYPE_CHECKING:
     from belfry.cli.applied import SessionWays
@@ -43,11 +45,6 @@ if TYPE_CHECKING:
 
 # The name of a file that stands for standard input.
 STDIN: Final = "-"
-WIDTH: Final = 100
-LONGEST: Final = 200
-# What `diff` shows before an object, and what `apply` says of one that it has changed.
-_MARKS: Final = {"create": "+", "update": "~", "remove": "-", "unchanged": "=", "over": "="}
-_PAST: Final = {"create": "created", "update": "updated", "remove": "removed"}
 
 Files = Annotated[
     list[Path],
@@ -96,8 +93,8 @@ def apply(
     declared, found, altered = _compared(ways, files)
     removed = removals(declared, found)
     _warn(session, declared)
-    if not prune:
-        _mention(session, removed)
+    if removed and not prune:
+        session.printer.note(staying(removed))
         removed = []
     elif removed and not yes:
         _confirm(declared.name, removed)
@@ -111,7 +108,7 @@ def apply(
         for each in applying.run(altered, removed):
             done.append(each)
             if each.altered.changes or not session.printer.for_people:
-                yield _result(each)
+                yield result(each)
 
     session.printer.many(told())
     # A removal or a write that was refused is counted once, and shown with its reason above.
@@ -136,16 +133,16 @@ def diff(session: Session, files: Files, *, prune: Prune = False) -> int:
 
     declared, found, altered = _compared(SessionWays(session), files)
     removed = removals(declared, found)
-    if not prune:
-        _mention(session, removed)
+    if removed and not prune:
+        session.printer.note(staying(removed))
         removed = []
     changes = [each for each in [*altered, *removed] if each.changes]
     if session.printer.for_people:
-        _table(changes)
+        table(changes)
     else:
-        session.printer.many((_record(each), "") for each in changes)
+        session.printer.many((record_of(each), "") for each in changes)
     # People read the counts of plus, tilde and minus on stderr, beside the table on stdout.
-    counts = {mark: sum(_MARKS[each.alteration] == mark for each in changes) for mark in "+~-"}
+    counts = {mark: sum(MARKS[each.alteration] == mark for each in changes) for mark in "+~-"}
     session.printer.note(
         f"set {declared.name}: {counts['+']} to create, {counts['~']} to update,"
         f" {counts['-']} to remove, {len(altered) + len(removed) - len(changes)} unchanged"
@@ -222,17 +219,6 @@ def _warn(session: Session, declared: Declaration) -> None:
             session.printer.note(f"Warning: {name}: {warning}.")
 
 
-def _mention(session: Session, removed: Sequence[Altered]) -> None:
-    """Name up to five objects that the files declare no longer, and say that they stay."""
-    if removed:
-        names = ", ".join(each.name for each in removed[:5])
-        more = f" and {len(removed) - 5} more" if len(removed) > 5 else ""
-        session.printer.note(
-            f"{len(removed)} objects that the set has made are declared no longer: {names}{more};"
-            " they stay, and --prune removes them"
-        )
-
-
 def _confirm(name: str, removed: Sequence[Altered]) -> None:
     """Ask, with names and the count, whether objects are to go; `WrongUse` where nobody can say."""
     schedules = sum(each.schedule_id is not None for each in removed)
@@ -250,69 +236,3 @@ def _counted(count: int, noun: str) -> str:
     """A number with its noun: ``1 policy``, ``3 schedules``."""
     several = {"schedule": "schedules", "policy": "policies"}[noun]
     return f"{count} {noun if count == 1 else several}"
-
-
-def _result(done: Done) -> tuple[dict[str, Any], str]:
-    """What became of an object: the object for programs, and the line for people."""
-    each = done.altered
-    result = "failed" if done.problem is not None else _PAST.get(each.alteration, each.alteration)
-    record = {**_record(each), "result": str(result), "problem": done.problem}
-    why = "" if done.problem is None else f": {plain(done.problem)}"
-    return record, f"{result:9}  {plain(each.name)}{why}"
-
-
-def _record(each: Altered) -> dict[str, Any]:
-    """A difference for programs.
-
-    `schedule_id` is null for a policy and for a calendar. `fields` has the name of each field that
-    differs, with its value before and after; a value that is not there is null.
-    """
-    which = {} if each.calendar is None else {"calendar": each.calendar.name}
-    return {
-        "object": each.name.partition(" ")[0],
-        "tenant": each.tenant,
-        **which,
-        "schedule_id": each.schedule_id,
-        "alteration": str(each.alteration),
-        "fields": [
-            {"name": field.name, "before": field.before, "after": field.after}
-            for field in each.fields
-        ],
-    }
-
-
-def _table(changes: Sequence[Altered]) -> None:
-    """What differs, a line for each field.
-
-    An object is named on its first line only. Values of others are shown as text, never as markup
-    for a terminal.
-    """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if not changes:
-        return
-    table = Table("", "object", "field", "is", "becomes", box=box.SIMPLE_HEAD)
-    for each in changes:
-        style = {"create": "green", "update": "yellow", "remove": "red"}[each.alteration]
-        head = [_MARKS[each.alteration], plain(each.name)]
-        rows = [(field.name, _cell(field.before), _cell(field.after)) for field in each.fields]
-        for row in rows or [("", "", "")]:
-            table.add_row(*(Text(cell) for cell in (*head, *row)), style=style)
-            head = ["", ""]
-    # Where nobody looks, lines are as long as in a terminal of usual width.
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    console.print(table)
-
-
-def _cell(value: Any) -> str:
-    """A value as a cell: text as it is, all else as JSON, cut to `LONGEST` characters."""
-    import orjson
-
-    if value is None:
-        return "-"
-    text = value if isinstance(value, str) else orjson.dumps(value).decode()
-    text = plain(text)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -22,7 +22,8 @@ from typing import Annotated, Any
 
 import typer
 
-from belfry.cli.bulk import (
+from belfry.cli.failures import CommandError, Exit, WrongUse, ask_to_begin
+from belfry.cli.jobs import (
     DryRun,
     NewJob,
     NoWait,
@@ -32,7 +33,6 @@ from belfry.cli.bulk import (
     job_text,
     jobs_path,
 )
-from belfry.cli.failures import CommandError, Exit, WrongUse, ask_to_begin
 from belfry.cli.looking import EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
 from belfry.cli.ranges import range_end

@@ -11,7 +11,8 @@ The ratio of two such lines, measured in the same minutes, can be compared betwe
 figure alone cannot.
 
 With ``--output json`` a line is the median of the runs; with jsonl each run is a line as well. A
-text shows each run as it ends, and then all of them together.
+text shows each run as it ends, and then all of them together; meanwhile stderr shows how far a run
+is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from belfry.cli.failures import WrongUse
+from belfry.cli.progress import progress_of
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import Output
 
@@ -184,13 +186,16 @@ def _measure(session: Session, plan: BenchPlan, varied: int | None, runs: int) -
     from dataclasses import replace
 
     from belfry.bench.result import BenchRuns, lines
-    from belfry.bench.runs import repeat
+    from belfry.bench.runs import measured
 
     text = session.printer.output is Output.TEXT
     # Of a single run the median is the same line, and is printed once.
     each_run = session.printer.output is Output.JSONL
     results: list[Result] = []
-    for result in repeat(_of_worker(session), plan, runs):
+    settings = _of_worker(session)
+    for _ in range(runs):
+        with progress_of(session.printer) as tell:
+            result = measured(settings, plan, tell)
         results.append(replace(result, varied=varied))
         if text:
             print(lines(result, plan))

@@ -13,46 +13,41 @@ So it goes on after Ctrl-C, after a kill of the worker, and after a move to anot
 bulk get` finds it again. The count may differ from what the job does, for schedules come and go in
 between.
 
-`belfry backfill` uses the same questions and the same progress bar.
+The questions to the worker and the bar of progress are those of `belfry.cli.jobs`, which `belfry
+backfill` has as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from time import sleep
 from typing import Annotated, Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import typer
 
 from belfry.cli.failures import Exit, WrongUse, ask_to_begin
 from belfry.cli.help import Program
+from belfry.cli.jobs import (
+    DryRun,
+    JobId,
+    NewJob,
+    NoWait,
+    Yes,
+    counted_pages,
+    followed,
+    job_text,
+    jobs_path,
+)
 from belfry.cli.looking import DueFrom, DueUntil, EventType, Group, Prefix
 from belfry.cli.options import Reason, RequestId, Tenant
-from belfry.cli.remote import Remote, tenant_path
+from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
-from belfry.schedules.bulk import BACKFILL, JOB_STATES, MOST_PER_SECOND, PER_SECOND
+from belfry.schedules.bulk import JOB_STATES, MOST_PER_SECOND, PER_SECOND
 from belfry.schedules.instants import parse_duration
 
-# Seconds between two looks at a job that runs.
-LOOK_S: Final = 0.25
-RUNNING: Final = "RUNNING"
 # Ids of schedules that are shown beside a count.
 SHOWN: Final = 10
-
-JobId = Annotated[
-    str, typer.Argument(metavar="JOB", help="As `belfry bulk list` shows it.", show_default=False)
-]
-NewJob = Annotated[
-    str | None, typer.Option("--job", metavar="TEXT", help="Id of the job.  [default: new]")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to begin.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", "--dry", help="Show the count, and change nothing.")
-]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Return once the job has begun.")]
 
 
 def _signed(given: str) -> int:
@@ -225,75 +220,10 @@ def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
     return {"matched": matched, "sample": sample[:SHOWN]}
 
 
-def counted_pages(remote: Remote, tenant: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a job would match now, page after page.
-
-    A page is the answer of ``POST …/jobs?dry=true``: a worker counts for a bounded time, and gives
-    a cursor where more is left. Each page is asked for when the one before has been used.
-    """
-    query: dict[str, Any] = {"dry": "true"}
-    while True:
-        page = remote.ask("POST", f"{jobs_path(tenant)}?{urlencode(query)}", body)
-        yield page
-        if page["cursor"] is None:
-            return
-        query["cursor"] = page["cursor"]
-
-
-def followed(
-    session: Session, remote: Remote, path: str, expected: tuple[str, int]
-) -> dict[str, Any]:
-    """The job once it has ended; its progress is shown where somebody looks.
-
-    `expected` is what of the job counts, and how far that will go: ``("matched", 1204)`` or
-    ``("fired", 720)``. It blocks, with a look every `LOOK_S` seconds. Raises `CommandError` where
-    the worker does not answer; the job goes on all the same.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    shown = session.printer.for_people and console.is_terminal
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not shown, transient=True) as progress:
-        what, most = expected
-        task = progress.add_task("", total=most)
-        while True:
-            found: dict[str, Any] = remote.get(path)
-            progress.update(task, completed=found[what], total=max(most, found[what]))
-            if found["state"] != RUNNING:
-                return found
-            sleep(LOOK_S)
-
-
-def jobs_path(tenant: str, job: str | None = None) -> str:
-    """The path of a tenant's jobs, or of one of them; ids are quoted."""
-    jobs = f"{tenant_path(tenant)}/jobs"
-    return jobs if job is None else f"{jobs}/{quote(job, safe='')}"
-
-
 def _counted(tenant: str, counted: dict[str, Any]) -> str:
     """The count in a sentence for people, with some of the ids."""
     sample = ", ".join(plain(each) for each in counted["sample"])
     more = " …" if counted["matched"] > len(counted["sample"]) else ""
     return f"{counted['matched']} schedules of {tenant} match" + (
         f": {sample}{more}" * bool(sample)
-    )
-
-
-def job_text(found: dict[str, Any]) -> str:
-    """A job in a line for people: state, action, id, filter, counts, and when it began.
-
-    Refusals are counted by their codes. Texts of others cannot steer the terminal.
-    """
-    filters = " ".join(f"{name}={plain(str(value))}" for name, value in found["filter"].items())
-    counts = f"{found['done']} done, {found['unchanged']} unchanged, {found['refused']} refused"
-    codes = ", ".join(f"{code}: {count}" for code, count in found["refusals"].items())
-    named = f"{found['state']:7} {found['action']:7} {plain(found['job'])}"
-    if found["action"] == BACKFILL:
-        counts += f", {found['fired']} fired"
-    return (
-        f"{named}  {filters or 'all'}  {counts}"
-        + (f" ({codes})" * bool(codes))
-        + f", {found['examined']} looked at, begun {found['begun_at']}"
     )

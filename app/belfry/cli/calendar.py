@@ -12,16 +12,30 @@ once, so a file of holidays can be sent again each year:
 
 All commands ask a worker over HTTP, which writes the request and waits for its verdict. Schedules
 follow a changed calendar one by one after that; `show` tells how many instants have moved so far.
+How days off are read from options and files is told in `belfry.cli.day_options`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
 
+from belfry.cli.day_options import (
+    LATER_YEARS,
+    Country,
+    Day,
+    File,
+    FromYear,
+    Ics,
+    UntilYear,
+    Weekend,
+    day_off,
+    days_in,
+    imported,
+    weekdays,
+)
 from belfry.cli.failures import WrongUse
 from belfry.cli.help import Program
 from belfry.cli.options import Reason, Tenant
@@ -29,13 +43,6 @@ from belfry.cli.remote import Remote, calendar_path, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 from belfry.schedules.calendars import MOST_SOURCE
-from belfry.schedules.days_off import DAY_NAMES
-
-if TYPE_CHECKING:
-    from belfry.client.imported_days import ImportedDays
-
-# So many years behind the first are imported unless told.
-LATER_YEARS: Final = 4
 
 # A worker checks the name; here it is only quoted in the address.
 Name = Annotated[
@@ -46,62 +53,9 @@ Name = Annotated[
         show_default=False,
     ),
 ]
-Day = Annotated[
-    list[str] | None,
-    typer.Option("--day", metavar="DATE", help="A day off, such as 2026-12-25; repeatable."),
-]
-# Typer sees to it that it is a file that can be read; `_days_in` reads it.
-File = Annotated[
-    Path | None,
-    typer.Option(
-        "--file",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        readable=True,
-        help="Days off, one date a line; what follows # is a remark.",
-    ),
-]
-Weekend = Annotated[
-    str | None,
-    typer.Option(
-        "--weekend", metavar="DAYS", help="Days that are off in each week, such as SAT,SUN."
-    ),
-]
 Source = Annotated[
     str | None,
     typer.Option("--source", metavar="TEXT", help="Where the days are from, for people."),
-]
-
-
-Ics = Annotated[
-    Path | None,
-    typer.Option(
-        "--ics",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        readable=True,
-        help="An iCalendar file, whose whole days are off; needs the extra ical.",
-    ),
-]
-Country = Annotated[
-    str | None,
-    typer.Option(
-        "--country",
-        metavar="CODE",
-        help="A country such as DE, or DE-BY, whose public holidays are off; needs the extra"
-        " holidays.",
-    ),
-]
-FromYear = Annotated[
-    int | None, typer.Option("--from-year", min=1970, metavar="YEAR", help="[default: this year]")
-]
-UntilYear = Annotated[
-    int | None,
-    typer.Option(
-        "--until-year", max=2200, metavar="YEAR", help="[default: four years after --from-year]"
-    ),
 ]
 
 
@@ -134,8 +88,8 @@ def set_(
     belfry calendar set demo de --weekend SAT,SUN --day 2026-12-25
     """
     body: dict[str, Any] = {
-        "days": [*(_date(each) for each in day or ()), *_days_in(file)],
-        "weekend": _weekdays(weekend),
+        "days": [*(day_off(each) for each in day or ()), *days_in(file)],
+        "weekend": weekdays(weekend),
         "source": source or "",
     }
     # A calendar without days off would be a mistake that nobody notices.
@@ -170,10 +124,10 @@ def import_(
     years = begin, begin + LATER_YEARS if until_year is None else until_year
     if years[1] < years[0]:
         raise WrongUse(f"--until-year {years[1]} is before --from-year {years[0]}.")
-    found = _imported(ics, country, years)
+    found = imported(ics, country, years)
     body: dict[str, Any] = {
         "days": found.days,
-        "weekend": _weekdays(weekend),
+        "weekend": weekdays(weekend),
         "source": found.source[:MOST_SOURCE],
     }
     if reason is not None:
@@ -187,21 +141,6 @@ def import_(
         f"{verdict['outcome']} {plain(calendar)}, {len(found.days)} days from {plain(found.source)}"
     )
     session.printer.one({**verdict, "days": len(found.days), "source": found.source}, said)
-
-
-def _imported(ics: Path | None, country: str | None, years: tuple[int, int]) -> ImportedDays:
-    """The days of the one source that is given."""
-    from belfry.client.imported_days import NoDays, days_of_country, days_of_ics
-
-    try:
-        if ics is not None and country is None:
-            return days_of_ics(ics.read_bytes(), ics.name, years)
-        if country is not None and ics is None:
-            code, _, subdivision = country.partition("-")
-            return days_of_country(code.upper(), subdivision or None, years)
-    except NoDays as error:
-        raise WrongUse(str(error)) from None
-    raise WrongUse("Say where the days are from: either --ics or --country.")
 
 
 def show(session: Session, tenant: Tenant, calendar: Name) -> None:
@@ -220,46 +159,6 @@ def remove(session: Session, tenant: Tenant, calendar: Name) -> None:
     """Forget a calendar; schedules that have it keep the days that it had."""
     verdict = Remote(session).ask("DELETE", _path(tenant, calendar))
     session.printer.one(verdict, f"{verdict['outcome']} {plain(calendar)}")
-
-
-def _days_in(file: Path | None) -> list[str]:
-    """The dates in a file; `WrongUse` names file and line of one that is none.
-
-    A byte-order mark at the begin, as some editors write it, is let pass. Lines that are empty or
-    hold a remark alone are skipped.
-    """
-    if file is None:
-        return []
-    found: list[str] = []
-    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
-        place = f"{file}, line {number}: "
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            wrong = line[error.start : error.end]
-            raise WrongUse(f"{place}{wrong!r} is no UTF-8: save the file as UTF-8.") from None
-        if given := text.partition("#")[0].strip():
-            found.append(_date(given, place))
-    return found
-
-
-def _date(given: str, place: str = "") -> str:
-    """A date in the form of ISO 8601, such as 2026-12-25; `place` goes before the complaint."""
-    try:
-        return date.fromisoformat(given).isoformat()
-    except ValueError:
-        raise WrongUse(f"{place}{given[:60]!r} is no date: give one such as 2026-12-25.") from None
-
-
-def _weekdays(given: str | None) -> list[str]:
-    """Names of days, in capitals; `WrongUse` for one that is none."""
-    found = [each.strip().upper() for each in (given or "").split(",") if each.strip()]
-    for each in found:
-        if each not in DAY_NAMES:
-            raise WrongUse(
-                f"--weekend {each[:20]!r} is no day: give some of {','.join(DAY_NAMES)}."
-            )
-    return found
 
 
 def _path(tenant: str, calendar: str | None = None) -> str:

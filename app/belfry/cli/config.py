@@ -1,4 +1,18 @@
-"""``belfry config show``: the settings that a process would have here, and where each is from."""
+"""``belfry config show``: the settings that a process would have here, and where each is from.
+
+A setting may come from four places, and the one that wins is seldom the one that is looked at. So
+each is shown with its value and its place:
+
+    $ belfry config show -X client.id=probe
+    setting            value          from
+    bootstrap_servers  broker-1:9092  BELFRY_BOOTSTRAP_SERVERS
+    kafka.client_id    **********     option
+
+The worker, the process that only delivers and the commands have settings of their own, and read the
+same variables and the same file; `--of` says whose are meant. Nothing is asked of anybody: a value
+that a broker or a worker would refuse is shown all the same, and `belfry doctor` looks for those.
+Values that are secret, or may hold a secret, are hidden.
+"""
 
 from __future__ import annotations
 

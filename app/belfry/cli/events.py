@@ -26,8 +26,8 @@ import typer
 from belfry.cli.failures import CommandError
 from belfry.cli.help import Program
 from belfry.cli.options import seconds
+from belfry.cli.results import event_json, event_text
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import event_json, event_text
 
 if TYPE_CHECKING:
     from belfry.client import Events, FiredRecord

@@ -9,9 +9,7 @@ otherwise, and that names are there, for an empty one would lead to another addr
         ──► DELETE /v1/tenants/demo/schedules/order%2F4711
         ◄── {"outcome": "CANCELLED", …}
 
-The models below are JSON Schemas that an agent reads, so each description is written for it. A list
-and a preview are short unless more is asked for, since all of an answer goes into what the agent
-has to read.
+What they take is told by the models of `belfry.cli.mcp_arguments`, whose schemas an agent reads.
 """
 
 from __future__ import annotations
@@ -22,80 +20,27 @@ from time import time
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from belfry.api.json.bodies import ScheduleBody
-from belfry.api.json.events import EventAnswer
 from belfry.api.json.previews import PreviewAnswer, PreviewBody
-from belfry.api.json.queries import ListQuery
 from belfry.api.json.schedule_answers import PageAnswer, ScheduleAnswer, VerdictAnswer
 from belfry.api.nearest import unknown_name
 from belfry.cli.failures import WrongUse
+from belfry.cli.mcp_arguments import (
+    SHOWN_IN_A_LIST,
+    SHOWN_NEXT,
+    CancelArguments,
+    GetArguments,
+    ListArguments,
+    OfSchedule,
+    ScheduleArguments,
+    WhyAnswer,
+)
 from belfry.cli.remote import Remote, schedule_path, tenant_path
 from belfry.cli.why import explained
 from belfry.schedules.identity import expected_from
 
 Given = dict[str, Any]
-# Rows of a list, and occurrences to come, unless the agent asks for another number.
-SHOWN_IN_A_LIST: Final = 20
-SHOWN_NEXT: Final = 10
-
-
-class OfTenant(BaseModel):
-    """Whose schedules."""
-
-    model_config = ConfigDict(extra="forbid")
-    tenant: str = Field(description="Owner of the schedules, such as `demo`.", min_length=1)
-
-
-class OfSchedule(OfTenant):
-    """Which schedule."""
-
-    schedule_id: str = Field(description="Its id, such as `order/4711`.", min_length=1)
-
-
-class ScheduleArguments(ScheduleBody, OfTenant):
-    """A schedule to create, or to put in the place of what is there."""
-
-    replace: bool = Field(
-        False, description="Replace a schedule of this id; without it another one is a conflict."
-    )
-
-
-class CancelArguments(OfSchedule):
-    """A schedule to end."""
-
-    reason: str | None = Field(None, max_length=2000, description="Why; kept in the history.")
-    expected_version: int | str | None = Field(
-        None, description="Only if it has this version now: 3, or generation and version, 17.3."
-    )
-    request_id: str | None = Field(
-        None, max_length=255, description="Name of the request: a repeat within an hour is safe."
-    )
-
-
-class GetArguments(OfSchedule):
-    """A schedule to look at."""
-
-    next: int = Field(SHOWN_NEXT, ge=0, le=20, description="Occurrences to come that are shown.")
-    last: int = Field(0, ge=0, le=10, description="Last fires that are shown.")
-
-
-class ListArguments(ListQuery, OfTenant):
-    """Which schedules to list."""
-
-    # Fewer than over HTTP: the agent reads all of the answer.
-    limit: int = Field(SHOWN_IN_A_LIST, ge=1, le=1000)
-
-
-class WhyAnswer(BaseModel):
-    """Why a schedule fired, did not fire, or still waits."""
-
-    answer: str = Field(description="The answer in a sentence or two.")
-    schedule: ScheduleAnswer | None = Field(description="As it stands; null where it is gone.")
-    events: list[EventAnswer] = Field(description="Its newest events, oldest first.")
-    # A program that wants them asks for the schedule's history.
-    events_before: int = Field(description="Older events, which are not shown.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,9 @@ import typer
 from belfry.cli.changelog import judges
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.options import seconds
+from belfry.cli.results import verdict_json
 from belfry.cli.session import Session
-from belfry.cli.shown import from_now, plain, verdict_json
+from belfry.cli.shown import from_now, plain
 from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 

@@ -23,12 +23,12 @@ from urllib.parse import quote
 
 import typer
 
+from belfry.cli.bound_options import BoundOptions, check_recurring
 from belfry.cli.failures import WrongUse
-from belfry.cli.options import When, check_zone
 from belfry.cli.remote import Remote, tenant_path
-from belfry.cli.rule_options import BoundOptions, check_recurring
 from belfry.cli.session import Session
 from belfry.cli.shown import Output, from_now
+from belfry.cli.when_options import When, check_zone
 from belfry.schedules.civil import day_number
 from belfry.schedules.days_off import DAY_NAMES, packed_days
 from belfry.schedules.fields import EMPTY

@@ -18,26 +18,22 @@ twice. docs/redrive.md has the details, and `belfry.client` does the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import typer
 
-from belfry.cli.failures import WrongUse, ask_to_begin
+from belfry.cli.failures import WrongUse
 from belfry.cli.help import Program
 from belfry.cli.looking import Prefix
 from belfry.cli.options import Reason, Tenant
 from belfry.cli.policies import kafka_policies
 from belfry.cli.ranges import range_end
+from belfry.cli.redrive_counts import EVENTS, REQUESTS, goes_on
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import plain
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.rejections import CODES
 from belfry.schedules.request import tenant_problem
-
-if TYPE_CHECKING:
-    from belfry.client.redrive import RedriveCount
 
 # As `belfry.client.refusals` has it, which is slow to import.
 EVERYBODY: Final = "*"
@@ -138,11 +134,11 @@ def rejected(
     until = range_end(from_, until)
     with session.client() as client:
         found = client.redrive_preview(tenant, from_, until, code=code)
-        if _goes_on(session, REQUESTS, found, dry=dry, yes=yes):
+        if goes_on(session, REQUESTS, found, dry=dry, yes=yes):
             done = client.redrive(
                 tenant, from_, until, code=code, per_second=per_second, reason=reason
             )
-            session.printer.one(_json(done), _text(done, "were sent"))
+            session.printer.one(REQUESTS.json(done), REQUESTS.text(done, "were sent"))
 
 
 def fires(
@@ -173,27 +169,9 @@ def fires(
     where = topic or _topic_of(session, tenant)
     with session.client() as client:
         found = client.refire_preview(where, asked)
-        if _goes_on(session, EVENTS, found, dry=dry, yes=yes):
+        if goes_on(session, EVENTS, found, dry=dry, yes=yes):
             done = client.refire(where, asked, per_second=per_second)
-            session.printer.one(_fires_json(done), _fires_text(done, "were sent"))
-
-
-def _goes_on(
-    session: Session, what: Countable, found: RedriveCount, *, dry: bool, yes: bool
-) -> bool:
-    """Show what would be sent; whether there is something, and somebody wants it sent.
-
-    `what` says how a count is shown. With `dry` it prints the count as the result and ends there;
-    with `yes` nobody is asked. Raises what `ask_to_begin` raises where the answer is no.
-    """
-    text = what.text(found, "would be sent")
-    if dry:
-        session.printer.one(what.json(found), text)
-        return False
-    session.printer.note(text)
-    if found.places and not yes:
-        ask_to_begin(f"Send {len(found.places)} {what.name} again?")
-    return bool(found.places)
+            session.printer.one(EVENTS.json(done), EVENTS.text(done, "were sent"))
 
 
 def _check_tenant(tenant: str) -> None:
@@ -232,59 +210,3 @@ def _topic_of(session: Session, tenant: str) -> str:
             " --prefix narrow it."
         )
     return topic
-
-
-def _fires_json(found: RedriveCount) -> dict[str, Any]:
-    """A count of events for programs, with how many there are of each schedule."""
-    return {
-        "events": len(found.places),
-        "schedules": dict(found.codes),
-        "redriven": found.redriven,
-    }
-
-
-def _fires_text(found: RedriveCount, how: str) -> str:
-    """A count of events for people; `how` says what becomes or became of them."""
-    return f"{len(found.places)} events of {len(found.codes)} schedules {how}" + (
-        f", {found.redriven} were redriven before" * bool(found.redriven)
-    )
-
-
-def _json(found: RedriveCount) -> dict[str, Any]:
-    """A count of requests for programs: by code, those sent before, and those that cannot be
-    sent.
-    """
-    return {
-        "requests": len(found.places),
-        "codes": dict(found.codes),
-        "redriven": found.redriven,
-        "stuck": dict(found.stuck),
-    }
-
-
-def _text(found: RedriveCount, how: str) -> str:
-    """A count of requests for people."""
-    codes = ", ".join(f"{plain(code)}: {count}" for code, count in sorted(found.codes.items()))
-    stuck = ", ".join(f"{why}: {count}" for why, count in sorted(found.stuck.items()))
-    return (
-        f"{len(found.places)} requests {how}"
-        + (f" ({codes})" * bool(codes))
-        + (f", {found.redriven} were redriven before" * bool(found.redriven))
-        + (f", {found.stuck.total()} cannot be ({stuck})" * bool(stuck))
-    )
-
-
-class Countable(NamedTuple):
-    """What can be sent again: its name, and how a count of it is shown.
-
-    `name` is a plural, such as ``requests``. `text` takes the count and what becomes of it, such as
-    ``would be sent``.
-    """
-
-    name: str
-    json: Callable[[RedriveCount], dict[str, Any]]
-    text: Callable[[RedriveCount, str], str]
-
-
-REQUESTS: Final = Countable("requests", _json, _text)
-EVENTS: Final = Countable("events", _fires_json, _fires_text)

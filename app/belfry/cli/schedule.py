@@ -21,15 +21,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from belfry.cli import looking
+from belfry.cli.bound_options import check_recurring
 from belfry.cli.event_options import EventOptions
 from belfry.cli.help import Program
-from belfry.cli.options import ASKING, RequestOptions, ScheduleId, Tenant, When
+from belfry.cli.options import ASKING, RequestOptions, ScheduleId, Tenant
 from belfry.cli.past import history
 from belfry.cli.portability import export_, import_
 from belfry.cli.preview import preview
-from belfry.cli.rule_options import RuleOptions, check_recurring
+from belfry.cli.results import verdict_json, verdict_text
+from belfry.cli.rule_options import RuleOptions
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import verdict_json, verdict_text
+from belfry.cli.updating import update
+from belfry.cli.when_options import When
 from belfry.cli.why import why
 
 if TYPE_CHECKING:
@@ -66,7 +69,7 @@ def register(app: typer.Typer) -> None:
     group.command("history")(with_session(history))
     group.command("why")(with_session(why))
     group.command("locks")(with_session(looking.locks))
-    group.command("update")(with_session(looking.update))
+    group.command("update")(with_session(update))
     group.command("preview")(with_session(preview))
     group.command("export")(with_session(export_))
     group.command("import")(with_session(import_))

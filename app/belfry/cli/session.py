@@ -7,12 +7,8 @@ options stands for all of its fields. The common options are taken before the su
     def get(session: Session, tenant: Tenant) -> None: …     what is written
     get(*, context, tenant, output, bootstrap_servers, …)    what Typer sees
 
-The first of these that says something counts:
-
-    options behind the sub-command  >  before it  >  BELFRY_* variables  >  belfry.toml
-
-    belfry -o json schedule get demo a -o text      text: behind the sub-command
-    belfry -X a=1 schedule get demo a -X b=2        both properties
+Which options these are, and how they are laid over variables and the file, is told in
+`belfry.cli.common_options`.
 
 Nothing is opened before a command asks for it: settings are read at the first use, and Kafka is
 reached by `cluster`, `admin` or `client`. What goes wrong on the way is `WrongUse` for settings
@@ -24,14 +20,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from enum import StrEnum
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
-from belfry.cli.failures import WrongUse
-from belfry.cli.help import EVERYWHERE
+from belfry.cli.common_options import (
+    BOOTSTRAP,
+    OPTIONS,
+    Kind,
+    Names,
+    merged,
+    said_of,
+    settings_from,
+)
 from belfry.cli.shown import Output, Printer
 
 if TYPE_CHECKING:
@@ -39,73 +41,10 @@ if TYPE_CHECKING:
 
     from belfry.client import Client
     from belfry.client.kafka import Cluster
-    from belfry.settings import CommandSettings, RoleSettings, SharedSettings
+    from belfry.settings import CommandSettings
 
-BOOTSTRAP: Final = "bootstrap.servers"
 
 Command = Callable[..., int | None]
-_Kind = TypeVar("_Kind", bound="SharedSettings | RoleSettings")
-
-
-class Names(StrEnum):
-    """Names of the common options as parameters."""
-
-    OUTPUT = "output"
-    BOOTSTRAP_SERVERS = "bootstrap_servers"
-    HTTP_URL = "http_url"
-    SCHEMA_REGISTRY_URL = "schema_registry_url"
-    PROPERTIES = "properties"
-
-
-# Their parameters are added to each command; None stands for "not given".
-_OPTIONS: Final[dict[str, Any]] = {
-    Names.OUTPUT: Annotated[
-        Output | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FORM",
-            help="text for people (default), json or jsonl (an object a line) for programs.",
-            rich_help_panel=EVERYWHERE,
-        ),
-    ],
-    Names.BOOTSTRAP_SERVERS: Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap-servers",
-            metavar="HOSTS",
-            help="Kafka brokers, host:port, with commas.  [default: 127.0.0.1:9092]",
-            rich_help_panel=EVERYWHERE,
-        ),
-    ],
-    Names.HTTP_URL: Annotated[
-        str | None,
-        typer.Option(
-            "--http-url",
-            metavar="URL",
-            help="Address of a worker.  [default: http://127.0.0.1:8700]",
-            rich_help_panel=EVERYWHERE,
-        ),
-    ],
-    Names.SCHEMA_REGISTRY_URL: Annotated[
-        str | None,
-        typer.Option(
-            "--schema-registry-url",
-            metavar="URL",
-            help="Schema registry; none is needed.",
-            rich_help_panel=EVERYWHERE,
-        ),
-    ],
-    Names.PROPERTIES: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-X",
-            metavar="NAME=VALUE",
-            help="Any property of librdkafka, such as security.protocol=SASL_SSL; repeatable.",
-            rich_help_panel=EVERYWHERE,
-        ),
-    ],
-}
 
 
 class Session:
@@ -136,38 +75,19 @@ class Session:
         return self.settings_of(CommandSettings, {})
 
     def settings_of(
-        self, kind: type[_Kind], options: Mapping[str, Any], *, all_names: bool = True
-    ) -> _Kind:
+        self, kind: type[Kind], options: Mapping[str, Any], *, all_names: bool = True
+    ) -> Kind:
         """Those of a process, with its own options on top; None stands for "not given".
 
         Wrong names and wrong values are told at once, all of them, by `WrongUse`. Without
         `all_names` only the values of this class are checked, for what is read before it is known
         which process it is.
         """
-        from tomllib import TOMLDecodeError
+        return settings_from(self._given, kind, options, all_names=all_names)
 
-        given = {**self.options_of(kind), **options}
-        given = {key: value for key, value in given.items() if value is not None}
-        properties = _properties(self._given.get(Names.PROPERTIES) or [])
-        properties.pop(BOOTSTRAP, None)
-        try:
-            return _made(kind, given, _unknown(properties) if all_names else "")
-        except TOMLDecodeError as error:
-            raise WrongUse(f"the settings file is no TOML: {error}.") from None
-
-    def options_of(self, kind: type[_Kind]) -> dict[str, Any]:
+    def options_of(self, kind: type[Kind]) -> dict[str, Any]:
         """What the common options say of the settings of a process; None for "not given"."""
-        kafka = _properties(self._given.get(Names.PROPERTIES) or [])
-        names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
-        common: dict[str, Any] = {str(name): self._given.get(name) for name in names}
-        # -X bootstrap.servers is the same as the option, which wins where both are given.
-        by_property = kafka.pop(BOOTSTRAP, None)
-        if common[Names.BOOTSTRAP_SERVERS] is None:
-            common[Names.BOOTSTRAP_SERVERS] = by_property
-        _refuse_empty(common)
-        # Variables cannot hold dots; to win over them, a property has to be named as they are.
-        common["kafka"] = {key.replace(".", "_"): value for key, value in kafka.items()}
-        return {key: value for key, value in common.items() if key in kind.model_fields}
+        return said_of(self._given, kind)
 
     def cluster(self) -> Cluster:
         """The Kafka cluster of the settings; nothing is asked of it yet."""
@@ -201,66 +121,11 @@ class Session:
         )
 
 
-def _refuse_empty(given: Mapping[str, Any]) -> None:
-    """An empty option was meant to say something: perhaps its variable is not set in the shell."""
-    for name, value in given.items():
-        if value is not None and not value.strip():
-            option = "--" + name.replace("_", "-")
-            raise WrongUse(f"{option} is empty: give it an address, or leave it out.")
-
-
-def _unknown(properties: Mapping[str, str]) -> str:
-    """What is wrong with the names of settings, wherever they were given; empty if nothing is."""
-    import os
-    import tomllib
-
-    from belfry.settings.names import unknown_names
-    from belfry.settings.sources import config_file
-
-    path = config_file()
-    file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-    return unknown_names(os.environ, file, properties)
-
-
-def _made(kind: type[_Kind], given: Mapping[str, Any], unknown: str) -> _Kind:
-    """The settings, where nothing is wrong; what is wrong with names comes first."""
-    from pydantic import ValidationError
-    from pydantic_settings import SettingsError
-
-    from belfry.cli.failures import setting_text, unparsed_text
-
-    try:
-        made = kind(**given)
-    except ValidationError as error:
-        raise WrongUse(f"{unknown} {setting_text(error)}".strip()) from None
-    except SettingsError as error:
-        raise WrongUse(f"{unknown} {unparsed_text(error)}".strip()) from None
-    # Names are told even where all values are fine: one that nobody knows would change nothing,
-    # silently.
-    if unknown:
-        raise WrongUse(unknown)
-    return made
-
-
-def _properties(given: list[str]) -> dict[str, str]:
-    """Properties of librdkafka by name; of a name that comes twice the last value counts."""
-    found: dict[str, str] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not equals or not name.strip():
-            raise WrongUse(
-                f"-X {each!r} is no property: give NAME=VALUE with a name of librdkafka's, such as"
-                " -X security.protocol=SASL_SSL."
-            )
-        found[name.strip()] = value
-    return found
-
-
 def _parameters() -> list[inspect.Parameter]:
     """The common options as parameters of a function."""
     return [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in _OPTIONS.items()
+        for name, kind in OPTIONS.items()
     ]
 
 
@@ -281,7 +146,7 @@ def with_session(command: Callable[..., int | None]) -> Command:
     def run(*, context: typer.Context, **options: Any) -> int | None:
         # What stood before the sub-command; None in tests that call a command alone.
         before: dict[str, Any] = context.find_root().obj or {}
-        behind = {name: options.pop(name) for name in list(_OPTIONS)}
+        behind = {name: options.pop(name) for name in list(OPTIONS)}
         session = Session(merged(before, behind))
         for name, group in groups.items():
             options[name] = group(**{each.name: options.pop(each.name) for each in fields(group)})
@@ -312,26 +177,12 @@ def root_options(callback: Callable[[typer.Context], None]) -> Callable[..., Non
 
     @wraps(callback)
     def run(*, context: typer.Context, **options: Any) -> None:
-        context.obj = {name: options.pop(name) for name in list(_OPTIONS)}
+        context.obj = {name: options.pop(name) for name in list(OPTIONS)}
         callback(context, **options)
 
     own = list(inspect.signature(callback, eval_str=True).parameters.values())
     keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
     return _shaped(run, [*keyword, *_parameters()])
-
-
-def merged(before: Mapping[str, Any], behind: Mapping[str, Any]) -> dict[str, Any]:
-    """Options before and behind the sub-command; those behind win, properties add up.
-
-    Of a property that was given in both places the one behind the sub-command wins, as it comes
-    later.  An empty option counts as given, and is refused.
-    """
-    both = {
-        name: given if (given := behind.get(name)) is not None else before.get(name)
-        for name in _OPTIONS
-    }
-    properties = [*(before.get(Names.PROPERTIES) or []), *(behind.get(Names.PROPERTIES) or [])]
-    return {**both, Names.PROPERTIES: properties}
 
 
 def _shaped(

@@ -1,7 +1,6 @@
-"""What commands print: text for people, JSON for programs, and how values look in each.
+"""What commands print: text for people, JSON for programs, and nothing that moves a terminal.
 
-JSON names are the schema's, instants RFC 3339; bytes come as ``…_text`` where they are text, and as
-``…_json`` as well where they are a JSON object or array, otherwise as ``…_base64``.
+JSON names are the schema's, and instants RFC 3339. Verdicts and events are in `belfry.cli.results`.
 
     --output   one result          several                             notes
     text       lines               lines                               stderr
@@ -16,26 +15,17 @@ escaped as JSON escapes them, and a program reads what was there.
 from __future__ import annotations
 
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from unicodedata import category
 
 from belfry.schedules.instants import format_duration, format_instant
-from belfry.schedules.outcomes import Outcome
-
-if TYPE_CHECKING:
-    from belfry.client import FiredRecord, Verdict
-
 
 T = TypeVar("T")
 PROGRESS_S: Final = 5.0
-# Cursor to the first column of the first line, then clear the screen (ECMA-48).
-CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 class Output(StrEnum):
@@ -114,11 +104,6 @@ class Printer:
                 self.note(f"{number:,} {what} …")
                 next_s = at_s + PROGRESS_S
 
-    def clear(self) -> None:
-        """Begin at the top of the screen again, where people look at one."""
-        if self.for_people and sys.stdout.isatty():
-            print(CLEAR, end="", flush=True)
-
     def _print(self, text: str, end: str = "\n") -> None:
         print(tame(text), end=end, flush=True)
 
@@ -155,36 +140,6 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def bytes_text(value: bytes | None) -> str:
-    """Bytes for people: text where they are text, otherwise base64."""
-    if value is None:
-        return "null"
-    try:
-        return plain(value.decode())
-    except UnicodeDecodeError:
-        return f"base64:{b64encode(value).decode()}"
-
-
-def bytes_json(name: str, value: bytes | None) -> dict[str, Any]:
-    """Bytes for programs, under a name that says what they are.
-
-    ``bytes_json("payload", b'{"a": 1}')`` gives `payload_text` and `payload_json`. What is no UTF-8
-    comes as `payload_base64` alone, and a null value as `payload_text` null.
-    """
-    import orjson
-
-    if value is None:
-        return {f"{name}_text": None}
-    try:
-        found: dict[str, Any] = {f"{name}_text": value.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": b64encode(value).decode()}
-    if value[:1] in (b"{", b"["):
-        with suppress(orjson.JSONDecodeError):
-            found[f"{name}_json"] = orjson.loads(value)
-    return found
-
-
 def instant_json(ms: int | None) -> str | None:
     """An instant for programs: RFC 3339 in UTC with milliseconds, None for None."""
     return None if ms is None else format_instant(ms)
@@ -197,67 +152,6 @@ def from_now(ms: int, now_ms: int) -> str:
         return "now"
     text = format_duration(away // 1000 * 1000)
     return f"in {text}" if ms > now_ms else f"{text} ago"
-
-
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """A verdict with the names of `LifecycleEvent`."""
-    same = "request_id fire_id version generation code source_topic source_partition source_offset"
-    return {
-        "tenant": _whole(verdict.tenant),
-        "schedule_id": _whole(verdict.schedule_id),
-        "outcome": verdict.outcome,
-        "at": instant_json(verdict.at_ms),
-        "due_at": instant_json(verdict.due_ms),
-        "reason": None if verdict.reason is None else _whole(verdict.reason),
-        **{name: getattr(verdict, name) for name in same.split()},
-    }
-
-
-def _whole(text: str) -> str:
-    """A refused name may hold bytes of the command line that are no UTF-8; JSON cannot."""
-    return text.encode(errors="backslashreplace").decode()
-
-
-def verdict_text(verdict: Verdict, now_ms: int) -> str:
-    """A verdict in a line; one without outcome says where the request was written."""
-    name = plain(verdict.name)
-    if verdict.outcome is None:
-        place = f"{verdict.source_partition}@{verdict.source_offset}"
-        return f"SENT {name}, {verdict.source_topic} {place}, request id {verdict.request_id}"
-    parts = [f"{verdict.outcome} {name}"]
-    if verdict.version is not None:
-        parts.append(f"version {verdict.version}")
-    if verdict.due_ms is not None:
-        due = format_instant(verdict.due_ms)
-        word = "was due" if verdict.outcome is Outcome.CANCELLED else "due"
-        parts.append(f"{word} {due} ({from_now(verdict.due_ms, now_ms)})")
-    why = f": {verdict.reason}" if verdict.reason else ""
-    return ", ".join(parts) + plain(why)
-
-
-def event_json(event: FiredRecord) -> dict[str, Any]:
-    """A fired event with everything that its record holds."""
-    return {
-        "fire_id": event.fire_id,
-        "schedule_id": event.schedule_id,
-        "scheduled_at": instant_json(event.scheduled_at_ms),
-        "occurrence": event.occurrence,
-        "topic": event.topic,
-        "partition": event.partition,
-        "offset": event.offset,
-        "timestamp": instant_json(event.timestamp_ms),
-        **bytes_json("key", event.key),
-        "headers": [{"name": n, **bytes_json("value", v)} for n, v in event.headers],
-        **bytes_json("payload", event.payload),
-    }
-
-
-def event_text(event: FiredRecord) -> str:
-    """A fired event in a line: when it was due, which it is, and what it says."""
-    scheduled = instant_json(event.scheduled_at_ms) or "-"
-    which = plain(event.schedule_id or "-")
-    number = "" if event.occurrence is None else f" #{event.occurrence}"
-    return f"{scheduled}  {which}{number}  {bytes_text(event.payload)}"
 
 
 def amount(number: int, thing: str) -> str:

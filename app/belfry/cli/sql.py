@@ -1,4 +1,16 @@
-"""``belfry sql``: tables of Flink and ksqlDB over events and the lifecycle."""
+"""``belfry sql``: tables of Flink and ksqlDB over events and the lifecycle.
+
+Events lie in Kafka topics with headers and Avro values. To read them by SQL a table has to name the
+topic, the headers and the columns, and none of it is worth writing by hand:
+
+    $ belfry sql flink --tenant demo > tables.sql
+    $ sql-client.sh -i tables.sql
+    > SELECT schedule_id, scheduled_at FROM belfry_fired
+
+Here are the options, and what of them does not go together; `belfry.cli.sql_tables` makes the
+statements from the schemas. Nothing is sent anywhere, so brokers and registry stand in the
+statements as the settings have them, and need not answer.
+"""
 
 from __future__ import annotations
 

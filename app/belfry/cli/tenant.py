@@ -15,25 +15,24 @@ With --http-url a worker does the same, and its key decides which fields may be 
 
 Two that set the same policy through Kafka at once may undo one another, since a record holds a
 policy as a whole and the later one counts. The commands `top`, `counts`, `history` and `statistics`
-always ask a worker, and `usage` reads a topic; their modules are `top`, `past` and `usage`.
+always ask a worker, and `usage` reads a topic; their modules are `tenant_top`, `past` and `usage`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from belfry.cli.assignments import NONE, assigned
+from belfry.cli.assignments import assigned
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
+from belfry.cli.policy_text import from_file, line, shown, whole
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import plain
-from belfry.cli.top import tenant_top
+from belfry.cli.tenant_top import tenant_top
 from belfry.cli.usage import usage
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def set_(
     if (tenant is None) == (file is None):
         raise WrongUse("Give a tenant and FIELD=VALUE, or --file with whole policies.")
     if file is not None:
-        found = list(_from_file(file))
+        found = list(from_file(file))
     else:
         found = [_with(policies, tenant or "", assigned(field or (), "paused=true"))]
     policies.put(*found, share_topic=share_topic)
@@ -123,30 +122,7 @@ def get(session: Session, tenant: Name) -> None:
     found = policies_of(session).get(tenant)
     if found is None:
         raise CommandError(_no_policy(tenant), Exit.NOT_FOUND)
-    session.printer.one(shown(found), _whole(found))
-
-
-def _whole(policy: TenantPolicy) -> str:
-    """A policy for people: a field in a line, those first that say more than the defaults."""
-    from belfry.tenants.policy import TenantPolicy
-
-    defaults = shown(TenantPolicy(policy.tenant))
-    fields = shown(policy)
-    own = {name: value for name, value in fields.items() if value != defaults[name]}
-    rest = {name: value for name, value in fields.items() if name not in {*own, "tenant"}}
-    lines = [f"{policy.tenant}: {len(own) or 'no'} fields are not as by default"]
-    lines += [f"  {name:24} {_value(value)}" for name, value in own.items()]
-    lines += ["as by default:", *(f"  {name:24} {_value(each)}" for name, each in rest.items())]
-    return "\n".join(lines)
-
-
-def _value(value: object) -> str:
-    """A value as it is set: in JSON, `none` for what is not there."""
-    import orjson
-
-    if value is None:
-        return NONE
-    return plain(value if isinstance(value, str) else orjson.dumps(value).decode())
+    session.printer.one(shown(found), whole(found))
 
 
 def list_(session: Session) -> None:
@@ -230,54 +206,3 @@ def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantP
     before = policies.get(tenant)
     used = before is not None or ("spread" in change and policies.is_known(tenant))
     return changed(before or TenantPolicy(tenant), change, used=used)
-
-
-def _from_file(file: Path) -> Iterator[TenantPolicy]:
-    """Whole policies of a file; `WrongUse` where it cannot be read."""
-    from belfry.client.policy_fields import policy_from
-
-    try:
-        records = _records(file)
-    except (OSError, ValueError) as error:
-        raise WrongUse(f"--file {file}: {error}") from None
-    for record in records:
-        yield policy_from(record)
-
-
-def _records(file: Path) -> list[dict[str, Any]]:
-    """Policies of a file as dictionaries: TOML by its suffix, a JSON array, or JSON lines.
-
-        [tenants.payments]                       {"tenant": "payments", "max_pending": 100000}
-        max_pending = 100000                     one object a line
-
-    What `belfry tenant list -o json` has printed can be read back. Raises OSError for a file that
-    cannot be read, and ValueError for what is none of the three.
-    """
-    import tomllib
-
-    import orjson
-
-    text = file.read_text("utf-8")
-    if file.suffix == ".toml":
-        tables = tomllib.loads(text).get("tenants", {})
-        return [{"tenant": name, **table} for name, table in tables.items()]
-    if text.lstrip().startswith("["):
-        listed: list[dict[str, Any]] = orjson.loads(text)
-        return listed
-    return [orjson.loads(each) for each in text.splitlines() if each.strip()]
-
-
-def shown(policy: TenantPolicy) -> dict[str, Any]:
-    """A policy for programs."""
-    from dataclasses import asdict
-
-    return asdict(policy)
-
-
-def line(policy: TenantPolicy) -> str:
-    """A policy in a line: what it says beyond the defaults."""
-    from belfry.tenants.policy import TenantPolicy
-
-    defaults = shown(TenantPolicy(policy.tenant))
-    own = [f"{name}={value}" for name, value in shown(policy).items() if value != defaults[name]]
-    return f"{policy.tenant}  {'  '.join(own) or 'defaults'}"

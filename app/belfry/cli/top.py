@@ -1,31 +1,41 @@
-"""``belfry top`` and ``belfry tenant top``: what workers do now, and whose events wait.
+"""``belfry top``: what workers do now, look after look.
 
-Both ask one worker over HTTP, and that worker asks the others. A worker that does not answer is
+One worker is asked over HTTP, and that worker asks the others. A worker that does not answer is
 named, so that nobody takes what is shown for all there is.
 
-Fires a second are worked out here, from the counters of two looks; the first look shows 0. A worker
-that was restarted counts from 0 again, which shows as a negative rate once.
+On a terminal it is a table that is drawn anew with each look. Elsewhere it is lines, look after
+look, which a pipe can read; programs get what the worker answered.
 
-    12:00:00  worker w1 has fired 1 000          0 fires/s
+Fires a second are worked out here, from the counters of two looks; the first look shows 0. A worker
+that was restarted counts from 0 again, which shows as 0 once.
+
+    12:00:00  worker w1 has fired 1 000            0 fires/s
     12:00:02  worker w1 has fired 1 400          200 fires/s
-    12:00:04  w1 was restarted, and has fired 50 -675 fires/s, once
+    12:00:04  w1 was restarted, and has fired 50   0 fires/s
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic, sleep
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from belfry.cli.options import seconds
 from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
-from belfry.cli.shown import plain
+from belfry.cli.tables import add_row, looked_at, table_of
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# The answer of ``/v1/cluster``.
+ClusterShown = dict[str, Any]
+# When each worker was looked at, by this process's clock, and how many events it had fired.
+Seen = dict[str, tuple[float, int]]
 # Seconds between two looks.
-# Seconds.
 PAUSE_S: Final = 2.0
 Interval = Annotated[
     float | None,
@@ -43,7 +53,7 @@ Times = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add ``top`` to the program; ``tenant top`` is added by `belfry.cli.tenant`."""
+    """Add ``top`` to the program."""
     app.command("top")(with_session(top))
 
 
@@ -52,35 +62,105 @@ def top(session: Session, *, interval: Interval = None, count: Times = None) -> 
 
     Pending schedules, lag and the oldest due event of each partition, and fires a second.
     """
-    remote = Remote(session)
-    before: dict[str, tuple[float, int]] = {}
-    looks = 0
-    while count is None or looks < count:
-        if looks:
-            sleep(PAUSE_S if interval is None else interval)
-        looks += 1
-        cluster = remote.get("/v1/cluster")
-        session.printer.clear()
-        session.printer.one(cluster, "\n".join(_lines(cluster, before)))
+    looks = _looks(Remote(session), PAUSE_S if interval is None else interval, count)
+    if looked_at(session.printer):
+        _watch(looks)
+        return
+    before: Seen = {}
+    for cluster in looks:
+        session.printer.one(cluster, "\n".join(_lines(cluster, _rates(cluster, before))))
 
 
-def _lines(cluster: dict[str, Any], before: dict[str, tuple[float, int]]) -> list[str]:
-    """The cluster for people. `before` holds when each worker was looked at and how many events it
-    had fired; it is brought up to date.
+def _looks(remote: Remote, pause_s: float, count: int | None) -> Iterator[ClusterShown]:
+    """What the cluster shows, look after look, with a pause between two.
+
+    Without a count it goes on for ever.
     """
+    for look in itertools.count():
+        if look == count:
+            return
+        if look:
+            sleep(pause_s)
+        yield remote.get("/v1/cluster")
+
+
+def _watch(looks: Iterable[ClusterShown]) -> None:
+    """Show each look in the place of the one before; the last one stays on the terminal."""
+    from rich.live import Live
+
+    before: Seen = {}
+    # Drawn once a look: nothing changes in between.
+    with Live(auto_refresh=False) as live:
+        for cluster in looks:
+            live.update(_table(cluster, _rates(cluster, before)), refresh=True)
+
+
+def _rates(cluster: ClusterShown, before: Seen) -> dict[str, float]:
+    """Fires a second of each worker since it was looked at before.
+
+    `before` holds when that was, and how many events the worker had fired; it is brought up to
+    date.
+    """
+    found = {}
+    for worker in cluster["workers"]:
+        name, now, fired = worker["worker_id"], monotonic(), worker["fired"] or 0
+        then, earlier = before.get(name, (now, fired))
+        # A worker that was started anew counts from 0 again.
+        found[name] = max(0.0, (fired - earlier) / (now - then)) if now > then else 0.0
+        before[name] = (now, fired)
+    return found
+
+
+def _heading(cluster: ClusterShown) -> str:
+    """Whose workers they are, how many, and what waits in all of them."""
     pending = sum(worker["pending"] or 0 for worker in cluster["workers"])
     # A key that is bound to some tenants is told no counts; then no sum is shown, rather than 0.
     known = all(worker["pending"] is not None for worker in cluster["workers"])
     told = f", {pending:,} pending" if known else ""
-    lines = [f"{cluster['app_id']}: {len(cluster['workers'])} workers{told}"]
+    return f"{cluster['app_id']}: {len(cluster['workers'])} workers{told}"
+
+
+def _state(worker: dict[str, Any]) -> str:
+    """That a worker is ready, or why it is not."""
+    return "ready" if worker["ready"] else "; ".join(worker["problems"]) or "not ready"
+
+
+def _table(cluster: ClusterShown, rates: Mapping[str, float]) -> Table:
+    """The cluster for a terminal: a row for each worker, and below it one for each partition.
+
+    A worker that is not ready, or does not answer, is red.
+    """
+    heads = ("worker", "state", "pending", "lag", "next due", "fires/s")
+    numbers = ("pending", "lag", "fires/s")
+    table = table_of(*heads, numbers=numbers, title=_heading(cluster))
     for worker in cluster["workers"]:
-        now, fired = monotonic(), worker["fired"] or 0
-        then, earlier = before.get(worker["worker_id"], (now, fired))
-        # A worker that was started anew counts from 0 again.
-        rate = max(0.0, (fired - earlier) / (now - then)) if now > then else 0.0
-        before[worker["worker_id"]] = (now, fired)
-        state = "ready" if worker["ready"] else "; ".join(worker["problems"]) or "not ready"
-        lines.append(f"\n{worker['worker_id']}  {worker['version']}  {state}  {rate:,.0f} fires/s")
+        table.add_section()
+        name = f"{worker['worker_id']}  {worker['version']}"
+        rate = f"{rates[worker['worker_id']]:,.0f}"
+        style = "bold" if worker["ready"] else "bold red"
+        pending = _number(worker["pending"])
+        add_row(table, name, _state(worker), pending, "", "", rate, style=style)
+        for each in worker["partitions"]:
+            waits = _number(each["pending"]), _number(each["ingest_lag_records"])
+            number, due_at = f"{each['partition']:>4}", each["oldest_due_at"] or "-"
+            add_row(table, number, each["state"], *waits, due_at)
+    for name in cluster.get("silent", ()):
+        table.add_section()
+        add_row(table, name, "does not answer", style="bold red")
+    return table
+
+
+def _number(count: int | None) -> str:
+    """A count; empty for a key that is bound to some tenants, which is told none."""
+    return "" if count is None else f"{count:,}"
+
+
+def _lines(cluster: ClusterShown, rates: Mapping[str, float]) -> list[str]:
+    """The cluster for people who read it from a file or through a pipe."""
+    lines = [_heading(cluster)]
+    for worker in cluster["workers"]:
+        name = worker["worker_id"]
+        lines.append(f"\n{name}  {worker['version']}  {_state(worker)}  {rates[name]:,.0f} fires/s")
         lines += [_partition(partition) for partition in worker["partitions"]]
     lines += [f"\n{name}  does not answer" for name in cluster.get("silent", ())]
     return lines
@@ -95,53 +175,4 @@ def _partition(partition: dict[str, Any]) -> str:
         f"  {partition['partition']:>4}  {partition['state']:12}"
         f" {partition['pending']:>12,} pending"
         f"  {partition['ingest_lag_records']:>8,} to take in  next {oldest}"
-    )
-
-
-class By(StrEnum):
-    """What comes first: figures of tenants, the largest first."""
-
-    WAITING = "waiting"
-    PENDING = "pending"
-    FIRED = "fired"
-    REJECTED = "rejected"
-    LATENESS = "lateness"
-
-
-Order = Annotated[By, typer.Option("--by", help="What comes first.")]
-Most = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="So many.")]
-Only = Annotated[bool, typer.Option("--waiting", help="Those whose events wait, and no others.")]
-
-
-def tenant_top(
-    session: Session, *, by: Order = By.WAITING, limit: Most = 20, waiting: Only = False
-) -> None:
-    """Show the foremost tenants: pending, fires, refusals, lateness, and why their events wait.
-
-    Every tenant that has anything counts, with a policy or without. Counts are since the owners of
-    their partitions began.
-    """
-    only = "true" if waiting else None
-    found = Remote(session).get("/v1/tenants", sort=str(by), limit=limit, waiting=only)
-    for name in found["silent"]:
-        session.printer.note(f"{name} does not answer: what it owns is missing.")
-    if not found["figures"]:
-        session.printer.note("No tenant's events wait." if waiting else "There are no tenants yet.")
-    session.printer.many((each, line(each)) for each in found["figures"])
-
-
-def line(each: dict[str, Any]) -> str:
-    """A tenant in a line; a second one says why its events wait."""
-    mean_ms = each["late_seconds"] * 1000 / each["fired"] if each["fired"] else 0.0
-    told = (
-        f"{plain(each['tenant']):24} {each['pending']:>10,} pending"
-        f" {each['fired']:>10,} fired {each['rejected']:>8,} refused {mean_ms:>9,.0f} ms late"
-    )
-    wait = each["wait"]
-    if wait is None:
-        return told
-    oldest = f", the oldest due {wait['oldest_due_at']}" if wait["oldest_due_at"] else ""
-    return (
-        f"{told}\n{'':24} {wait['waiting']:,} due and waiting ({wait['cause']}) since"
-        f" {wait['since']}: {plain(wait['reason'])}{oldest}"
     )

@@ -2,7 +2,7 @@
 
 Three parts do it. The rules are `belfry.verification`, which is pure and shares no code with the
 engine that it checks. `verify_cluster` reads topics in an order that makes a comparison possible.
-`verify_memory` keeps what was read in a file, so that memory stays bounded and a later run goes on.
+`verify_state` keeps what was read in a file, so that memory stays bounded and a later run goes on.
 
     belfry verify                                   one pass over all that the topics hold
     belfry verify --state verified.db               and the next run reads what is new only
@@ -30,9 +30,8 @@ from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 
 if TYPE_CHECKING:
-    from belfry.cli.verify_cluster import ClusterVerifier, VerifiedTopics
-    from belfry.client.kafka import Cluster
-    from belfry.tenants.policy import TenantPolicy
+    from belfry.cli.verified_topics import VerifiedTopics
+    from belfry.cli.verify_cluster import ClusterVerifier
     from belfry.verification.findings import Breached, CheckCounts
 
 # Something was found, where 1 is an error.
@@ -124,14 +123,9 @@ def _verify(
 
     told = Exit.OK
     state, every, grace = pace
-    with _verifier(session, state) as (verifier, topics):
-        topics.also = frozenset(topic or ())
+    with _verifier(session, state, topic or []) as (verifier, topics):
         while True:
-            policies = kafka_policies(session).all()
-            topics.tenants = _topics_of(session, policies)
-            verifier.repeats = frozenset(
-                name for name, each in policies.items() if each.guarantee != "EXACTLY_ONCE"
-            )
+            topics.follow(kafka_policies(session).all())
             try:
                 found = verifier.run(grace, remember_days * DAY_MS)
             except UnknownFormat as error:
@@ -145,11 +139,12 @@ def _verify(
 
 @contextmanager
 def _verifier(
-    session: Session, state: Path | None
+    session: Session, state: Path | None, also: list[str]
 ) -> Iterator[tuple[ClusterVerifier, VerifiedTopics]]:
     """The verifier and the names of its topics; reader and file are closed at the end."""
-    from belfry.cli.verify_cluster import ClusterVerifier, VerifiedTopics
-    from belfry.cli.verify_memory import MemoryOnDisk
+    from belfry.cli.verified_topics import VerifiedTopics, quick_cluster, world_of
+    from belfry.cli.verify_cluster import ClusterVerifier
+    from belfry.cli.verify_state import StateFile
     from belfry.cli.verify_topics import TopicReader
     from belfry.client.decoding import Decoder
     from belfry.registry.subjects import look_in, open_registry
@@ -157,52 +152,11 @@ def _verifier(
     settings = session.settings
     decoder = Decoder("LifecycleEvent", look_in(open_registry(settings)), only=True)
     with (
-        closing(TopicReader(_cluster(session))) as reader,
-        closing(MemoryOnDisk(state, _world(session))) as memory,
+        closing(TopicReader(quick_cluster(session))) as reader,
+        closing(StateFile(state, world_of(session))) as file,
     ):
-        topics = VerifiedTopics(settings.topic, {})
-        yield ClusterVerifier(reader, memory, topics, decoder, judges(session)), topics
-
-
-def _cluster(session: Session) -> Cluster:
-    """The cluster, with readers that turn from one topic to the next at once."""
-    from belfry.cli.session import BOOTSTRAP
-    from belfry.client.kafka import Cluster
-
-    properties = {"fetch.wait.max.ms": 10, **session.settings.kafka_properties()}
-    return Cluster(properties.pop(BOOTSTRAP), properties)
-
-
-def _world(session: Session) -> str:
-    """Which changelog this is, wherever its brokers are reached.
-
-    The id of a topic (KIP-516) is another one after it was deleted and made anew, so a state file
-    of the one before is not mistaken for this one's. Raises `CommandError` with the exit code 3
-    where there is no changelog.
-    """
-    from confluent_kafka import KafkaException, TopicCollection
-
-    cluster, admin = session.admin()
-    topic = session.settings.topic("changelog")
-    try:
-        described = admin.describe_topics(TopicCollection([topic]))[topic].result()
-    except KafkaException:
-        raise CommandError(
-            f"There is no topic {topic} at {cluster.servers}, so there is nothing to verify. If"
-            " belfry's topics have another prefix, set BELFRY_CLUSTER__TOPIC_PREFIX.",
-            Exit.NOT_FOUND,
-        ) from None
-    return f"{topic} with the id {described.topic_id}"
-
-
-def _topics_of(session: Session, policies: dict[str, TenantPolicy]) -> dict[str, str]:
-    """Where the events of tenants go that do not go to the default."""
-    from belfry.tenants.canary import CANARY, CANARY_TOPIC
-
-    found = {
-        name: each.output_topic for name, each in policies.items() if each.output_topic is not None
-    }
-    return {**found, CANARY: session.settings.topic(CANARY_TOPIC)}
+        topics = VerifiedTopics(settings.topic, also)
+        yield ClusterVerifier(reader, file, topics, decoder, judges(session)), topics
 
 
 # -- what is shown ---------------------------------------------------------------------------------

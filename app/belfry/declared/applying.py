@@ -22,17 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from belfry.client.errors import BelfryError
 from belfry.client.portable import request_fields
-from belfry.client.requests import request
-from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import Declaration
 from belfry.declared.difference import WAITING, Alteration, Altered, Found, etag_in
 from belfry.declared.set_record import DUE, RECORDS, SetRecord, record_of_set
-from belfry.schedules.identity import expected_from
-from belfry.tenants.policy import TenantPolicy
+from belfry.declared.ways import ScheduleWrite, Ways, as_write, write_of
 
 # Workers follow the topic of policies, which are in effect within two seconds.
 IN_EFFECT_S: Final = 3.0
@@ -40,42 +37,6 @@ IN_EFFECT_S: Final = 3.0
 
 class NotRecorded(BelfryError):
     """The record of a set could not be written, so nothing was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleWrite:
-    """One request about a schedule, as Kafka and as HTTP take it; `etag` is what it was read at."""
-
-    # CREATE, UPSERT or CANCEL.
-    action: str
-    # All fields of a `ScheduleRequest`, for Kafka; `json` has the same for HTTP.
-    request: dict[str, Any]
-    json: dict[str, Any]
-    etag: str | None
-
-    @property
-    def name(self) -> tuple[str, str]:
-        """The tenant and the id."""
-        return self.request["tenant"], self.request["schedule_id"]
-
-
-class Ways(Protocol):
-    """How objects are reached; a problem is told as a sentence, and None is a success."""
-
-    def look(self, tenant: str, schedule_id: str) -> Mapping[str, Any] | None:
-        """A schedule as HTTP shows it, or None where there is none."""
-
-    def put(self, policies: Sequence[TenantPolicy]) -> list[str | None]:
-        """Write policies; for each, in order, why it was not written."""
-
-    def remove(self, policy: TenantPolicy) -> str | None:
-        """Forget a policy."""
-
-    def set_calendar(self, calendar: DeclaredCalendar) -> str | None:
-        """Set the days of a calendar."""
-
-    def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
-        """Ask for schedules, in their order; for each why it was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +119,7 @@ class Applying:
         """Write schedules that differ, or cancel those that go."""
         changing = [each for each in schedules if each.changes]
         if changing:
-            problems = self._ways.write([_write_of(each) for each in changing])
+            problems = self._ways.write([write_of(each) for each in changing])
             for each, problem in zip(changing, problems, strict=True):
                 yield self._noted(each, problem)
         yield from (self._noted(each, None) for each in schedules if not each.changes)
@@ -228,23 +189,4 @@ class Applying:
         who = {"tenant": self._declared.kept_in, "schedule_id": record_id(self._declared)}
         asked = request_fields({**who, **json})
         etag = etag_in(shown) if stands and shown is not None else None
-        return _as_write("UPSERT" if stands else "CREATE", asked, json, etag)
-
-
-def _write_of(each: Altered) -> ScheduleWrite:
-    """The request that makes a schedule what is declared, or cancels it."""
-    if each.schedule is None:
-        asked = request(each.tenant, each.schedule_id or "", "CANCEL", {})
-        return _as_write("CANCEL", asked, {}, each.etag)
-    action = "CREATE" if each.alteration is Alteration.CREATE else "UPSERT"
-    return _as_write(action, each.schedule.request, each.schedule.json, each.etag)
-
-
-def _as_write(
-    action: str, asked: dict[str, Any], json: dict[str, Any], etag: str | None
-) -> ScheduleWrite:
-    """A write whose condition stands in the request, and as an etag for HTTP."""
-    expected = None if etag is None else expected_from(etag)
-    return ScheduleWrite(
-        action, {**asked, "action": action, "expected_version": expected}, json, etag
-    )
+        return as_write("UPSERT" if stands else "CREATE", asked, json, etag)

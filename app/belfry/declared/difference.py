@@ -24,15 +24,10 @@ from typing import Any, Final
 
 from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import Declaration
+from belfry.declared.definition import TARGETS, definition, differing, standing_definition
 from belfry.declared.policy_entries import KNOWN as POLICY_FIELDS
 from belfry.declared.policy_entries import DeclaredPolicy
-from belfry.declared.schedule_entries import (
-    TARGETS,
-    DeclaredSchedule,
-    definition,
-    differing,
-    standing_definition,
-)
+from belfry.declared.schedule_entries import DeclaredSchedule
 from belfry.declared.set_record import Name, SetRecord
 from belfry.schedules.identity import etag_of
 from belfry.schedules.instants import format_instant

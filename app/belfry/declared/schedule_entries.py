@@ -4,17 +4,14 @@ Names are those of `ScheduleRequest`, as JSON has them, and for durations and by
 well: ``every: 30s`` is ``interval_ms: 30000``, ``payload: hi`` is ``payload_text: hi``.  Instants
 are RFC 3339 with an offset or epoch milliseconds, durations such as ``5m`` or milliseconds.
 
-`Definition` is what two schedules are compared by.  A delay counts from its request, so a schedule
-as it stands does not show it; `digest` tells whether it is asked for as it was before.
+What two schedules are compared by is told in `belfry.declared.definition`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
-from hashlib import sha256
 from typing import Any, Final
 
 import orjson
@@ -22,24 +19,21 @@ import orjson
 from belfry.client.portable import NotPortable, request_fields
 from belfry.client.requests import duration_ms, instant_ms
 from belfry.client.requests import problem as request_problem
+from belfry.declared.definition import DECLARED, DELAY, definition, digest_of
 from belfry.declared.yaml_lines import Complaints, Entry, unknown
 from belfry.schedules.field import Field, Form
-from belfry.schedules.fields import FIELDS, KIND_OF, NOT_DEFINING
+from belfry.schedules.fields import FIELDS, KIND_OF
 from belfry.schedules.instants import format_instant
-from belfry.schedules.masking import MASK, masked_target
 from belfry.schedules.triggers.registry import KINDS
 
-_DECLARED: Final = {name: each for name, each in FIELDS.items() if name not in NOT_DEFINING}
-DELAY: Final = "delay_ms"
 # What may end by itself, besides the kinds that fire once.
 _ENDING: Final = ("max_fires", "end_at")
-TARGETS: Final = "http_targets"
 
 
 def _names() -> dict[str, tuple[Field, str]]:
     """Names that a file may use: the field, and the name that JSON has for it."""
     found: dict[str, tuple[Field, str]] = {}
-    for name, each in _DECLARED.items():
+    for name, each in DECLARED.items():
         for json in each.json_names:
             found[json] = (each, json)
         if each.form is Form.BYTES:
@@ -83,8 +77,7 @@ class DeclaredSchedule:
 
     def digest(self) -> str:
         """What tells this definition from another: 16 hex digits of a SHA-256 of its fields."""
-        plain = {name: _plain(value) for name, value in definition(self.request).items()}
-        return sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+        return digest_of(definition(self.request))
 
     def check(self, now_ms: int, complaints: Complaints) -> None:
         """Complain of what every worker would refuse now."""
@@ -99,52 +92,6 @@ class DeclaredSchedule:
         at = named[0] if named else self.at
         path = f"{self.path}.{at.name}" if named else self.path
         complaints.add(at, path, message)
-
-
-def definition(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request defines, in values that compare: None for what is empty or false."""
-    found = {name: request.get(name) for name in _DECLARED}
-    return {
-        name: value if name == "payload" or value not in (None, False, [], 0, b"") else None
-        for name, value in found.items()
-    }
-
-
-def standing_definition(tenant: str, schedule_id: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What a schedule defines that HTTP shows; `NotPortable` for one of a later release."""
-    kept = {
-        json: shown[json]
-        for name, each in _DECLARED.items()
-        for json in each.json_names
-        if shown.get(json) is not None and name != DELAY
-    }
-    kept["kind"] = shown.get("kind") or "AT"
-    if kept["kind"] == "AFTER":
-        kept |= {"kind": "AT", "at": shown.get("scheduled_at")}
-    return definition(request_fields({"tenant": tenant, "schedule_id": schedule_id, **kept}))
-
-
-def differing(
-    wanted: Mapping[str, Any], stands: Mapping[str, Any], *, same_delay: bool
-) -> list[str]:
-    """Fields in which a schedule differs from what is wanted of it.
-
-    With `same_delay` its instant is that of a delay which was asked for before.  A target whose
-    credentials are not shown is compared by the rest of it.
-    """
-    skipped = KIND_OF.keys() if same_delay else ()
-    return [
-        name
-        for name in _DECLARED
-        if name not in skipped and not _equal(name, wanted[name], stands[name])
-    ]
-
-
-def _equal(name: str, wanted: Any, stands: Any) -> bool:
-    """Whether a field is the same; masked credentials are left out of the comparison."""
-    if name == TARGETS and wanted and stands and MASK in str(stands):
-        return [masked_target(each) for each in wanted] == [masked_target(each) for each in stands]
-    return bool(wanted == stands)
 
 
 def declared_schedule(at: Entry, names: tuple[str, str], complaints: Complaints) -> Any:
@@ -232,12 +179,3 @@ def _header(value: object) -> dict[str, str]:
 def _without(name: str, message: str) -> str:
     """A message without the name of the field, which stands before it anyway."""
     return message.removeprefix(f"{name}: ").removeprefix(f"{name} is ")
-
-
-def _plain(value: Any) -> Any:
-    """A value as text of which a digest can be made."""
-    return value.hex() if isinstance(value, bytes) else orjson.dumps(value, default=_hex).decode()
-
-
-def _hex(value: Any) -> str:
-    return bytes(value).hex()

@@ -3,8 +3,8 @@
 All code that reads or shows a request asks this table, or is held to it by a test:
 
     derived from it   `EMPTY`, the header protocol (`wire/headers`), what the client sends and what
-                      exports hold (`client`), the options that say when (`cli/options`), when an
-                      HTTP body is due and how an answer shows it (`api`)
+                      exports hold (`client`), the options that say when (`cli/when_options`), when
+                      an HTTP body is due and how an answer shows it (`api`)
     checked           the schema, which is a published file; signatures and models that are written
                       for people: `Request`, `client.requests.Definition`, the bodies of `api`, the
                       options of `cli`; `docs/schedules.md` and `docs/schemas.md`

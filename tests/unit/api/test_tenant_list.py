@@ -17,7 +17,7 @@ from belfry.api.routes.app import create_app
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.cli.check import Status
 from belfry.cli.doctor_tenants import checks_of
-from belfry.cli.top import line
+from belfry.cli.tenant_top import line
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import TenantLook

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from belfry.cli import apply
+from belfry.cli import apply, differences
 from belfry.cli.entry import main
 from belfry.cli.failures import CommandError, WrongUse
 from belfry.declared.declaration import declaration
@@ -79,7 +79,7 @@ def test_a_table_shows_fields_and_commands_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = Found({}, {})
-    apply._table([*alterations(declaration([("a.yaml", GOOD)]), found), *GONE])
+    differences.table([*alterations(declaration([("a.yaml", GOOD)]), found), *GONE])
     out = capsys.readouterr().out
     rows = [line.split() for line in out.splitlines() if line.strip()]
     assert rows[0] == ["object", "field", "is", "becomes"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.api.json.jobs import merged, part
-from belfry.cli import backfill, bulk
+from belfry.cli import backfill, jobs
 from belfry.cli.entry import main
 from belfry.schedules.backfill import MOST_OCCURRENCES
 from belfry.store.layout.jobs import DONE, JobRow
@@ -45,7 +45,7 @@ class Worker:
 
 def use(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> Worker:
     monkeypatch.setattr(backfill, "Remote", lambda _session: worker)
-    monkeypatch.setattr(bulk, "sleep", lambda _s: None)
+    monkeypatch.setattr(jobs, "sleep", lambda _s: None)
     return worker
 
 

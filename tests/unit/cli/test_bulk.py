@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.api.json.jobs import merged, part
-from belfry.cli import bulk
+from belfry.cli import bulk, jobs
 from belfry.cli.entry import main
 from belfry.store.layout.jobs import DONE, JobRow
 
@@ -52,7 +52,7 @@ class Worker:
 def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     worker = Worker(done=4, examined=9)
     monkeypatch.setattr(bulk, "Remote", lambda _session: worker)
-    monkeypatch.setattr(bulk, "sleep", lambda _s: None)
+    monkeypatch.setattr(jobs, "sleep", lambda _s: None)
     return worker
 
 

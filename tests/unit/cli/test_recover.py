@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from belfry.cli.recover import _Recovery
-from belfry.recovery import recovery_write
+from belfry.cli import recover_partitions
+from belfry.cli.recover_partitions import PartitionRecovery
 from belfry.recovery.partition_evidence import PartitionEvidence
 from belfry.recovery.recovery_plan import Choices
 from belfry.store.identity import Contradiction, Identity
@@ -51,7 +51,7 @@ class Writer:
         return MANIFEST
 
 
-def recovery(found: PartitionEvidence, *, apply: bool = True) -> tuple[_Recovery, Anchors]:
+def recovery(found: PartitionEvidence, *, apply: bool = True) -> tuple[PartitionRecovery, Anchors]:
     """The command on one partition, of which that is known."""
 
     class Looker:
@@ -59,14 +59,14 @@ def recovery(found: PartitionEvidence, *, apply: bool = True) -> tuple[_Recovery
         def look(self, _partition: int) -> Iterator[PartitionEvidence]:
             yield found
 
-    one: Any = _Recovery.__new__(_Recovery)
+    one: Any = PartitionRecovery.__new__(PartitionRecovery)
     one._settings = one._homes = 1
     one._choices, one._apply, one.left = Choices("nothing"), apply, 0
     one._looker, one._anchors = Looker(), Anchors()
     return one, one._anchors
 
 
-def said(one: _Recovery) -> list[tuple[str, str]]:
+def said(one: PartitionRecovery) -> list[tuple[str, str]]:
     """What it says, as (what, detail)."""
     return [(told["what"], told["detail"]) for told, _ in one.run(None)]
 
@@ -102,7 +102,7 @@ def test_any_other_anchor_is_left_as_it_is(found: PartitionEvidence) -> None:
 def test_a_recovery_whose_anchor_fails_says_so_and_is_not_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recovery_write, "RecoveryWriter", Writer)
+    monkeypatch.setattr(recover_partitions, "RecoveryWriter", Writer)
     one, anchors = recovery(LOST)
     anchors.error = ConnectionError("group app.identity: no answer")
     lines = said(one)
@@ -119,7 +119,7 @@ def test_a_recovery_whose_anchor_fails_says_so_and_is_not_over(
 
 
 def test_a_recovery_ends_with_its_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery_write, "RecoveryWriter", Writer)
+    monkeypatch.setattr(recover_partitions, "RecoveryWriter", Writer)
     one, anchors = recovery(LOST)
     assert said(one)[-1][0] == "done"
     assert (anchors.written, one.left) == ({0: NOW}, 0)

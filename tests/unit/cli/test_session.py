@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from belfry.cli.common_options import merged
 from belfry.cli.entry import main
-from belfry.cli.session import Session, merged
+from belfry.cli.session import Session
 from belfry.cli.shown import Output
 
 

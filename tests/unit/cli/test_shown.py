@@ -8,17 +8,15 @@ import orjson
 import pytest
 
 from belfry.cli import deliveries
-from belfry.cli.shown import (
-    Output,
-    Printer,
+from belfry.cli.results import (
     bytes_json,
     bytes_text,
     event_json,
     event_text,
-    from_now,
     verdict_json,
     verdict_text,
 )
+from belfry.cli.shown import Output, Printer, from_now
 from belfry.client import FiredRecord, Verdict
 from belfry.delivery.dead_letters import Letter
 from belfry.delivery.work import Work

@@ -9,9 +9,9 @@ import pytest
 
 from belfry.api.json import shapes
 from belfry.api.json.bodies import DefinitionBody
-from belfry.cli import looking
+from belfry.cli import updating
 from belfry.cli.entry import main
-from belfry.cli.looking import definition
+from belfry.cli.updating import definition
 from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import standing_of
 from tests.unit.engine.driver import HOUR, T0, Driver
@@ -130,7 +130,7 @@ class Worker:
 def test_what_is_left_out_stays_in_its_zone(
     arguments: list[str], expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "Remote", Worker)
+    monkeypatch.setattr(updating, "Remote", Worker)
     assert main(["schedule", "update", "demo", "a", *arguments]) == 0
     assert {name: value for name, value in Worker.asked.items() if value is not None} == expected
 
@@ -153,4 +153,4 @@ def test_a_field_that_is_none_is_told_before_anything_is_asked(
 def test_every_field_of_a_schedule_can_be_updated() -> None:
     """What has no option of its own can be set; a delay, a rule and an instant have theirs."""
     body = set(DefinitionBody.model_fields)
-    assert body - {*looking.DEFINING, *looking.SAME[0]} <= NOT_OF_SCHEDULES
+    assert body - {*updating.DEFINING, *updating.SAME[0]} <= NOT_OF_SCHEDULES

@@ -9,6 +9,7 @@ import pytest
 
 from belfry.cli.failures import CommandError
 from belfry.cli.verify_memory import MemoryOnDisk
+from belfry.cli.verify_state import StateFile
 from belfry.verification.findings import Spot
 from belfry.verification.memory import Memory, Remembered, Stands, ToldFire
 from belfry.verification.rows import MANIFEST_KEY, Sealed
@@ -26,67 +27,69 @@ def test_it_finds_what_the_other_one_finds(planted: Planted | None) -> None:
     trace = varied()
     if planted is not None:
         planted.plant(trace)
-    one, other = verified(trace), verified(trace, memory=MemoryOnDisk(None, WORLD))
+    one, other = verified(trace), verified(trace, memory=MemoryOnDisk(StateFile(None, WORLD)))
     assert one.findings == other.findings
     assert one.counts == other.counts
 
 
 def test_a_pass_that_was_saved_is_there_for_the_next_run(tmp_path: Path) -> None:
     path, trace = tmp_path / "state.db", varied()
-    memory = MemoryOnDisk(path, WORLD)
-    made = Verification(memory=memory)
+    file = StateFile(path, WORLD)
+    made = Verification(memory=MemoryOnDisk(file))
     made.round(trace)
-    memory.put_standing(3, made.standing)
-    memory.put_position("belfry.lifecycle", 1, 77)
-    memory.raise_floor("belfry.fired.demo", 5)
-    memory.raise_floor("belfry.fired.demo", 3)
-    memory.save()
-    memory.put_position("belfry.lifecycle", 1, 99)
-    memory.close()
+    file.put_standing(3, made.standing)
+    file.put_position("belfry.lifecycle", 1, 77)
+    file.raise_floor("belfry.fired.demo", 5)
+    file.raise_floor("belfry.fired.demo", 3)
+    file.save()
+    file.put_position("belfry.lifecycle", 1, 99)
+    file.close()
 
-    memory = MemoryOnDisk(path, WORLD)
-    assert memory.standing(3) == made.standing
-    assert memory.standing(4) == Standing()
-    assert memory.positions("belfry.lifecycle") == {1: 77}
-    assert memory.floors() == {"belfry.fired.demo": 5}
-    later = Verification(memory=memory, counts=made.counts, standing=memory.standing(3))
+    file = StateFile(path, WORLD)
+    assert file.standing(3) == made.standing
+    assert file.standing(4) == Standing()
+    assert file.positions("belfry.lifecycle") == {1: 77}
+    assert file.floors() == {"belfry.fired.demo": 5}
+    memory = MemoryOnDisk(file)
+    later = Verification(memory=memory, counts=made.counts, standing=file.standing(3))
     later.seen = made.seen
     later.outputs.round = made.outputs.round
     later.round(trace)
     assert later.findings == []
     assert later.counts.fires == len(trace.fired)
-    memory.close()
+    file.close()
 
 
 def test_a_run_that_begins_amid_a_job_knows_where_that_was() -> None:
-    memory, trace = MemoryOnDisk(None, WORLD), backfill("demo")
+    file, trace = StateFile(None, WORLD), backfill("demo")
+    memory = MemoryOnDisk(file)
     whole = trace.changelog
     ends = [at + 1 for at, each in enumerate(whole) if each.key.startswith(MANIFEST_KEY)]
     seen = 0, 0
     # All events are there before: which of them are a step's, the row of the job tells.
     for end in ends[2:4] + ends[-1:]:
-        made = Verification(memory=memory, standing=memory.standing(0))
+        made = Verification(memory=memory, standing=file.standing(0))
         made.seen, trace.changelog = seen, whole[:end]
         made.outputs.end = lambda *_: None  # type: ignore[method-assign]
         made.round(trace)
         assert made.findings == []
         assert made.counts.digests == made.counts.checked == made.counts.transactions > 0
-        memory.put_standing(0, made.standing)
-        assert memory.standing(0) == made.standing
+        file.put_standing(0, made.standing)
+        assert file.standing(0) == made.standing
         seen = made.seen
-    assert memory.standing(0).jobs == {}
+    assert file.standing(0).jobs == {}
 
 
 def test_a_file_of_another_belfry_is_refused(tmp_path: Path) -> None:
-    MemoryOnDisk(tmp_path / "state.db", WORLD).close()
+    StateFile(tmp_path / "state.db", WORLD).close()
     with pytest.raises(CommandError, match="Name another file"):
-        MemoryOnDisk(tmp_path / "state.db", "belfry.changelog with the id y")
+        StateFile(tmp_path / "state.db", "belfry.changelog with the id y")
     (tmp_path / "text").write_text("no database, but text " * 100)
     with pytest.raises(CommandError, match="cannot be used"):
-        MemoryOnDisk(tmp_path / "text", WORLD)
+        StateFile(tmp_path / "text", WORLD)
 
 
-@pytest.mark.parametrize("make", [MemoryInProcess, lambda: MemoryOnDisk(None, WORLD)])
+@pytest.mark.parametrize("make", [MemoryInProcess, lambda: MemoryOnDisk(StateFile(None, WORLD))])
 def test_numbers_of_any_size_come_back(make: Callable[[], Memory]) -> None:
     memory = make()
     known = Remembered(Stands.WAITS, 0, -1, 2**63 - 1, 2**64 - 1, 2**32 - 1, 2**32 - 1, 7)
@@ -98,7 +101,7 @@ def test_numbers_of_any_size_come_back(make: Callable[[], Memory]) -> None:
 
 
 def test_what_is_settled_is_forgotten_and_the_rest_is_not() -> None:
-    memory = MemoryOnDisk(None, WORLD)
+    memory = MemoryOnDisk(StateFile(None, WORLD))
     made, trace = Verification(memory=memory), varied()
     made.round(trace)
     told = ToldFire(bytes(16), b"s", Spot("belfry.lifecycle", 0, 10**6), T0)

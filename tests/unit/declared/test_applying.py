@@ -11,7 +11,6 @@ from belfry.declared.applying import (
     Applying,
     Done,
     NotRecorded,
-    ScheduleWrite,
     record_id,
     record_in,
 )
@@ -19,6 +18,7 @@ from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import declaration
 from belfry.declared.difference import Found, alterations, removals
 from belfry.declared.set_record import SetRecord
+from belfry.declared.ways import ScheduleWrite
 from belfry.tenants.policy import TenantPolicy
 
 HEAD = "set: s\nkept_in: t\ntenants:\n  t:\n"

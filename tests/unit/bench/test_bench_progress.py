@@ -1,0 +1,56 @@
+"""A benchmark tells how far it is while it writes and while it waits for workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from belfry.bench import runs, workload
+from belfry.bench.cluster import WorkerFailed
+from belfry.bench.workload import Workload, write
+
+
+class Waiting:
+    """A cluster in which more is taken in at each look."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int, int]] = []
+        self.taken_in = iter([0, 400, 1000])
+
+    def tell(self, what: str, done: int, of: int) -> None:
+        self.told.append((what, done, of))
+
+    def pending(self) -> int:
+        return next(self.taken_in)
+
+
+def awaited(cluster: Any, count: Callable[[], int]) -> None:
+    runs._await(count, 1000, runs.TAKEN_IN, cluster)
+
+
+def test_a_wait_tells_what_is_there_until_all_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belfry.bench.runs.time.sleep", lambda _: None)
+    cluster = Waiting()
+    awaited(cluster, cluster.pending)
+    what = "requests taken in"
+    assert cluster.told == [(what, 0, 1000), (what, 400, 1000), (what, 1000, 1000)]
+
+
+def test_a_wait_that_is_in_vain_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "LONGEST_S", -1.0)
+    with pytest.raises(WorkerFailed, match="7 of 1000 requests taken in within"):
+        awaited(Waiting(), lambda: 7)
+
+
+def test_writing_tells_how_many_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Producer:
+        def __init__(self, _properties: dict[str, Any]) -> None:
+            self.poll = self.produce = lambda *_given, **_named: None
+            self.flush = lambda: None
+
+    monkeypatch.setattr(workload, "Producer", Producer)
+    told: list[tuple[int, int]] = []
+    write({}, "belfry.schedules", Workload(5000, 0), lambda _, done, of: told.append((done, of)))
+    assert told == [(0, 5000), (4096, 5000), (5000, 5000)]
