@@ -37,7 +37,7 @@ from belfry.schedules.rejections import CODES
 from belfry.schedules.request import tenant_problem
 
 if TYPE_CHECKING:
-    from belfry.client.redrive import RedriveCount
+    from belfry.client.redrive_source import RedriveCount
 
 # As `belfry.client.refusals` has it, which is slow to import.
 EVERYBODY: Final = "*"
