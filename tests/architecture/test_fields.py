@@ -16,7 +16,7 @@ import typer
 from belfry.api.json.bodies import ScheduleBody
 from belfry.api.json.schedule_answers import ScheduleAnswer
 from belfry.cli.program import program
-from belfry.client.requests import Change, Definition
+from belfry.client.options import Change, Definition
 from belfry.schedules.field import AVRO, Field, Form
 from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF
 from belfry.schedules.request import Request
@@ -96,7 +96,7 @@ def test_the_clients_signature_has_all_arguments() -> None:
     wanted = [field.argument for field in FIELDS.values() if field.argument]
     has = [*get_type_hints(Change), *get_type_hints(Definition)]
     own = {"wait", "timeout_s", "tell_type"}
-    why = lacks("client/requests.py, Definition", wanted, [name for name in has if name not in own])
+    why = lacks("client/options.py, Definition", wanted, [name for name in has if name not in own])
     assert not why, why
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.api.workers.peers import FORWARDED
+from belfry.api.workers.internal_token import FORWARDED
 from belfry.audit.refusals import FIRST
 from belfry.wire.audit import LONGEST_TEXT, AuditEvent, decode_audit, encode_audit
 from tests.attack.door import OTHER, OWN, Door

@@ -17,7 +17,8 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_END, TopicPartition
 
 from belfry.client.decoding import Decoder
-from belfry.client.kafka import NO_GROUP, Cluster, headers_of, permanent
+from belfry.client.faults import permanent
+from belfry.client.kafka import NO_GROUP, Cluster, headers_of
 from belfry.wire.audit import AuditEvent, audit_of
 
 POLL_S: Final = 0.5

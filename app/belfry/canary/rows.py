@@ -18,7 +18,8 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from belfry.canary.slots import HOUR_MS, CanarySlots, HourRow, Probe, decode_row, encode_row
-from belfry.client.kafka import NO_GROUP, Cluster, permanent
+from belfry.client.faults import permanent
+from belfry.client.kafka import NO_GROUP, Cluster
 
 POLL_S: Final = 0.5
 AT_ONCE: Final = 1_000

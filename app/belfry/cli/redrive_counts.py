@@ -21,7 +21,7 @@ from belfry.cli.shown import plain
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
-    from belfry.client.redrive import RedriveCount
+    from belfry.client.redrive_source import RedriveCount
 
 
 def _fires_json(found: RedriveCount) -> dict[str, Any]:

@@ -49,7 +49,8 @@ from belfry.client.errors import (
 )
 from belfry.client.fired_record import FiredRecord
 from belfry.client.handlers import Handlers
-from belfry.client.listing import AckLock, Http, Scheduled
+from belfry.client.listing import Http
+from belfry.client.scheduled import AckLock, Scheduled
 from belfry.client.seen import Seen, SeenFile, SeenInMemory
 from belfry.client.subscriber import Handling, Subscriber
 from belfry.client.tail import Events

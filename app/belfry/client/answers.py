@@ -30,7 +30,8 @@ from confluent_kafka import Consumer, Message
 
 from belfry.client.decoding import Decoder
 from belfry.client.errors import Unavailable
-from belfry.client.kafka import Cluster, headers_of, permanent
+from belfry.client.faults import permanent
+from belfry.client.kafka import Cluster, headers_of
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
 from belfry.wire.lifecycle import generation_in

@@ -16,8 +16,8 @@ from typing import Any, Unpack
 
 from belfry.client.calendars import CalendarOptions, days_text
 from belfry.client.errors import NotFound, Rejected
-from belfry.client.listing import AckLock, Filters, Scheduled
-from belfry.client.requests import OF_REQUESTS, Change, Definition
+from belfry.client.options import OF_REQUESTS, Change, Definition
+from belfry.client.scheduled import AckLock, Filters, Scheduled
 from belfry.client.verdict import Verdict
 from belfry.schedules.calendars import CALENDAR, CALENDAR_REMOVE
 from belfry.schedules.outcomes import Outcome
@@ -30,7 +30,7 @@ class Asking(ABC):
     def schedule(self, tenant: str, schedule_id: str, **definition: Unpack[Definition]) -> Verdict:
         """Create a schedule, or replace what it says: ACCEPTED, UPDATED or UNCHANGED.
 
-        See `belfry.client.requests.Definition` for the options.
+        See `belfry.client.options.Definition` for the options.
         """
         return self._ask(tenant, schedule_id, definition.get("action", "UPSERT"), definition)
 

@@ -20,7 +20,8 @@ from typing import Final
 from belfry.client.asking import Asking
 from belfry.client.errors import Conflict, Exhausted
 from belfry.client.fired_record import FiredRecord
-from belfry.client.requests import Definition, Duration, duration_ms
+from belfry.client.options import Definition, Duration
+from belfry.client.requests import duration_ms
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import ID_REUSED
 

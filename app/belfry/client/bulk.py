@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Self
 
-from belfry.client.listing import Filters
-from belfry.client.requests import Change, Duration, Instant, duration_ms, instant_ms
+from belfry.client.options import Change, Duration, Instant
+from belfry.client.requests import duration_ms, instant_ms
+from belfry.client.scheduled import Filters
 from belfry.schedules.bulk import PER_SECOND, BulkSpec
 from belfry.schedules.instants import parse_instant
 

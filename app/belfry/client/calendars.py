@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Self
 
-from belfry.client.requests import Change
+from belfry.client.options import Change
 from belfry.schedules.instants import parse_instant
 
 

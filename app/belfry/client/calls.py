@@ -20,10 +20,7 @@ Nothing is connected before the first call that needs it. Reading calls (`get`, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import asdict
-from itertools import islice
-from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 
@@ -34,15 +31,16 @@ from belfry.client.calendars import TenantCalendar
 from belfry.client.cancelled import Cancelled, cancelled_since
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
-from belfry.client.errors import NoVerdict, refusal
+from belfry.client.exchange import Exchange
 from belfry.client.kafka import Cluster
-from belfry.client.listing import AckLock, Filters, Http, Scheduled
-from belfry.client.redrive import Redrive, RedriveCount, RedriveOptions, RedriveSource
+from belfry.client.listing import Http
+from belfry.client.options import OF_REQUESTS, Change, Instant
+from belfry.client.redrive import Redrive, RedriveOptions
+from belfry.client.redrive_source import RedriveCount, RedriveSource
 from belfry.client.refired import FiredSource, RefireRange
 from belfry.client.refusals import RedriveRange, RefusedSource
-from belfry.client.requests import OF_REQUESTS, Change, Instant, instant_ms
-from belfry.client.requests import problem as request_problem
-from belfry.client.requests import request as request_fields
+from belfry.client.requests import instant_ms
+from belfry.client.scheduled import AckLock, Filters, Scheduled
 from belfry.client.tail import Events, Start
 from belfry.client.verdict import Verdict
 from belfry.client.writing import How, RequestWriter
@@ -52,10 +50,6 @@ from belfry.schedules.request import tenant_problem
 if TYPE_CHECKING:
     from belfry.client.schemas import RegisteredSchemas
 
-# Seconds that a verdict is waited for unless the caller says otherwise.
-TIMEOUT_S: Final = 10.0
-# Requests of an import that are under way together.
-TOGETHER: Final = 250
 # Ids that a preview shows.
 SHOWN: Final = 10
 
@@ -89,13 +83,10 @@ class Client(Asking, Closing):
         self._group = topic_prefix + "client"
         self._schemas = _registered(schema_registry_url, registry_properties)
         self._look = self._schemas.writer if self._schemas else None
-        self._writer = RequestWriter(self.cluster, topic_prefix + "schedules", self._schemas, **how)
-        self._answers = Answers(
-            self.cluster,
-            topic_prefix + "lifecycle",
-            self._group,
-            Decoder("LifecycleEvent", self._look, only=True),
-        )
+        writer = RequestWriter(self.cluster, topic_prefix + "schedules", self._schemas, **how)
+        decoder = Decoder("LifecycleEvent", self._look, only=True)
+        self._answers = Answers(self.cluster, topic_prefix + "lifecycle", self._group, decoder)
+        self._exchange = Exchange(writer, self._answers)
 
     def close(self) -> None:
         """Give threads and connections back.  What was written is already acknowledged."""
@@ -169,29 +160,7 @@ class Client(Asking, Closing):
     def _ask(
         self, tenant: str, schedule_id: str, action: str, options: Mapping[str, Any]
     ) -> Verdict:
-        """Check, write and await one request; raises what the verdict amounts to.
-
-        What any worker would refuse is refused here, without a record in Kafka.
-        """
-        request_id = options.get("request_id") or uuid4().hex
-        given = {**options, "request_id": request_id}
-        fields = request_fields(tenant, schedule_id, action, given)
-        sent = Verdict(tenant, schedule_id, None, request_id)
-        found = request_problem(fields, int(time() * 1000))
-        if found is not None:
-            raise rejected(sent, found)
-        if not options.get("wait", True):
-            return self._writer.write(fields, sent)
-        timeout_s = options.get("timeout_s", TIMEOUT_S)
-        with self._answers.expecting(request_id) as awaited:
-            sent = self._writer.write(fields, sent)
-            verdict = awaited.within(timeout_s, sent)
-        if verdict is None:
-            raise self._no_verdict(sent, timeout_s)
-        refused = refusal(verdict)
-        if refused is not None:
-            raise refused
-        return verdict
+        return self._exchange.ask(tenant, schedule_id, action, options)
 
     def create_all(
         self, all_fields: Iterable[dict[str, Any]], *, timeout_s: float = 60.0
@@ -202,41 +171,7 @@ class Client(Asking, Closing):
         verdict like any other here.  Each is judged by what its partition holds when it arrives,
         so the whole may be repeated: what lives, and what has fired since, is left as it is.
         """
-        requests_left = iter(all_fields)
-        while some := list(islice(requests_left, TOGETHER)):
-            yield from self._create_some(some, timeout_s)
-
-    def _create_some(self, some: list[dict[str, Any]], timeout_s: float) -> Iterator[Verdict]:
-        """Write some requests together, and yield their verdicts in their order.
-
-        `timeout_s` is for all of them. Each wait is begun before the first write, so no verdict is
-        missed.
-        """
-        judged = [_judged(fields) for fields in some]
-        to_write = [
-            (fields, sent)
-            for fields, sent in zip(some, judged, strict=True)
-            if sent.outcome is None
-        ]
-        if not to_write:
-            yield from judged
-            return
-        with ExitStack() as waits:
-            awaited = [
-                waits.enter_context(self._answers.expecting(sent.request_id or ""))
-                for _, sent in to_write
-            ]
-            under_way = iter(zip(self._writer.write_all(to_write), awaited, strict=True))
-            deadline = monotonic() + timeout_s
-            for refused_or_sent in judged:
-                if refused_or_sent.outcome is not None:
-                    yield refused_or_sent
-                    continue
-                sent, answer = next(under_way)
-                verdict = answer.within(deadline - monotonic(), sent)
-                if verdict is None:
-                    raise self._no_verdict(sent, timeout_s)
-                yield verdict
+        return self._exchange.ask_all(all_fields, timeout_s)
 
     def cancelled_since(self, since_ms: int) -> Cancelled:
         """What was cancelled since an instant, as far as the topic of outcomes tells."""
@@ -292,18 +227,6 @@ class Client(Asking, Closing):
     def _locks(self, tenant: str) -> Iterator[AckLock]:
         return self._http.locks(tenant)
 
-    def _no_verdict(self, sent: Verdict, timeout_s: float) -> NoVerdict:
-        """The error for a request that lies in Kafka without a verdict; it says where, and what to
-        do.
-        """
-        return NoVerdict(
-            f"No verdict on {sent.name} within {timeout_s:g} s. The request lies in"
-            f" {sent.source_topic}, partition {sent.source_partition}, offset {sent.source_offset},"
-            " and is carried out as soon as a worker takes it in. Check that one runs (`belfry"
-            f" doctor`); asking again with request id {sent.request_id} is safe.",
-            sent.request_id or "",
-        )
-
 
 def _registered(url: str | None, properties: Mapping[str, str] | None) -> RegisteredSchemas | None:
     """The registry's schemas, or None where no registry was given."""
@@ -313,12 +236,3 @@ def _registered(url: str | None, properties: Mapping[str, str] | None) -> Regist
     from belfry.client.schemas import RegisteredSchemas
 
     return RegisteredSchemas(url, properties)
-
-
-def _judged(fields: dict[str, Any]) -> Verdict:
-    """What can be said of a request before it is written: that it is refused, or its id."""
-    # A new one each time: a repeat is to be told what is there now, not what was answered before.
-    fields["request_id"] = uuid4().hex
-    sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
-    found = request_problem(fields, int(time() * 1000))
-    return sent if found is None else rejected(sent, found).verdict

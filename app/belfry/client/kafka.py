@@ -1,16 +1,14 @@
-"""Kafka clients of the library: their properties, and their errors in words.
-
-librdkafka reports a broker that cannot be reached to a callback and to its log, while the call that
-waits for it only times out. `Faults` keeps the last such report, so that the error which is raised
-in the end names the cause:
-
-    12:00:00.0  list_topics(timeout=5) blocks
-    12:00:00.1  error_cb: broker:9093: SSL handshake failed     kept by `Faults`
-    12:00:05.0  KafkaException: Local: Timed out                what the call says
-    12:00:05.0  Unavailable: … there is no secure connection to it: SSL handshake failed. Check …
+"""Kafka clients of the library: how they are made, and what is asked of a cluster.
 
 Clients are made by `Cluster`, which gives each of them the user's properties over belfry's own.
 Consumers of this module never join a group unless they commit, and never make a topic.
+
+    cluster = Cluster("broker:9092", {"security.protocol": "SASL_SSL", …})
+    cluster.partitions(consumer, topic)     [0, 1, 2, 3]; MissingTopic, or Unavailable in 5 s
+    cluster.ends(consumer, topic)           where each of them ends now
+
+Whatever Kafka answers instead is raised as an error in words, which says what failed, where, why,
+and what to do (`faults.py`). A right that is missing is named with the command that gives it.
 """
 
 from __future__ import annotations
@@ -30,7 +28,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from belfry.client.errors import BadProperty, MissingTopic, Unavailable
+from belfry.client.errors import BadProperty, Unavailable
+from belfry.client.faults import ABSENT, MOVING, Faults, missing
 from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.rights import GROUP, TOPIC
 from belfry.wire.record import Headers
@@ -42,61 +41,6 @@ REACH_S: Final = 5.0
 # Seconds between two tries while leaders of a new topic are not known yet.
 RETRY_S: Final = 0.05
 _C = TypeVar("_C", Producer, Consumer, AdminClient)
-# The topic does not exist.
-ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
-# No answer came; what `Faults` has kept says why.
-_TOO_SLOW: Final = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT})
-# The leader of a partition changes, or is not known yet: another try in a moment may do.
-MOVING: Final = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-    }
-)
-# Errors that do not pass by themselves: somebody has to do something.
-_PERMANENT: Final = ABSENT | {
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError._AUTHENTICATION,  # noqa: SLF001
-}
-# The brokers know this user, or its password, and say no.
-_DENIED: Final = _PERMANENT - ABSENT
-# A broker is there, and there is no secure connection to it.
-LOCKED_OUT: Final = frozenset(
-    {
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError._AUTHENTICATION,  # noqa: SLF001
-        KafkaError._SSL,  # noqa: SLF001
-    }
-)
-CHECK_SECURITY: Final = (
-    "Check security.protocol, whom this client trusts (ssl.ca.location), what it shows"
-    " (ssl.certificate.location, ssl.keystore.location) and who it says it is (sasl.mechanism,"
-    " sasl.username, sasl.password)"
-)
-_ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN
-
-
-class Faults:
-    """The last error that each of a process's clients reported; an `error_cb`.
-
-    `last` is empty before the first one. librdkafka calls it within `poll` and `flush`, in the
-    thread that calls these.
-    """
-
-    def __init__(self) -> None:
-        self.last = ""
-        self.locked_out = False
-
-    def __call__(self, error: KafkaError) -> None:
-        """Called by librdkafka; that all brokers are down says less than why the last one is."""
-        if error.code() != _ALL_DOWN or not self.last:
-            self.last = error.str()
-            self.locked_out = error.code() in LOCKED_OUT
 
 
 class Cluster:
@@ -139,14 +83,8 @@ class Cluster:
 
     def transactional(self, transactional_id: str) -> Producer:
         """A producer of transactions; it ends those that an earlier one of this id left open."""
-        return self._made(
-            Producer,
-            {
-                "partitioner": "murmur2_random",
-                **self._properties,
-                "transactional.id": transactional_id,
-            },
-        )
+        given = {"partitioner": "murmur2_random", **self._properties}
+        return self._made(Producer, given | {"transactional.id": transactional_id})
 
     def consumer(
         self,
@@ -257,24 +195,7 @@ class Cluster:
             told = self.denied("Read", GROUP, group)
         if told:
             return Unavailable(f"Kafka at {self.servers} does not let this user in: {told}")
-        if error.code() in _DENIED:
-            return Unavailable(
-                f"Kafka at {self.servers} does not let this user in: {error.str()}. Check the"
-                " credentials (-X security.protocol=…, sasl.*, ssl.*) and the ACLs."
-            )
-        if error.code() in _TOO_SLOW and self.faults.locked_out:
-            return Unavailable(
-                f"Kafka at {self.servers} is there, and there is no secure connection to it:"
-                f" {self.faults.last}. {CHECK_SECURITY}, each as -X NAME=VALUE or BELFRY_KAFKA__…."
-            )
-        if error.code() in _TOO_SLOW:
-            cause = f" ({self.faults.last})" if self.faults.last else ""
-            return Unavailable(
-                f"No Kafka broker answers at {self.servers}{cause}. Give the address of a running"
-                " broker (--bootstrap-servers, BELFRY_BOOTSTRAP_SERVERS), or start one with"
-                " `belfry dev`."
-            )
-        return Unavailable(f"Kafka at {self.servers} answers {error.name()}: {error.str()}.")
+        return Unavailable(self.faults.words(error, self.servers))
 
 
 def _offsets(consumer: Consumer, wanted: list[TopicPartition]) -> list[TopicPartition]:
@@ -300,16 +221,6 @@ def headers_of(message: Message) -> Headers:
         return [("belfry-unreadable", b"a header name of this record is no UTF-8")]
 
 
-def permanent(error: KafkaError, group: str | None = None) -> bool:
-    """Whether an error that a consumer reports will not pass by itself.
-
-    Who commits nothing needs no right to a group, and reads on where it is denied.
-    """
-    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        return group is not None
-    return error.fatal() or error.code() in _PERMANENT
-
-
 def flush(cluster: Cluster, producer: Producer, timeout_s: float) -> int:
     """Wait for records to be delivered; how many are not.  Raises KafkaException where none can be.
 
@@ -322,12 +233,3 @@ def flush(cluster: Cluster, producer: Producer, timeout_s: float) -> int:
         if isinstance(error.__cause__, KafkaException):
             raise error.__cause__ from None
         raise cluster.fatal() from None
-
-
-def missing(topic: str, servers: str) -> MissingTopic:
-    """The error for a topic that is not there."""
-    return MissingTopic(
-        f"Topic {topic} does not exist at {servers}. Start a worker, or run"
-        " `belfry topics create`; if belfry's topics have another prefix, set"
-        " BELFRY_CLUSTER__TOPIC_PREFIX."
-    )

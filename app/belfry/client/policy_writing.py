@@ -26,7 +26,8 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from belfry.client.errors import Unavailable
-from belfry.client.kafka import MOVING, NO_GROUP, REACH_S, RETRY_S, Cluster, flush
+from belfry.client.faults import MOVING
+from belfry.client.kafka import NO_GROUP, REACH_S, RETRY_S, Cluster, flush
 from belfry.schedules.identity import partition_of
 from belfry.wire.policy_signatures import RecordLocation, policy_signature
 

@@ -19,18 +19,16 @@ a mark itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic, sleep
-from typing import Any, Final, NamedTuple, Protocol, TypedDict
+from typing import Any, Final, TypedDict
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
-from belfry.wire.record import Headers
+from belfry.client.redrive_source import Place, RedriveCount, RedriveSource, Resent
 
 PER_SECOND: Final = 100
 # The partition that the key says.
@@ -46,34 +44,6 @@ _FENCED: Final = {
     KafkaError.INVALID_PRODUCER_EPOCH,
 }
 
-Place = tuple[int, int]
-
-
-class Resent(NamedTuple):
-    """A record to be written: `partition` is None where its key says which."""
-
-    topic: str
-    key: Any
-    value: Any
-    headers: Headers
-    partition: int | None = None
-
-
-class RedriveSource(Protocol):
-    """What is sent again: the topic in which it lies, and what is made of its records."""
-
-    topic: str
-    from_ms: int
-
-    def marked(self, headers: Headers) -> int | None:
-        """The offset, in the same partition, of what this record is the mark of."""
-
-    def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
-        """By what a record counts, and why it cannot be sent again; None for one not asked for."""
-
-    def again(self, message: Message, headers: Headers) -> list[Resent]:
-        """What is written in one transaction to send a record again and to mark it."""
-
 
 class RedriveOptions(TypedDict, total=False):
     """How records are sent again."""
@@ -82,21 +52,6 @@ class RedriveOptions(TypedDict, total=False):
     """Records a second (100)."""
     told: Callable[[int], None]
     """Called with the number that has been sent so far."""
-
-
-@dataclass(slots=True)
-class RedriveCount:
-    """What a range holds: `codes` of what is to be sent, what was `redriven`, and what cannot be.
-
-    For events `codes` has the ids of their schedules.  `stuck` counts by reason: ``cut``
-    (belfry.rejected has not all of it), ``elsewhere`` (it came from no topic of requests).
-    `places` are partition and offset of what is to be sent.
-    """
-
-    codes: Counter[str] = field(default_factory=Counter)
-    redriven: int = 0
-    stuck: Counter[str] = field(default_factory=Counter)
-    places: list[Place] = field(default_factory=list, repr=False)
 
 
 class Redrive:

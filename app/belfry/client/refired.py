@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Message
 
-from belfry.client.redrive import Resent
+from belfry.client.redrive_source import Resent
 from belfry.wire.headers import FIRE_ID, REDRIVEN
 from belfry.wire.record import Headers
 

@@ -35,9 +35,10 @@ from belfry.client.backoff import Backoff
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
 from belfry.client.errors import HandlerFailed
+from belfry.client.faults import ABSENT, permanent
 from belfry.client.fired_record import FiredRecord
 from belfry.client.handlers import Handler, Handlers
-from belfry.client.kafka import ABSENT, Cluster, permanent
+from belfry.client.kafka import Cluster
 from belfry.client.seen import Seen, SeenInMemory
 from belfry.client.tail import fired_record
 
@@ -110,9 +111,7 @@ class Subscriber(Closing):
         self._decoder = Decoder("FiredEvent", only=False)
         self._waiting: dict[_Place, _Work] = {}
         self._stopped = False
-        self._consumer: Consumer = self._cluster.consumer(
-            group, commits=True, from_beginning=from_beginning
-        )
+        self._consumer = self._cluster.consumer(group, commits=True, from_beginning=from_beginning)
         self._group = group
         self._topics = [f"{prefix}fired.{name}" for name in names]
         self._consumer.subscribe(self._topics, on_revoke=self._forget, on_lost=self._forget)
@@ -157,7 +156,8 @@ class Subscriber(Closing):
             if inspect.iscoroutine(answer):
                 answer.close()
             raise TypeError("A handler is a coroutine function: read with `run_async`.")
-        self._done(work)
+        self.handled += 1
+        self._settle(work)
 
     async def _handle_async(self, work: _Work) -> None:
         try:
@@ -167,7 +167,8 @@ class Subscriber(Closing):
         except Exception as error:  # noqa: BLE001  # whatever a handler raises means "not done"
             self._failed(work, error)
         else:
-            self._done(work)
+            self.handled += 1
+            self._settle(work)
 
     def _next(self, timeout_s: float) -> _Work | None:
         """The next event to hand over, or None when there is none in time."""
@@ -195,19 +196,13 @@ class Subscriber(Closing):
                 raise self._cluster.unavailable(error, topic, self._group)
             return None
         event = fired_record(message, self._decoder)
-        if event.fire_id is not None and self._handling.seen.knows(event.fire_id):
-            self.repeated += 1
-            self._consumer.store_offsets(message=message)
-            return None
+        was_handled = event.fire_id is not None and self._handling.seen.knows(event.fire_id)
         handler = self._handlers.find(event.event_type)
-        if handler is None:
+        if was_handled or handler is None:
+            self.repeated += was_handled
             self._consumer.store_offsets(message=message)
             return None
         return _Work(message, event, handler)
-
-    def _done(self, work: _Work) -> None:
-        self.handled += 1
-        self._settle(work)
 
     def _settle(self, work: _Work) -> None:
         """Nothing is left to do for an event: remember it, and let its partition go on."""

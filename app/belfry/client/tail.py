@@ -31,8 +31,9 @@ from confluent_kafka import (
 from belfry.client.closing import Closing
 from belfry.client.decoding import Decoder
 from belfry.client.errors import MissingTopic
+from belfry.client.faults import ABSENT, missing, permanent
 from belfry.client.fired_record import FiredRecord
-from belfry.client.kafka import ABSENT, Cluster, headers_of, missing, permanent
+from belfry.client.kafka import Cluster, headers_of
 
 # Longest single wait; Python's signals are handled between two of them.
 POLL_S: Final = 0.5

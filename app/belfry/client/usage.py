@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from belfry.client.errors import BelfryError
-from belfry.client.kafka import NO_GROUP, Cluster, permanent
+from belfry.client.faults import permanent
+from belfry.client.kafka import NO_GROUP, Cluster
 from belfry.wire.metering import Usage, decode_usage, summed
 
 AT_ONCE: Final = 1_000

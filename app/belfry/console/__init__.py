@@ -5,7 +5,8 @@ the process, with the key of the person who looks (`asking.py`), so roles, tenan
 audit log are those of the API and there is no second way to the data.
 
     asking.py      questions to the API, on behalf of the request for the page
-    page.py        a view becomes an answer: templates, headers, refusals, the form for a key
+    routes.py      addresses, and how a view becomes an answer: templates, refusals, no key
+    page.py        what a view gives, and the headers of every page
     posted.py      what forms send, and from which page
     words.py       values in words: instants, durations, lateness, payloads
     overview.py, schedules.py, one_schedule.py, versions.py, editing.py, bulk.py,

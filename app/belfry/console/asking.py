@@ -2,6 +2,14 @@
 
 The question goes through the whole application: guard, rates, roles, tenants, audit.  It carries
 the key of the person who looks and nothing else of the browser's headers.
+
+    Pages ─► view ─► api.get("/v1/me") ─► the application itself, called as a server calls it
+                                          host, key and trace of the browser's request, no cookie
+                  ◄─ JSON, or `ApiRefusal` with the API's own sentence
+
+So a page can show nothing that its reader could not ask for, and rights are checked in one place.
+No connection is made, so a look costs what the route costs. A page asks for several things, and
+each of them counts for the rate of the caller, and against the port's limits, as any other call.
 """
 
 from __future__ import annotations
@@ -96,6 +104,7 @@ class Api:
     def _scope(
         self, method: str, path: str, query: dict[str, Any], headers: dict[str, str]
     ) -> Scope:
+        """The question as a server would hand it to the application."""
         given = self._request.scope
         asked = urlencode({name: value for name, value in query.items() if value not in (None, "")})
         return {
@@ -127,6 +136,7 @@ def schedule_path(tenant: str, schedule_id: str) -> str:
 
 
 async def _answered(app: ASGIApp, scope: Scope, body: bytes) -> ApiAnswer:
+    """What the application answers to a question, whole."""
     parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     status, headers, chunks = 0, {}, list[bytes]()
 

@@ -2,6 +2,15 @@
 
     filters of the schedules' view ─► action ─► count ─► confirm by the number ─► job, and its page
 
+    1  /console/bulk?…filters           the actions, and the tenant's jobs
+    2  …&action=PAUSE                   POST …/jobs?dry=true, page by page: 3, and the first ids
+    3  the number is typed, *Do it*     POST …/jobs: the job begins
+    4  /console/job?tenant=…&job=…      GET …/jobs/{job}, every five seconds, until it has ended
+
+The number is typed, since a button is pressed without reading and a number is not. It is compared
+with what was counted for this very form; the job then takes what matches when it comes to it, for
+schedules come and go. A count that would take too long is given up and shown as "or more".
+
 The job is the API's (`docs/bulk.md`): it runs in the workers, so closing the tab stops nothing.
 """
 
@@ -122,12 +131,15 @@ def _move_ms(text: str) -> int:
 
 
 def _path(tenant: str, name: str) -> str:
+    """Address of a job in the API."""
     return f"{tenant_path(tenant)}/jobs/{quote(name, safe='')}"
 
 
 def _address(tenant: str, name: str) -> str:
+    """Address of a job's page."""
     return "/console/job?" + urlencode({"tenant": tenant, "job": name})
 
 
 def _wrong(code: str, detail: str) -> ApiRefusal:
+    """The refusal of a form that cannot be meant."""
     return ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, code, detail)

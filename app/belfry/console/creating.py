@@ -1,7 +1,17 @@
 """Creating a schedule, with a preview of its next occurrences before it is asked for.
 
+    form ─► *Preview* ─► POST /v1/preview ─► next occurrences and warnings, below the form
+         ─► *Create*  ─► POST …/schedules ─► the page of the schedule
+
 The preview is the API's, so it shows what clocks that change do to the rule: an hour that does not
-exist or comes twice is told as a warning, with local times beside those in UTC.
+exist or comes twice is told as a warning, with local times beside those in UTC. It asks for nothing
+but the rule, and a rule that cannot be is explained beside the form, where it is mended.
+
+A form holds texts. What has to be a number is made one where it can be; else it goes as it is, and
+the API says what is wrong, in the same words as to any other caller: its checks are the checks.
+
+Creating is CREATE and not UPSERT: an id that exists is a conflict here, since somebody who fills a
+form in means a new schedule. Changing one is in `editing.py`.
 """
 
 from __future__ import annotations
@@ -75,6 +85,7 @@ async def first(api: Api, request: Request) -> Response:
 
 
 async def _made(api: Api, tenant: str, body: dict[str, Any]) -> Response:
+    """Create a schedule, and lead to its page."""
     await api.post(f"{tenant_path(tenant)}/schedules", body)
     shown = {"tenant": tenant, "id": body["schedule_id"]}
     return gone_to("/console/schedule?" + urlencode(shown))
@@ -103,6 +114,7 @@ def number_of(name: str, given: str) -> int | str:
 
 
 def _payload(given: str, *, as_json: bool) -> dict[str, Any]:
+    """The payload in the API's names; raises `ApiRefusal` for what should be JSON and is none."""
     if not as_json:
         return {"payload_text": given}
     try:

@@ -1,9 +1,18 @@
 """Changing a schedule: its form, a preview of the new rule, and the change under the version seen.
 
+    12:00:00  the form is opened: version 3, ETag 1234567.3, which the form carries along
+    12:00:40  somebody else changes the payload: version 4
+    12:01:00  *Save* ─► PUT with If-Match 1234567.3 ─► 412: nothing is changed, as the page says
+
 The form shows what people change.  All else of the schedule (key, headers, targets, misfire rule)
 is read anew when the form is sent, with the key of the person who sends it, and goes back as it is:
 targets' credentials never enter a page.  `If-Match` holds for both, so nothing of a version that
 was not looked at is overwritten.
+
+A delay has become an instant by the time it is edited: the form shows that instant, and saving it
+fixes it. A payload that is no text, or too long for a form, is not shown and stays. Browsers send
+line ends as CR LF, so a payload that nobody touched is compared without them, and stays byte for
+byte.
 """
 
 from __future__ import annotations
@@ -158,6 +167,7 @@ def _with_payload(
 
 
 def _check_json(given: str) -> None:
+    """Raise `ApiRefusal` for what is no JSON."""
     try:
         orjson.loads(given)
     except orjson.JSONDecodeError as error:

@@ -1,7 +1,17 @@
 """Rejected requests, and deliveries: without an end, given up, and delivered again.
 
-The API looks back from the end of the topics for a bounded time, so a page may be empty while older
-ones hold more; *Look further back* goes on where it ended.
+Both lie in topics that all tenants share, and are found there by looking back from the end. The API
+looks for a bounded time, so a page may be empty while older ones hold more; *Look further back*
+goes on where it ended, with the cursor in its address.
+
+    GET  /v1/rejections, …/rejections   what was refused, why, and where it was received
+    GET  …/deliveries                   what a target has not confirmed yet
+    GET  …/dead-letters                 what was given up
+    POST …/dead-letters/{id}/replay     *Deliver again*: the same event under the same fire id
+
+A request that was refused may be anything: fields are shown where it can be read, else its text,
+else hex. It enters the page as text, as everything does. Neither view refreshes itself: a look at a
+topic is dear, and what somebody reads should not move.
 """
 
 from __future__ import annotations
@@ -81,6 +91,7 @@ async def replay(api: Api, request: Request) -> Response:
 
 
 async def _nothing() -> dict[str, Any]:
+    """No deliveries: those without an end are shown on the first page alone."""
     return {"deliveries": []}
 
 
@@ -112,6 +123,7 @@ def _request(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(header: dict[str, Any]) -> str:
+    """A header's value as text; base64 where it is none."""
     text = header.get("value_text")
     coded = header.get("value_base64")
     return str(text if text is not None else coded if coded is not None else "(null)")

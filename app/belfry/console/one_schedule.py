@@ -1,5 +1,19 @@
 """One schedule: its rule in words, what comes, what became of it, what it sends, what can be done.
 
+It answers why a schedule did or did not do something. Each part of the page is a question to the
+API, for the API has no such page:
+
+    what it is, why it waits      GET  …/schedules/{id}, with its last fires
+    its rule in words, what comes POST /v1/preview, with the rule as it stands
+    what became of it             GET  …/schedules/{id}/history, the last hour first
+    what it sends                 POST /v1/decode, where the payload begins as Avro does
+    which fires lack their end    GET  …/locks, those of this schedule
+    at which level fires are told GET  …/statistics
+
+A history is looked through backwards, in growing spans, until ten events are found: a schedule that
+fires each second has millions of them, and one that fires each month has few. Fires are events of a
+history only where the tenant's level is ALL; elsewhere the schedule itself tells its last ten.
+
 An action names the version that was looked at (`If-Match`), so it counts only if nobody else was
 quicker; it is confirmed in a dialog, and a role that may not act sees no button.
 """
@@ -127,6 +141,7 @@ async def act(api: Api, request: Request) -> Shown | Response:
 
 
 def _address(tenant: str, schedule_id: str, **more: str) -> str:
+    """Address of this page."""
     return "/console/schedule?" + urlencode({"tenant": tenant, "id": schedule_id, **more})
 
 
@@ -205,5 +220,6 @@ def _since(back_ms: int | None) -> dict[str, int]:
 
 
 async def _locks(api: Api, tenant: str, schedule_id: str) -> list[dict[str, Any]]:
+    """The fires of this schedule that are to be acknowledged."""
     found = (await api.get(f"{tenant_path(tenant)}/locks", limit=1000))["locks"]
     return [each for each in found if each["schedule_id"] == schedule_id]

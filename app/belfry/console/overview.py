@@ -1,8 +1,22 @@
 """The overview: what waits, what fires, how late, and what is wrong with what to do about it.
 
-Fires a second are the difference between two looks: each carries the count and the instant of the
-one before in its address, so the worker keeps nothing.  Lateness is that of the worker that is
-asked, since it started.
+It answers the first question of whoever opens the console: is anything wrong? What is wrong stands
+above all figures, each with a sentence about what to do, and tenants that wait come first.
+
+    what is shown                       where it comes from
+    problems, overdue partitions        GET /v1/cluster: what every worker says of itself
+    pending, fired, fires a second      the same, summed up
+    lateness p50, p99                   GET /metrics of the worker that is asked
+    tenants, and why they wait          GET /v1/tenants?sort=waiting
+
+Fires a second are the difference between two looks. Each look carries the count and the instant of
+the one before in its address, so the worker keeps nothing for anybody:
+
+    12:00:00  /                               1 000 fired, no rate yet
+    12:00:05  /?fired=1000&at=…12:00:00       1 500 fired: 100.0 a second
+
+Lateness is that of the worker that is asked, since it started: the metrics of a worker tell of
+itself alone. A key that is bound to some tenants is shown no sums over all of them.
 """
 
 from __future__ import annotations
@@ -95,6 +109,7 @@ def _rate(request: Request, fired: int, now_ms: int) -> float | None:
 
 
 async def _lateness(api: Api) -> dict[str, float | None]:
+    """Bounds in ms of the lateness that half of all fires, and 99 of 100, kept within."""
     answer = await api.ask("GET", "/metrics", {})
     # Of the whole page this alone is parsed: it is asked for every five seconds.
     text = "\n".join(line for line in answer.body.decode().splitlines() if LATENESS in line)
@@ -118,10 +133,12 @@ def _overdue(partitions: list[dict[str, Any]], now_ms: int) -> list[dict[str, An
 
 
 def _standbys(cluster: dict[str, Any]) -> int:
+    """How many partitions are stood by for, over all workers."""
     return sum(len(member["stands_by"]) for member in cluster["members"])
 
 
 def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """What is wrong in the cluster, kind by kind, each with what to do about it."""
     found = [
         {"what": f"{worker['worker_id']}: {problem}", "do": "Look at its log; see the cluster."}
         for worker in cluster["workers"]

@@ -1,9 +1,12 @@
-"""A view becomes an answer: templates, headers, refusals, and the form for a key.
+"""What a view gives: a template with what that shows, or an answer of its own.
 
-Templates escape all that they show.  The policy of content lets nothing but this worker's own files
-run or style, and no page may frame this one.  A caller who has to show a key and shows none is
-answered with an empty page that fetches itself once the key is there; the API is not asked before,
-so that opening the console does not count as a wrong key.
+A view is a function of the API and the request, so a test calls it without a browser. It knows no
+template language and no header; those are here and in `routes.py`, once for all views.
+
+The headers of every page are here too. `default-src 'none'` forbids what is not named, and scripts
+and styles are named as `'self'`: this worker's files, and nothing inline. `frame-ancestors 'none'`
+and `x-frame-options` keep strange pages from laying this one under their own. `no-store` keeps what
+a key has shown out of the browser's cache, and `vary` says that it belongs to that key.
 """
 
 from __future__ import annotations
@@ -13,13 +16,10 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.types import ASGIApp
+from starlette.responses import Response
 
-from belfry.console import TEMPLATES, words
-from belfry.console.asking import Api, ApiRefusal
+from belfry.console.asking import Api
 
 HEADERS: Final = {
     "content-security-policy": (
@@ -33,56 +33,6 @@ HEADERS: Final = {
 # A view: the name of its template, and what that shows.
 Shown = tuple[str, dict[str, Any]]
 View = Callable[[Api, Request], Awaitable[Shown | Response]]
-
-
-class Pages:
-    """Makes answers of views."""
-
-    def __init__(self, app: ASGIApp, is_open: bool) -> None:
-        """`app` answers the API's routes; `is_open` says that nobody has to show a key."""
-        self._app = app
-        self._is_open = is_open
-        self._templates = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters |= {
-            "utc": words.in_utc,
-            "in_zone": words.in_zone,
-            "duration": words.duration,
-        }
-
-    def route(self, view: View) -> Callable[[Request], Awaitable[Response]]:
-        """The handler of a route that shows a view."""
-
-        async def handle(request: Request) -> Response:
-            if not self._is_open and "authorization" not in request.headers:
-                return self._locked(HTTPStatus.OK, "")
-            try:
-                shown = await view(Api(self._app, request), request)
-            except ApiRefusal as refused:
-                return self._refused(refused)
-            if isinstance(shown, Response):
-                return shown
-            return self._render(shown[0], HTTPStatus.OK, shown[1])
-
-        return handle
-
-    def _refused(self, refused: ApiRefusal) -> Response:
-        if refused.status == HTTPStatus.UNAUTHORIZED:
-            return self._locked(refused.status, str(refused))
-        shown = {"status": refused.status, "code": refused.code, "detail": str(refused)}
-        return self._render("refused.html", refused.status, shown)
-
-    def _locked(self, status: int, detail: str) -> Response:
-        return self._render("locked.html", status, {"detail": detail})
-
-    def _render(self, name: str, status: int, shown: dict[str, Any]) -> Response:
-        text = self._templates.get_template(name).render(keyed=not self._is_open, **shown)
-        return HTMLResponse(text, status, dict(HEADERS))
 
 
 def gone_to(address: str) -> Response:

@@ -1,4 +1,13 @@
-"""Tenants with their figures and policies, and the cluster: workers, partitions, standbys."""
+"""Tenants with their figures and policies, and the cluster: workers, partitions, standbys.
+
+*Tenants* answers who uses how much and who waits: one page of `GET /v1/tenants` in the order that
+was asked for, and above it those whose events wait, whatever that order is. A tenant that is named
+is shown in full, with its policy and how much of its quota it uses. Shares are worked out here, of
+what the listed tenants fired; all else is told by the API.
+
+*Cluster* shows `GET /v1/cluster` as it is. Every worker answers for itself, so one that does not is
+named instead of left out.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +71,7 @@ def with_shares(figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def _one(api: Api, tenant: str) -> dict[str, Any]:
+    """Policy, ETag and pending schedules of one tenant; the first page of counts is added up."""
     answer = await api.ask("GET", tenant_path(tenant), {})
     policy = None if answer.status == 404 else answer.json()
     page = await api.get(f"{tenant_path(tenant)}/counts")

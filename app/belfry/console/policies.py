@@ -1,7 +1,15 @@
 """A tenant's policy: paused, resumed and changed under the ETag that was seen.
 
+    GET  /v1/tenants/shop      the policy and its ETag; 404: the tenant is treated by the defaults
+    the form                   some of its fields, in groups; what is empty is the default
+    PUT  /v1/tenants/shop      the whole policy, with If-Match: the ETag of the form
+
 The form shows what people change.  Targets, hosts, secrets and the spread go back as they were
-read, or are left out where only the platform sets them, so no credential enters a page.
+read, or are left out where only the platform sets them, so no credential enters a page. The button
+that pauses a tenant is a small form of the same kind: it sets one field and leaves the others.
+
+The first policy of a tenant has no ETag to name. Should somebody else have made it while the form
+was open, saving is refused here, for the API could not know.
 """
 
 from __future__ import annotations
@@ -133,6 +141,7 @@ def _typed(name: str, given: str) -> Any:
 
 
 def _as_text(value: Any) -> str:
+    """A value as a field of the form holds it; empty for the default."""
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)

@@ -3,6 +3,10 @@
 A form is sent by htmx from a page of this worker.  Both are looked at: the header `HX-Request`,
 which a page of another origin cannot send without being asked for leave, and `Origin`, which has to
 be this worker's own.  `BELFRY_HTTP_ALLOWED_ORIGINS` lets other pages use the API, not the console.
+
+Where a key is needed, it would do alone, since no strange page can add it (`__init__.py`). But a
+worker on loopback needs none, and there a form of any page that may use the API would count. Fields
+that are empty are left out, so a view sees at once what was not filled in.
 """
 
 from __future__ import annotations

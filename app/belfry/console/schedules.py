@@ -1,4 +1,16 @@
-"""Schedules of a tenant: searched, filtered, paged; the filters stand in the address."""
+"""Schedules of a tenant: searched, filtered, paged; the filters stand in the address.
+
+A search is a link, so it can be kept, sent to somebody else and opened again, and the page's own
+refresh asks for the same. One page is one page of `GET /v1/tenants/{tenant}/schedules`, with its
+cursor in the link to the next one; a page may be short while more follow.
+
+    /console/schedules?tenant=shop&prefix=order/&state=PAUSED
+      ─► GET /v1/tenants/shop/schedules?prefix=order/&state=PAUSED&limit=50
+      ─► *Next page*: the same address with a cursor
+      ─► *Cancel, pause, …*: /console/bulk with the same filters (`bulk.py`)
+
+There is no list over all tenants: a schedule belongs to one, and so does the right to see it.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,22 @@
 """The timeline: the load to come by minute, hour or day, and on its left what has fired, how late.
 
-The API counts by minute, in buckets; longer spans are added up here.  Minutes that have passed show
-how late the last schedule of theirs left; hours and days show fires as well, where the tenant's
-history keeps them.  Without a tenant, those with the most pending are added up.  A bar leads to the
-span that it shows, and the smallest ones to the schedules that are due then.
+It answers when the next wave comes, and how well the last one went. What is to come is counted by
+`GET …/counts`: minute buckets, which workers keep with every change, so the answer costs the same
+however many schedules wait. Longer steps are added up here.
+
+    step     at first                     a bar leads to
+    day      7 days back, 60 to come      that day by hour
+    hour     12 hours back, 2 days        that hour by minute
+    minute   15 minutes back, an hour     the tenant's schedules that are due in that minute
+
+Minutes that have passed show how late the last schedule of theirs left; hours and days show fires
+as well, from `GET …/statistics`, where the tenant's history keeps them. Without a tenant, those
+with the most pending are added up. Spans, pages and bars are bounded (`MOST_BARS`, `MOST_PAGES`),
+and a page that could not count all says so.
+
+The whole state is the address: tenant, step and span. *Earlier*, *Later* and a drag over the chart
+are addresses too, so the browser's way back works. The chart is drawn by `page.js` from numbers in
+an attribute, and tables below it say the same to who does not see it.
 """
 
 from __future__ import annotations
@@ -103,11 +116,13 @@ def _span(step: str | None, start: str | None, until: str | None, now_ms: int) -
 
 
 async def _busiest(api: Api) -> list[str]:
+    """Tenants with the most pending, those first; without any that have none."""
     told = await api.get("/v1/tenants", limit=MOST_TENANTS, sort="pending")
     return [each["tenant"] for each in told["figures"] if each["pending"]]
 
 
 async def _load(api: Api, tenant: str, span: TimeRange) -> Load:
+    """What is due of one tenant in a span, and what of it has passed; cut after `MOST_PAGES`."""
     due: Counter[int] = Counter()
     late: dict[int, int] = {}
     cursor, pages = "", 0
@@ -138,6 +153,7 @@ async def _fired(api: Api, tenant: str, span: TimeRange) -> dict[int, tuple[int,
 
 
 def _summed(counts: Any) -> Counter[int]:
+    """Counts by minute of several tenants, added up."""
     total: Counter[int] = Counter()
     for each in counts:
         total.update(each)
@@ -145,6 +161,7 @@ def _summed(counts: Any) -> Counter[int]:
 
 
 def _bars(counts: Counter[int], tenant: str, span: TimeRange) -> list[dict[str, Any]]:
+    """What is due in each step of the span that has any, and where a click on it leads."""
     size = span.size
     summed: Counter[int] = Counter()
     for minute, pending in counts.items():
@@ -179,6 +196,7 @@ def _past(loads: Any, span: TimeRange) -> list[dict[str, Any]]:
 
 
 def _zoomed(tenant: str, step: str, start: int, until: int) -> str:
+    """Where a bar leads: to finer steps, at last to schedules; empty where there is no tenant."""
     finer = {"day": "hour", "hour": "minute"}.get(step)
     if finer is not None:
         return _address(tenant, finer, start, until)
@@ -189,6 +207,7 @@ def _zoomed(tenant: str, step: str, start: int, until: int) -> str:
 
 
 def _address(tenant: str, step: str, start: int, until: int) -> str:
+    """The address of a span."""
     asked = {"tenant": tenant, "by": step, "from": start, "until": until}
     return "/console/timeline?" + urlencode({n: v for n, v in asked.items() if v != ""})
 
@@ -209,6 +228,7 @@ def _chart(bars: list[dict[str, Any]], past: list[dict[str, Any]], span: TimeRan
 
 
 def _number(given: str | None) -> int | None:
+    """An instant in an address, epoch ms; None for what is none."""
     try:
         return min(max(int(given or ""), 0), LAST_MS)
     except ValueError:

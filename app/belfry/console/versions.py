@@ -2,6 +2,15 @@
 
 belfry keeps the latest definition alone.  A history tells where each request was received, and its
 topic keeps it for a while, so the last ones can be read there and compared, the newest first.
+
+    GET …/schedules/{id}/history     UPDATED, version 4, received at belfry.schedules/1, offset 8
+    GET …/requests/1-8               what was asked for there
+    version 4                        - cron: 0 9 * * *
+                                     + cron: 0 10 * * *
+
+A request that is kept no longer, or came in on another topic, is shown as unknown, and the version
+behind it in full: a difference from something unknown would be a guess. Credentials are masked by
+the API before a comparison, so two secrets look the same.
 """
 
 from __future__ import annotations
@@ -76,6 +85,7 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> lis
 
 
 def _lines(asked: dict[str, Any]) -> list[str]:
+    """A request as lines `name: value`, sorted by name, so that two can be compared."""
     lines: list[str] = []
     for name in sorted(asked):
         if name in ("action", "reason"):

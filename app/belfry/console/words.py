@@ -1,5 +1,12 @@
 """Values in words: instants, durations, lateness and payloads.
 
+    2026-12-01T09:00:00.250Z   2026-12-01 09:00:00.250 UTC, and by the clocks of a named zone
+    7 500 000 ms               2 h 5 min
+    the payload "hi"           Text: hi    Hex: 00000000  68 69  hi
+
+An instant never stands without its zone, for a reader may sit anywhere. Durations have two units at
+most, so they can be compared at a glance. Payloads are cut at `MOST_SHOWN_BYTES`, and say so.
+
 Pure: instants come as the API gives them, RFC 3339 in UTC.
 """
 
@@ -51,6 +58,7 @@ def in_zone(instant: str, zone: str) -> str:
 
 
 def _clock(moment: datetime) -> str:
+    """Date and time of day, without a zone."""
     exact = "milliseconds" if moment.microsecond else "seconds"
     return moment.replace(tzinfo=None).isoformat(" ", exact)
 
@@ -128,6 +136,7 @@ def hex_dump_of(coded: str) -> str:
 
 
 def _cut(text: str) -> str:
+    """A text that is not too long for a page, and how much of it is left out."""
     if len(text) <= MOST_SHOWN_BYTES:
         return text
     return f"{text[:MOST_SHOWN_BYTES]}\n… {len(text) - MOST_SHOWN_BYTES} characters more"

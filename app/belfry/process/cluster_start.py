@@ -26,7 +26,7 @@ import structlog
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from belfry.client.kafka import CHECK_SECURITY, Faults
+from belfry.client.faults import CHECK_SECURITY, Faults
 from belfry.kafka import topics
 from belfry.kafka.agreement import compare_at_start
 from belfry.kafka.cluster_checks import check_at_start

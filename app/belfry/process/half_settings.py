@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from belfry.api.server.guard import is_loopback
+from belfry.api.server.hosts import is_loopback
 from belfry.api.server.own_address import is_everywhere
 from belfry.kafka.security import BadSecurity, group_client_security
 from belfry.registry.addresses import UNREADABLE, is_readable

@@ -6,7 +6,7 @@ All code that reads or shows a request asks this table, or is held to it by a te
                       exports hold (`client`), the options that say when (`cli/when_options`), when
                       an HTTP body is due and how an answer shows it (`api`)
     checked           the schema, which is a published file; signatures and models that are written
-                      for people: `Request`, `client.requests.Definition`, the bodies of `api`, the
+                      for people: `Request`, `client.options.Definition`, the bodies of `api`, the
                       options of `cli`; `docs/schedules.md` and `docs/schemas.md`
 
 `tests/architecture/test_fields.py` does the checking, and names the place that lacks a field.  The

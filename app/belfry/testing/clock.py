@@ -6,7 +6,8 @@ belongs to one `MemoryScheduler`.
 
 from __future__ import annotations
 
-from belfry.client.requests import Instant, instant_ms
+from belfry.client.options import Instant
+from belfry.client.requests import instant_ms
 
 
 class HeldClock:

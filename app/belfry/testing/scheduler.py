@@ -34,8 +34,9 @@ from belfry.client.decoding import Decoder
 from belfry.client.errors import refusal
 from belfry.client.fired_record import FiredRecord
 from belfry.client.handlers import Handlers
-from belfry.client.listing import AckLock, Filters, Scheduled
-from belfry.client.requests import Duration, Instant, duration_ms, instant_ms
+from belfry.client.options import Duration, Instant
+from belfry.client.requests import duration_ms, instant_ms
+from belfry.client.scheduled import AckLock, Filters, Scheduled
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.job_counts import Budget

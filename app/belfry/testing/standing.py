@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from belfry.client.listing import AckLock, Filters, PastFire, Scheduled
 from belfry.client.requests import instant_ms
+from belfry.client.scheduled import AckLock, Filters, PastFire, Scheduled
 from belfry.schedules.identity import generation_of
 from belfry.store import lock_lookup
 from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record

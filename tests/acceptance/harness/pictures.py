@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
@@ -23,6 +23,7 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Browser, sync_playwright
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from belfry.console import ASSETS
 from belfry.console.routes import console_routes
@@ -42,29 +43,30 @@ SIZE: Final = (1280, 760)
 
 
 @contextmanager
-def pictured_console() -> Iterator[str]:
-    """The address of a console before the made-up belfry, whose clock stands."""
+def served_console(api: ASGIApp, *, is_open: bool = True) -> Iterator[str]:
+    """The address of a console on top of an API; `is_open` says that nobody has to show a key."""
     app = FastAPI()
-    app.include_router(console_routes(pictured_api(), is_open=True))
+    app.include_router(console_routes(api, is_open=is_open))
     app.mount("/console", StaticFiles(directory=ASSETS))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         serving = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        stands = [
-            patch(f"belfry.console.{view}.time", lambda: NOW_MS / 1000)
-            for view in ("overview", "timeline", "one_schedule")
-        ]
-        for each in stands:
-            each.start()
         serving.start()
         while not server.started:
             time.sleep(0.01)
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         server.should_exit = True
         serving.join()
-        for each in stands:
-            each.stop()
+
+
+@contextmanager
+def pictured_console() -> Iterator[str]:
+    """The address of a console before the made-up belfry, whose clock stands."""
+    with ExitStack() as stands, served_console(pictured_api()) as address:
+        for view in ("overview", "timeline", "one_schedule"):
+            stands.enter_context(patch(f"belfry.console.{view}.time", lambda: NOW_MS / 1000))
+        yield address
 
 
 def picture(browser: Browser, address: str, to: Path, theme: str, size: tuple[int, int]) -> None:

@@ -16,8 +16,8 @@ from belfry.api.auth.keys import ApiKeys, BadKeys, digest, new_key
 from belfry.api.auth.principal import ANYBODY, Principal, Role, check
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
+from belfry.api.workers.internal_token import FORWARDED, InternalToken, Target
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import FORWARDED, InternalToken, Target
 
 KEY = new_key()
 KEYS = (b"a key that workers share",)

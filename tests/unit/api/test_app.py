@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 
 from belfry import __version__
 from belfry.api.routes.app import create_app
-from belfry.api.workers.peers import Peers, PeerUnreachable, Target
+from belfry.api.workers.internal_token import Target
+from belfry.api.workers.peers import Peers, PeerUnreachable
 from belfry.api.workers.view import PartitionView, Readiness, WorkerIdentity, WorkerView
 from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.telemetry.metrics import Metrics

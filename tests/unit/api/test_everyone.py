@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from belfry.api.workers import everyone
 from belfry.api.workers.everyone import ask_others
-from belfry.api.workers.peers import PeerUnreachable, Target
+from belfry.api.workers.internal_token import Target
+from belfry.api.workers.peers import PeerUnreachable
 
 ASKED = Target("GET", "/v1/x", "alone=true")
 

@@ -9,7 +9,8 @@ import pytest
 from belfry.api.auth.access import Gate
 from belfry.api.auth.principal import ANYBODY
 from belfry.api.workers import peers
-from belfry.api.workers.peers import InternalToken, Peers, PeerUnreachable, Target
+from belfry.api.workers.internal_token import InternalToken, Target
+from belfry.api.workers.peers import Peers, PeerUnreachable
 
 
 async def test_a_read_of_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

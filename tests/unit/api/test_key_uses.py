@@ -18,8 +18,9 @@ from belfry.api.auth.key_uses import SOON_MS, KeyRow, id_of, merged
 from belfry.api.auth.keys import ApiKeys, digest
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.routes.app import create_app
+from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import PeerUnreachable, Target
+from belfry.api.workers.peers import PeerUnreachable
 from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.cli.api_key import key_text
 from belfry.cli.check import Status

@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belfry.api.workers.peers import Target
+from belfry.api.workers.internal_token import Target
 from belfry.api.workers.reading import Reads
 
 PATH = "/v1/tenants/t/schedules/s"

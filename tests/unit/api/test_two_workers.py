@@ -20,10 +20,11 @@ from belfry.api.auth.access import Gate
 from belfry.api.auth.principal import ANYBODY, Principal
 from belfry.api.json.cursors import question, write_cursor
 from belfry.api.routes.app import create_app
+from belfry.api.workers.acknowledgements import NotWritten
 from belfry.api.workers.holdings import NotHeld
+from belfry.api.workers.internal_token import FORWARDED, Target
 from belfry.api.workers.parts import ApiDependencies, Open
-from belfry.api.workers.peers import AFTER, AT, FORWARDED, PeerUnreachable, Target
-from belfry.api.workers.request_client import NotWritten
+from belfry.api.workers.peers import AFTER, AT, PeerUnreachable
 from belfry.engine.drained import Drained
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lookup import Wanted

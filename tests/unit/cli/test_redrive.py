@@ -11,7 +11,7 @@ import pytest
 from belfry.cli import redrive
 from belfry.cli.entry import main
 from belfry.cli.session import Session
-from belfry.client.redrive import RedriveCount
+from belfry.client.redrive_source import RedriveCount
 from belfry.tenants.policy import TenantPolicy
 
 RANGE = ("--from", "2026-12-01T00:00:00Z", "--until", "2026-12-02T00:00:00Z")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from belfry.client.kafka import LOCKED_OUT, Cluster
+from belfry.client.faults import LOCKED_OUT
+from belfry.client.kafka import Cluster
 
 SILENT = KafkaError(KafkaError._TRANSPORT, "Failed to get metadata")
 DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
-from belfry.client.kafka import Faults
+from belfry.client.faults import Faults
 from belfry.process.cluster_start import _await_cluster
 
 REFUSED = "Connect to ipv4#127.0.0.1:1 failed: Connection refused"

@@ -18,94 +18,24 @@ document.
 from __future__ import annotations
 
 from base64 import b64decode
-from binascii import Error as BinasciiError
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     JsonValue,
     StringConstraints,
-    WithJsonSchema,
-    create_model,
     field_validator,
     model_validator,
 )
 
 from belfry.api.json.parsing import json_bytes
+from belfry.api.json.triggers import TriggerBody
+from belfry.api.json.values import LONGEST_TEXT, Base64, Milliseconds, RequestId, Strict, Text
 from belfry.schedules.field import Form
-from belfry.schedules.fields import EMPTY, FIELDS, KIND_OF, OF_ONE_REQUEST, WHEN, named
+from belfry.schedules.fields import EMPTY, FIELDS, OF_ONE_REQUEST, named
 from belfry.schedules.fire_checks import MOST_AT_ONCE
-from belfry.schedules.instants import parse_instant
-from belfry.schedules.targets import (
-    MAX_ATTEMPTS,
-    MAX_HEADERS,
-    MAX_TARGETS,
-    MAX_TIMEOUT_MS,
-    MAX_URL,
-)
-from belfry.schedules.triggers import rrule_text
-from belfry.schedules.triggers.registry import KINDS
-
-# Largest number of ms that JavaScript, and so many a client, holds exactly.
-MOST_MS: Final = 2**53
-# Characters of names and short texts.
-LONGEST_TEXT: Final = 255
-# A recurrence has lines; each kind's own check may allow less.
-LONGEST_RULE: Final = rrule_text.MAX_TEXT
-
-
-def _instant(given: object) -> object:
-    """Epoch milliseconds of a text; a number is taken as it is."""
-    return parse_instant(given) if isinstance(given, str) else given
-
-
-def _base64(given: object) -> object:
-    """Base64 as it was given; ValueError for what is none. Decoding is left to `fields`."""
-    if not isinstance(given, str):
-        return given
-    try:
-        b64decode(given, validate=True)
-    except (BinasciiError, ValueError) as error:
-        raise ValueError(
-            f"it is no base64 ({error}); encode the bytes as RFC 4648 says, with padding, such as"
-            " aGVsbG8="
-        ) from None
-    return given
-
-
-Instant = Annotated[
-    int,
-    BeforeValidator(_instant),
-    Field(ge=0, le=MOST_MS),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "format": "date-time"},
-                {"type": "integer", "minimum": 0, "maximum": MOST_MS},
-            ],
-            "description": "RFC 3339 with an offset, or epoch milliseconds.",
-        }
-    ),
-]
-Milliseconds = Annotated[int, Field(ge=0, le=MOST_MS)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT)]
-Base64 = Annotated[
-    str,
-    BeforeValidator(_base64),
-    WithJsonSchema({"type": "string", "contentEncoding": "base64", "format": "byte"}),
-]
-RequestId = Annotated[
-    Text | None, Field(description="Name of the request: a repeat within an hour changes nothing.")
-]
-
-
-class Strict(BaseModel):
-    """No unknown names, no guessing at types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+from belfry.schedules.targets import MAX_ATTEMPTS, MAX_HEADERS, MAX_TARGETS, MAX_TIMEOUT_MS, MAX_URL
 
 
 class HeaderBody(Strict):
@@ -148,69 +78,6 @@ class TargetBody(Strict):
     strategy: Literal["ALL", "FIRST_AVAILABLE", "ROUND_ROBIN"] = "ALL"
 
 
-# What a field that says when may be, by its form.
-_WHEN_TYPES: Final[dict[Form, Any]] = {
-    Form.INSTANT: Instant | None,
-    Form.DURATION: Milliseconds | None,
-    Form.TEXT: Annotated[str, StringConstraints(max_length=LONGEST_RULE)] | None,
-}
-if TYPE_CHECKING:
-
-    class WhenBody(Strict):
-        """The kind of trigger, and the field of each kind; made from their table."""
-
-        kind: str | None
-
-else:
-    WhenBody = create_model(
-        "WhenBody",
-        __base__=Strict,
-        kind=(
-            Literal[tuple(KINDS)] | None,
-            Field(None, description="May be left out: the field that says when tells it."),
-        ),
-        **{
-            field.name: (_WHEN_TYPES[field.form], Field(None, description=field.doc))
-            for field in WHEN
-        },
-    )
-
-
-class TriggerBody(WhenBody):
-    """When an event is due."""
-
-    timezone: Text | None = Field(None, description=FIELDS["timezone"].doc)
-    except_cron: Text | None = Field(None, description=FIELDS["except_cron"].doc)
-    calendar: Text | None = Field(None, description=FIELDS["calendar"].doc)
-    on_holiday: Literal["SKIP", "NEXT_BUSINESS_DAY", "PREVIOUS_BUSINESS_DAY"] | None = Field(
-        None, description=FIELDS["on_holiday"].doc
-    )
-    start_at: Instant | None = None
-    end_at: Instant | None = Field(None, description="The last instant that may be due.")
-    max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    jitter_ms: Milliseconds | None = None
-    max_wait_ms: Milliseconds | None = Field(None, description=FIELDS["max_wait_ms"].doc)
-
-    @model_validator(mode="after")
-    def _says_when_once(self) -> Self:
-        """Refuse a body that says when in no way, in several, or otherwise than its kind."""
-        given = [name for name in KIND_OF if getattr(self, name) is not None]
-        if len(given) != 1:
-            names = ", ".join(given) or "none"
-            raise ValueError(f"exactly one of {', '.join(KIND_OF)} says when; given: {names}")
-        if self.kind is not None and self.kind != KIND_OF[given[0]]:
-            raise ValueError(
-                f"kind {self.kind} does not go with {given[0]}: leave kind out, or make it"
-                f" {KIND_OF[given[0]]}"
-            )
-        return self
-
-    def kind_given(self) -> str:
-        """The kind that the body asks for."""
-        return next(kind for name, kind in KIND_OF.items() if getattr(self, name) is not None)
-
-
-TRIGGER_FIELDS: Final = tuple(name for name in TriggerBody.model_fields if name != "kind")
 # Fields that a body has in the form in which Avro has them.
 _OTHERWISE: Final = named(Form.BYTES, Form.HEADERS, Form.TARGETS, Form.STANDING)
 SAME_FIELDS: Final = tuple(

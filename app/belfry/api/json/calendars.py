@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from belfry.api.json.bodies import RequestId, Strict
 from belfry.api.json.shapes import moment
+from belfry.api.json.values import RequestId, Strict
 from belfry.schedules.calendars import MOST_DAYS, MOST_SOURCE
 from belfry.schedules.days_off import days_off
 from belfry.store.layout.calendars import CalendarRow

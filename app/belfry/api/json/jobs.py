@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from belfry.api.json.bodies import MOST_MS, Instant, RequestId, Strict, Text
 from belfry.api.json.shapes import moment
+from belfry.api.json.values import MOST_MS, Instant, RequestId, Strict, Text
 from belfry.schedules.bulk import MOST_PER_SECOND, PER_SECOND, BulkSpec, read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.jobs import DONE, KEPT_MS, RUNNING, STOPPED, JobRow

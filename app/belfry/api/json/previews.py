@@ -15,8 +15,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from belfry.api.json.bodies import Text, TriggerBody
 from belfry.api.json.shapes import moment
+from belfry.api.json.triggers import TriggerBody
+from belfry.api.json.values import Text
 from belfry.schedules.preview import Preview
 
 

@@ -30,7 +30,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from belfry.api.json.bodies import Instant
+from belfry.api.json.values import Instant
 from belfry.api.problems import Problem
 from belfry.schedules.identity import expected_from
 from belfry.schedules.request import schedule_id_problem, tenant_problem

@@ -13,9 +13,9 @@ from typing import Final
 
 from pydantic import Field
 
-from belfry.api.json.bodies import Instant
 from belfry.api.json.cursors import question, read_cursor, write_cursor
 from belfry.api.json.queries import Known
+from belfry.api.json.values import Instant
 from belfry.api.problems import Problem
 from belfry.history.layout import SortKey
 

@@ -31,17 +31,20 @@ from belfry.api.routes.audited import Audited
 from belfry.api.routes.calendars import calendar_routes
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.cluster import cluster_routes
+from belfry.api.routes.deliveries import delivery_routes
 from belfry.api.routes.express import Express
 from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
 from belfry.api.routes.jobs import job_routes
-from belfry.api.routes.kept import kept_routes
 from belfry.api.routes.key_routes import key_routes, me_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.readable import readable_routes
+from belfry.api.routes.rejections import rejection_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
+from belfry.api.routes.statistics import statistics_routes
 from belfry.api.routes.tenant_list import tenant_list_routes
 from belfry.api.routes.tenants import tenant_routes
+from belfry.api.routes.topic_reads import TopicReads
 from belfry.api.routes.usage import usage_routes
 from belfry.api.server.guard import Guard
 from belfry.api.server.limits import PortLimits
@@ -99,20 +102,7 @@ def create_app(
         app.add_middleware(TracedCalls, tracing=parts.tracing)
     problem_answers.install(app)
     app.state.routers = (
-        health_routes(view, metrics, callers.sees_all),
-        cluster_routes(view, metrics, parts, callers),
-        history_routes(parts, reads, callers),
-        schedule_routes(parts, reads, callers),
-        job_routes(parts, reads, callers),
-        calendar_routes(parts, reads, callers),
-        tenant_list_routes(view, parts, callers),
-        tenant_routes(parts, callers),
-        preview_routes(parts, reads, callers),
-        kept_routes(parts, callers),
-        readable_routes(parts, callers),
-        usage_routes(parts, callers),
-        key_routes(view, parts, parts.gate.keys, callers),
-        me_routes(callers),
+        *_routers(view, metrics, parts, callers, reads),
         *more,
         console_routes(app, is_open=parts.gate.is_open),
     )
@@ -122,6 +112,31 @@ def create_app(
     app.mount("/console", StaticFiles(directory=ASSETS))
     describe(app, DESCRIPTION)
     return app
+
+
+def _routers(
+    view: WorkerView, metrics: Metrics, parts: ApiDependencies, callers: Callers, reads: Reads
+) -> tuple[APIRouter, ...]:
+    """All routes of the API; an address that two of them could take goes to the first one."""
+    kept = TopicReads(parts)
+    return (
+        health_routes(view, metrics, callers.sees_all),
+        cluster_routes(view, metrics, parts, callers),
+        history_routes(parts, reads, callers),
+        statistics_routes(parts, callers),
+        schedule_routes(parts, reads, callers),
+        job_routes(parts, reads, callers),
+        calendar_routes(parts, reads, callers),
+        tenant_list_routes(view, parts, callers),
+        tenant_routes(parts, callers),
+        preview_routes(parts, reads, callers),
+        rejection_routes(kept, callers),
+        delivery_routes(kept, callers),
+        readable_routes(parts, callers),
+        usage_routes(parts, callers),
+        key_routes(view, parts, parts.gate.keys, callers),
+        me_routes(callers),
+    )
 
 
 def create_health_app(

@@ -25,8 +25,8 @@ from belfry.api.auth.principal import Principal, Role, check
 from belfry.api.auth.rates import FailedTokens, TokenBuckets
 from belfry.api.notes import note
 from belfry.api.problems import Problem
+from belfry.api.workers.internal_token import FORWARDED, Target
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import FORWARDED, Target
 
 BEARER: Final = HTTPBearer(
     auto_error=False,

@@ -31,8 +31,8 @@ from belfry.api.json.worker_answers import (
 )
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.telemetry.metrics import Metrics
 

@@ -26,10 +26,10 @@ from belfry.api.auth.principal import Principal
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.server.threads import Threads
+from belfry.api.workers.acknowledgements import NotWritten
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.reading import Reads
-from belfry.api.workers.request_client import NotWritten
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.emit import fire_extra
 from belfry.engine.step import Step

@@ -1,4 +1,4 @@
-"""Histories and statistics: what became of requests and occurrences.
+"""Histories: what became of requests and occurrences.
 
 A schedule's history lies with one worker; a tenant's is gathered from all, each of which answers
 for the partitions that it follows. What is told is a second or so behind what has happened, and
@@ -14,13 +14,9 @@ A page of a tenant's history is made of those of several workers. With a limit o
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal, Role
@@ -29,72 +25,25 @@ from belfry.api.json.events import EventAnswer, HistoryAnswer
 from belfry.api.json.shapes import moment
 from belfry.api.json.spans import HistorySpan, cursor_to
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.parameters import HistoryQuery, ScheduleName, SpanQuery, TenantName
-from belfry.api.routes.schedules import SCHEDULE
+from belfry.api.routes.parameters import SCHEDULE, HistoryQuery, ScheduleName, TenantName
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.scatter_gather import Gatherer, opened, sent, store_of
-from belfry.history import counters
 from belfry.history.follower import Follower
 from belfry.history.history_store import HistoryPage, page
 from belfry.history.layout import SortKey, after
 from belfry.schedules.identity import partition_of
 from belfry.schedules.masking import masked_url
-from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.keys import schedule_key
-from belfry.tenants.effective import WRITTEN, Level
 from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle
 
 
-class CountersAnswer(BaseModel):
-    """What was counted; the shares are null where there is nothing to divide by.
-
-    They are null as well where the tenant's level is not ALL: fires are not counted there.
-    """
-
-    # All requests that had a verdict, and those that were accepted.
-    requests: int
-    accepted: int
-    fires: int
-    # Fires at most a second behind their due instants.
-    within_1s: int
-    missed: int
-    completed: int
-    delivered: int
-    failed: int
-    success_rate: float | None = Field(
-        description="Fires among all that came due; null unless the tenant's level is ALL."
-    )
-    share_within_1s: float | None = Field(
-        description="Fires at most a second late; null unless the tenant's level is ALL."
-    )
-
-
-class HourAnswer(CountersAnswer):
-    """The same for an hour."""
-
-    # The instant at which the hour begins, in UTC.
-    hour: str
-
-
-class StatisticsAnswer(CountersAnswer):
-    """Sums over whole hours, and the hours."""
-
-    lifecycle: str = Field(
-        description="The tenant's level now: fires are counted where it is ALL, requests without"
-        " an id where it is ALL or OUTCOMES."
-    )
-    hours: list[HourAnswer]
-
-
 def history_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
-    """Routes of histories and statistics."""
+    """Routes of the history of one schedule, and of a tenant's."""
     routes = APIRouter(prefix="/v1", tags=["history"])
-    gatherer = Gatherer(parts)
     _of_schedule(routes, parts, reads, callers)
-    _of_tenant(routes, gatherer, callers)
-    _statistics(routes, parts, gatherer, callers)
+    _of_tenant(routes, Gatherer(parts), callers)
     return routes
 
 
@@ -157,59 +106,6 @@ def _of_tenant(routes: APIRouter, gatherer: Gatherer, callers: Callers) -> None:
 
         parts = await gatherer.gather(request, caller, look)
         return sent(_merged(parts, span.limit, asked)) if isinstance(parts, list) else parts
-
-
-def _statistics(
-    routes: APIRouter, parts: ApiDependencies, gatherer: Gatherer, callers: Callers
-) -> None:
-    """The route of statistics, summed up from all workers."""
-
-    @routes.get(
-        "/tenants/{tenant}/statistics",
-        response_model=None,
-        responses={**with_answer(StatisticsAnswer, 200), **problems(422, 429, 503)},
-    )
-    async def statistics(
-        request: Request,
-        tenant: TenantName,
-        span: SpanQuery,
-        caller: Principal = callers.who(Role.READ),
-    ) -> Response:
-        """Requests, fires and how late they were, by whole hours."""
-
-        async def look(source: Follower, partitions: frozenset[int]) -> dict[str, Any]:
-            hours: list[tuple[int, list[int]]] = []
-            # A chunk ends where the store has read enough at once; `rest_ms` is where the next one
-            # begins.
-            rest_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
-            while True:
-                found = store_of(source).statistics(tenant.encode(), rest_ms, until_ms, partitions)
-                hours += found.hours.items()
-                if found.rest_ms is None:
-                    return {"hours": hours}
-                rest_ms = found.rest_ms
-                # Others are answered between two chunks, however long the history is.
-                await asyncio.sleep(0)
-
-        answers = await gatherer.gather(request, caller, look)
-        if not isinstance(answers, list):
-            return answers
-        return sent(_summed(answers, parts.ready.holdings.level(tenant)))
-
-
-def _summed(answers: Iterable[dict[str, Any]], level: Level) -> dict[str, Any]:
-    """Counters of several workers as one answer; fires are shown where the level has them."""
-    total = counters.empty()
-    hours: dict[int, list[int]] = {}
-    shown = partial(counters.shown, fires_told=Outcome.FIRED in WRITTEN[level])
-    for answer in answers:
-        for hour_ms, counted in answer["hours"]:
-            counters.add(hours.setdefault(hour_ms, counters.empty()), counted)
-            counters.add(total, counted)
-    listed = [
-        {"hour": moment(hour_ms), **shown(counted)} for hour_ms, counted in sorted(hours.items())
-    ]
-    return {**shown(total), "lifecycle": level, "hours": listed}
 
 
 def _range(

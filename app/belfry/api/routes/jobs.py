@@ -21,7 +21,6 @@ part would look complete.
 
 from __future__ import annotations
 
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -43,22 +42,19 @@ from belfry.api.json.jobs import (
 )
 from belfry.api.json.queries import ChangeQuery
 from belfry.api.json.schedule_answers import VerdictAnswer
-from belfry.api.json.shapes import moment
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.lists import EXAMINE, Lists, Pages
+from belfry.api.routes.job_previews import JobPreviews
 from belfry.api.routes.parameters import AskingWhyQuery, ScheduleName, TenantName, parsed
 from belfry.api.workers import writing
 from belfry.api.workers.gathering import Gathering, json_answer
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.writing import Writes, request_fields
-from belfry.schedules.bulk import BACKFILL, BULK, BULK_STOP, BulkSpec, bulk_problem
+from belfry.schedules.bulk import BULK, BULK_STOP, bulk_problem
 from belfry.schedules.fields import EMPTY
 from belfry.store import job_lookup
-from belfry.store.job_lookup import MOST_SHOWN, past_preview, wanted_by
-from belfry.store.lookup import Wanted
 from belfry.store.ordered_map import OrderedMap
 
 JOBS: Final = "/tenants/{tenant}/jobs"
@@ -79,7 +75,7 @@ def job_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRou
     """Routes of bulk jobs."""
     routes = APIRouter(prefix="/v1", tags=["jobs"])
     writes = Writes(parts, reads)
-    _beginning(routes, writes, Lists(parts, reads), callers, parts)
+    _beginning(routes, writes, JobPreviews(parts, reads), callers)
     _looking(routes, JobParts(parts, reads), callers)
     _stopping(routes, writes, callers)
     return routes
@@ -122,9 +118,7 @@ def _told(rows: OrderedMap, tenant: bytes) -> list[dict[str, Any]]:
     return [part(job, row) for job, row in job_lookup.jobs(rows, tenant)]
 
 
-def _beginning(
-    routes: APIRouter, writes: Writes, lists: Lists, callers: Callers, parts: ApiDependencies
-) -> None:
+def _beginning(routes: APIRouter, writes: Writes, previews: JobPreviews, callers: Callers) -> None:
     """Add the route that begins a job, or tells what one would match."""
 
     @routes.post(
@@ -154,8 +148,7 @@ def _beginning(
         if asking.dry:
             note().changes_nothing = True
             body = await _read(request)
-            now_ms = int(parts.now_ms())
-            return await _previewed(request, caller, lists, (tenant, body.spec(), now_ms))
+            return await previews.page(request, caller, tenant, body.spec())
         check(caller, Role.SCHEDULE, tenant)
         body = await _read(request)
         given = {"bulk": body.spec().text(), "reason": body.reason, "request_id": body.request_id}
@@ -175,56 +168,6 @@ async def _read(request: Request) -> JobBody:
     if found is not None:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, found.reason, found.code)
     return body
-
-
-async def _previewed(
-    request: Request, caller: Principal, lists: Lists, asked: tuple[str, BulkSpec, int]
-) -> Response:
-    """A page of what a job would match.
-
-    `asked` is the tenant, what the job would do, and the clock in epoch ms. Each page is answered
-    by the holder of one partition, as a list's is.
-    """
-    tenant, spec, now_ms = asked
-    wanted = wanted_by(tenant.encode(), spec)
-    pages = _past_pages(lists, wanted, spec, now_ms) if spec.action == BACKFILL else None
-    cursor = request.query_params.get("cursor")
-    return await lists.answer(request, caller, wanted, cursor, pages or _pages(lists, wanted))
-
-
-def _past_pages(lists: Lists, wanted: Wanted, spec: BulkSpec, now_ms: int) -> Pages:
-    """Pages of what a backfill would fire if it began now.
-
-    A range that reaches into the future is cut at `now_ms`, since only past occurrences are
-    backfilled.
-    """
-    assert spec.range_from is not None
-    assert spec.range_until is not None
-    span = spec.range_from, min(spec.range_until, now_ms)
-
-    def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
-        found = lists.read(partition, partial(past_preview, wanted=wanted, span=span, after=after))
-        matched, sample, examined, last = found.page
-        shown = {"matched": matched, "sample": sample[:MOST_SHOWN], "examined": examined}
-        shown["occurrences"] = found.occurrences
-        for name, ms in (("first", found.first_ms), ("last", found.last_ms)):
-            shown[name] = None if ms is None else moment(ms)
-        return shown, last
-
-    return pages
-
-
-def _pages(lists: Lists, wanted: Wanted) -> Pages:
-    """Pages of what any other job would match now."""
-
-    def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
-        found = lists.read(
-            partition, partial(job_lookup.preview, wanted=wanted, after=after, examine=EXAMINE)
-        )
-        shown = {"matched": found.matched, "sample": found.sample, "examined": found.examined}
-        return shown, found.after
-
-    return pages
 
 
 def _looking(routes: APIRouter, parts: JobParts, callers: Callers) -> None:

@@ -32,8 +32,8 @@ from belfry.api.json.queries import Known
 from belfry.api.json.worker_answers import instant
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.schedules.instants import parse_instant
 

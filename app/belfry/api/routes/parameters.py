@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Header, Path, Query, Request
 from pydantic import BaseModel
@@ -29,6 +29,10 @@ from belfry.api.json.spans import HistorySpan, TimeSpan
 from belfry.api.problems import Problem
 
 B = TypeVar("B", bound=BaseModel)
+
+# Addresses of one schedule, whose id may hold slashes, and of all of a tenant.
+SCHEDULE: Final = "/tenants/{tenant}/schedules/{schedule_id:path}"
+SCHEDULES: Final = "/tenants/{tenant}/schedules"
 
 TenantName = Annotated[DecodedTenant, Path(description="Owner of the schedules.")]
 ScheduleName = Annotated[

@@ -25,9 +25,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal, Role, check
-from belfry.api.json.bodies import TRIGGER_FIELDS
 from belfry.api.json.document import body_of, problems, with_answer
 from belfry.api.json.previews import PreviewAnswer, PreviewBody, shown
+from belfry.api.json.triggers import TRIGGER_FIELDS
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.parameters import parsed

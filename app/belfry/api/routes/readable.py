@@ -18,14 +18,14 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role
-from belfry.api.json.bodies import Strict
 from belfry.api.json.document import body_of, problems
 from belfry.api.json.queries import Known
 from belfry.api.json.shapes import bytes_json, moment
+from belfry.api.json.values import Strict
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.kept import PLACE, TopicReads, readable_fields
 from belfry.api.routes.parameters import TenantName, parsed
+from belfry.api.routes.topic_reads import PLACE, TopicReads, readable_fields
 from belfry.api.workers.kept import UnreadableValue
 from belfry.api.workers.parts import ApiDependencies
 from belfry.schedules.field import Form

@@ -34,8 +34,8 @@ from belfry.api.json.tenant_answers import TenantAnswer, urgency
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import Target
 from belfry.api.workers.view import WorkerView
 from belfry.engine.tenant_figures import TenantFigures
 

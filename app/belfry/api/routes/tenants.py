@@ -23,41 +23,38 @@ a thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import MISSING, asdict, fields
-from hashlib import sha256
 from http import HTTPStatus
-from time import monotonic
-from typing import Annotated, Any, Final, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, get_type_hints
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel, Field, create_model
 from starlette.responses import Response
 
-from belfry.api.auth.principal import Principal, Role, forbidden
-from belfry.api.json.bodies import Strict
+from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.credentials import warned_of_policy
 from belfry.api.json.document import body_of, problems, with_answer
 from belfry.api.json.queries import Known
+from belfry.api.json.values import Strict
 from belfry.api.notes import note
-from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.parameters import TenantName, parsed
-from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
-from belfry.client.errors import Unavailable
-from belfry.client.policy_fields import BadPolicy, changed, removal_problem
-from belfry.policies.policy_client import PolicyClient
+from belfry.api.routes.policy_changes import (
+    check_removal,
+    check_rights,
+    check_seen,
+    followed,
+    no_policy,
+    policy_now,
+    policy_tag,
+    written,
+)
+from belfry.api.workers.parts import ApiDependencies
+from belfry.client.policy_fields import changed
 from belfry.schedules.masking import masked_target
 from belfry.tenants.policy import TenantPolicy
-from belfry.tenants.policy_rights import PLATFORMS, TENANTS, platform_changes
-
-# What a caller needs who sets all of a policy, in words.
-PLATFORM: Final = "the role operate for all tenants (*)"
-# Seconds until this worker has to have read the policy back, and between two looks.
-FOLLOWED_S: Final = 5.0
-LOOK_S: Final = 0.02
-T = TypeVar("T")
+from belfry.tenants.policy_rights import PLATFORMS
 
 
 def _fields() -> dict[str, Any]:
@@ -130,7 +127,7 @@ def _listing(routes: APIRouter, parts: ApiDependencies, callers: Callers) -> Non
         """
         found = parts.ready.policies.policy(tenant)
         if found is None:
-            raise _none(tenant)
+            raise no_policy(tenant)
         shown = asdict(found)
         if not caller.may(Role.SCHEDULE):
             shown["http_targets"] = [masked_target(each) for each in shown["http_targets"]]
@@ -174,8 +171,8 @@ def _setting(
         given = {n: getattr(body, n) for n in type(body).model_fields if n not in left_out}
 
         def write() -> TenantPolicy:
-            before = _stands(policies, caller, tenant, newest=seen.if_match is not None)
-            _check_seen(seen.if_match, before)
+            before = policy_now(policies, caller, tenant, newest=seen.if_match is not None)
+            check_seen(seen.if_match, before)
             used = before is not None or policies.is_used(tenant)
             after = changed(before or TenantPolicy(tenant), given, used=used)
             note().policy(before, after)
@@ -184,8 +181,8 @@ def _setting(
             return after
 
         async with turn:
-            after = await _written(write)
-            await _followed(lambda: policies.policy(tenant) == after)
+            after = await written(write)
+            await followed(lambda: policies.policy(tenant) == after)
         return warned_of_policy(_sent(asdict(after), policy_tag(after)), after.http_targets)
 
 
@@ -207,120 +204,21 @@ def _removing(
         not served, waits."""
         policies = parts.ready.policies
         async with turn:
-            stands = await _written(lambda: _stands(policies, caller, tenant))
+            stands = await written(lambda: policy_now(policies, caller, tenant))
             before = stands or TenantPolicy(tenant)
             if query.cancel_pending:
                 gone = changed(before, {"removed": True}, used=True)
                 note().policy(stands, gone)
                 check_rights(caller, before, gone)
-                await _written(lambda: policies.put(gone))
-                await _followed(lambda: policies.policy(tenant) == gone)
+                await written(lambda: policies.put(gone))
+                await followed(lambda: policies.policy(tenant) == gone)
             else:
                 note().policy(stands, None)
-                _check_removal(tenant, stands)
+                check_removal(tenant, stands)
                 check_rights(caller, before, TenantPolicy(tenant))
-                await _written(lambda: policies.remove(tenant))
-                await _followed(lambda: policies.policy(tenant) is None)
+                await written(lambda: policies.remove(tenant))
+                await followed(lambda: policies.policy(tenant) is None)
         return Response(status_code=HTTPStatus.NO_CONTENT)
-
-
-def _stands(
-    policies: PolicyClient, caller: Principal, tenant: str, *, newest: bool = False
-) -> TenantPolicy | None:
-    """The policy that a change begins with, `newest` where it is compared; blocks.
-
-    Who may not set all of it must not undo what the platform has set a moment ago, nor what this
-    worker cannot read.  Where unknown tenants are not served, a policy lets its tenant in.
-    """
-    if newest or not caller.is_platform:
-        policies.catch_up(tenant)
-    if not caller.is_platform and policies.closed and policies.policy(tenant) is None:
-        raise forbidden(
-            f"Tenant {tenant} has no policy, and unknown tenants are not served: its first one"
-            f" lets it in, which takes {PLATFORM}."
-        )
-    return policies.policy(tenant)
-
-
-def check_rights(
-    caller: Principal, before: TenantPolicy, after: TenantPolicy, *, shares: bool = False
-) -> None:
-    """Refuse a change of what is the platform's by somebody else; raises `Problem`.
-
-    `before` and `after` are compared field by field, so giving a field of the platform's as it is
-    does no harm. `shares` says that the caller asks for another tenant's topic, which is the
-    platform's too. The answer (403) names the fields in `fields`.
-    """
-    if caller.is_platform:
-        return
-    refused = platform_changes(before, after)
-    if shares:
-        refused.append("share_topic")
-    if refused:
-        detail = (
-            f"{caller.name} may not change {', '.join(refused)} of {after.tenant}: that takes"
-            f" {PLATFORM}. It may set {', '.join(TENANTS)}; leave out the others, or give them as"
-            " they are."
-        )
-        raise Problem(HTTPStatus.FORBIDDEN, detail, "forbidden", fields=refused)
-
-
-def policy_tag(policy: TenantPolicy) -> str:
-    """The ETag of a policy: the same wherever and whenever it says the same.
-
-    It covers headers of targets as well, so who may not see those is not given it.
-    """
-    return f'"{sha256(orjson.dumps(asdict(policy))).hexdigest()[:32]}"'
-
-
-def _check_seen(if_match: str | None, stands: TenantPolicy | None) -> None:
-    """Refuse a change of another policy than the one that was looked at; raises `Problem`."""
-    if if_match is None or (stands is not None and if_match.strip() == policy_tag(stands)):
-        return
-    detail = (
-        "The policy is not the one that was looked at: look at it again, and decide anew."
-        if stands is not None
-        else "The tenant has no policy: to make its first one, leave If-Match out."
-    )
-    raise Problem(HTTPStatus.PRECONDITION_FAILED, detail, "changed")
-
-
-def _check_removal(tenant: str, policy: TenantPolicy | None) -> None:
-    """Raise `Problem` where there is no policy, or one that says where schedules live."""
-    if policy is None:
-        raise _none(tenant)
-    problem = removal_problem(policy)
-    if problem is not None:
-        raise Problem(HTTPStatus.CONFLICT, problem, "spread")
-
-
-async def _written(write: Callable[[], T]) -> T:
-    """Run what writes in a thread; its errors become problems (422 and 503)."""
-    try:
-        return await asyncio.to_thread(write)
-    except BadPolicy as error:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), "bad_policy") from None
-    except Unavailable as error:
-        detail = f"The policy was not written: {error}"
-        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_written", RETRY_SOON) from None
-
-
-async def _followed(holds: Callable[[], bool]) -> None:
-    """Wait until this worker treats the tenant so; raises `Problem` (503) after `FOLLOWED_S`
-    seconds.
-    """
-    deadline = monotonic() + FOLLOWED_S
-    while not holds():
-        if monotonic() > deadline:
-            detail = "The policy was written, and this worker has not read it yet. Look again."
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "not_followed", RETRY_SOON)
-        await asyncio.sleep(LOOK_S)
-
-
-def _none(tenant: str) -> Problem:
-    """The problem of a tenant without a policy."""
-    detail = f"Tenant {tenant} has no policy: it is treated by the defaults."
-    return Problem(HTTPStatus.NOT_FOUND, detail, "no_policy")
 
 
 def _sent(told: dict[str, Any], tag: str | None = None) -> Response:

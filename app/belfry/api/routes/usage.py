@@ -20,14 +20,14 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role
-from belfry.api.json.bodies import Instant
 from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
+from belfry.api.json.values import Instant
 from belfry.api.json.worker_answers import instant
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.kept import TopicReads
 from belfry.api.routes.parameters import TenantName
+from belfry.api.routes.topic_reads import TopicReads
 from belfry.api.workers.kept import MOST_USAGE_RECORDS
 from belfry.api.workers.parts import ApiDependencies
 from belfry.client.errors import BelfryError, MissingTopic

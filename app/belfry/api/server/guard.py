@@ -18,11 +18,8 @@ runs on the port's event loop.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from functools import lru_cache
 from http import HTTPStatus
-from ipaddress import ip_address
 from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -32,56 +29,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
+from belfry.api.server.hosts import LONGEST_HOST, is_address, named_host
 from belfry.api.server.incoming import Bodies, Body
 from belfry.api.server.limits import PortLimits, Traffic
 from belfry.api.server.measured import goes_on_as
 
 # Paths that begin so are left encoded, and only they.
 API: Final = "/v1/"
-# A name has 253 characters at most (RFC 1035), and a port follows.
-LONGEST_HOST: Final = 300
 ANSWER_HEADERS: Final = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
-# An IPv6 address in brackets, or a name, and perhaps a port (RFC 3986, section 3.2.2).
-_HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s@:/?#\\\[\]]+))(?::[0-9]*)?")
 _OURS: Final = [(name.encode(), value.encode()) for name, value in ANSWER_HEADERS.items()]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine and nothing else."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def host_name(header: str) -> str:
-    """Host part of a `Host` header: ``[::1]:8700`` gives ``::1``; empty when it is none."""
-    # A URL's parser would take what stands around brackets for nothing.
-    match = _HOST.fullmatch(header)
-    return "" if match is None else match[1] or match[2]
-
-
-def _is_address(host: str) -> bool:
-    """Whether a host is an IP address."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-@lru_cache(64)
-def _named(header: str) -> tuple[str, bool]:
-    """The host in a `Host` header, and whether it means this machine."""
-    name = host_name(header)
-    return name.lower(), is_loopback(name)
 
 
 class Guard:
@@ -151,10 +112,10 @@ class Guard:
 
     def _is_here(self, host: str) -> bool:
         """Whether a `Host` header is a name of this worker."""
-        name, is_this_machine = _named(host)
+        name, is_this_machine = named_host(host)
         if is_this_machine or name in self._limits.hosts:
             return True
-        return self._limits.addresses and _is_address(name)
+        return self._limits.addresses and is_address(name)
 
     def _is_ours(self, origin: str, host: str) -> bool:
         """Whether a page of this origin may ask: ours, or one that the settings name."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from belfry.api.server.guard import is_loopback
+from belfry.api.server.hosts import is_loopback
 from belfry.api.server.server import HttpAddressError
 from belfry.settings import ServerSettings
 

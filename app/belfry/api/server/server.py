@@ -25,7 +25,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from belfry.api.server.greeting import Greeting
-from belfry.api.server.guard import is_loopback
+from belfry.api.server.hosts import is_loopback
 from belfry.api.server.protocol import HEAD_SECONDS, Protocol
 from belfry.api.server.room import Connections
 

@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from belfry.api.auth.principal import Principal
+from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
-from belfry.api.workers.peers import PeerUnreachable, Target
+from belfry.api.workers.peers import PeerUnreachable
 from belfry.api.workers.view import WorkerView
 
 # Seconds that each of them has for its answer.

@@ -19,8 +19,9 @@ from belfry.api.problems import Problem
 from belfry.api.server.limits import Traffic
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
+from belfry.api.workers.internal_token import InternalToken
 from belfry.api.workers.kept import KeptTopics
-from belfry.api.workers.peers import InternalToken, Peers
+from belfry.api.workers.peers import Peers
 from belfry.api.workers.request_client import RequestClient
 from belfry.audit.trail import Trail
 from belfry.history.follower import Follower

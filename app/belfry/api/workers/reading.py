@@ -35,15 +35,14 @@ from belfry.api.auth.principal import Principal
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.workers.holdings import NotHeld
+from belfry.api.workers.internal_token import FORWARDED, Target
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.peers import (
     AFTER,
     AT,
-    FORWARDED,
     NOT_HELD,
     PASSED_ON,
     PeerUnreachable,
-    Target,
     is_misdirected,
     number_told,
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
@@ -23,7 +22,14 @@ from confluent_kafka import (
     Producer,
 )
 
-from belfry.api.workers.verdicts import AwaitedVerdict, VerdictReader, asked_in_fields, settle
+from belfry.api.workers.acknowledgements import (
+    NotWritten,
+    VerdictTimeout,
+    meaning,
+    placed,
+    told_to,
+)
+from belfry.api.workers.verdicts import AwaitedVerdict, VerdictReader, asked_in_fields
 from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Fired
@@ -44,22 +50,6 @@ WRITE_S: Final = 12.0
 NAME: Final = "ScheduleRequest"
 
 log = structlog.get_logger(__name__)
-
-
-class NotWritten(Exception):
-    """Kafka has not confirmed a request: it may have been written or not.
-
-    To ask again with the same `request_id` is safe: it is carried out once at most.
-    """
-
-
-class TooLarge(Exception):
-    """Kafka does not take a request of this size; it has not been written."""
-
-
-class VerdictTimeout(Exception):
-    """A request was written and no verdict came in time; it is still carried out."""
-
 
 Frames = tuple[bytes, bytes]
 
@@ -119,7 +109,7 @@ class RequestClient:
         awaited = AwaitedVerdict(loop.create_future())
         self._verdicts.expect(asked, awaited)
         try:
-            self._write(fields, home, _told_to(awaited, loop))
+            self._write(fields, home, told_to(awaited, loop))
             async with asyncio.timeout(timeout_s):
                 return await awaited.answer
         except TimeoutError:
@@ -139,7 +129,7 @@ class RequestClient:
         loop = asyncio.get_running_loop()
         place: asyncio.Future[Verdict] = loop.create_future()
         sent = Verdict(fields["tenant"], fields["schedule_id"], None, fields["request_id"])
-        self._write(fields, home, _placed(place, loop, sent))
+        self._write(fields, home, placed(place, loop, sent))
         try:
             async with asyncio.timeout(timeout_s):
                 return await place
@@ -191,7 +181,7 @@ class RequestClient:
                 self._topic, value, key, partition=home, on_delivery=on_delivery, **more
             )
         except (KafkaException, BufferError) as error:
-            raise _meaning(error.args[0]) from None
+            raise meaning(error.args[0]) from None
 
     def _turn(self) -> None:
         """One turn of `belfry-http-writer`: callbacks of delivered requests run here."""
@@ -211,54 +201,3 @@ def _producer(settings: SharedSettings) -> Producer:
             "client.id": f"{settings.cluster.app_id}-http",
         }
     )
-
-
-def _meaning(error: Any) -> Exception:
-    """An error of Kafka's as one of this module."""
-    if isinstance(error, KafkaError):
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            return TooLarge(error.str())
-        return NotWritten(error.str())
-    return NotWritten(str(error))
-
-
-# Called in the thread `belfry-http-writer`, so it reaches a future only through the future's loop.
-Delivered = Callable[[KafkaError | None, Message], None]
-
-
-def _told_to(awaited: AwaitedVerdict, loop: asyncio.AbstractEventLoop) -> Delivered:
-    """A callback that says where a request was written, or that it was not."""
-
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            loop.call_soon_threadsafe(_fail, awaited.answer, _meaning(error))
-        else:
-            loop.call_soon_threadsafe(awaited.written, message.partition(), message.offset())
-
-    return delivered
-
-
-def _placed(
-    place: asyncio.Future[Verdict], loop: asyncio.AbstractEventLoop, sent: Verdict
-) -> Delivered:
-    """A callback that tells where a request lies."""
-
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            loop.call_soon_threadsafe(_fail, place, _meaning(error))
-            return
-        lies = replace(
-            sent,
-            source_topic=message.topic(),
-            source_partition=message.partition(),
-            source_offset=message.offset(),
-        )
-        loop.call_soon_threadsafe(settle, place, lies)
-
-    return delivered
-
-
-def _fail(future: asyncio.Future[Verdict], error: Exception) -> None:
-    """Fail a future, unless it has been settled."""
-    if not future.done():
-        future.set_exception(error)

@@ -31,8 +31,9 @@ from starlette.responses import Response
 from belfry.api.auth.principal import Principal
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
+from belfry.api.workers.internal_token import FORWARDED, Target
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
-from belfry.api.workers.peers import FORWARDED, NOT_HELD, PeerUnreachable, Target, number_in
+from belfry.api.workers.peers import NOT_HELD, PeerUnreachable, number_in
 from belfry.history.follower import Follower
 from belfry.history.history_store import HistoryStore
 

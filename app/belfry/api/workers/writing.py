@@ -28,9 +28,9 @@ from belfry.api.json import shapes
 from belfry.api.notes import note
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
+from belfry.api.workers.acknowledgements import NotWritten, TooLarge, VerdictTimeout
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.reading import Reads
-from belfry.api.workers.request_client import NotWritten, TooLarge, VerdictTimeout
 from belfry.client.verdict import Verdict
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.outcomes import ID_REUSED, Outcome, first_code

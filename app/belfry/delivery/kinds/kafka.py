@@ -26,7 +26,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from belfry.client.kafka import ABSENT
+from belfry.client.faults import ABSENT
 from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.work import Finished, Work, WorkId
 from belfry.host.background import Background

@@ -1,0 +1,66 @@
+"""What is sent again: the protocol of a source, and what was found of it.
+
+`Redrive` reads a topic, sends records again and knows nothing of their meaning. A source knows the
+meaning: which records are asked for, what marks one that was sent already, and what is written in
+its place.
+
+    refused requests (`refusals.py`)   belfry.rejected/0     42 refusal of R    57 mark of 42
+                                       belfry.schedules/3    R, once more
+    fired events (`refired.py`)        belfry.fired.demo/0   41 event E         57 E, its own mark
+
+A mark lies in the partition of what it marks, behind it, and both are written in one transaction
+with what is sent. So who reads a partition to its end knows what is left to do, whoever began it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from confluent_kafka import Message
+
+from belfry.wire.record import Headers
+
+Place = tuple[int, int]
+
+
+class Resent(NamedTuple):
+    """A record to be written: `partition` is None where its key says which."""
+
+    topic: str
+    key: Any
+    value: Any
+    headers: Headers
+    partition: int | None = None
+
+
+class RedriveSource(Protocol):
+    """What is sent again: the topic in which it lies, and what is made of its records."""
+
+    topic: str
+    from_ms: int
+
+    def marked(self, headers: Headers) -> int | None:
+        """The offset, in the same partition, of what this record is the mark of."""
+
+    def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
+        """By what a record counts, and why it cannot be sent again; None for one not asked for."""
+
+    def again(self, message: Message, headers: Headers) -> list[Resent]:
+        """What is written in one transaction to send a record again and to mark it."""
+
+
+@dataclass(slots=True)
+class RedriveCount:
+    """What a range holds: `codes` of what is to be sent, what was `redriven`, and what cannot be.
+
+    For events `codes` has the ids of their schedules.  `stuck` counts by reason: ``cut``
+    (belfry.rejected has not all of it), ``elsewhere`` (it came from no topic of requests).
+    `places` are partition and offset of what is to be sent.
+    """
+
+    codes: Counter[str] = field(default_factory=Counter)
+    redriven: int = 0
+    stuck: Counter[str] = field(default_factory=Counter)
+    places: list[Place] = field(default_factory=list, repr=False)
