@@ -67,7 +67,8 @@ class FakeTopics:
         if place != (1, 7):
             return None
         found = {"tenant": tenant, "schedule_id": "a", "at": 5, "delay_ms": 9, "payload": b"\xff"}
-        return found | {"headers": [["h", b"v"]]}
+        cut = {"payload_size_bytes": 9_000, "payload_sha256": "5f2c"}
+        return found | cut | {"headers": [["h", b"v"]]}
 
     def avro(self, value: bytes) -> ReadableValue:
         if value == b"no":
@@ -176,6 +177,8 @@ def test_a_request_is_shown_to_its_tenant_in_the_names_of_bodies(role: Role) -> 
             "at": "1970-01-01T00:00:00.005Z",
             "delay_ms": 9,
             "payload_base64": "/w==",
+            "payload_size_bytes": 9_000,
+            "payload_sha256": "5f2c",
             "headers": [["h", {"value_text": "v"}]],
         },
     }

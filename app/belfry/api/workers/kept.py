@@ -97,9 +97,10 @@ class KeptTopics(Protocol):
     def request(
         self, tenant: str, topic: str | None, place: tuple[int, int]
     ) -> Mapping[str, Any] | None:
-        """The fields of a tenant's request at a place of the request topic, masked.
+        """The fields of a tenant's request at a place of the request topic, masked and cut.
 
-        None where there is none, or where `topic` is another one.
+        None where there is none, or where `topic` is another one. Beside what is cut stand
+        `…_size_bytes` and `…_sha256` of the whole.
         """
 
     def avro(self, value: bytes) -> ReadableValue:
