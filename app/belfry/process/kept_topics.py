@@ -34,7 +34,7 @@ from belfry.delivery.kept import LatestDeliveries
 from belfry.kafka.topic_tail import TopicTail
 from belfry.process.readable import avro_in, request_in
 from belfry.process.shown_requests import RejectedReader, shown_fields
-from belfry.registry.subjects import look_in, open_registry
+from belfry.registry.subjects import ask_in, look_in, open_registry
 from belfry.schedules.masking import masked_url
 from belfry.settings import SharedSettings
 from belfry.wire.metering import Usage
@@ -56,13 +56,16 @@ class ReadKeptTopics:
     """Reads what topics keep, for HTTP; blocks, and any thread may call it.
 
     Each call makes a consumer of its own, without a group. Methods raise ConnectionError where
-    brokers do not answer. `now_ms` is the clock, in epoch ms.
+    brokers do not answer; those that need a schema raise `RegistryUnreachableError` where the
+    registry does not. Refused requests are shown all the same, as far as they can be read without.
+    `now_ms` is the clock, in epoch ms.
     """
 
     def __init__(self, settings: SharedSettings, now_ms: Callable[[], float]) -> None:
         """`settings` lead to Kafka and the registry."""
         self._settings = settings
-        self._look = look_in(open_registry(settings))
+        registry = open_registry(settings)
+        self._look, self._ask = look_in(registry), ask_in(registry)
         self._deliveries = LatestDeliveries(settings, now_ms)
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
@@ -122,12 +125,12 @@ class ReadKeptTopics:
             return None
         with TopicTail(self._settings.kafka_properties(), name) as tail:
             message = tail.one(*place)
-        found = None if message is None else request_in(message, self._look)
+        found = None if message is None else request_in(message, self._ask)
         return shown_fields(found) if found is not None and found["tenant"] == tenant else None
 
     def avro(self, value: bytes) -> ReadableValue:
         """What bytes say by the Avro schema that they name; raises `Unreadable`."""
-        return avro_in(value, self._look)
+        return avro_in(value, self._ask)
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
         """Deliver again what was given up and lies at this place (partition, offset); whether it is

@@ -23,6 +23,7 @@ from belfry.api.workers.kept import (
     Unreadable,
 )
 from belfry.api.workers.parts import ApiDependencies, Open
+from belfry.registry.answers import RegistryUnreachableError
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 
@@ -73,6 +74,8 @@ class FakeTopics:
     def avro(self, value: bytes) -> ReadableValue:
         if value == b"no":
             raise Unreadable("It says nothing.")
+        if value == b"out":
+            raise RegistryUnreachableError("The schema registry at http://r:8081 does not answer")
         return ReadableValue("shop.Order", {"id": 7, "raw": [b"\xff", b"text"]})
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
@@ -194,3 +197,11 @@ def test_bytes_are_decoded_or_it_is_said_why_not() -> None:
     for given, code in (("bm8=", "not_decoded"), ("%", "bad_body"), (7, "bad_body")):
         answer = caller.post("/v1/decode", {"value_base64": given})
         assert (answer.status_code, answer.json()["code"]) == (422, code)
+
+
+def test_a_registry_that_does_not_answer_is_named() -> None:
+    answer = Caller("read", "mine").post("/v1/decode", {"value_base64": "b3V0"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert answer.json()["detail"].startswith("The schema registry at http://r:8081 ")
+    assert "Kafka" not in answer.json()["detail"]
+    assert answer.headers["retry-after"]

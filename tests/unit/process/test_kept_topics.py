@@ -8,6 +8,7 @@ import pytest
 
 from belfry.process import kept_topics
 from belfry.process.kept_topics import ReadKeptTopics
+from belfry.registry.answers import RegistryUnreachableError
 from belfry.settings import Settings
 from belfry.wire.record import Headers
 from tests.acceptance.harness.requests import request
@@ -47,7 +48,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> ReadKeptTopics:
     monkeypatch.setattr(kept_topics, "TopicTail", Tail)
     # It maps a method of real messages over them.
     monkeypatch.setattr("belfry.process.readable.headers_of", headers_of)
-    return ReadKeptTopics(Settings(), lambda: 0.0)
+    return ReadKeptTopics(Settings(schema_registry_url="http://127.0.0.1:1"), lambda: 0.0)
 
 
 def test_a_request_is_shown_to_its_own_tenant_alone(kept: ReadKeptTopics) -> None:
@@ -65,3 +66,8 @@ def test_credentials_of_a_request_are_masked(kept: ReadKeptTopics) -> None:
     assert found is not None
     assert found["headers"] == [["Authorization", b"***"]]
     assert "hunter2" not in repr(found)
+
+
+def test_a_registry_that_does_not_answer_is_told(kept: ReadKeptTopics) -> None:
+    with pytest.raises(RegistryUnreachableError, match=r"at http://127\.0\.0\.1:1 "):
+        kept.avro(b"\0\0\0\0\7xx")

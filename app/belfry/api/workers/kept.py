@@ -83,7 +83,11 @@ class KeptPage(Generic[T]):
 
 
 class KeptTopics(Protocol):
-    """What the worker reads for HTTP.  All raise ConnectionError where Kafka does not answer."""
+    """What the worker reads for HTTP.
+
+    All raise ConnectionError where Kafka does not answer; `request` and `avro` raise
+    `RegistryUnreachableError` where the schema registry does not.
+    """
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
         """Refused requests of a tenant; None: of all, also those of which nobody is known."""
