@@ -31,7 +31,7 @@ from belfry.client.kafka import Cluster
 from belfry.client.usage import UsageLimits, UsageSpan, read_usage
 from belfry.delivery.dead_letters import Letter
 from belfry.delivery.kept import LatestDeliveries
-from belfry.kafka.topic_tail import TopicTail
+from belfry.kafka.topic_tail import TopicTail, record_at
 from belfry.process.readable import avro_in, request_in
 from belfry.process.shown_requests import RejectedReader, shown_fields
 from belfry.registry.subjects import ask_in, look_in, open_registry
@@ -123,8 +123,7 @@ class ReadKeptTopics:
         name = self._settings.topic("schedules")
         if topic not in (None, name):
             return None
-        with TopicTail(self._settings.kafka_properties(), name) as tail:
-            message = tail.one(*place)
+        message = record_at(self._settings.kafka_properties(), name, place)
         found = None if message is None else request_in(message, self._ask)
         return shown_fields(found) if found is not None and found["tenant"] == tenant else None
 

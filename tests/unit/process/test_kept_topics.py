@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pytest
 
@@ -27,25 +27,14 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> ReadKeptTopics:
     headers = [{"name": "Authorization", "value": b"hunter2"}]
     value = request("mine", "a", kind="AT", at=5, http_targets=[target], headers=headers)
 
-    class Tail:
-        """One record, as `TopicTail` finds it."""
-
-        def __init__(self, _properties: Any, topic: str) -> None:
-            assert topic == TOPIC
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def one(self, *place: int) -> Any:
-            return Message(value, b"mine") if place == (1, 7) else None
+    def record_at(_properties: Any, topic: str, place: tuple[int, int]) -> Any:
+        assert topic == TOPIC
+        return Message(value, b"mine") if place == (1, 7) else None
 
     def headers_of(messages: Any) -> list[Headers]:
         return [each.headers() for each in messages]
 
-    monkeypatch.setattr(kept_topics, "TopicTail", Tail)
+    monkeypatch.setattr(kept_topics, "record_at", record_at)
     # It maps a method of real messages over them.
     monkeypatch.setattr("belfry.process.readable.headers_of", headers_of)
     return ReadKeptTopics(Settings(schema_registry_url="http://127.0.0.1:1"), lambda: 0.0)
