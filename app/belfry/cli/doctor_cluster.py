@@ -23,15 +23,24 @@ SKEW_S: Final = 0.5
 
 
 class Expected(NamedTuple):
-    """What these settings say of the worker that is asked; the cluster's id where Kafka told it."""
+    """What is known of the worker that is asked; the cluster's id where Kafka told it.
+
+    `said` names the checks (`worker`, `clock`) that have told already what is wrong with it.
+    """
 
     app_id: str
     kafka_cluster_id: str | None
     now_s: float
+    said: frozenset[str] = frozenset()
 
 
-def cluster_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Check]:
-    """One line for each thing that is wrong with some worker, or one that says that nothing is."""
+def cluster_checks(
+    session: Session, kafka_cluster_id: str | None, said: frozenset[str] = frozenset()
+) -> Iterator[Check]:
+    """One line for each thing that is wrong with some worker, or one that says that nothing is.
+
+    What the checks that `said` names have told of the worker that is asked is not repeated.
+    """
     from time import time
 
     try:
@@ -39,7 +48,7 @@ def cluster_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[C
     except CommandError as error:
         yield Check(NAME, Status.SKIPPED, f"The worker does not tell of the others: {error}")
         return
-    expected = Expected(session.settings.cluster.app_id, kafka_cluster_id, time())
+    expected = Expected(session.settings.cluster.app_id, kafka_cluster_id, time(), said)
     yield from judge(found, expected)
 
 
@@ -50,10 +59,12 @@ def judge(found: Mapping[str, Any], expected: Expected) -> Iterator[Check]:
         yield from strange
         return
     checks = [*_silent(found), *_versions(found), *_standbys(found)]
-    for worker in found["workers"]:
-        checks += _one(worker, expected.now_s)
+    # The one that is asked comes first.
+    for number, worker in enumerate(found["workers"]):
+        new = worker if number else _not_said(worker, expected.said)
+        checks += _one(new, expected.now_s)
     yield from checks
-    if not checks:
+    if not checks and not expected.said:
         workers = len(found["workers"])
         told = "The one worker is" if workers == 1 else f"All {workers} workers are"
         yield Check(NAME, Status.OK, f"{told} of one release, and nothing is late.")
@@ -115,6 +126,17 @@ def _standbys(found: Mapping[str, Any]) -> Iterator[Check]:
             " are late by a whole recovery.",
             "wait where the group was shared anew a moment ago; else see BELFRY_STANDBYS",
         )
+
+
+def _not_said(worker: Mapping[str, Any], said: frozenset[str]) -> Mapping[str, Any]:
+    """A worker without what was told of it already."""
+    new = dict(worker)
+    if "clock" in said:
+        new["clock_skew_seconds"] = 0.0
+    if "worker" in said:
+        new["problems"] = []
+        new["partitions"] = [{**each, "missing": None} for each in worker["partitions"]]
+    return new
 
 
 def _one(worker: Mapping[str, Any], now_s: float) -> Iterator[Check]:
