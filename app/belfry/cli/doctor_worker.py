@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from belfry.cli.check import Check, Status
-from belfry.cli.doctor_cluster import SKEW_S, cluster_checks
-from belfry.cli.doctor_tenants import tenant_checks
+from belfry.cli.doctor_cluster import SKEW_S, cluster_checks, tenant_checks
 from belfry.cli.session import Session
 from belfry.cli.shown import amount, plain
 
