@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from belfry.cli.failures import WrongUse
-from belfry.schedules.calendars import DAY_NAMES
+from belfry.schedules.days_off import DAY_NAMES
 
 if TYPE_CHECKING:
     from belfry.client.imported_days import ImportedDays

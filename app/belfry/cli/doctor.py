@@ -6,7 +6,7 @@ tells its time only to those who write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,7 @@ from belfry.cli.check import Check, Status
 from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_group import group_checks
 from belfry.cli.doctor_kept import identity_checks, settings_checks
-from belfry.cli.doctor_letters import letter_checks
-from belfry.cli.doctor_replicas import replica_checks
-from belfry.cli.doctor_rights import rights_checks
+from belfry.cli.doctor_topics import finding, letter_checks, replica_checks, topic_checks
 from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.doctor_worker import worker_checks
 from belfry.cli.failures import Exit
@@ -27,7 +25,8 @@ from belfry.cli.session import Session, with_session
 from belfry.cli.shown import amount
 
 if TYPE_CHECKING:
-    from belfry.kafka.topic_rules import TopicProblem
+    from belfry.kafka.lacking import Lacking
+    from belfry.settings import SharedSettings
 
 
 def register(app: typer.Typer) -> None:
@@ -87,9 +86,10 @@ def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check
     )
     yield Check("kafka", Status.OK, detail)
     lacks = [*lacking(admin, session.settings)]
-    yield from rights_checks(lacks, session.settings)
+    yield from _rights(lacks, session.settings)
     yield from _brokers(session, admin)
-    yield from _topics(session, admin, {topic for each in lacks for topic in each.hides})
+    hidden = {topic for each in lacks for topic in each.hides}
+    yield from topic_checks(admin, hidden, session.settings)
     yield from replica_checks(brokers, session.settings)
     yield from identity_checks(admin, brokers, session.settings)
     yield from settings_checks(admin, brokers, session.settings)
@@ -99,34 +99,19 @@ def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check
     yield from letter_checks(admin, brokers, session.settings)
 
 
-def _topics(session: Session, admin: Any, hidden: set[str]) -> Iterator[Check]:
-    from confluent_kafka import KafkaException
+def _rights(found: Sequence[Lacking], settings: SharedSettings) -> Iterator[Check]:
+    """One line for each right that is missing, or one that says that none is.
 
-    from belfry.kafka import topics
+    Who asks may be somebody else than the workers, so what is missing is a risk and no problem.
+    """
+    from belfry.kafka.denials import user_of
 
-    try:
-        absent = topics.missing(admin, session.settings)
-        problems = topics.problems(admin, session.settings)
-    except KafkaException as error:
-        yield Check("topics", Status.PROBLEM, f"Kafka refuses to tell: {error.args[0].str()}.")
-        return
-    if hidden:
-        names = ", ".join(sorted(hidden))
-        yield Check("topics", Status.SKIPPED, f"Hidden from this user (see rights): {names}.")
-    missing = [spec.name for spec in absent if spec.name not in hidden]
-    if missing:
-        detail = f"Missing: {', '.join(missing)}."
-        yield Check("topics", Status.PROBLEM, detail, "belfry topics create")
-    yield from map(_finding, problems)
-    if not absent and not any(each.checked for each in problems):
-        found = topics.wanted_topics(session.settings, 1)
-        yield Check("topics", Status.OK, f"All {len(found)} topics are as they should be.")
-
-
-def _finding(each: TopicProblem, check: str = "topics") -> Check:
-    status = Status.PROBLEM if each.fatal else Status.RISK if each.checked else Status.SKIPPED
-    why = f" Why: {each.why}." if each.why else ""
-    return Check(check, status, f"{each.topic}: {each.what}.{why}", each.cure)
+    for each in found:
+        detail = f"{each.problem}, as a worker with these credentials has to."
+        yield Check("rights", Status.RISK, detail, each.cure)
+    if not found:
+        user = user_of(settings.kafka_properties())
+        yield Check("rights", Status.OK, f"User:{user} has the rights of a worker.")
 
 
 def _brokers(session: Session, admin: Any) -> Iterator[Check]:
@@ -140,7 +125,7 @@ def _brokers(session: Session, admin: Any) -> Iterator[Check]:
         yield Check("brokers", Status.PROBLEM, f"Kafka refuses to tell: {error.args[0].str()}.")
         return
     for each in found.problems:
-        yield _finding(each, "brokers")
+        yield finding(each, "brokers")
     if not any(each.checked for each in found.problems):
         yield Check("brokers", Status.OK, f"{found.told}, set as promises need it.")
 

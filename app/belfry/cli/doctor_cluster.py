@@ -1,7 +1,7 @@
-"""What `belfry doctor` sees of all workers at once: `/v1/cluster` of one of them tells of each.
+"""What `belfry doctor` sees of all workers at once, and of the tenants whose events wait there.
 
 The worker that is asked asks the others, so one that hangs shows as well: it is a member of the
-group and says nothing.  What is judged here is pure; `cluster_checks` only asks.
+group and says nothing.  What is judged here is pure; `…_checks` only ask.
 """
 
 from __future__ import annotations
@@ -20,18 +20,43 @@ NAME: Final = "workers"
 OVERDUE_S: Final = 30.0
 LAG_RECORDS: Final = 100_000
 SKEW_S: Final = 0.5
+# Tenants that are told of.
+MOST: Final = 20
+# What is done about a cause; the others pass by themselves, or are as they were asked for.
+TO_DO: Final = {
+    "output_topic": "create the topic, or let belfry do so (BELFRY_CREATE_TOPICS); belfry acls"
+    " worker prints the rights it needs",
+    "not_served": "give it a policy (belfry tenant set), or cancel what it has pending",
+    "paused": "belfry tenant set TENANT paused=false, once it may go on",
+    "rate": "nothing, if it is meant so; else belfry tenant set TENANT max_fires_per_second=…",
+    "priority": "add workers, or belfry tenant set TENANT priority=0",
+    "queue": "wait: it has more due than fires at once. belfry tenant top shows how it goes on",
+    "ack_lock": "look whether its consumers run and acknowledge; belfry schedule locks TENANT names"
+    " the fire, and belfry schedule ack acknowledges it by hand",
+    "later_release": "update this worker",
+}
+BROKEN: Final = frozenset({"output_topic", "not_served", "later_release"})
 
 
 class Expected(NamedTuple):
-    """What these settings say of the worker that is asked; the cluster's id where Kafka told it."""
+    """What is known of the worker that is asked; the cluster's id where Kafka told it.
+
+    `said` names the checks (`worker`, `clock`) that have told already what is wrong with it.
+    """
 
     app_id: str
     kafka_cluster_id: str | None
     now_s: float
+    said: frozenset[str] = frozenset()
 
 
-def cluster_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Check]:
-    """One line for each thing that is wrong with some worker, or one that says that nothing is."""
+def cluster_checks(
+    session: Session, kafka_cluster_id: str | None, said: frozenset[str] = frozenset()
+) -> Iterator[Check]:
+    """One line for each thing that is wrong with some worker, or one that says that nothing is.
+
+    What the checks that `said` names have told of the worker that is asked is not repeated.
+    """
     from time import time
 
     try:
@@ -39,7 +64,7 @@ def cluster_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[C
     except CommandError as error:
         yield Check(NAME, Status.SKIPPED, f"The worker does not tell of the others: {error}")
         return
-    expected = Expected(session.settings.cluster.app_id, kafka_cluster_id, time())
+    expected = Expected(session.settings.cluster.app_id, kafka_cluster_id, time(), said)
     yield from judge(found, expected)
 
 
@@ -50,10 +75,12 @@ def judge(found: Mapping[str, Any], expected: Expected) -> Iterator[Check]:
         yield from strange
         return
     checks = [*_silent(found), *_versions(found), *_standbys(found)]
-    for worker in found["workers"]:
-        checks += _one(worker, expected.now_s)
+    # The one that is asked comes first.
+    for number, worker in enumerate(found["workers"]):
+        new = worker if number else _not_said(worker, expected.said)
+        checks += _one(new, expected.now_s)
     yield from checks
-    if not checks:
+    if not checks and not expected.said:
         workers = len(found["workers"])
         told = "The one worker is" if workers == 1 else f"All {workers} workers are"
         yield Check(NAME, Status.OK, f"{told} of one release, and nothing is late.")
@@ -117,6 +144,17 @@ def _standbys(found: Mapping[str, Any]) -> Iterator[Check]:
         )
 
 
+def _not_said(worker: Mapping[str, Any], said: frozenset[str]) -> Mapping[str, Any]:
+    """A worker without what was told of it already."""
+    new = dict(worker)
+    if "clock" in said:
+        new["clock_skew_seconds"] = 0.0
+    if "worker" in said:
+        new["problems"] = []
+        new["partitions"] = [{**each, "missing": None} for each in worker["partitions"]]
+    return new
+
+
 def _one(worker: Mapping[str, Any], now_s: float) -> Iterator[Check]:
     name = plain(worker["worker_id"])
     if not worker["live"]:
@@ -162,3 +200,37 @@ def _late_s(each: Mapping[str, Any], now_s: float) -> float:
     if each["waiting_for"] != "firing" or not each["oldest_due_at"]:
         return 0.0
     return now_s - datetime.fromisoformat(each["oldest_due_at"]).timestamp()
+
+
+def tenant_checks(session: Session) -> Iterator[Check]:
+    """Whose events wait, why, since when and how many; all is well where none do."""
+    try:
+        found = Remote(session).get("/v1/tenants", waiting="true", sort="waiting", limit=MOST)
+    except CommandError as error:
+        yield Check("tenants", Status.SKIPPED, f"The worker does not tell: {error}")
+        return
+    yield from tenants_waiting(found)
+
+
+def tenants_waiting(found: dict[str, Any]) -> Iterator[Check]:
+    """What a worker's list of waiting tenants means."""
+    waits = [each["wait"] for each in found.get("figures", ()) if each.get("wait")]
+    for wait in waits:
+        yield _tenant(wait)
+    for name in found.get("silent", ()):
+        yield Check("tenants", Status.SKIPPED, f"{name} does not answer: its tenants are not seen.")
+    if not waits:
+        yield Check("tenants", Status.OK, "No tenant's events wait for anything but their time.")
+
+
+def _tenant(wait: dict[str, Any]) -> Check:
+    cause = str(wait["cause"])
+    tenant, reason = plain(wait["tenant"]), plain(wait["reason"])
+    detail = f"{tenant} waits ({cause}) since {wait['since']}: {reason}."
+    if wait["oldest_due_at"]:
+        events = "event waits" if wait["waiting"] == 1 else "events wait"
+        detail += f" {wait['waiting']} {events}, the oldest was due {wait['oldest_due_at']}."
+    else:
+        detail += " Nothing of it is due yet."
+    status = Status.PROBLEM if cause in BROKEN else Status.RISK
+    return Check("tenants", status, detail, TO_DO.get(cause, ""))

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from belfry.cli.check import Check, Status
-from belfry.cli.doctor_cluster import SKEW_S, cluster_checks
-from belfry.cli.doctor_tenants import tenant_checks
+from belfry.cli.doctor_cluster import SKEW_S, cluster_checks, tenant_checks
 from belfry.cli.session import Session
 from belfry.cli.shown import amount, plain
 
@@ -16,6 +15,7 @@ SKEW: Final = "belfry_clock_skew_seconds"
 KEYS: Final = "belfry_api_keys"
 KEY_STATES: Final = ("valid", "expiring", "expired")
 FOREIGN: Final = "belfry_foreign_records_total"
+UNTOLD: Final = "it does not tell why to callers without a key"
 NO_WORKER: Final = "give the --http-url of a worker, or start one"
 
 
@@ -31,13 +31,15 @@ def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Ch
         yield Check("worker", found, detail, NO_WORKER)
         yield Check("clock", Status.SKIPPED, "Only a running worker measures it.")
         return
-    yield readiness(url, status, answer)
+    ready = readiness(url, status, answer)
+    yield ready
     code, page = fetch(f"{url}/metrics")
     metrics = page if code == 200 else ""
-    yield _clock(url, metrics)
+    clock = _clock(url, metrics)
+    yield clock
     yield from keys_checks(metrics)
     yield from foreign_checks(metrics)
-    yield from cluster_checks(session, kafka_cluster_id)
+    yield from cluster_checks(session, kafka_cluster_id, said_by(ready, clock))
     yield from tenant_checks(session)
 
 
@@ -62,9 +64,16 @@ def readiness(url: str, status: int, answer: str) -> Check:
         for each in told.get("partitions", ())
         if each.get("missing")
     ]
-    why = plain("; ".join(missing)) or "it does not tell why to callers without a key"
+    why = plain("; ".join(missing)) or UNTOLD
     to_do = "what it waits for is named; its log has the course of it"
     return Check("worker", Status.PROBLEM, f"The worker at {url} is not ready: {why}.", to_do)
+
+
+def said_by(*checks: Check) -> frozenset[str]:
+    """Names of those that tell what is wrong, so that nobody has to repeat it."""
+    return frozenset(
+        each.check for each in checks if each.status is Status.PROBLEM and UNTOLD not in each.detail
+    )
 
 
 def foreign_checks(metrics: str) -> Iterator[Check]:

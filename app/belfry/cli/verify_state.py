@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from belfry.cli.failures import CommandError
-from belfry.verification.partition import Standing
 from belfry.verification.rows import Sealed
+from belfry.verification.standing import Standing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,6 +15,7 @@ was open, saving is refused here, for the API could not know.
 from __future__ import annotations
 
 from http import HTTPStatus
+from math import isfinite
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -125,7 +126,10 @@ def _given(fields: dict[str, str]) -> dict[str, Any]:
 
 
 def _typed(name: str, given: str) -> Any:
-    """A value as the API takes it; what is no number goes as it is, and the API says so."""
+    """A value as the API takes it; what is no number goes as it is, and the API says so.
+
+    Raises `ApiRefusal` for a number without an end, which cannot be sent.
+    """
     if FIELDS[name] == YES_NO:
         return given == "true"
     if FIELDS[name] or name in _TEXTS:
@@ -135,9 +139,16 @@ def _typed(name: str, given: str) -> Any:
     except ValueError:
         pass
     try:
-        return float(given)
+        number = float(given)
     except ValueError:
         return given
+    if not isfinite(number):
+        detail = (
+            f"{name} is {given}, which JSON cannot hold: give a number such as 100 or 2.5, or leave"
+            " it empty for the default."
+        )
+        raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_field", detail)
+    return number
 
 
 def _as_text(value: Any) -> str:

@@ -26,7 +26,7 @@ from belfry.delivery.open_deliveries import (
     judge,
     progress_of,
 )
-from belfry.kafka.topic_tail import TopicTail
+from belfry.kafka.topic_tail import TopicTail, record_at
 from belfry.registry.subjects import look_in, open_registry
 from belfry.settings import SharedSettings
 
@@ -74,8 +74,8 @@ class LatestDeliveries:
 
     def replay(self, tenant: str, partition: int, offset: int) -> bool:
         """Deliver again what a tenant's letter at this place holds; whether there is one."""
-        with self._tail("undelivered") as tail:
-            message = tail.one(partition, offset)
+        topic = self._settings.topic("undelivered")
+        message = record_at(self._settings.kafka_properties(), topic, (partition, offset))
         decoder = Decoder("FiredEvent", self._look, only=True)
         letter = None if message is None else letter_of(message, decoder)
         if letter is None or letter.work.event.tenant != tenant:

@@ -26,9 +26,9 @@ from belfry.engine.step import Step
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import KEEPING, Request
-from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
 from belfry.tenants.policy_rights import reach_of_targets_problem
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.record import SourceRecord
 
 

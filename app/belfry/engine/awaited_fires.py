@@ -22,8 +22,8 @@ from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.keys import awaited_names
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import Awaited
-from belfry.tenants.directory import StepTenants
 from belfry.tenants.effective import Tenant
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
 
 TERMINATED: Final = "terminated"

@@ -49,7 +49,8 @@ from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import ScanPosition
 from belfry.firing.hot_tenants import HotTenants
 from belfry.store.schedules import ScheduleStore
-from belfry.tenants.directory import StepTenants, Tenants
+from belfry.tenants.directory import Tenants
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.requests import RequestReader
 
 

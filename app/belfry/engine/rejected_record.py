@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 from belfry.engine.reply import MOST_REASON, MOST_SHOWN
 from belfry.schedules.rejections import Rejection
-from belfry.wire.headers import UNREAD
 from belfry.wire.record import Headers, Origin, SourceRecord, size_of
+from belfry.wire.unread import UNREAD
 
 MAX_REJECTED_BYTES: Final = 900_000
 # A refused record of so many bytes is always kept whole.

@@ -21,7 +21,7 @@ from faust.types import TP
 
 from belfry.store.committed import Committed
 from belfry.store.layout import keys
-from belfry.store.layout.records import is_location
+from belfry.store.layout.locations import is_location
 from belfry.store.lookup import ScheduleStatus, standing_of
 from belfry.store.ordered_map import OrderedMap
 

@@ -12,6 +12,8 @@ soon as it is there, so a stretch of large records takes little memory.
             found += tail.stretch(100, shortened)
     page = found, tail.rest          # `rest` begins the next look: TopicTail(…, before=rest)
 
+    record_at(properties, "belfry.rejected", (1, 7))    # one record, by partition and offset
+
 A stretch of 100 offsets may hold fewer records: offsets of markers, of aborted transactions and of
 what compaction removed have none. Methods block, `stretch` for `STRETCH_S` seconds at most.
 """
@@ -53,10 +55,10 @@ class TopicTail:
     def __init__(
         self, properties: Mapping[str, Any], topic: str, before: Mapping[int, int] | None = None
     ) -> None:
-        """`before` says at which offset of each partition to begin; None: at the end.
+        """`before` says at which offset of each partition to begin; None: at the end of all.
 
         Raises ConnectionError where Kafka does not answer.  A topic that is not there has no
-        partitions.
+        partitions, and one that `before` does not name is not asked for.
         """
         self._topic = topic
         self._consumer = Consumer({**properties, **_PROPERTIES})
@@ -65,8 +67,10 @@ class TopicTail:
         self.rest: dict[int, int] = {}
         try:
             for partition in self._partitions():
+                if before is not None and partition not in before:
+                    continue
                 low, high = self._ends(partition)
-                end = high if before is None else min(before.get(partition, low), high)
+                end = high if before is None else min(before[partition], high)
                 self._low[partition], self.rest[partition] = low, max(low, end)
         except BaseException:
             self._consumer.close()
@@ -109,14 +113,6 @@ class TopicTail:
         self.rest |= start
         return found
 
-    def one(self, partition: int, offset: int) -> Message | None:
-        """The committed record at a place; None where there is none."""
-        if not self._low.get(partition, 0) <= offset < self.rest.get(partition, 0):
-            return None
-        self.rest = {partition: offset + 1}
-        found = self.stretch(1, lambda message: message)
-        return found[0] if found else None
-
     def _is_within(self, message: Message, until: dict[int, int]) -> bool:
         """Whether a record belongs to the stretch; partitions that are through leave `until`."""
         partition, offset = message.partition(), message.offset()
@@ -153,3 +149,18 @@ class TopicTail:
         if ends is None:
             raise ConnectionError(f"{self._topic}: no answer within {REACH_S} s")
         return int(ends[0]), int(ends[1])
+
+
+def record_at(properties: Mapping[str, Any], topic: str, place: tuple[int, int]) -> Message | None:
+    """The committed record at a place (partition, offset); None where there is none.
+
+    Other partitions are not asked, so it does not matter if nobody leads them. Raises
+    ConnectionError where Kafka does not answer.
+    """
+    partition, offset = place
+    with TopicTail(properties, topic, {partition: offset + 1}) as tail:
+        # `rest` is another one where the log ends before the place, or begins behind it.
+        if tail.is_over or tail.rest[partition] != offset + 1:
+            return None
+        found = tail.stretch(1, lambda message: message)
+    return found[0] if found else None

@@ -68,6 +68,8 @@ def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
     admin = AdminClient(reporting)
     cluster_id = _await_cluster(admin, faults, settings.bootstrap_servers, awaits)
+    # What follows takes its time as well, and is not about brokers that do not answer.
+    awaits("")
     _rights(admin, settings)
     _topics(admin, settings)
     registry = open_registry(settings)

@@ -1,7 +1,8 @@
 """Bytes that somebody else wrote, made readable: a request at its place, a payload in Avro.
 
 Both look a writer's schema up in the registry, and decode no more than is bounded: a schema that is
-unsafe is refused, and values are counted before any of them is made.
+unsafe is refused, and values are counted before any of them is made. What `look` raises, both
+raise: a registry that does not answer has not said that there is no such schema.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.wire import catalogue
 from belfry.wire.bounds import Bounds
-from belfry.wire.framing import FrameKind, read_frame
+from belfry.wire.framing import Frame, FrameKind, read_frame
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 from belfry.wire.safety import MAX_VALUE_BYTES, unsafe_reason
@@ -62,9 +63,9 @@ def avro_in(value: bytes, look: Look | None) -> ReadableValue:
     frame = read_frame(value)
     if frame.kind is FrameKind.UNFRAMED:
         raise UnreadableValue("It begins with no id of a schema: neither 00, nor c301.")
-    writer = _writer(frame.reference, look)
+    writer = _writer(frame, look)
     if writer is None:
-        raise UnreadableValue("Its schema is not known here: the registry has none of this id.")
+        raise UnreadableValue("Its schema is not known here: no registry has it under this id.")
     unsafe = unsafe_reason(writer)
     if unsafe is not None:
         raise UnreadableValue(f"Its schema is not decoded: {unsafe}.")
@@ -73,9 +74,11 @@ def avro_in(value: bytes, look: Look | None) -> ReadableValue:
     return _decoded(frame.body, writer)
 
 
-def _writer(reference: int | bytes, look: Look | None) -> Any:
-    own = catalogue.by_fingerprint(reference) if isinstance(reference, bytes) else None
-    return own if own is not None or look is None else look(reference)
+def _writer(frame: Frame, look: Look | None) -> Any:
+    if isinstance(frame.reference, bytes) and frame.kind is FrameKind.SINGLE_OBJECT:
+        # A registry knows no fingerprints.
+        return catalogue.by_fingerprint(frame.reference)
+    return None if look is None else look(frame.reference)
 
 
 def _decoded(body: bytes, writer: Any) -> ReadableValue:

@@ -30,7 +30,7 @@ from belfry.registry.answers import (
 )
 from belfry.registry.schema_memory import MISSING_S, SchemaMemory
 from belfry.wire import catalogue
-from belfry.wire.requests import Reference
+from belfry.wire.readings import Reference
 
 # Seconds for one request.
 TIMEOUT_S: Final = 2.0

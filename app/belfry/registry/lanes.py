@@ -27,7 +27,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from belfry.engine.claims import NOBODY, account_of
-from belfry.wire.requests import Reference
+from belfry.wire.readings import Reference
 
 # Lookups under way at a time: of all lanes together, each in a thread of its own.
 THREADS: Final = 8

@@ -23,7 +23,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from belfry.host.errors import named
 from belfry.registry.answers import Missing, RegistryUnreachable, Unusable, WriterSchema
-from belfry.wire.requests import Reference
+from belfry.wire.readings import Reference
 from belfry.wire.safety import MAX_SCHEMA_BYTES, unsafe_reason
 
 # "There is none" is believed for so many seconds.

@@ -7,8 +7,10 @@ first fires, as the tenants are not known before.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
+from belfry.registry.answers import RegistryUnreachable, RegistryUnreachableError
 from belfry.registry.client import Registry
 from belfry.registry.naming import subject_of
 from belfry.settings import SharedSettings, property_name
@@ -80,15 +82,39 @@ def fired_event_id(registry: Registry, settings: SharedSettings, topic: str) -> 
 
 
 def look_in(registry: Registry | None) -> Look | None:
-    """Writers' schemas by id or GUID, as a decoder asks for them; None without a registry."""
-    if registry is None:
+    """Writers' schemas by id or GUID, as a decoder asks for them; None without a registry.
+
+    For who goes on without: a registry that does not answer counts as one that has no such schema.
+    """
+    ask = ask_in(registry)
+    if ask is None:
         return None
 
     def look(reference: int | bytes) -> Any:
+        with suppress(RegistryUnreachableError):
+            return ask(reference)
+        return None
+
+    return look
+
+
+def ask_in(registry: Registry | None) -> Look | None:
+    """The same for who has to know that the registry does not answer.
+
+    What it gives raises `RegistryUnreachableError` then, with the address of the registry.
+    """
+    if registry is None:
+        return None
+
+    def ask(reference: int | bytes) -> Any:
         if isinstance(reference, int):
             found = registry.writer_schema(reference)
         else:
             found = registry.writer_schema_by_guid(reference)
+        if isinstance(found, RegistryUnreachable):
+            raise RegistryUnreachableError(
+                f"The schema registry at {registry.url} does not tell the schema: {found.reason}"
+            )
         return found if isinstance(found, dict) else None
 
-    return look
+    return ask

@@ -28,8 +28,10 @@ from belfry.settings.sources import (
 
 OPTION: Final = "option"
 DEFAULT: Final = "default"
-# User and password of an address (RFC 3986, 3.2.1).
-_CREDENTIALS: Final = re.compile(r"//[^/@\s]+@")
+# What follows the scheme of an address; several stand behind commas, or blanks.
+_ADDRESS: Final = re.compile(r"//((?:(?!,\w[\w+.-]*://)\S)+)")
+# What ends the authority of an address (RFC 3986, 3.2).
+_AUTHORITY: Final = re.compile(r"[^/?#]*")
 
 
 class SettingOrigin(NamedTuple):
@@ -79,7 +81,24 @@ def _source(path: tuple[str, ...], places: tuple[tuple[str, Mapping[str, Any]], 
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can have it; the credentials of an address are not shown."""
-    if isinstance(value, bool | int | float | list | None):
+    """A value as JSON can have it; the credentials of addresses are not shown."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, bool | int | float | None):
         return value
-    return _CREDENTIALS.sub(f"//{NOT_SHOWN}@", str(value))
+    return _ADDRESS.sub(_without_credentials, str(value))
+
+
+def _without_credentials(found: re.Match[str]) -> str:
+    """An address behind its scheme, with a blot for user and password.
+
+    A password that is not percent-encoded may hold `@` and `/`. Where an `@` stands behind the
+    authority, nobody can say where such a password ends, and all is blotted out.
+    """
+    read = _AUTHORITY.match(found[1])
+    assert read is not None
+    rest = found[1][read.end() :]
+    if "@" in rest:
+        return f"//{NOT_SHOWN}"
+    _, at, host = read[0].rpartition("@")
+    return f"//{NOT_SHOWN}@{host}{rest}" if at else found[0]

@@ -8,28 +8,37 @@ A client gets its figures as the property `stats_cb`, beside its servers: librdk
 its statistics, and clients of belfry's own tell it of each request.  What librdkafka tells waits
 until its client is polled, so only clients that are polled for as long as they live may have it.
 
-librdkafka counts since its client began, so counters get what came since it told last.  Of a client
-that is gone nothing comes any more: what it told last counts for three intervals more.
+librdkafka counts since its client began, so counters get what came since it told last, however long
+that is ago.  Of a client that is gone nothing comes any more: what it told of records and requests
+under way counts for three intervals more.
 """
 
 from __future__ import annotations
 
 from collections import Counter as Counts
 from collections.abc import Callable, Mapping
+from itertools import islice
 from threading import Lock
 from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import orjson
+import structlog
 from prometheus_client import Counter, Gauge
 
+from belfry.host.errors import named
+from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metric_maker import MetricMaker
 
 # What librdkafka calls a broker that it does not know the number of yet.
 UNKNOWN: Final = "(bootstrap)"
 INTERVALS: Final = 3
+# Clients that are remembered although they tell no more; one that tells is never forgotten.
+MOST_SILENT: Final = 1_000
 _ERRORS: Final = ("txerrs", "rxerrs", "req_timeouts")
+
+log = structlog.get_logger(__name__)
 
 
 class _Told(NamedTuple):
@@ -82,6 +91,8 @@ class ClientFigures:
         self._interval_ms = interval_ms
         self._now_s = now_s
         self._lock = Lock()
+        self._log = LimitedLogger(log, clock=now_s)
+        # The one that has told last comes last.
         self._told: dict[str, _Told] = {}
         self._brokers: dict[str, _Broker] = {}
         self._own = 0
@@ -89,14 +100,26 @@ class ClientFigures:
         metrics.queued.labels(client).set_function(self._queued)
 
     def properties(self) -> dict[str, Any]:
-        """What the properties of a client get, so that it tells its figures."""
-        every = {"statistics.interval.ms": self._interval_ms} if self._interval_ms else {}
-        return {"stats_cb": self, **every}
+        """What the properties of a client get, so that it tells its figures.
+
+        They win over an operator's own interval, as whatever is told is counted here.
+        """
+        return {"stats_cb": self, "statistics.interval.ms": self._interval_ms}
 
     # -- a client of librdkafka --------------------------------------------------------------------
 
     def __call__(self, text: str) -> None:
-        """Take the statistics of a client, as librdkafka's STATISTICS.md describes them."""
+        """Take the statistics of a client, as librdkafka's STATISTICS.md describes them.
+
+        Raises nothing: an error would come out of the client's `poll`, and end who reads or writes.
+        """
+        try:
+            self._take(text)
+        except Exception as error:  # noqa: BLE001  # see above
+            event = "the statistics of a Kafka client could not be read"
+            self._log.warning("client_statistics", event, client=self._client, error=named(error))
+
+    def _take(self, text: str) -> None:
         told = orjson.loads(text)
         brokers = list(told["brokers"].values())
         now_s, name = self._now_s(), str(told["name"])
@@ -109,12 +132,24 @@ class ClientFigures:
         in_flight = sum(max(0, each["outbuf_cnt"]) + each["waitresp_cnt"] for each in brokers)
         now = _Told(now_s, in_flight, _waiting(told), disconnects, errors)
         with self._lock:
-            before = self._told.get(name, _Told(now_s))
+            before = self._told.pop(name, _Told(now_s))
             self._told[name] = now
+            self._forget()
         for label in disconnects:
             of = self._broker(label)
             of.disconnects.inc(max(0, disconnects[label] - before.disconnects.get(label, 0)))
             of.errors.inc(max(0, errors[label] - before.errors.get(label, 0)))
+
+    def _forget(self) -> None:
+        """Forget who has been silent for longest, where there are too many; the lock is held.
+
+        Not by time alone: a client that nobody polled for a while would be counted from its begin
+        once more.
+        """
+        late_s, too_many = self._late_s(), max(0, len(self._told) - MOST_SILENT)
+        for name, each in list(islice(self._told.items(), too_many)):
+            if each.at_s < late_s:
+                del self._told[name]
 
     def _add_window(self, broker: Mapping[str, Any], *, reads: bool) -> None:
         """Add what librdkafka measured of a broker since it told last."""
@@ -170,10 +205,13 @@ class ClientFigures:
 
     def _alive(self) -> list[_Told]:
         """What was told last by clients that still tell."""
-        late_s = self._now_s() - INTERVALS * self._interval_ms / 1000
+        late_s = self._late_s()
         with self._lock:
-            self._told = {name: each for name, each in self._told.items() if each.at_s >= late_s}
-            return list(self._told.values())
+            return [each for each in self._told.values() if each.at_s >= late_s]
+
+    def _late_s(self) -> float:
+        """Who has told nothing since then tells no more."""
+        return self._now_s() - INTERVALS * self._interval_ms / 1000
 
 
 def _label(broker: Mapping[str, Any]) -> str:

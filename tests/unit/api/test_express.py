@@ -326,7 +326,10 @@ def told() -> TestClient:
     ]
     gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
     parts = ApiDependencies(gate, (), lambda: float(NOW_MS))
-    app = create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
+    worker = FakeWorker()
+    worker.state.warnings.append("webhook hosts do not answer: hooks.shop.example")
+    worker.state.problems.append("it waits for the topic of tenant shop")
+    app = create_app(worker, Metrics(CollectorRegistry()), (), parts)
     return TestClient(app, base_url="http://127.0.0.1:8700")
 
 
@@ -344,6 +347,8 @@ def test_a_key_of_one_tenant_is_not_told_how_busy_others_are(told: TestClient) -
         "state",
     }
     assert (bound["ready"], bound["worker_id"]) == (whole["ready"], whole["worker_id"])
+    assert (len(whole["warnings"]), len(whole["problems"])) == (1, 1)
+    assert (bound["warnings"], bound["problems"]) == ([], [])
 
 
 @pytest.mark.parametrize("key", [None, READER, "belfry_unknown"])
@@ -363,4 +368,5 @@ def test_without_a_key_of_all_tenants_readiness_is_yes_or_no(
         },
     )
     whole = told.get("/healthz/ready", headers={"authorization": f"Bearer {ALL}"}).json()
+    assert (len(whole["warnings"]), len(whole["problems"])) == (1, 1)
     assert whole["partitions"][0]["pending"] == 5

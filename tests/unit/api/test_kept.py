@@ -23,6 +23,7 @@ from belfry.api.workers.kept import (
     UnreadableValue,
 )
 from belfry.api.workers.parts import ApiDependencies, Open
+from belfry.registry.answers import RegistryUnreachableError
 from belfry.telemetry.metrics import Metrics
 from tests.unit.api.conftest import FakeWorker
 
@@ -67,11 +68,14 @@ class FakeTopics:
         if place != (1, 7):
             return None
         found = {"tenant": tenant, "schedule_id": "a", "at": 5, "delay_ms": 9, "payload": b"\xff"}
-        return found | {"headers": [["h", b"v"]]}
+        cut = {"payload_size_bytes": 9_000, "payload_sha256": "5f2c"}
+        return found | cut | {"headers": [["h", b"v"]]}
 
     def avro(self, value: bytes) -> ReadableValue:
         if value == b"no":
             raise UnreadableValue("It says nothing.")
+        if value == b"out":
+            raise RegistryUnreachableError("The schema registry at http://r:8081 does not answer")
         return ReadableValue("shop.Order", {"id": 7, "raw": [b"\xff", b"text"]})
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
@@ -176,6 +180,8 @@ def test_a_request_is_shown_to_its_tenant_in_the_names_of_bodies(role: Role) -> 
             "at": "1970-01-01T00:00:00.005Z",
             "delay_ms": 9,
             "payload_base64": "/w==",
+            "payload_size_bytes": 9_000,
+            "payload_sha256": "5f2c",
             "headers": [["h", {"value_text": "v"}]],
         },
     }
@@ -191,3 +197,11 @@ def test_bytes_are_decoded_or_it_is_said_why_not() -> None:
     for given, code in (("bm8=", "not_decoded"), ("%", "bad_body"), (7, "bad_body")):
         answer = caller.post("/v1/decode", {"value_base64": given})
         assert (answer.status_code, answer.json()["code"]) == (422, code)
+
+
+def test_a_registry_that_does_not_answer_is_named() -> None:
+    answer = Caller("read", "mine").post("/v1/decode", {"value_base64": "b3V0"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert answer.json()["detail"].startswith("The schema registry at http://r:8081 ")
+    assert "Kafka" not in answer.json()["detail"]
+    assert answer.headers["retry-after"]

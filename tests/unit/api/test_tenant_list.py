@@ -16,7 +16,7 @@ from belfry.api.routes import tenant_list
 from belfry.api.routes.app import create_app
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.cli.check import Status
-from belfry.cli.doctor_tenants import checks_of
+from belfry.cli.doctor_cluster import tenants_waiting
 from belfry.cli.tenant_top import line
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.telemetry.metrics import Metrics
@@ -149,7 +149,7 @@ def test_ready_tells_of_those_that_wait_the_blocked_first(client: TestClient) ->
 
 
 def test_the_doctor_says_what_to_do(client: TestClient) -> None:
-    held, slow = checks_of(client.get("/v1/tenants?waiting=true").json())
+    held, slow = tenants_waiting(client.get("/v1/tenants?waiting=true").json())
     assert held.status is Status.PROBLEM
     assert held.detail == (
         "held waits (output_topic) since 1970-01-01T00:00:02.000Z: its topic is missing. 2 events"
@@ -157,9 +157,9 @@ def test_the_doctor_says_what_to_do(client: TestClient) -> None:
     )
     assert "create the topic" in held.to_do
     assert slow.status is Status.RISK
-    (well,) = checks_of({"figures": [], "silent": []})
+    (well,) = tenants_waiting({"figures": [], "silent": []})
     assert well.status is Status.OK
-    silent, _ = checks_of({"figures": [], "silent": ["worker-2"]})
+    silent, _ = tenants_waiting({"figures": [], "silent": ["worker-2"]})
     assert silent.status is Status.SKIPPED
 
 

@@ -20,6 +20,15 @@ async def test_what_work_returns_and_raises_is_handed_on() -> None:
     assert await threads.run(lambda: 7) == 7
 
 
+async def test_a_place_is_free_again_where_the_pool_takes_no_work() -> None:
+    threads = Threads("dry runs", 1)
+    threads._pool.shutdown()
+    for _ in range(2):
+        # Not that all of them are under way.
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            await threads.run(lambda: 7)
+
+
 async def test_beyond_its_threads_work_is_refused_not_queued() -> None:
     threads, goes_on = Threads("dry runs", 2), threading.Event()
     waiting = [asyncio.create_task(threads.run(lambda: goes_on.wait(5))) for _ in range(2)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.bench import runs, workload
-from belfry.bench.cluster import WorkerFailed
+from belfry.bench.worker import WorkerFailed
 from belfry.bench.workload import Workload, write
 
 

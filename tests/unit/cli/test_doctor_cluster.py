@@ -153,3 +153,34 @@ def test_a_worker_at_another_kafka() -> None:
 def test_where_nobody_told_of_the_cluster_it_is_not_compared() -> None:
     (found,) = judge(cluster(kafka_cluster_id="kafka-2"), HERE._replace(kafka_cluster_id=None))
     assert found.status is Status.OK
+
+
+def test_what_was_said_of_the_worker_that_is_asked_is_not_repeated() -> None:
+    ill: dict[str, Any] = {
+        "problems": ["it starts"],
+        "partitions": [partition(0, missing="replaying: 3 of 9")],
+        "clock_skew_seconds": -0.7,
+    }
+    found = cluster(workers=[worker("one", **ill), worker("two", **ill)])
+
+    def told(*said: str) -> list[str]:
+        checks = [*judge(found, HERE._replace(said=frozenset(said)))]
+        assert {each.status for each in checks} <= {Status.PROBLEM}
+        return [each.detail.partition(" differs")[0] for each in checks]
+
+    of_two = [
+        "two: it starts.",
+        "The clock of two",
+        "two: partition 0 does not fire: replaying: 3 of 9.",
+    ]
+    assert told("worker", "clock") == of_two
+    assert told("worker") == ["The clock of one", *of_two]
+    of_one = [each.replace("two", "one") for each in of_two]
+    assert told("clock") == [of_one[0], of_one[2], *of_two]
+    assert told() == [*of_one, *of_two]
+
+
+def test_where_something_was_said_all_is_not_well() -> None:
+    starting = worker("one", problems=["it starts"])
+    found = cluster(workers=[starting, worker("two")])
+    assert list(judge(found, HERE._replace(said=frozenset({"worker"})))) == []

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from belfry.cli.check import Status
-from belfry.cli.doctor_replicas import replica_checks
+from belfry.cli.doctor_topics import replica_checks
 from belfry.settings import Settings
 
 

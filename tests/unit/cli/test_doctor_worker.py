@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from belfry.cli.check import Status
-from belfry.cli.doctor_worker import fetch, foreign_checks, readiness, skew
+from belfry.cli import doctor_cluster, doctor_worker
+from belfry.cli.check import Check, Status
+from belfry.cli.doctor_worker import (
+    fetch,
+    foreign_checks,
+    readiness,
+    said_by,
+    skew,
+    worker_checks,
+)
+from belfry.settings import CommandSettings
+from tests.unit.cli.test_doctor_cluster import cluster, worker
 
 URL = "http://worker:8700"
 
@@ -42,6 +54,39 @@ def test_a_worker_that_is_not_ready_is_told_in_sentences() -> None:
 def test_a_worker_that_tells_strangers_nothing() -> None:
     found = readiness(URL, 503, '{"ready": false, "problems": [], "partitions": []}')
     assert "it does not tell why to callers without a key" in found.detail
+    # Who shows a key is told why, so that is still to be said.
+    assert said_by(found) == set()
+
+
+def test_what_tells_what_is_wrong_has_said_it() -> None:
+    ill = readiness(URL, 503, '{"ready": false, "problems": ["it starts"], "partitions": []}')
+    well = readiness(URL, 200, '{"ready": true}')
+    clock = Check("clock", Status.PROBLEM, "It is off.")
+    assert said_by(ill, clock) == {"worker", "clock"}
+    assert said_by(well, clock) == {"clock"}
+
+
+def test_a_report_says_once_what_is_wrong_with_the_worker_that_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is not ready and whose clock is off, as its pages and the cluster's tell of it."""
+    why = "partitions 0, 1 recover"
+    pages = {
+        f"{URL}/healthz/ready": (503, json.dumps({"ready": False, "problems": [why]})),
+        f"{URL}/metrics": (200, "belfry_clock_skew_seconds 1.5\n"),
+    }
+    asked = worker("one", problems=[why], clock_skew_seconds=1.5)
+    remote = SimpleNamespace(get=lambda path, **_: cluster(workers=[asked, worker("two")]))
+    monkeypatch.setattr(doctor_worker, "fetch", pages.__getitem__)
+    monkeypatch.setattr(doctor_cluster, "Remote", lambda _: remote)
+    monkeypatch.setattr(doctor_worker, "tenant_checks", lambda _: [])
+    session: Any = SimpleNamespace(settings=CommandSettings(http_url=URL))
+    found = [*worker_checks(session, "kafka-1")]
+    assert [(each.check, each.status) for each in found] == [
+        ("worker", Status.PROBLEM),
+        ("clock", Status.PROBLEM),
+    ]
+    assert why in found[0].detail
 
 
 @pytest.mark.parametrize("body", ["<html>", "", "[]", '"ready"', '{"status": "up"}'])

@@ -87,6 +87,7 @@ class Worker:
     """Stands for the worker that has the schedule, and keeps what it is asked for."""
 
     asked: dict[str, Any]
+    holds: dict[str, Any] = NIGHT
 
     def __init__(self, _: object) -> None:
         pass
@@ -94,7 +95,7 @@ class Worker:
     def get(self, _: str) -> dict[str, Any]:
         return {
             "state": "PENDING", "kind": "EVERY", "interval_ms": 60_000, "version": 1,
-            "generation": 7, **NIGHT,
+            "generation": 7, **Worker.holds,
         }  # fmt: skip
 
     def ask(self, _: str, __: str, body: dict[str, Any], ___: object) -> dict[str, Any]:
@@ -133,6 +134,28 @@ def test_what_is_left_out_stays_in_its_zone(
     monkeypatch.setattr(updating, "Remote", Worker)
     assert main(["schedule", "update", "demo", "a", *arguments]) == 0
     assert {name: value for name, value in Worker.asked.items() if value is not None} == expected
+
+
+@pytest.mark.parametrize(
+    ("holds", "given"),
+    [
+        ({"payload_base64": "/w=="}, {"payload_text": "x"}),
+        ({"payload_text": "x"}, {"payload_base64": "/w=="}),
+        ({"payload_text": "x"}, {"payload_json": {"a": 1}}),
+        ({"key_base64": "/w=="}, {"key_text": "x"}),
+        ({"key_text": "x"}, {"key_base64": "/w=="}),
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_one_name_of_a_field_takes_the_place_of_another(
+    holds: dict[str, Any], given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(updating, "Remote", Worker)
+    monkeypatch.setattr(Worker, "holds", holds | {"group": "g"})
+    ((name, value),) = given.items()
+    typed = value if isinstance(value, str) else orjson.dumps(value).decode()
+    assert main(["schedule", "update", "demo", "a", "--set", f"{name}={typed}"]) == 0
+    assert Worker.asked == {"interval_ms": 60_000, "group": "g", **given}
 
 
 @pytest.mark.parametrize(

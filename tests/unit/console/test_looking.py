@@ -146,6 +146,17 @@ def test_numbers_of_a_policy_are_numbers_and_the_rest_is_the_apis_to_refuse() ->
     assert _given(given) == {"max_pending": 10, "max_fires_per_second": 2.5, "priority": "high"}
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-Infinity", "1e999"])
+def test_a_number_that_json_cannot_hold_is_refused_with_a_sentence(
+    client: TestClient, api: FakeApi, number: str
+) -> None:
+    fields = {"tenant": "t", "etag": '"7.3"', "max_fires_per_second": number}
+    answer = client.post("/console/policy", data=fields, headers=FORM)
+    assert answer.status_code == 422
+    assert f"max_fires_per_second is {number}, which JSON cannot hold" in answer.text
+    assert all(method == "GET" for method, *_ in api.asked)
+
+
 def test_who_is_not_the_platform_leaves_out_what_only_that_sets(
     client: TestClient, api: FakeApi
 ) -> None:

@@ -9,7 +9,8 @@ from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from belfry.client.faults import Faults
-from belfry.process.cluster_start import _await_cluster
+from belfry.process.cluster_start import _await_cluster, find
+from belfry.settings import Settings
 
 REFUSED = "Connect to ipv4#127.0.0.1:1 failed: Connection refused"
 
@@ -49,3 +50,41 @@ def test_what_a_start_waits_for_is_told(
     assert told[0].startswith(f"{what} at k:1: {REFUSED}. ")
     assert (lines[0]["event"], lines[0]["at"], lines[0]["log_level"]) == (what, "k:1", level)
     assert lines[0]["cure"]
+
+
+def test_what_was_waited_for_is_told_no_longer_than_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = list[str]()
+
+    def step(name: str) -> Any:
+        """A step of the start, which has nothing to say."""
+
+        def taken(*_: Any) -> list[Any]:
+            told.append(name)
+            return []
+
+        return taken
+
+    def frames(_registry: Any, _settings: Any, tell: Any) -> str:
+        tell("the registry is away")
+        return "frames"
+
+    class Starting(Admin):
+        def __init__(self, properties: Any) -> None:
+            super().__init__(properties["error_cb"], KafkaError._TRANSPORT)
+
+    here = "belfry.process.cluster_start"
+    monkeypatch.setattr(f"{here}.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr(f"{here}.AdminClient", Starting)
+    monkeypatch.setattr(f"{here}.open_registry", lambda _settings: "registry")
+    monkeypatch.setattr(f"{here}.startup.frames", frames)
+    steps = "lacking", "topics.create", "topics.missing", "check_at_start", "compare_at_start"
+    for name in steps:
+        monkeypatch.setattr(f"{here}.{name}", step(name))
+    with capture_logs() as lines:
+        found = find(Settings(bootstrap_servers="k:1"), told.append)
+    assert found.cluster_id == "abc"
+    assert all(each.startswith("no Kafka broker answers yet at k:1") for each in told[:2])
+    assert told[2:] == ["", *steps, "the registry is away", ""]
+    assert lines[-1]["problem"] == "the registry is away"

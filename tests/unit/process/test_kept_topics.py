@@ -1,92 +1,62 @@
-"""Rejected requests as they may be shown: whose they are, and nothing that may be a credential."""
+"""A request at its place, as HTTP may show it: to its own tenant, and without credentials."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from belfry.process.kept_topics import SAMPLE_BYTES, UNREAD_BYTES, RejectedReader
-from belfry.wire import framing
+import pytest
+
+from belfry.process import kept_topics
+from belfry.process.kept_topics import ReadKeptTopics
+from belfry.registry.answers import RegistryUnreachableError
+from belfry.settings import Settings
 from belfry.wire.record import Headers
 from tests.acceptance.harness.requests import request
+from tests.unit.process.test_readable import Message
 
-ADDED: Final[Headers] = [
-    ("belfry-error-code", b"bad_cron"),
-    ("belfry-error-reason", b"why"),
-    ("belfry-error-topic", b"belfry.schedules"),
-    ("belfry-error-partition", b"1"),
-    ("belfry-error-offset", b"7"),
-]
+TOPIC: Final = "belfry.schedules"
 
 
-class Record:
-    """A record of belfry.rejected as librdkafka gives it."""
-
-    def __init__(self, value: bytes | None, headers: Headers) -> None:
-        self._value, self._headers = value, headers
-
-    def value(self) -> bytes | None:
-        return self._value
-
-    def headers(self) -> Headers:
-        return self._headers
-
-    def key(self) -> bytes:
-        return b"k"
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 5
-
-
-def read(
-    value: bytes | None, *before: Any, whose: bytes | None = b"mine", asked: Any = None
-) -> Any:
-    tenant: Headers = [] if whose is None else [("belfry-error-tenant", whose)]
-    record: Any = Record(value, [*before, *ADDED, *tenant])
-    # `map` calls the methods of real messages; here too.
-    return RejectedReader(None).of(record, asked)
-
-
-def test_a_tenant_is_shown_its_own_alone(monkeypatch: Any) -> None:
-    stand_in(monkeypatch)
-    assert read(b"v", asked="mine").code == "bad_cron"
-    assert read(b"v", asked="other") is None
-    assert read(b"v", whose=None, asked="mine") is None
-    assert read(b"v", whose=None).tenant is None
-
-
-def test_headers_that_the_request_came_with_name_nobody(monkeypatch: Any) -> None:
-    stand_in(monkeypatch)
-    forged = [("belfry-error-tenant", b"victim"), ("belfry-error-code", b"forged")]
-    assert read(b"v", *forged, whose=None, asked="victim") is None
-    found = read(b"v", *forged)
-    assert (found.tenant, found.code) == ("mine", "bad_cron")
-    assert [name for name, _ in found.headers] == ["belfry-error-tenant", "belfry-error-code"]
-
-
-def test_credentials_are_masked(monkeypatch: Any) -> None:
-    stand_in(monkeypatch)
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> ReadKeptTopics:
+    """The topic of requests with one of tenant `mine` at partition 1, offset 7."""
     target = {
         "url": "https://a.example/x?token=hunter2",
         "headers": [{"name": "x", "value": "hunter2"}],
     }
     headers = [{"name": "Authorization", "value": b"hunter2"}]
-    value = request("mine", "a", cron="x", http_targets=[target], headers=headers)
-    signed = [("belfry-signature", b"hunter2"), ("x-api-key", b"hunter2")]
-    found = read(value, *signed)
-    assert found.request["cron"] == "x"
+    value = request("mine", "a", kind="AT", at=5, http_targets=[target], headers=headers)
+
+    def record_at(_properties: Any, topic: str, place: tuple[int, int]) -> Any:
+        assert topic == TOPIC
+        return Message(value, b"mine") if place == (1, 7) else None
+
+    def headers_of(messages: Any) -> list[Headers]:
+        return [each.headers() for each in messages]
+
+    monkeypatch.setattr(kept_topics, "record_at", record_at)
+    # It maps a method of real messages over them.
+    monkeypatch.setattr("belfry.process.readable.headers_of", headers_of)
+    return ReadKeptTopics(Settings(schema_registry_url="http://127.0.0.1:1"), lambda: 0.0)
+
+
+def test_a_request_is_shown_to_its_own_tenant_alone(kept: ReadKeptTopics) -> None:
+    found = kept.request("mine", TOPIC, (1, 7))
+    assert found is not None
+    assert (found["schedule_id"], found["at"]) == ("a", 5)
+    assert kept.request("mine", None, (1, 7)) == found
+    assert kept.request("other", None, (1, 7)) is None
+    assert kept.request("mine", None, (1, 8)) is None
+    assert kept.request("mine", "belfry.tenants", (1, 7)) is None
+
+
+def test_credentials_of_a_request_are_masked(kept: ReadKeptTopics) -> None:
+    found = kept.request("mine", None, (1, 7))
+    assert found is not None
+    assert found["headers"] == [["Authorization", b"***"]]
     assert "hunter2" not in repr(found)
 
 
-def test_what_cannot_be_read_shows_its_frame_alone(monkeypatch: Any) -> None:
-    stand_in(monkeypatch)
-    broken = framing.single_object("ScheduleRequest") + b"\xff" * 100
-    assert read(broken).sample == broken[:UNREAD_BYTES]
-    assert read(b"x" * 9_000).sample == b"x" * SAMPLE_BYTES
-    assert (read(None).sample, read(None).size_bytes) == (None, 0)
-
-
-def stand_in(monkeypatch: Any) -> None:
-    """Headers of a record that no librdkafka made."""
-    monkeypatch.setattr(
-        "belfry.process.kept_topics.headers_of", lambda records: [records[0].headers()]
-    )
+def test_a_registry_that_does_not_answer_is_told(kept: ReadKeptTopics) -> None:
+    with pytest.raises(RegistryUnreachableError, match=r"at http://127\.0\.0\.1:1 "):
+        kept.avro(b"\0\0\0\0\7xx")

@@ -11,6 +11,7 @@ import pytest
 from belfry.api.workers.kept import UnreadableValue
 from belfry.process import readable
 from belfry.process.readable import avro_in, request_in
+from belfry.registry.answers import RegistryUnreachableError
 from belfry.wire.record import Headers
 from tests.acceptance.harness.requests import request
 
@@ -26,7 +27,12 @@ KNOWN: dict[int | bytes, Any] = {7: ORDER, 9: NOTHINGS, 10: TEXTS}
 
 
 def look_up(reference: int | bytes) -> Any:
+    assert isinstance(reference, int) or len(reference) == 16
     return KNOWN.get(reference)
+
+
+def nobody_answers(_reference: int | bytes) -> Any:
+    raise RegistryUnreachableError("nobody answers")
 
 
 def written(schema: Any, value: Any) -> bytes:
@@ -99,6 +105,8 @@ def test_avro_is_decoded_by_the_schema_that_its_first_bytes_name() -> None:
     [
         (b"{}", "begins with no id"),
         (b"\0\0\0\0\x08xx", "not known here"),
+        # A fingerprint, which no registry is asked for.
+        (b"\xc3\x01" + b"f" * 8 + b"xx", "not known here"),
         (
             b"\0\0\0\0\7" + written(ORDER, {"id": "", "raw": b"", "at": 1})[:-1],
             "not what its schema",
@@ -112,3 +120,14 @@ def test_avro_is_decoded_by_the_schema_that_its_first_bytes_name() -> None:
 def test_what_cannot_be_decoded_is_explained(value: bytes, why: str) -> None:
     with pytest.raises(UnreadableValue, match=why):
         avro_in(value, look_up)
+
+
+def test_a_registry_that_does_not_answer_has_not_said_that_there_is_none() -> None:
+    framed = b"\0\0\0\0\7" + written(ORDER, {"id": "", "raw": b"", "at": 1})
+    with pytest.raises(RegistryUnreachableError):
+        avro_in(framed, nobody_answers)
+    with pytest.raises(RegistryUnreachableError):
+        read(Message(framed), nobody_answers)
+    # These need no registry.
+    assert avro_in(request("t", "a", kind="AT", at=5), nobody_answers).value["at"] == 5
+    assert read(Message(request("t", "a", kind="AT", at=5)), nobody_answers)["at"] == 5

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.registry.answers import (
+    Missing,
+    RegistryUnreachable,
+    RegistryUnreachableError,
+    Unusable,
+    WriterSchema,
+)
 from belfry.registry.client import Registry
 from belfry.registry.naming import Strategy, subject_of
-from belfry.registry.subjects import fired_event_id, open_registry, subjects
+from belfry.registry.subjects import ask_in, fired_event_id, look_in, open_registry, subjects
 from belfry.settings import ClusterSettings, Settings
 
 
@@ -88,3 +95,36 @@ def test_elsewhere_the_tenants_own_id_wins_over_the_general_one() -> None:
 
 def test_without_any_there_is_none() -> None:
     assert fired_event_id(Ids({}), settings(), "mine.fired.a") is None
+
+
+class Answers(Registry):
+    """A registry that gives each reference the same answer."""
+
+    def __init__(self, answer: WriterSchema) -> None:
+        super().__init__("http://u:hunter2@r:8081")
+        self._answer = answer
+
+    def writer_schema(self, schema_id: int) -> WriterSchema:
+        return self._answer
+
+    def writer_schema_by_guid(self, guid: bytes) -> WriterSchema:
+        return self._answer
+
+
+@pytest.mark.parametrize("reference", [7, b"0123456789abcdef"])
+def test_an_outage_is_told_from_there_is_none_to_who_asks(reference: int | bytes) -> None:
+    silent = Answers(RegistryUnreachable("it hangs"))
+    ask, look = ask_in(silent), look_in(silent)
+    assert ask is not None
+    assert look is not None
+    with pytest.raises(RegistryUnreachableError, match=r"at http://r:8081 .*: it hangs"):
+        ask(reference)
+    assert look(reference) is None
+    for answer in (Missing("none"), Unusable("it is JSON")):
+        ask = ask_in(Answers(answer))
+        assert ask is not None
+        assert ask(reference) is None
+    known = ask_in(Answers({"type": "record"}))
+    assert known is not None
+    assert known(reference) == {"type": "record"}
+    assert (ask_in(None), look_in(None)) == (None, None)

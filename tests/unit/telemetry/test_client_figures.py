@@ -11,6 +11,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError, NodeNotReadyError
 from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from belfry.kafka.client_properties import untold
 from belfry.kafka.measured_client import FETCH, MeasuredClient
@@ -77,6 +78,44 @@ def test_a_client_that_begins_anew_takes_nothing_back(shown: Shown) -> None:
     assert shown.of("request_errors") == 10
 
 
+def test_a_client_that_was_silent_for_long_is_not_counted_from_its_begin(shown: Shown) -> None:
+    shown.figures(statistics("a", errors=7, disconnects=2, records=40))
+    shown.now_s += 31
+    assert shown.now("queue_records") == 0
+    shown.figures(statistics("b", errors=1))
+    shown.figures(statistics("a", errors=8, disconnects=3, records=4))
+    assert (shown.of("request_errors"), shown.of("disconnects")) == (9, 3)
+    assert shown.now("queue_records") == 4
+
+
+def test_of_clients_that_are_gone_so_many_are_remembered_and_no_more(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belfry.telemetry.client_figures.MOST_SILENT", 3)
+    for name in "abcdef":
+        shown.figures(statistics(name, errors=1))
+    # All of them tell, so none is forgotten.
+    shown.figures(statistics("a", errors=1))
+    assert shown.of("request_errors") == 6
+    shown.now_s += 31
+    for name in "ag":
+        shown.figures(statistics(name, errors=1))
+    assert len(shown.figures._told) == 3
+    shown.figures(statistics("a", errors=1))
+    assert shown.of("request_errors") == 7
+
+
+@pytest.mark.parametrize("text", ["no JSON", "{}", '{"name": "a", "brokers": {"b": {}}}'])
+def test_statistics_that_cannot_be_read_do_not_come_out_of_poll(shown: Shown, text: str) -> None:
+    with capture_logs() as lines:
+        for _ in range(9):
+            shown.figures(text)
+    assert len(lines) == 5
+    assert {line["client"] for line in lines} == {"writer"}
+    shown.figures(statistics(errors=1))
+    assert shown.of("request_errors") == 1
+
+
 def test_a_reader_has_the_broker_wait_which_is_no_round_trip(shown: Shown) -> None:
     shown.figures(statistics(kind="consumer", answers=9, micros=900_000, fetched=30))
     assert (shown.of("answers"), shown.of("round_trip_seconds")) == (0, 0)
@@ -116,7 +155,11 @@ def test_a_client_that_nobody_polls_is_not_asked() -> None:
     given = Shown().figures.properties() | {"acks": "all"}
     assert set(given) == {"stats_cb", "statistics.interval.ms", "acks"}
     assert untold(given) == {"acks": "all"}
-    assert set(Shown(interval_ms=0).figures.properties()) == {"stats_cb"}
+
+
+def test_an_interval_of_zero_wins_over_an_operators_own() -> None:
+    given = {"statistics.interval.ms": 1_000} | Shown(interval_ms=0).figures.properties()
+    assert given["statistics.interval.ms"] == 0
 
 
 class Request:

@@ -54,6 +54,9 @@ class AskedForAnswer(BaseModel):
     schedule_id: str
     request: dict[str, Any] = Field(
         description="Its fields that say something, in the names of bodies; credentials are masked."
+        " Of a key, a payload or the value of a header that is longer than 2 048 bytes, and of more"
+        " than 50 headers, the beginning is shown, beside `…_size_bytes` and `…_sha256` of the"
+        " whole."
     )
 
 
@@ -123,7 +126,7 @@ def _definition(request: Any) -> dict[str, Any]:
             continue
         if isinstance(value, bytes):
             found |= bytes_json(name, value)
-        elif isinstance(value, int) and FIELDS[name].form is Form.INSTANT:
+        elif isinstance(value, int) and name in FIELDS and FIELDS[name].form is Form.INSTANT:
             found[name] = moment(value)
         else:
             found[name] = readable_fields(value)

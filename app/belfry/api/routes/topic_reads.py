@@ -30,6 +30,7 @@ from belfry.api.problems import Problem
 from belfry.api.server.threads import Threads
 from belfry.api.workers.kept import Before
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
+from belfry.registry.answers import RegistryUnreachableError
 
 T = TypeVar("T")
 # Each has a connection to Kafka while it is under way.
@@ -74,7 +75,7 @@ class TopicReads:
         self._threads = Threads("looks at topics", MOST_LOOKS)
 
     async def run(self, look: Callable[[], T]) -> T:
-        """What a look returns; raises `Problem` where Kafka does not answer.
+        """What a look returns; raises `Problem` where Kafka, or the registry, does not answer.
 
         It raises the same (503) where `MOST_LOOKS` looks are under way already.
         """
@@ -82,9 +83,9 @@ class TopicReads:
             return await self._threads.run(look)
         except (ConnectionError, KafkaException) as error:
             detail = f"Kafka did not answer ({error}): try again."
-            raise Problem(
-                HTTPStatus.SERVICE_UNAVAILABLE, detail, "unavailable", RETRY_SOON
-            ) from None
+        except RegistryUnreachableError as error:
+            detail = f"{error}. Try again."
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "unavailable", RETRY_SOON)
 
 
 def readable_fields(request: Any) -> Any:

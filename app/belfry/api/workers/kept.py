@@ -83,7 +83,11 @@ class KeptPage(Generic[T]):
 
 
 class KeptTopics(Protocol):
-    """What the worker reads for HTTP.  All raise ConnectionError where Kafka does not answer."""
+    """What the worker reads for HTTP.
+
+    All raise ConnectionError where Kafka does not answer; `request` and `avro` raise
+    `RegistryUnreachableError` where the schema registry does not.
+    """
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
         """Refused requests of a tenant; None: of all, also those of which nobody is known."""
@@ -97,9 +101,10 @@ class KeptTopics(Protocol):
     def request(
         self, tenant: str, topic: str | None, place: tuple[int, int]
     ) -> Mapping[str, Any] | None:
-        """The fields of a tenant's request at a place of the request topic, masked.
+        """The fields of a tenant's request at a place of the request topic, masked and cut.
 
-        None where there is none, or where `topic` is another one.
+        None where there is none, or where `topic` is another one. Beside what is cut stand
+        `…_size_bytes` and `…_sha256` of the whole.
         """
 
     def avro(self, value: bytes) -> ReadableValue:
