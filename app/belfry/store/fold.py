@@ -38,7 +38,9 @@ def fold(store: ScheduleStore, changes: Sequence[tuple[bytes, bytes | None]]) ->
     """
     manifests: list[Manifest] = []
     found = store.prefetch([name for name, _ in changes if name[:1] != b"\0"])
-    changed, lay = store.changed, store.lay
+    # As locals, for each row asks for some of them.
+    changed, lay, lay_over = store.changed, store.lay, store.lay_over
+    move_to_timeline = store.move_to_timeline
     for name, value in changes:
         if name[:1] == b"\0":
             if name[:2] == REQUEST_PREFIX and value is not None and value[:2] == HEAD_OF_ANSWERED:
@@ -50,9 +52,13 @@ def fold(store: ScheduleStore, changes: Sequence[tuple[bytes, bytes | None]]) ->
         before = store.named(name) if name in changed else found[name]
         waits = value is not None and value[:2] == HEAD_OF_PENDING
         if before is None and waits and value is not None and not paused(value):
-            store.move_to_timeline(name, value, *due_and_seq(value))
-        elif before is not None and before[:3] == HEAD_IN_TIMELINE and _is_over(value):
-            store.lay_over(name, before, value)
+            move_to_timeline(name, value, *due_and_seq(value))
+        elif (
+            before is not None
+            and before[:3] == HEAD_IN_TIMELINE
+            and (value is None or value[:2] == HEAD_OF_MARKER)
+        ):
+            lay_over(name, before, value)
         else:
             _fold_schedule(store, name, value)
     return manifests
@@ -98,7 +104,3 @@ def _fold_schedule(store: ScheduleStore, name: bytes, value: bytes | None) -> No
         store.note(name, value)
     else:
         raise AssertionError(f"row {row} under the schedule's key {name!r}")
-
-
-def _is_over(value: bytes | None) -> bool:
-    return value is None or value[:2] == HEAD_OF_MARKER
