@@ -119,6 +119,14 @@ func (c *Client) Trigger(ctx context.Context, tenant, id string) (Verdict, error
 	return c.ask(ctx, tenant, id, "", asking(tenant, id, "TRIGGER"))
 }
 
+// Acknowledge says that an event is done, so that what waits for it goes on: UPDATED, or UNCHANGED
+// where nothing waits for it.
+func (c *Client) Acknowledge(ctx context.Context, tenant string, event FiredEvent) (Verdict, error) {
+	record := asking(tenant, event.ID, "ACK")
+	record.Headers = append(record.Headers, header("belfry-fire-id", event.FireID))
+	return c.ask(ctx, tenant, event.ID, "", record)
+}
+
 func (c *Client) ask(
 	ctx context.Context, tenant, id, requestID string, record *kgo.Record,
 ) (Verdict, error) {

@@ -21,8 +21,11 @@ type FiredEvent struct {
 	Occurrence int64
 	// Missed is how many further occurrences this one stands for.
 	Missed int64
-	// Type is that of a CloudEvent, else that of the header event-type.
+	// Type is that of a CloudEvent, else that of the header event-type, else the schedule's.
 	Type string
+	// Tenant and Group are the schedule's, and Version is which version of it fired.
+	Tenant, Group string
+	Version       int64
 	*kgo.Record
 }
 
@@ -44,10 +47,15 @@ func ParseFired(record *kgo.Record) (FiredEvent, bool) {
 	if missed, ok := last(record.Headers, "belfry-missed"); ok {
 		event.Missed, _ = strconv.ParseInt(missed, 10, 64)
 	}
-	if kind, ok := last(record.Headers, "ce_type"); ok {
-		event.Type = kind
-	} else {
-		event.Type, _ = last(record.Headers, eventType)
+	for _, name := range []string{"belfry-schedule-type", eventType, "ce_type"} {
+		if kind, ok := last(record.Headers, name); ok {
+			event.Type = kind
+		}
+	}
+	event.Tenant, _ = last(record.Headers, "belfry-schedule-tenant")
+	event.Group, _ = last(record.Headers, "belfry-schedule-group")
+	if version, ok := last(record.Headers, "belfry-schedule-version"); ok {
+		event.Version, _ = strconv.ParseInt(version, 10, 64)
 	}
 	return event, true
 }

@@ -29,6 +29,15 @@ func TestSchedulesAreHeaders(t *testing.T) {
 		"belfry-rrule=FREQ=DAILY belfry-except-cron=* * * * SUN": RRule("FREQ=DAILY").Except("* * * * SUN"),
 		"belfry-every=60000 belfry-timezone=Europe/Rome belfry-except-cron=* 0-5 * * *": Every(time.Minute).
 			TimeZone("Europe/Rome").Except("* 0-5 * * *"),
+		"belfry-every=60000 belfry-start-at=1796115600000 belfry-end-at=1796115600001 belfry-max-fires=3": Every(
+			time.Minute).StartAt(time.UnixMilli(1_796_115_600_000)).EndAt(time.UnixMilli(1_796_115_600_001)).MaxFires(3),
+		"belfry-cron=@daily belfry-calendar=de belfry-on-holiday=NEXT_BUSINESS_DAY": Cron("@daily", "").
+			Calendar("de", "NEXT_BUSINESS_DAY"),
+		"belfry-cron=@daily belfry-calendar=de": Cron("@daily", "").Calendar("de", ""),
+		"belfry-in=1000 belfry-max-wait=60000 belfry-jitter=50": In(time.Second).MaxWait(time.Minute).
+			Jitter(50 * time.Millisecond),
+		"belfry-in=1000 belfry-throttle=60000 belfry-misfire=SKIP belfry-max-lateness=500": In(time.Second).
+			Throttle(time.Minute).Misfire("SKIP").MaxLateness(500 * time.Millisecond),
 	} {
 		found := shown(Schedule{Tenant: "demo", ID: "a", When: when, Payload: []byte("x")}.record())
 		if found != "belfry-tenant=demo belfry-id=a belfry-action=UPSERT "+wanted+" :x" {
@@ -48,6 +57,18 @@ func TestWhatAScheduleMayHave(t *testing.T) {
 	}
 }
 
+func TestWhatAScheduleMayAskFor(t *testing.T) {
+	found := shown(Schedule{
+		Tenant: "demo", ID: "a", When: In(0), Overlap: "SKIP", Serial: true, Concurrency: 2,
+		AckTimeout: time.Second, Webhook: "https://a.example", ExpectedVersion: 3, Reason: "why",
+	}.record())
+	if found != "belfry-tenant=demo belfry-id=a belfry-action=UPSERT belfry-in=0 belfry-overlap=SKIP"+
+		" belfry-serial=true belfry-concurrency=2 belfry-ack-timeout=1000"+
+		" belfry-webhook=https://a.example belfry-expected-version=3 belfry-reason=why :" {
+		t.Error(found)
+	}
+}
+
 func fired(more ...kgo.RecordHeader) *kgo.Record {
 	return &kgo.Record{
 		Topic: "belfry.fired.demo", Partition: 2, Offset: 7, Key: []byte("k"), Value: []byte("v"),
@@ -62,6 +83,11 @@ func TestFiredEvents(t *testing.T) {
 	if !ok || event.FireID != "f1" || event.ID != "order/1" || event.Occurrence != -1 ||
 		event.Missed != 3 || event.Type != "order.expired" || string(event.Value) != "v" ||
 		event.ScheduledAt.UnixMilli() != 1_796_115_600_250 {
+		t.Errorf("%+v", event)
+	}
+	event, _ = ParseFired(fired(header("belfry-schedule-type", "t"), header("belfry-schedule-tenant", "shop"),
+		header("belfry-schedule-group", "g"), header("belfry-schedule-version", "7")))
+	if event.Type != "t" || event.Tenant != "shop" || event.Group != "g" || event.Version != 7 {
 		t.Errorf("%+v", event)
 	}
 	if _, ok := ParseFired(&kgo.Record{Headers: []kgo.RecordHeader{header("belfry-fire-id", "f")}}); ok {

@@ -7,55 +7,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// When says when a schedule fires. Make one with At, In, Every, Cron or RRule.
-type When struct {
-	headers []kgo.RecordHeader
-}
-
-// At fires once, at an instant. One in the past fires at once.
-func At(instant time.Time) When {
-	return When{[]kgo.RecordHeader{header("belfry-at", strconv.FormatInt(instant.UnixMilli(), 10))}}
-}
-
-// In fires once, after a delay that counts from when Kafka has the request.
-func In(delay time.Duration) When {
-	return When{[]kgo.RecordHeader{header("belfry-in", milliseconds(delay))}}
-}
-
-// Every fires again and again, with an interval.
-func Every(interval time.Duration) When {
-	return When{[]kgo.RecordHeader{header("belfry-every", milliseconds(interval))}}
-}
-
-// Cron fires by an expression such as "0 9 * * MON", read in an IANA time zone; "" is UTC.
-func Cron(expression, timezone string) When {
-	headers := []kgo.RecordHeader{header("belfry-cron", expression)}
-	if timezone != "" {
-		headers = append(headers, header("belfry-timezone", timezone))
-	}
-	return When{headers}
-}
-
-// RRule fires by RFC 5545: lines DTSTART (with TZID, else UTC), RRULE, RDATE, EXDATE.
-func RRule(lines string) When {
-	return When{[]kgo.RecordHeader{header("belfry-rrule", lines)}}
-}
-
-// Except leaves out the minutes that an expression of five fields names: "* 0-5 * * *" is no night.
-// It is for what recurs, and is read in the zone of Cron, in that of DTSTART, or in TimeZone.
-func (w When) Except(expression string) When {
-	return w.with("belfry-except-cron", expression)
-}
-
-// TimeZone is the IANA zone that Except is read in where Every has none; UTC without it.
-func (w When) TimeZone(name string) When {
-	return w.with("belfry-timezone", name)
-}
-
-func (w When) with(name, value string) When {
-	return When{append(w.headers[:len(w.headers):len(w.headers)], header(name, value))}
-}
-
 // Schedule says who, which, when and what. Key, Payload and Headers are those of the event.
 type Schedule struct {
 	Tenant, ID string
@@ -72,6 +23,21 @@ type Schedule struct {
 	Type string
 	// RequestID names the request: a repeat within an hour changes nothing. "" takes a new one.
 	RequestID string
+	// Overlap says what becomes of an occurrence while the one before is not acknowledged: "ALLOW",
+	// "SKIP", "QUEUE_ONE", "QUEUE_ALL", "CANCEL_OTHER" or "TERMINATE_OTHER".
+	Overlap string
+	// Serial lets the Group wait until this event is acknowledged.
+	Serial bool
+	// Concurrency lets the Group wait while so many of its events are not acknowledged; 0 is no limit.
+	Concurrency int64
+	// AckTimeout is the longest wait for an acknowledgement; 0 takes the worker's five minutes.
+	AckTimeout time.Duration
+	// Webhook is an address that the event is posted to as well, or a JSON list of targets.
+	Webhook string
+	// ExpectedVersion lets the request count only for this version of the schedule; 0 asks for none.
+	ExpectedVersion int64
+	// Reason is kept in the history.
+	Reason string
 	// CreateOnly leaves a schedule that exists alone, with the verdict CONFLICT.
 	CreateOnly bool
 }
@@ -84,17 +50,35 @@ func (s Schedule) record() *kgo.Record {
 	record := asking(s.Tenant, s.ID, action)
 	record.Key, record.Value = s.Key, s.Payload
 	record.Headers = append(record.Headers, s.When.headers...)
-	if s.Group != "" {
-		record.Headers = append(record.Headers, header("belfry-group", s.Group))
-	}
-	if s.Type != "" {
-		record.Headers = append(record.Headers, header("belfry-type", s.Type))
-		if _, told := last(s.Headers, eventType); !told {
-			record.Headers = append(record.Headers, header(eventType, s.Type))
-		}
+	record.Headers = append(record.Headers, s.options()...)
+	if _, told := last(s.Headers, eventType); s.Type != "" && !told {
+		record.Headers = append(record.Headers, header(eventType, s.Type))
 	}
 	record.Headers = append(record.Headers, s.Headers...)
 	return record
+}
+
+// options are the headers of all that is set besides the instant.
+func (s Schedule) options() (told []kgo.RecordHeader) {
+	for _, each := range []struct {
+		name, value string
+		set         bool
+	}{
+		{"belfry-group", s.Group, s.Group != ""},
+		{"belfry-type", s.Type, s.Type != ""},
+		{"belfry-overlap", s.Overlap, s.Overlap != ""},
+		{"belfry-serial", "true", s.Serial},
+		{"belfry-concurrency", strconv.FormatInt(s.Concurrency, 10), s.Concurrency != 0},
+		{"belfry-ack-timeout", milliseconds(s.AckTimeout), s.AckTimeout != 0},
+		{"belfry-webhook", s.Webhook, s.Webhook != ""},
+		{"belfry-expected-version", strconv.FormatInt(s.ExpectedVersion, 10), s.ExpectedVersion != 0},
+		{"belfry-reason", s.Reason, s.Reason != ""},
+	} {
+		if each.set {
+			told = append(told, header(each.name, each.value))
+		}
+	}
+	return told
 }
 
 // asking is a record that asks for something about one schedule.
@@ -116,9 +100,4 @@ func last(headers []kgo.RecordHeader, name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// milliseconds rounds up: what is scheduled never comes early.
-func milliseconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }

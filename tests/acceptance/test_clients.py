@@ -5,6 +5,7 @@ own tests, then its example.  All requests have to be signed here, and the examp
 secret.  What it was for is then looked up in Kafka:
 
     example ──► an event in a second, a cron and an instant that are cancelled, a cancel of nothing
+            ──► an acknowledgement of the event
             ──► a charge that fails three times: two retries, then a dead letter
 """
 
@@ -64,6 +65,7 @@ class Language:
 FIRED: Final = (("ACCEPTED", "greeting"), ("ACCEPTED", "retry"), ("ACCEPTED", "retry"))
 ALL: Final = (
     *FIRED,
+    ("UPDATED", "greeting"),
     *(("ACCEPTED", name) for name in ("report", "closing")),
     *(("CANCELLED", name) for name in ("report", "closing")),
     ("NOT_FOUND", "nothing"),

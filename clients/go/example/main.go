@@ -41,12 +41,14 @@ func ask(ctx context.Context, client *belfry.Client) {
 	verdict, err := client.Schedule(ctx, belfry.Schedule{
 		Tenant: tenant, ID: "greeting/1", When: belfry.In(time.Second),
 		Key: []byte("customer-7"), Payload: []byte("hello from Go"), Type: "greeting",
+		Group: "customer-7", Serial: true,
 	})
 	check(err)
 	fmt.Println(verdict.Outcome, verdict.ID, "version", verdict.Version)
 
 	_, err = client.Schedule(ctx, belfry.Schedule{
-		Tenant: tenant, ID: "report", When: belfry.Cron("0 9 * * MON", "Europe/Paris").Except("* * 25 12 *"),
+		Tenant: tenant, ID: "report", When: belfry.Cron("0 9 * * MON", "Europe/Paris").Except("* * 25 12 *").MaxFires(52),
+		Overlap: "SKIP", Reason: "the weekly report",
 	})
 	check(err)
 	verdict, err = client.Cancel(ctx, tenant, "report")
@@ -96,6 +98,9 @@ func consume(ctx context.Context, client *belfry.Client, prefix string, kafka kg
 		for _, record := range fetches.Records() {
 			if event, ok := belfry.ParseFired(record); ok && event.Type == "greeting" {
 				fmt.Printf("fired %s, occurrence %d: %s\n", event.ID, event.Occurrence, event.Value)
+				done, err := client.Acknowledge(ctx, tenant, event)
+				check(err)
+				fmt.Println(done.Outcome, done.ID)
 				greeted = true
 				continue
 			}

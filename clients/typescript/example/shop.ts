@@ -19,11 +19,19 @@ async function ask(): Promise<void> {
     key: 'customer-7',
     payload: 'hello from TypeScript',
     type: 'greeting',
+    group: 'customer-7',
+    serial: true,
   })
   console.log(verdict.outcome, verdict.id, 'version', verdict.version)
 
-  const when = { cron: '0 9 * * MON', timezone: 'Europe/Paris', except: '* * 25 12 *' }
-  await belfry.schedule({ tenant: TENANT, id: 'report', when })
+  const mondays = { cron: '0 9 * * MON', timezone: 'Europe/Paris', except: '* * 25 12 *' }
+  await belfry.schedule({
+    tenant: TENANT,
+    id: 'report',
+    when: { ...mondays, maxFires: 52 },
+    overlap: 'SKIP',
+    reason: 'the weekly report',
+  })
   console.log((await belfry.cancel(TENANT, 'report')).outcome, 'report')
 
   const at = new Date(Date.now() + 3_600_000)
@@ -67,6 +75,7 @@ async function consume(): Promise<void> {
         const event = parseFired(message)
         if (event?.type === 'greeting') {
           console.log(`fired ${event.id}, occurrence ${event.occurrence}: ${event.value}`)
+          console.log((await belfry.acknowledge(TENANT, event)).outcome, event.id)
           open.delete('greeting')
         } else {
           console.log(`try ${attempt(message) + 1} of ${message.value} fails`)

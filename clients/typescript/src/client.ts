@@ -9,7 +9,7 @@ import type {
   RecordMetadata,
 } from 'kafkajs'
 import lz4 from 'lz4-napi'
-import { last } from './fired.js'
+import { last, type FiredEvent } from './fired.js'
 import { asking, headersOf, type Action, type Schedule } from './schedule.js'
 import { pairs, signature } from './signature.js'
 import { RefusedError, answers, parseVerdict, refused, type Verdict } from './verdict.js'
@@ -114,6 +114,12 @@ export class Client {
   /** Fire a schedule once more, now. */
   trigger(tenant: string, id: string): Promise<Verdict> {
     return this.act(tenant, id, 'TRIGGER')
+  }
+
+  /** Say that an event is done, so that what waits for it goes on: `UPDATED`, or `UNCHANGED`. */
+  acknowledge(tenant: string, event: Pick<FiredEvent, 'id' | 'fireId'>): Promise<Verdict> {
+    const headers = { ...asking(tenant, event.id, 'ACK'), 'belfry-fire-id': event.fireId }
+    return this.ask(tenant, event.id, { key: null, value: null, headers })
   }
 
   /** Write a message to a topic, and return where it lies. */

@@ -16,8 +16,12 @@ export interface FiredEvent {
   occurrence: number
   /** How many further occurrences this one stands for. */
   missed: number
-  /** That of a CloudEvent, else that of the header `event-type`. */
+  /** That of a CloudEvent, else that of the header `event-type`, else the schedule's. */
   type?: string
+  /** The schedule's tenant and group, and which version of it fired. */
+  tenant?: string
+  group?: string
+  version?: number
   key: Buffer | null
   /** The payload, unless the tenant's policy asks for envelopes. */
   value: Buffer | null
@@ -35,8 +39,13 @@ export function parseFired(message: KafkaMessage): FiredEvent | undefined {
     return undefined
   }
   const missed = Number(last(headers, 'belfry-missed') ?? 0)
-  const type = last(headers, 'ce_type') ?? last(headers, EVENT_TYPE)
-  return { fireId, id, scheduledAt, occurrence, missed, type, key, value, headers }
+  const type =
+    last(headers, 'ce_type') ?? last(headers, EVENT_TYPE) ?? last(headers, 'belfry-schedule-type')
+  const [tenant, group] = [last(headers, 'belfry-schedule-tenant'), last(headers, 'belfry-schedule-group')]
+  const told = last(headers, 'belfry-schedule-version')
+  const version = told === undefined ? undefined : Number(told)
+  const schedule = { id, tenant, group, type, version }
+  return { ...schedule, fireId, scheduledAt, occurrence, missed, key, value, headers }
 }
 
 /** The last header of a name as text: belfry puts its own after the user's. */

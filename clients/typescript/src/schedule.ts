@@ -4,15 +4,37 @@ import { EVENT_TYPE, last } from './fired.js'
 /** When a schedule fires: exactly one of these. Durations are milliseconds. */
 export type When =
   /** Once, at an instant; one in the past fires at once. */
-  | { at: Date }
+  | (Each & Once & { at: Date })
   /** Once, after a delay that counts from when Kafka has the request. */
-  | { inMs: number }
+  | (Each & Once & Debounced & { inMs: number })
   /** Again and again, with an interval. */
-  | (Recurring & { everyMs: number })
+  | (Each & Recurring & { everyMs: number })
   /** By an expression such as `0 9 * * MON`. */
-  | (Recurring & { cron: string })
+  | (Each & Recurring & { cron: string })
   /** By RFC 5545: lines DTSTART (with TZID), RRULE, RDATE, EXDATE. */
-  | (Omit<Recurring, 'timezone'> & { rrule: string })
+  | (Each & Omit<Recurring, 'timezone'> & { rrule: string })
+
+/** What every schedule may have. */
+export interface Each {
+  /** Moves each occurrence later by a fixed share of so long, so that not all come at once. */
+  jitterMs?: number
+  /** What becomes of occurrences that are later than `maxLatenessMs`. */
+  misfire?: 'FIRE_ONCE' | 'FIRE_ALL' | 'SKIP'
+  /** How late an occurrence still counts as in time. */
+  maxLatenessMs?: number
+}
+
+/** What a schedule that fires once may have. */
+export interface Once {
+  /** The request changes nothing while the schedule waits, nor within so long after its fire. */
+  throttleMs?: number
+}
+
+/** What a schedule after a delay may have. */
+export interface Debounced {
+  /** Each further request begins the delay anew, at most for so long after the first one. */
+  maxWaitMs?: number
+}
 
 /** What a schedule that recurs may have. */
 export interface Recurring {
@@ -20,6 +42,16 @@ export interface Recurring {
   timezone?: string
   /** Leaves out the minutes of an expression of five fields: `* 0-5 * * *` is no night. */
   except?: string
+  /** Nothing before it. */
+  startAt?: Date
+  /** Nothing after it. */
+  endAt?: Date
+  /** The schedule is over after so many fires. */
+  maxFires?: number
+  /** A calendar of the tenant, whose days off are left out or moved. */
+  calendar?: string
+  /** What becomes of an instant on a day off (`SKIP`). */
+  onHoliday?: 'SKIP' | 'NEXT_BUSINESS_DAY' | 'PREVIOUS_BUSINESS_DAY'
 }
 
 /** Who, which, when and what. Key, payload and headers are those of the event. */
@@ -37,13 +69,63 @@ export interface Schedule {
   group?: string
   /** Travels in the header `event-type` as well, where `parseFired` finds it. */
   type?: string
+  /** What becomes of an occurrence while the one before is not acknowledged (`ALLOW`). */
+  overlap?: 'ALLOW' | 'SKIP' | 'QUEUE_ONE' | 'QUEUE_ALL' | 'CANCEL_OTHER' | 'TERMINATE_OTHER'
+  /** The group waits until this event is acknowledged. */
+  serial?: boolean
+  /** The group waits while so many of its events are not acknowledged. */
+  concurrency?: number
+  /** Longest wait for an acknowledgement (five minutes). */
+  ackTimeoutMs?: number
+  /** An address that the event is posted to as well, or a JSON list of targets. */
+  webhook?: string
+  /** The request counts only for this version of the schedule; the verdict is CONFLICT otherwise. */
+  expectedVersion?: number
+  /** Kept in the history. */
+  reason?: string
   /** Names the request: a repeat within an hour changes nothing. None takes a new one. */
   requestId?: string
   /** Leaves a schedule that exists alone, with the verdict CONFLICT. */
   createOnly?: boolean
 }
 
-export type Action = 'UPSERT' | 'CREATE' | 'CANCEL' | 'PAUSE' | 'RESUME' | 'TRIGGER'
+export type Action = 'UPSERT' | 'CREATE' | 'CANCEL' | 'PAUSE' | 'RESUME' | 'TRIGGER' | 'ACK'
+
+type Named<T> = T extends unknown ? keyof T : never
+
+/** The header of each field that says when. */
+const WHEN: Record<Named<When>, string> = {
+  at: 'belfry-at',
+  inMs: 'belfry-in',
+  everyMs: 'belfry-every',
+  cron: 'belfry-cron',
+  rrule: 'belfry-rrule',
+  timezone: 'belfry-timezone',
+  except: 'belfry-except-cron',
+  startAt: 'belfry-start-at',
+  endAt: 'belfry-end-at',
+  maxFires: 'belfry-max-fires',
+  calendar: 'belfry-calendar',
+  onHoliday: 'belfry-on-holiday',
+  jitterMs: 'belfry-jitter',
+  misfire: 'belfry-misfire',
+  maxLatenessMs: 'belfry-max-lateness',
+  maxWaitMs: 'belfry-max-wait',
+  throttleMs: 'belfry-throttle',
+}
+
+/** The header of each other field that belfry reads; what is not here goes another way. */
+const OTHERS: Partial<Record<keyof Schedule, string>> = {
+  group: 'belfry-group',
+  type: 'belfry-type',
+  overlap: 'belfry-overlap',
+  serial: 'belfry-serial',
+  concurrency: 'belfry-concurrency',
+  ackTimeoutMs: 'belfry-ack-timeout',
+  webhook: 'belfry-webhook',
+  expectedVersion: 'belfry-expected-version',
+  reason: 'belfry-reason',
+}
 
 /** Headers of a record that asks for something about one schedule. */
 export function asking(tenant: string, id: string, action: Action): IHeaders {
@@ -52,25 +134,33 @@ export function asking(tenant: string, id: string, action: Action): IHeaders {
 
 /** Headers of a record that asks for a schedule. */
 export function headersOf(schedule: Schedule): IHeaders {
-  const headers = {
-    ...asking(schedule.tenant, schedule.id, schedule.createOnly ? 'CREATE' : 'UPSERT'),
-    ...whenHeaders(schedule.when),
+  const { tenant, id, when, type, createOnly, headers } = schedule
+  const untold = type && last(headers, EVENT_TYPE) === undefined
+  return {
+    ...asking(tenant, id, createOnly ? 'CREATE' : 'UPSERT'),
+    ...named(when, WHEN),
+    ...named(schedule, OTHERS),
+    ...(untold ? { [EVENT_TYPE]: type } : {}),
+    ...headers,
   }
-  if (schedule.group) headers['belfry-group'] = schedule.group
-  if (schedule.type) {
-    headers['belfry-type'] = schedule.type
-    if (last(schedule.headers, EVENT_TYPE) === undefined) headers[EVENT_TYPE] = schedule.type
-  }
-  return { ...headers, ...schedule.headers }
 }
 
-function whenHeaders(when: When): IHeaders {
-  if ('at' in when) return { 'belfry-at': String(when.at.getTime()) }
-  // What is scheduled never comes early.
-  if ('inMs' in when) return { 'belfry-in': String(Math.ceil(when.inMs)) }
-  const except = when.except ? { 'belfry-except-cron': when.except } : {}
-  if ('rrule' in when) return { 'belfry-rrule': when.rrule, ...except }
-  const zone = when.timezone ? { 'belfry-timezone': when.timezone } : {}
-  if ('cron' in when) return { 'belfry-cron': when.cron, ...zone, ...except }
-  return { 'belfry-every': String(Math.ceil(when.everyMs)), ...zone, ...except }
+/** What is given of some fields, each under its header. */
+function named<T extends object>(given: T, names: Partial<Record<string, string>>): IHeaders {
+  const fields = given as Record<string, unknown>
+  return Object.fromEntries(
+    Object.entries(names)
+      .filter(([field]) => told(fields[field]))
+      .map(([field, header]) => [header, text(fields[field])]),
+  )
+}
+
+function told(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && value !== false
+}
+
+/** A value as a header holds it. Durations are rounded up: what is scheduled never comes early. */
+function text(value: unknown): string {
+  if (value instanceof Date) return String(value.getTime())
+  return String(typeof value === 'number' ? Math.ceil(value) : value)
 }

@@ -46,6 +46,34 @@ test('schedules are headers', () => {
         'belfry-except-cron': '* 0-5 * * *',
       },
     ],
+    [
+      { everyMs: 1, startAt: new Date(5), endAt: new Date(9), maxFires: 3, jitterMs: 0.5 },
+      {
+        'belfry-every': '1',
+        'belfry-start-at': '5',
+        'belfry-end-at': '9',
+        'belfry-max-fires': '3',
+        'belfry-jitter': '1',
+      },
+    ],
+    [
+      { cron: '@daily', calendar: 'de', onHoliday: 'NEXT_BUSINESS_DAY' },
+      {
+        'belfry-cron': '@daily',
+        'belfry-calendar': 'de',
+        'belfry-on-holiday': 'NEXT_BUSINESS_DAY',
+      },
+    ],
+    [
+      { inMs: 1, maxWaitMs: 2, misfire: 'SKIP', maxLatenessMs: 3 },
+      {
+        'belfry-in': '1',
+        'belfry-max-wait': '2',
+        'belfry-misfire': 'SKIP',
+        'belfry-max-lateness': '3',
+      },
+    ],
+    [{ inMs: 1, throttleMs: 2 }, { 'belfry-in': '1', 'belfry-throttle': '2' }],
   ]
   for (const [when, wanted] of cases) {
     assert.deepEqual(headersOf({ tenant: 'demo', id: 'a', when }), { ...ASKED, ...wanted })
@@ -69,6 +97,22 @@ test('what a schedule may have', () => {
   )
 })
 
+test('what a schedule may ask for', () => {
+  const asked = { overlap: 'SKIP', serial: true, concurrency: 2, ackTimeoutMs: 1_000 } as const
+  const more = { webhook: 'https://a.example', expectedVersion: 3, reason: 'why' }
+  assert.deepEqual(headersOf({ tenant: 'demo', id: 'a', when: { inMs: 0 }, ...asked, ...more }), {
+    ...ASKED,
+    'belfry-in': '0',
+    'belfry-overlap': 'SKIP',
+    'belfry-serial': 'true',
+    'belfry-concurrency': '2',
+    'belfry-ack-timeout': '1000',
+    'belfry-webhook': 'https://a.example',
+    'belfry-expected-version': '3',
+    'belfry-reason': 'why',
+  })
+})
+
 test('headers are signed in the order in which they are written', () => {
   assert.deepEqual(
     [...pairs({ b: ['1', Buffer.from('2')], a: '3' })],
@@ -87,6 +131,15 @@ test('fired events', () => {
     ['f1', 'order/1', -1, 3, 'order.expired', 'v'],
   )
   assert.equal(event?.scheduledAt.getTime(), 1_796_115_600_250)
+  const told = parseFired(
+    fired({
+      'belfry-schedule-type': 't',
+      'belfry-schedule-tenant': 'shop',
+      'belfry-schedule-group': 'g',
+      'belfry-schedule-version': '7',
+    }),
+  )
+  assert.deepEqual([told?.type, told?.tenant, told?.group, told?.version], ['t', 'shop', 'g', 7])
   assert.equal(parseFired(message({ 'belfry-fire-id': 'f' })), undefined)
 })
 

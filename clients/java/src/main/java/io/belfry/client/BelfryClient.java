@@ -91,6 +91,17 @@ public final class BelfryClient implements AutoCloseable {
         return act(tenant, id, "TRIGGER");
     }
 
+    /**
+     * Say that an event is done, so that what waits for it goes on: {@code UPDATED}, or {@code
+     * UNCHANGED} where nothing waits for it.
+     */
+    public CompletableFuture<Verdict> acknowledge(String tenant, FiredEvent event) {
+        Headers headers = Schedule.asking(tenant, event.id(), "ACK");
+        headers.add("belfry-fire-id", bytes(event.fireId()));
+        Request request = new Request(tenant, event.id(), UUID.randomUUID().toString());
+        return ask(request, null, null, headers);
+    }
+
     /** Wait for what is being written, and give the connections back. */
     @Override
     public void close() {

@@ -4,8 +4,10 @@ import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.format.DateTimeParseException;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -18,10 +20,15 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  * @param scheduledAt the instant by the rule
  * @param occurrence 0, 1, 2 …; -1 is an extra one that a TRIGGER asked for
  * @param missed how many further occurrences this one stands for
- * @param type that of a CloudEvent, else that of the header {@code event-type}, else null
+ * @param type that of a CloudEvent, else that of the header {@code event-type}, else the schedule's,
+ *     else null
+ * @param tenant the schedule's
+ * @param group the schedule's, or null
+ * @param version which version of the schedule fired
  */
 public record FiredEvent(
-        String fireId, String id, Instant scheduledAt, long occurrence, long missed, String type) {
+        String fireId, String id, Instant scheduledAt, long occurrence, long missed, String type,
+        String tenant, String group, long version) {
     static final String EVENT_TYPE = "event-type";
     private static final Set<String> MADE =
             Set.of("ce_specversion", "ce_id", "ce_source", "ce_type", "ce_time");
@@ -35,17 +42,31 @@ public record FiredEvent(
         if (fireId == null || id == null || at == null || occurrence == null) {
             return Optional.empty();
         }
-        String missed = last(headers, "belfry-missed");
-        String type = last(headers, "ce_type");
         try {
             return Optional.of(
                     new FiredEvent(
                             fireId, id, Instant.parse(at), Long.parseLong(occurrence),
-                            missed == null ? 0 : Long.parseLong(missed),
-                            type == null ? last(headers, EVENT_TYPE) : type));
+                            number(headers, "belfry-missed"),
+                            first(headers, "ce_type", EVENT_TYPE, "belfry-schedule-type"),
+                            last(headers, "belfry-schedule-tenant"),
+                            last(headers, "belfry-schedule-group"),
+                            number(headers, "belfry-schedule-version")));
         } catch (DateTimeParseException | NumberFormatException error) {
             return Optional.empty();
         }
+    }
+
+    private static long number(Headers headers, String name) {
+        String found = last(headers, name);
+        return found == null ? 0 : Long.parseLong(found);
+    }
+
+    private static String first(Headers headers, String... names) {
+        return Stream.of(names)
+                .map(name -> last(headers, name))
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElse(null);
     }
 
     /** The last header of a name as text: belfry puts its own after the user's. */

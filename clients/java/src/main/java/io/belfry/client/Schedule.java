@@ -1,6 +1,9 @@
 package io.belfry.client;
 
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -18,8 +21,7 @@ public final class Schedule {
     private final When when;
     private final Headers own = new RecordHeaders();
     private String action = "UPSERT";
-    private String group;
-    private String type;
+    private final Map<String, String> options = new LinkedHashMap<>();
     String requestId;
     byte[] key;
     byte[] payload;
@@ -65,14 +67,50 @@ public final class Schedule {
 
     /** Events of one group keep their due order. */
     public Schedule group(String group) {
-        this.group = group;
-        return this;
+        return option("belfry-group", group);
     }
 
     /** Type of the event; it travels in the header {@code event-type} as well. */
     public Schedule type(String type) {
-        this.type = type;
-        return this;
+        return option("belfry-type", type);
+    }
+
+    /**
+     * What becomes of an occurrence while the one before is not acknowledged: {@code ALLOW}, {@code
+     * SKIP}, {@code QUEUE_ONE}, {@code QUEUE_ALL}, {@code CANCEL_OTHER} or {@code TERMINATE_OTHER}.
+     */
+    public Schedule overlap(String policy) {
+        return option("belfry-overlap", policy);
+    }
+
+    /** The group waits until this event is acknowledged. */
+    public Schedule serial() {
+        return option("belfry-serial", "true");
+    }
+
+    /** The group waits while so many of its events are not acknowledged. */
+    public Schedule concurrency(int most) {
+        return option("belfry-concurrency", Integer.toString(most));
+    }
+
+    /** Longest wait for an acknowledgement; without one it is five minutes. */
+    public Schedule ackTimeout(Duration longest) {
+        return option("belfry-ack-timeout", When.milliseconds(longest));
+    }
+
+    /** An address that the event is posted to as well, or a JSON list of targets. */
+    public Schedule webhook(String target) {
+        return option("belfry-webhook", target);
+    }
+
+    /** The request counts only for this version of the schedule: {@code CONFLICT} otherwise. */
+    public Schedule expectedVersion(long version) {
+        return option("belfry-expected-version", Long.toString(version));
+    }
+
+    /** Why; kept in the history. */
+    public Schedule reason(String reason) {
+        return option("belfry-reason", reason);
     }
 
     /** Name of the request: a repeat within an hour changes nothing. Without one it is a new one. */
@@ -90,19 +128,24 @@ public final class Schedule {
     Headers headers() {
         Headers headers = asking(tenant, id, action);
         when.headers.forEach((name, value) -> headers.add(name, bytes(value)));
-        if (group != null) {
-            headers.add("belfry-group", bytes(group));
-        }
-        if (type != null) {
-            headers.add("belfry-type", bytes(type));
-            if (own.lastHeader(FiredEvent.EVENT_TYPE) == null) {
-                headers.add(FiredEvent.EVENT_TYPE, bytes(type));
-            }
+        options.forEach((name, value) -> headers.add(name, bytes(value)));
+        String type = options.get("belfry-type");
+        if (type != null && own.lastHeader(FiredEvent.EVENT_TYPE) == null) {
+            headers.add(FiredEvent.EVENT_TYPE, bytes(type));
         }
         for (Header each : own) {
             headers.add(each);
         }
         return headers;
+    }
+
+    private Schedule option(String name, String value) {
+        if (value == null) {
+            options.remove(name);
+        } else {
+            options.put(name, value);
+        }
+        return this;
     }
 
     /** Headers of a record that asks for something about one schedule. */

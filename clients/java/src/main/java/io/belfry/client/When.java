@@ -57,6 +57,68 @@ public final class When {
         return with("belfry-timezone", zone.getId());
     }
 
+    /** Nothing that recurs happens before an instant. */
+    public When startAt(Instant instant) {
+        return with("belfry-start-at", Long.toString(instant.toEpochMilli()));
+    }
+
+    /** Nothing that recurs happens after an instant. */
+    public When endAt(Instant instant) {
+        return with("belfry-end-at", Long.toString(instant.toEpochMilli()));
+    }
+
+    /** What recurs is over after so many fires. */
+    public When maxFires(long count) {
+        return with("belfry-max-fires", Long.toString(count));
+    }
+
+    /** Leaves out the days off of a calendar of the tenant. It is for what recurs. */
+    public When calendar(String name) {
+        return with("belfry-calendar", name);
+    }
+
+    /**
+     * What becomes of an instant on a day off of the calendar: {@code SKIP}, {@code
+     * NEXT_BUSINESS_DAY} or {@code PREVIOUS_BUSINESS_DAY}.
+     */
+    public When onHoliday(String moved) {
+        return with("belfry-on-holiday", moved);
+    }
+
+    /** Moves each occurrence later by a fixed share of so long, so that not all come at once. */
+    public When jitter(Duration most) {
+        return with("belfry-jitter", milliseconds(most));
+    }
+
+    /**
+     * What becomes of occurrences that are later than {@link #maxLateness}: {@code FIRE_ONCE},
+     * {@code FIRE_ALL} or {@code SKIP}.
+     */
+    public When misfire(String policy) {
+        return with("belfry-misfire", policy);
+    }
+
+    /** How late an occurrence still counts as in time. */
+    public When maxLateness(Duration most) {
+        return with("belfry-max-lateness", milliseconds(most));
+    }
+
+    /**
+     * Debounces {@link #in}: each further request while the schedule waits begins its delay anew, at
+     * most for so long after the first one.
+     */
+    public When maxWait(Duration most) {
+        return with("belfry-max-wait", milliseconds(most));
+    }
+
+    /**
+     * For {@link #at} and {@link #in}: the request changes nothing while the schedule waits, nor
+     * within so long after its last fire.
+     */
+    public When throttle(Duration window) {
+        return with("belfry-throttle", milliseconds(window));
+    }
+
     private When with(String name, String value) {
         Map<String, String> more = new HashMap<>(headers);
         more.put(name, value);
@@ -64,7 +126,7 @@ public final class When {
     }
 
     /** Rounded up: what is scheduled never comes early. */
-    private static String milliseconds(Duration duration) {
+    static String milliseconds(Duration duration) {
         return Long.toString(duration.plusNanos(999_999).toMillis());
     }
 }

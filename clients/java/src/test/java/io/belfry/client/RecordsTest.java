@@ -96,12 +96,47 @@ class RecordsTest {
     }
 
     @Test
+    void whatAScheduleMayAskFor() {
+        When when =
+                When.every(Duration.ofMillis(1))
+                        .startAt(Instant.ofEpochMilli(5)).endAt(Instant.ofEpochMilli(9)).maxFires(3)
+                        .calendar("de").onHoliday("NEXT_BUSINESS_DAY").jitter(Duration.ofNanos(1))
+                        .misfire("SKIP").maxLateness(Duration.ofMillis(2));
+        Schedule schedule =
+                Schedule.of("demo", "a", when)
+                        .overlap("SKIP").serial().concurrency(2).ackTimeout(Duration.ofSeconds(1))
+                        .webhook("https://a.example").expectedVersion(3).reason("why");
+        String wanted =
+                "belfry-ack-timeout=1000, belfry-calendar=de, belfry-concurrency=2,"
+                        + " belfry-end-at=9, belfry-every=1, belfry-expected-version=3,"
+                        + " belfry-jitter=1, belfry-max-fires=3, belfry-max-lateness=2,"
+                        + " belfry-misfire=SKIP, belfry-on-holiday=NEXT_BUSINESS_DAY,"
+                        + " belfry-overlap=SKIP, belfry-reason=why, belfry-serial=true,"
+                        + " belfry-start-at=5, belfry-webhook=https://a.example";
+        Map<String, String> shown = shown(schedule.headers());
+        shown.keySet().removeAll(ASKED.keySet());
+        assertEquals("{" + wanted + "}", shown.toString());
+        When once = When.in(Duration.ofMillis(1));
+        assertEquals("2", once.maxWait(Duration.ofMillis(2)).headers.get("belfry-max-wait"));
+        assertEquals("2", once.throttle(Duration.ofMillis(2)).headers.get("belfry-throttle"));
+    }
+
+    @Test
     void firedEvents() {
         var record = fired(Map.of("event-type", "order.expired", "belfry-missed", "3"));
         Instant at = Instant.ofEpochMilli(1_796_115_600_250L);
         assertEquals(
-                Optional.of(new FiredEvent("f1", "order/1", at, -1, 3, "order.expired")),
+                Optional.of(
+                        new FiredEvent("f1", "order/1", at, -1, 3, "order.expired", null, null, 0)),
                 FiredEvent.of(record.headers()));
+        var told =
+                fired(
+                        Map.of(
+                                "belfry-schedule-type", "t", "belfry-schedule-tenant", "shop",
+                                "belfry-schedule-group", "g", "belfry-schedule-version", "7"));
+        assertEquals(
+                Optional.of(new FiredEvent("f1", "order/1", at, -1, 0, "t", "shop", "g", 7)),
+                FiredEvent.of(told.headers()));
         assertTrue(FiredEvent.of(record("t", Map.of("belfry-fire-id", "f")).headers()).isEmpty());
     }
 

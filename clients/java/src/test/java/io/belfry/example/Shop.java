@@ -75,12 +75,17 @@ public final class Shop {
                         Schedule.of(TENANT, "greeting/1", When.in(Duration.ofSeconds(1)))
                                 .key("customer-7")
                                 .payload("hello from Java")
-                                .type("greeting"))
+                                .type("greeting")
+                                .group("customer-7")
+                                .serial())
                         .join();
         System.out.println(accepted.outcome() + " greeting/1 version " + accepted.version());
 
-        When mondays = When.cron("0 9 * * MON", ZoneId.of("Europe/Paris")).except("* * 25 12 *");
-        belfry.schedule(Schedule.of(TENANT, "report", mondays)).join();
+        When mondays =
+                When.cron("0 9 * * MON", ZoneId.of("Europe/Paris")).except("* * 25 12 *").maxFires(52);
+        Schedule report =
+                Schedule.of(TENANT, "report", mondays).overlap("SKIP").reason("the weekly report");
+        belfry.schedule(report).join();
         System.out.println(belfry.cancel(TENANT, "report").join().outcome() + " report");
 
         When inAnHour = When.at(Instant.now().plusSeconds(3600));
@@ -144,12 +149,14 @@ public final class Shop {
         System.out.println("dead letter in " + deadLetters);
     }
 
-    private static String handle(ConsumerRecord<byte[], byte[]> record, Retrier retrier) {
+    private String handle(ConsumerRecord<byte[], byte[]> record, Retrier retrier) {
         String text = new String(record.value(), StandardCharsets.UTF_8);
         var event = FiredEvent.of(record.headers());
         if (event.isPresent() && "greeting".equals(event.get().type())) {
             System.out.println(
                     "fired " + event.get().id() + ", occurrence " + event.get().occurrence() + ": " + text);
+            var done = belfry.acknowledge(TENANT, event.get()).join();
+            System.out.println(done.outcome() + " " + done.id());
             return "greeting";
         }
         System.out.println("try " + (Retrier.attempt(record) + 1) + " of " + text + " fails");
