@@ -80,10 +80,12 @@ class OffsetNotes:
             for partition, text in texts.items()
         ]
         try:
-            written = self._client().commit(offsets=told, asynchronous=False)
+            self._client().commit(offsets=told, asynchronous=False)
         except KafkaException as error:
-            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
-        return {each.partition: each.error.str() for each in written if each.error is not None}
+            # It says that some were refused, and not which.
+            kept, why = self.read(texts), cause_of(error)
+            return {number: why for number, text in texts.items() if kept.get(number) != text}
+        return {}
 
     def _client(self) -> Any:
         with self._lock:

@@ -37,7 +37,11 @@ class Coordinator:
             assert one.offset == 0
             if one.partition not in self.errors:
                 self.kept[one.partition] = one.metadata
-        return [self._told(one.topic, one.partition) for one in offsets]
+        for one in offsets:
+            self._told(one.topic, one.partition)
+        for error in self.errors.values():
+            raise KafkaException(error)
+        return offsets
 
     def _told(self, topic: str, partition: int) -> Any:
         if self.silent:
