@@ -1,4 +1,4 @@
-"""A hop between one worker and the broker that can be cut, frozen or muted, frame by frame.
+"""A hop between one worker and the brokers that can be cut, frozen or muted, frame by frame.
 
     worker ──request──► proxy ──request──► broker        cut      connections end, new ones too
     worker ◄──answer─── proxy ◄──answer─── broker        frozen   nothing moves, all stays open
@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -35,11 +37,11 @@ class _Link:
 
 
 class Proxy:
-    """Listens on `port` and connects to the broker's `target` port; runs in a thread."""
+    """Listens on the ports of `ways`, each of which leads to a broker's port; runs in a thread."""
 
-    def __init__(self, port: int, target: int) -> None:
-        self.port = port
-        self.target = target
+    def __init__(self, ways: Mapping[int, int]) -> None:
+        self._ways = dict(ways)
+        self._servers: list[asyncio.Server] = []
         self.struck = Event()
         self.stopped_frames = 0
         self.ended_links = 0
@@ -53,9 +55,9 @@ class Proxy:
         self._thread = Thread(target=self._run, name="proxy", daemon=True)
 
     @property
-    def address(self) -> str:
-        """Where a worker finds the broker behind the hop."""
-        return f"{HOST}:{self.port}"
+    def addresses(self) -> str:
+        """Where a worker finds the brokers behind the hop."""
+        return ",".join(f"{HOST}:{port}" for port in self._ways)
 
     def start(self) -> None:
         """Begin to listen."""
@@ -106,11 +108,14 @@ class Proxy:
         self._loop.close()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._connected, HOST, self.port)
+        for port, target in self._ways.items():
+            connected = partial(self._connected, target)
+            self._servers.append(await asyncio.start_server(connected, HOST, port))
         await self._set()
 
     async def _end(self) -> None:
-        self._server.close()
+        for server in self._servers:
+            server.close()
         await self._set(cut=True)
         mine = asyncio.current_task()
         others = [task for task in asyncio.all_tasks() if task is not mine]
@@ -132,13 +137,15 @@ class Proxy:
         self._released.clear()
         self._countdown = count
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _connected(
+        self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         if self._cut:
             self.ended_links += 1
             writer.transport.abort()
             return
         try:
-            far_reader, far_writer = await asyncio.open_connection(HOST, self.target)
+            far_reader, far_writer = await asyncio.open_connection(HOST, target)
         except OSError:
             writer.transport.abort()
             return

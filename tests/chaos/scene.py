@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka.admin import AdminClient
+
 from tests.acceptance.harness.evidence import Report, rfc3339
 from tests.acceptance.harness.follow import Follower
 from tests.acceptance.harness.load import PARTITIONS, TENANTS, Load, Shape
@@ -31,6 +33,7 @@ from tests.chaos.clock import MovedClock
 
 CALM_S: Final = 150.0
 READY_S: Final = 90.0
+ANSWER_S: Final = 5.0
 ALL: Final = set(range(PARTITIONS))
 # New recurring schedules for each new request of the other load; each fires some twenty times.
 RHYTHMS: Final = 1 / 150
@@ -70,6 +73,7 @@ class Scene:
         self.victim = site.worker(BOOTSTRAP_SERVERS=brokers.victims_servers)
         self.clock = MovedClock(self.victim)
         self.log_dir = brokers.log_dir
+        self._admin = AdminClient({"bootstrap.servers": brokers.servers, "log_level": 0})
         self._seed = shape.seed
         self._follower: Follower | None = None
 
@@ -104,6 +108,7 @@ class Scene:
         if not self.runs(self.victim):
             self.victim.start()
         self.load.stop()
+        self._wait("every copy to be in sync", self.in_sync)
         report = self.follower.drain(self.load.last_due_ms)
         self.follower.close()
         report.findings += self.rhythm_follower.drain()
@@ -119,6 +124,17 @@ class Scene:
     def runs(self, worker: Worker) -> bool:
         """Whether a worker's process is there."""
         return worker.child.exit_code() is None
+
+    def in_sync(self) -> bool:
+        """Whether each partition of this belfry has all of its copies in sync, and a leader."""
+        topics = self._admin.list_topics(timeout=ANSWER_S).topics
+        partitions = [
+            each
+            for name, topic in topics.items()
+            if name.startswith(self.site.prefix)
+            for each in topic.partitions.values()
+        ]
+        return all(set(each.isrs) == set(each.replicas) for each in partitions)
 
     def rest(self) -> None:
         """Stop the victim in an orderly way, if it runs."""

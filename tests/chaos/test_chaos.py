@@ -1,8 +1,9 @@
 """Whatever happens to whomever: each event fires once, never early, and none is lost.
 
 ``make chaos SEEDS=10`` runs every fault of the table and every step by every signal, ten times in
-different orders; ``FAULTS=S6``, a regular expression, those whose names it is found in.  ``make
-test`` and ``make chaos SEEDS=0`` run a slice: a few faults that tell most, one after the other.
+different orders; ``FAULTS=S6``, a regular expression, those whose names it is found in.  There are
+three brokers, with ``BROKERS=1`` a lone one.  ``make test`` and ``make chaos SEEDS=0`` run a slice:
+a few faults that tell most, one after the other.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ import pytest
 from tests.acceptance.harness.load import Shape
 from tests.acceptance.harness.receiver import Receiver
 from tests.acceptance.harness.site import Site
-from tests.chaos.broker import Brokers, three_nodes
-from tests.chaos.faults import brokers as broker_faults
+from tests.chaos.broker import Brokers
 from tests.chaos.faults.disks import may_mount
 from tests.chaos.faults.table import FAULTS, NEEDS_MOUNT, SLICE, STEP_FAULTS
 from tests.chaos.judgement import judge
@@ -46,6 +46,13 @@ SESSION: Final = {
 Naming = Callable[[str], str]
 
 
+def site_on(brokers: Brokers, name: str, home: Path) -> Site:
+    """A belfry whose topics have a copy on each node."""
+    site = Site(brokers.servers, name, home, **SESSION)
+    site.replicas = len(brokers.nodes)
+    return site
+
+
 def play(brokers: Brokers, site: Site, shape: Shape, faults: Mapping[str, Fault]) -> None:
     """All these faults in one scene, in an order that the seed chooses."""
     with Receiver() as receiver:
@@ -62,26 +69,17 @@ if not SEEDS:
 
     def test_a_slice_of_everything(brokers: Brokers, tmp_path: Path, unique: Naming) -> None:
         every = {**STEP_FAULTS, **FAULTS}
-        with Site(brokers.servers, unique("slice"), tmp_path, **SESSION) as site:
+        with site_on(brokers, unique("slice"), tmp_path) as site:
             play(brokers, site, Shape(150, SHORT, 1), {name: every[name] for name in SLICE})
 
 
 if SEEDS:
 
     @pytest.mark.parametrize("seed", CHOSEN)
-    def test_one_broker_of_three_is_lost(tmp_path: Path, unique: Naming, seed: int) -> None:
-        with three_nodes(tmp_path / "nodes") as brokers:
-            site = Site(brokers.servers, unique("three"), tmp_path, **SESSION)
-            site.replicas = 3
-            faults = {"broker of three killed": broker_faults.kill_one_of_several}
-            with site:
-                play(brokers, site, Shape(100, SHORT, seed), faults)
-
-    @pytest.mark.parametrize("seed", CHOSEN)
     def test_every_step_by_every_signal(
         brokers: Brokers, tmp_path: Path, unique: Naming, seed: int
     ) -> None:
-        with Site(brokers.servers, unique("steps"), tmp_path, **SESSION) as site:
+        with site_on(brokers, unique("steps"), tmp_path) as site:
             play(brokers, site, Shape(150, LONG, seed), STEP_FAULTS)
 
     @pytest.mark.parametrize("seed", CHOSEN)
@@ -90,5 +88,5 @@ if SEEDS:
         if not may_mount(tmp_path / "disk"):
             for name in NEEDS_MOUNT:
                 del faults[name]
-        with Site(brokers.servers, unique("faults"), tmp_path, **SESSION) as site:
+        with site_on(brokers, unique("faults"), tmp_path) as site:
             play(brokers, site, Shape(150, LONG, seed), faults)

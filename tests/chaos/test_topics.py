@@ -63,10 +63,10 @@ if SEEDS:
 
     @pytest.mark.parametrize("name", [name for name in TOPIC_FAULTS if re.search(ONLY, name)])
     def test_each_event_fires_once_when_somebody_has_recovered(
-        brokers: Brokers, tmp_path: Path, unique: Callable[[str], str], name: str
+        lone_broker: Brokers, tmp_path: Path, unique: Callable[[str], str], name: str
     ) -> None:
         strike, code, choice = TOPIC_FAULTS[name]
-        with Site(brokers.servers, unique("topics"), tmp_path) as site:
+        with Site(lone_broker.servers, unique("topics"), tmp_path) as site:
             site.fired_topics(TENANTS)
             worker = site.worker().start().wait_ready()
             wanted = ask(site, "now", 0) + ask(site, "overdue", OVERDUE_MS)
@@ -74,7 +74,7 @@ if SEEDS:
             wait_for("what is due", lambda: sum(fired(site).values()) >= EACH, 30)
             before = fired(site)
             assert worker.stop() == 0
-            strike(brokers, site)
+            strike(lone_broker, site)
             worker.start()
             wait_for("a loud stop", lambda: stopped(worker, code), 60)
             assert fired(site) - before <= wanted - before

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from belfry.cli.entry import main
-from belfry.kafka.anchors import Anchors
+from belfry.kafka.anchors import anchors_of
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -88,13 +88,12 @@ def begun(site: Site) -> Worker:
     ask(site, "now", FIRED, now_ms())
     ask(site, "later", WAITING, now_ms() + 3_600_000)
     wait_for("what is due", lambda: sum(fired(site).values()) == FIRED)
-    admin = AdminClient({"bootstrap.servers": site.bootstrap})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BELFRY_CLUSTER__TOPIC_PREFIX", site.prefix)
         patch.setenv("BELFRY_CLUSTER__APP_ID", site.name)
         from belfry.settings import Settings
 
-        anchors = Anchors(admin, Settings())
+        anchors = anchors_of(Settings(bootstrap_servers=site.bootstrap))
     wait_for("anchors", lambda: all(anchors.read(number) for number in range(4)))
     assert worker.stop() == 0
     return worker

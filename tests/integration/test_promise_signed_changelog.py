@@ -104,7 +104,7 @@ def signatures(site: Site) -> list[Check]:
         patch.setenv("BELFRY_CLUSTER__APP_ID", site.name)
         settings = Settings(bootstrap_servers=site.bootstrap)
     admin = AdminClient({"bootstrap.servers": site.bootstrap})
-    return list(changelog_checks(admin, admin.list_topics(timeout=10), settings))
+    return list(changelog_checks(admin.list_topics(timeout=10), settings))
 
 
 def foreign(worker: Worker) -> float:

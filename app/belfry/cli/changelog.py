@@ -28,6 +28,7 @@ def judges(session: Session) -> Callable[[int], Judge]:
     from confluent_kafka import TopicCollection
 
     from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
+    from belfry.kafka.signature_marks import marks_of
     from belfry.store.row_judge import Judge
 
     settings = session.settings
@@ -36,7 +37,7 @@ def judges(session: Session) -> Callable[[int], Judge]:
     _, admin = session.admin()
     topic = settings.topic("changelog")
     described = admin.describe_topics(TopicCollection([topic]))[topic].result()
-    trust = ChangelogTrust(settings, admin)
+    trust = ChangelogTrust(settings, marks_of(settings))
 
     def judge(partition: int) -> Judge:
         """The judge of one partition, after one look at its owner's mark."""

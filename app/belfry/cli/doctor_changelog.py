@@ -26,16 +26,16 @@ LOOK_S: Final = 10.0
 NAME: Final = "signatures"
 
 
-def changelog_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
+def changelog_checks(cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """Whether all rows are signed, where some owner signs or these settings ask for it."""
     from confluent_kafka import KafkaException
 
-    from belfry.kafka.signature_marks import Marks
+    from belfry.kafka.signature_marks import marks_of
 
     changelog = settings.topic("changelog")
     if changelog not in cluster.topics:
         return
-    marks = Marks(admin, settings)
+    marks = marks_of(settings)
     try:
         said = {number: marks.read(number) for number in cluster.topics[changelog].partitions}
         asked = settings.changelog != "trusted" or any(mark.keys for mark in said.values())

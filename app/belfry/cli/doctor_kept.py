@@ -23,16 +23,16 @@ TOGETHER_TO_DO: Final = "give all workers the same at once (docs/workers.md)"
 RECOVER_TO_DO: Final = "belfry recover, which names the choices (docs/recovery.md)"
 
 
-def settings_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
+def settings_checks(cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """Whether the owners of all partitions have the same, as each said when it took over."""
-    from belfry.kafka.agreement import kept_statements
+    from belfry.kafka.agreement import kept_statements, statement_notes
 
     changelog = settings.topic("changelog")
     if changelog not in cluster.topics:
         return
     homes = range(len(cluster.topics[changelog].partitions))
     try:
-        kept = kept_statements(admin, settings, homes)
+        kept = kept_statements(statement_notes(settings), homes)
     except ConnectionError as error:
         yield Check("settings", Status.SKIPPED, f"Kafka does not tell: {error}.")
         return
@@ -64,13 +64,13 @@ def judge(kept: Mapping[int, Mapping[str, Any]], homes: int) -> Iterator[Check]:
 
 def identity_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """Whether each partition's state belongs to these topics, as its anchor says."""
-    from belfry.kafka.anchors import Anchors
+    from belfry.kafka.anchors import anchors_of
     from belfry.recovery.identities import Identities
 
     names = settings.topic("changelog"), settings.topic("schedules")
     if not set(names) <= cluster.topics.keys():
         return
-    anchors = Anchors(admin, settings)
+    anchors = anchors_of(settings)
     try:
         here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
         homes = range(len(cluster.topics[names[0]].partitions))

@@ -19,8 +19,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belfry.kafka.anchors import Anchors
+from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
+from belfry.kafka.signature_marks import marks_of
 from belfry.recovery.identities import Identities
 from belfry.recovery.partition_evidence import CannotRecover, PartitionEvidence
 from belfry.recovery.recovery_plan import Choices, RecoveryPlan, anchor_behind, plan
@@ -59,10 +60,10 @@ class PartitionRecovery:
                 " look again."
             )
         self._homes = len(known.topics[names[0]].partitions)
-        self._anchors = Anchors(admin, settings)
+        self._anchors = anchors_of(settings)
         identities = Identities(admin, str(known.cluster_id), names, self._anchors)
         properties = settings.kafka_properties()
-        trust = ChangelogTrust(settings, admin)
+        trust = ChangelogTrust(settings, marks_of(settings))
         self._looker: Looker = Looker(properties, names, identities, data_dirs, trust)
 
     def run(self, wanted: list[int] | None) -> Iterator[Told]:

@@ -26,8 +26,14 @@ from belfry.devstack.ports import LOOPBACK, free_port
 READY_S: Final = 100.0
 # MB of Java's heap for each of several nodes.
 HEAP_MB: Final = 256
-# A dead broker is noticed after this long, by default after 9 s.
-NOTICED: Final = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"}
+# A dead broker is noticed after this long, by default after 9 s.  The first node waits for most of
+# the others before it is one of them; by default it gives up after a minute, which a busy machine
+# needs to start three.
+NOTICED: Final = {
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",
+    "initial.broker.registration.timeout.ms": "300000",
+}
 
 
 class KafkaNodes:

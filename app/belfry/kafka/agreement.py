@@ -96,8 +96,8 @@ class Agreement:
 class Statements:
     """What the owner of each partition says of its settings, where everybody can read it."""
 
-    def __init__(self, admin: AdminClient, settings: DeliverySettings) -> None:
-        self._notes = _notes(admin, settings)
+    def __init__(self, notes: OffsetNotes, settings: DeliverySettings) -> None:
+        self._notes = notes
         self._mine = encode(statement(settings))
         self._said = ""
 
@@ -113,20 +113,18 @@ class Statements:
         self._said = why
 
 
-def kept_statements(
-    admin: AdminClient, settings: SharedSettings, homes: Iterable[int]
-) -> dict[int, Statement]:
+def kept_statements(notes: OffsetNotes, homes: Iterable[int]) -> dict[int, Statement]:
     """What the last owner of each partition said; ConnectionError where the cluster is silent."""
-    texts = _notes(admin, settings).read(homes)
+    texts = notes.read(homes)
     return {partition: decode(text) for partition, text in texts.items()}
 
 
-def compare_at_start(admin: AdminClient, settings: DeliverySettings) -> str:
+def compare_at_start(admin: AdminClient, notes: OffsetNotes, settings: DeliverySettings) -> str:
     """Say in what this worker differs; why it must not start beside others, empty where it may."""
     changelog = admin.list_topics(timeout=REACH_S).topics.get(settings.topic("changelog"))
     homes = range(0 if changelog is None else len(changelog.partitions))
     try:
-        kept = kept_statements(admin, settings, homes)
+        kept = kept_statements(notes, homes)
     except ConnectionError as error:
         log.warning("what the settings of other workers are is not known", reason=str(error))
         return ""
@@ -159,6 +157,6 @@ def _others(admin: AdminClient, settings: DeliverySettings) -> int:
     return sum(own is None or each.group_instance_id != own for each in members)
 
 
-def _notes(admin: AdminClient, settings: SharedSettings) -> OffsetNotes:
+def statement_notes(settings: SharedSettings) -> OffsetNotes:
     """Beside the anchors; they are of the changelog, so they go when that is deleted."""
-    return OffsetNotes(admin, anchor_group(settings), settings.topic("changelog"))
+    return OffsetNotes(settings, anchor_group(settings), settings.topic("changelog"))

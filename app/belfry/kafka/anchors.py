@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka.admin import AdminClient
-
 from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import SharedSettings
 from belfry.store.identity import Identity, identity_of, identity_text
@@ -43,10 +41,8 @@ class Anchors:
     Any thread may use it. To write the same once more changes nothing.
     """
 
-    def __init__(self, admin: AdminClient, settings: SharedSettings) -> None:
-        self._topic = settings.topic("tenants")
-        self.group = anchor_group(settings)
-        self._notes = OffsetNotes(admin, self.group, self._topic)
+    def __init__(self, notes: OffsetNotes) -> None:
+        self._notes = notes
 
     def read(self, partition: int) -> Identity | None:
         """The identity that was kept last, or None for none."""
@@ -77,6 +73,11 @@ class Anchors:
         failed = self._notes.write(told) if told else {}
         if failed:
             first = min(failed)
-            why = f"group {self.group}, partition {first} of {self._topic}: {failed[first]}"
+            why = f"group {self._notes.group}, partition {first}: {failed[first]}"
             raise SomeNotKept(why, frozenset(identities.keys() - failed.keys()))
         return newer
+
+
+def anchors_of(settings: SharedSettings) -> Anchors:
+    """The anchors of a belfry."""
+    return Anchors(OffsetNotes(settings, anchor_group(settings), settings.topic("tenants")))

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Final
 
 import structlog
-from confluent_kafka.admin import AdminClient
 
 from belfry.kafka.changelog_sieve import Counted, Sieve, uncounted
 from belfry.kafka.row_signing import RowSigner
@@ -47,14 +46,14 @@ class ChangelogTrust:
     """What the settings of one worker make of changelogs; any thread may ask."""
 
     def __init__(
-        self, settings: SharedSettings, admin: AdminClient, counted: Counted = uncounted
+        self, settings: SharedSettings, marks: Marks, counted: Counted = uncounted
     ) -> None:
         self._keys = settings.worker_keys(Purpose.CHANGELOG)
         self._names = tuple(map(fingerprint, self._keys))
         self._counted = counted
         self.signs = settings.changelog != "trusted"
         self.required = settings.changelog == "required"
-        self.marks = Marks(admin, settings)
+        self.marks = marks
 
     def known(self, partition: int) -> Mark:
         """What is said of a partition; raises NotTrusted where its rows cannot be judged here."""

@@ -5,51 +5,63 @@ records of the topic, and anybody who may look at the group can read all of them
 It is forgotten some days after it was last written (`offsets.retention.minutes`), or when its topic
 is deleted.
 
-The group is described before its offsets are touched.  An admin client of librdkafka (2.16) ends
-the whole process where a broker answers a question for offsets with "I am not the coordinator", as
-one does that has just started.  To the question for the group that answer is harmless, and makes
-the client look for the coordinator anew.
+    write {0: "cluster-a …"}  ─► OffsetCommit(group, topic, partition 0, offset 0, metadata)
+    read [0, 1]               ─► OffsetFetch(group, …) ─► {0: "cluster-a …"}
+
+A consumer that is assigned nothing asks, and not an admin client.  An admin client of librdkafka
+(2.16) ends the whole process where a broker answers a question for offsets with "I am not the
+coordinator", as one does that has just started, or has just handed the group over to another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
 from typing import Any, Final
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from belfry.kafka.causes import cause_of
+from belfry.kafka.client_properties import untold
+from belfry.settings import SharedSettings
 
 # Seconds for one answer of the coordinator.
 ANSWER_S: Final = 5.0
-# What a coordinator says of a group that it does not know, which is an answer.
-NO_GROUP: Final = KafkaError.GROUP_ID_NOT_FOUND
+# Nobody polls it, so what is in the way is told by its answers.
+_ASKING: Final = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "log_level": 0,
+}
 
 
 class OffsetNotes:
-    """Reads and writes a group's texts; ConnectionError where the cluster does not answer."""
+    """Reads and writes a group's texts; ConnectionError where the cluster does not answer.
 
-    def __init__(self, admin: AdminClient, group: str, topic: str) -> None:
-        self._admin = admin
+    Any thread may use it.  It connects when it is first used, and stays connected.
+    """
+
+    def __init__(
+        self,
+        settings: SharedSettings,
+        group: str,
+        topic: str,
+        connect: Callable[[dict[str, Any]], Any] = Consumer,
+    ) -> None:
+        """`group` and `topic` by their full names; `connect` makes a consumer of properties."""
+        self._properties = {**untold(settings.kafka_properties()), **_ASKING, "group.id": group}
+        self._connect = connect
+        self._lock = Lock()
+        self._consumer: Any = None
         self._topic = topic
         self.group = group
 
     def read(self, partitions: Iterable[int]) -> dict[int, str]:
         """The texts of those partitions that have one."""
-        asked: Any = ConsumerGroupTopicPartitions(
-            self.group, [TopicPartition(self._topic, partition) for partition in partitions]
-        )
-        self._reach_coordinator()
+        asked = [TopicPartition(self._topic, partition) for partition in partitions]
         try:
-            answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
-            found = answers[self.group].result(ANSWER_S).topic_partitions
-        except (KafkaException, TimeoutError) as error:
+            found = self._client().committed(asked, timeout=ANSWER_S)
+        except KafkaException as error:
             raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
         unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
         for each in found:
@@ -67,23 +79,16 @@ class OffsetNotes:
             TopicPartition(self._topic, partition, 0, metadata=text)
             for partition, text in texts.items()
         ]
-        given: Any = ConsumerGroupTopicPartitions(self.group, told)
-        self._reach_coordinator()
         try:
-            answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
-            written = answers[self.group].result(ANSWER_S).topic_partitions
-        except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
-        return {each.partition: each.error.str() for each in written if each.error is not None}
+            self._client().commit(offsets=told, asynchronous=False)
+        except KafkaException as error:
+            # It says that some were refused, and not which.
+            kept, why = self.read(texts), cause_of(error)
+            return {number: why for number, text in texts.items() if kept.get(number) != text}
+        return {}
 
-    def _reach_coordinator(self) -> None:
-        """Make the client find the group's coordinator; ConnectionError where there is none."""
-        try:
-            asked: Any = self._admin.describe_consumer_groups(
-                [self.group], request_timeout=ANSWER_S
-            )
-            asked[self.group].result(ANSWER_S)
-        except (KafkaException, TimeoutError) as error:
-            # A coordinator that knows no such group is one.
-            if isinstance(error, TimeoutError) or error.args[0].code() != NO_GROUP:
-                raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
+    def _client(self) -> Any:
+        with self._lock:
+            if self._consumer is None:
+                self._consumer = self._connect(self._properties)
+            return self._consumer

@@ -17,19 +17,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 import orjson
 import structlog
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from belfry.kafka.causes import cause_of
+from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import SharedSettings
 from belfry.store.signatures import NOWHERE
 
-# Seconds for one answer, and how often marks are said again.
-ANSWER_S: Final = 5.0
+# How often marks are said again.
 RENEW_EVERY_MS: Final = 3_600_000.0
 
 log = structlog.get_logger(__name__)
@@ -66,30 +63,16 @@ class Marks:
     `read` and `owned` are called by partitions' threads, and `look` by the self-check.
     """
 
-    def __init__(self, admin: AdminClient, settings: SharedSettings) -> None:
-        self._admin = admin
-        self._topic = settings.topic("changelog")
-        self.group = f"{settings.cluster.app_id}.signatures"
+    def __init__(self, notes: OffsetNotes) -> None:
+        self._notes = notes
         self._lock = Lock()
         self._owned: dict[int, Mark] = {}
         self._renewed_ms = 0.0
 
     def read(self, partition: int) -> Mark:
         """What was said last of a partition; `NOTHING` for nothing."""
-        asked: Any = ConsumerGroupTopicPartitions(
-            self.group, [TopicPartition(self._topic, partition)]
-        )
-        try:
-            answers = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
-            found = answers[self.group].result(ANSWER_S).topic_partitions
-        except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
-        for each in found:
-            if each.error is not None and each.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise ConnectionError(f"group {self.group}: {each.error.str()}")
-            if each.error is None and each.offset >= 0 and each.metadata:
-                return mark_of(each.metadata)
-        return NOTHING
+        text = self._notes.read([partition]).get(partition)
+        return NOTHING if text is None else mark_of(text)
 
     def owned(self, partition: int, mark: Mark) -> None:
         """Say this of a partition that is owned here, now and again every hour."""
@@ -118,16 +101,12 @@ class Marks:
         """Commit marks as metadata of offsets; raises ConnectionError for the first that is
         refused.
         """
-        told = [
-            TopicPartition(self._topic, partition, 0, metadata=mark.text())
-            for partition, mark in marks.items()
-        ]
-        given: Any = ConsumerGroupTopicPartitions(self.group, told)
-        try:
-            answers = self._admin.alter_consumer_group_offsets([given], request_timeout=ANSWER_S)
-            written = answers[self.group].result(ANSWER_S).topic_partitions
-        except (KafkaException, TimeoutError) as error:
-            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
-        for each in written:
-            if each.error is not None:
-                raise ConnectionError(f"group {self.group}: {each.error.str()}")
+        told = {partition: mark.text() for partition, mark in marks.items()}
+        for why in self._notes.write(told).values():
+            raise ConnectionError(f"group {self._notes.group}: {why}")
+
+
+def marks_of(settings: SharedSettings) -> Marks:
+    """The marks of a belfry's changelog."""
+    group = f"{settings.cluster.app_id}.signatures"
+    return Marks(OffsetNotes(settings, group, settings.topic("changelog")))

@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.client.faults import CHECK_SECURITY, Faults
 from belfry.kafka import topics
-from belfry.kafka.agreement import compare_at_start
+from belfry.kafka.agreement import compare_at_start, statement_notes
 from belfry.kafka.cluster_checks import check_at_start
 from belfry.kafka.lacking import NOT_LET, lacking, may_not_create
 from belfry.process.data_folder import RefusedToStart
@@ -139,7 +139,9 @@ def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
             f"topics are missing: {', '.join(absent)}. Run `belfry topics create`, or let the"
             " worker create them (BELFRY_CREATE_TOPICS=true)."
         )
-    refusal = check_at_start(admin, settings) or compare_at_start(admin, settings)
+    refusal = check_at_start(admin, settings) or compare_at_start(
+        admin, statement_notes(settings), settings
+    )
     if refusal:
         raise RefusedToStart(refusal)
 

@@ -26,10 +26,11 @@ from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.passing import Streams
 from belfry.kafka import topics
-from belfry.kafka.agreement import Agreement, Statements
-from belfry.kafka.anchors import Anchors
+from belfry.kafka.agreement import Agreement, Statements, statement_notes
+from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
 from belfry.kafka.partition_log import LogEnds
+from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.step_records import OutputTopics
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.gauges import Gauges
@@ -133,12 +134,11 @@ def share(
     output_topics = _output_topics(settings, frames, outputs)
     # Offsets of a group of their own, by which a take-over recognises a changelog that was made
     # anew.
-    anchors = Anchors(admin, settings)
+    anchors = anchors_of(settings)
+    statements = Statements(statement_notes(settings), settings)
     opener = PartitionOpener(
         settings=settings,
-        identities=Identities(
-            admin, cluster_id, (changelog, requests), anchors, Statements(admin, settings).keep
-        ),
+        identities=Identities(admin, cluster_id, (changelog, requests), anchors, statements.keep),
         partitions=partitions,
         clock=clock,
         tenants=tenants,
@@ -151,7 +151,7 @@ def share(
         log_ends=LogEnds(settings.kafka_properties()),
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, partitions, clock, gauges),
-        trust=ChangelogTrust(settings, admin, gauges.foreign),
+        trust=ChangelogTrust(settings, marks_of(settings), gauges.foreign),
         # Local state that has been away for longer may have missed that a schedule is gone.
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,

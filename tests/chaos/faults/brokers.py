@@ -1,33 +1,32 @@
-"""Brokers go away and come back: the only one, in order and by SIGKILL, and one of three."""
+"""Brokers go away and come back: a lone one, one of three, and each of three in turn.
+
+Where there are several, the others go on: events have to fire while one is away.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from belfry.devstack import Kafka
 from tests.acceptance.harness.site import wait_for
 from tests.chaos.scene import READY_S, Scene
 
+WITHOUT: Final = 100
+
 
 def restart(scene: Scene) -> str:
-    """The only broker stops in an orderly way and starts again."""
-    return _again(scene, scene.nodes[0], kill=False)
+    """A broker stops in an orderly way and starts again."""
+    return _again(scene, scene.chance.choice(scene.nodes), kill=False)
 
 
 def kill(scene: Scene) -> str:
-    """The only broker is killed and starts again."""
-    return _again(scene, scene.nodes[0], kill=True)
+    """A broker is killed and starts again."""
+    return _again(scene, scene.chance.choice(scene.nodes), kill=True)
 
 
-def kill_one_of_several(scene: Scene) -> str:
-    """One of several brokers is killed; the others go on without it, before it comes back."""
-    node = scene.chance.choice(scene.nodes)
-    scene.gather()
-    node.kill()
-    before = scene.fired_count()
-    wait_for("fires without it", lambda: scene.fired_count() > before + 100, 60)
-    without = scene.fired_count() - before
-    node.start().wait_ready(READY_S)
-    scene.wait_calm()
-    return f"node {node.node.node_id} killed; {without} fired while it was away"
+def in_turn(scene: Scene) -> str:
+    """A rolling restart: each stops in order, and the next one once the last one is back."""
+    return "; ".join(_again(scene, node, kill=False) for node in scene.nodes)
 
 
 def _again(scene: Scene, node: Kafka, *, kill: bool) -> str:
@@ -38,7 +37,10 @@ def _again(scene: Scene, node: Kafka, *, kill: bool) -> str:
     else:
         node.stop()
     code = node.exit_code()
+    if len(scene.nodes) > 1:
+        scene.wait_fires(WITHOUT)
     node.start().wait_ready(READY_S)
     assert node.pid != before
+    wait_for("every copy to be in sync", scene.in_sync, READY_S)
     scene.wait_calm()
     return f"process {before} ended with {code}, process {node.pid} took its place"

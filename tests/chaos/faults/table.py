@@ -28,6 +28,7 @@ STEP_FAULTS: Final[Mapping[str, Fault]] = dict(step_faults())
 FAULTS: Final[Mapping[str, Fault]] = {
     "broker restarted": brokers.restart,
     "broker killed": brokers.kill,
+    "brokers restarted in turn": brokers.in_turn,
     "state lost, damaged, stale, foreign": state.four_harms,
     "state older": state.older_copy,
     "disk full": disks.full,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from confluent_kafka import Message
 
 from belfry.cli.check import Status
 from belfry.cli.doctor_changelog import changelog_checks, judge, unsigned_rows
+from belfry.kafka import signature_marks
 from belfry.kafka.signature_marks import NOTHING, Mark
 from belfry.settings import Settings
 from belfry.store.layout.keys import manifest_key
@@ -82,14 +84,17 @@ def test_what_was_signed_since_counts_as_signed() -> None:
     assert unsigned_rows([*records[3:], *records[:1]]) == {1: [1]}
 
 
-def test_it_goes_on_where_kafka_is_silent_and_where_there_is_no_changelog() -> None:
-    admin: Any = OffsetNotes()
+def test_it_goes_on_where_kafka_is_silent_and_where_there_is_no_changelog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = OffsetNotes()
+    monkeypatch.setattr(signature_marks, "OffsetNotes", lambda *_: notes)
     settings = Settings(changelog="signed", http_worker_secret="a secret of the workers")
     topics = {settings.topic("changelog"): SimpleNamespace(partitions={0: None, 1: None})}
     cluster = SimpleNamespace(topics=topics)
-    (found,) = changelog_checks(admin, cluster, settings)
+    (found,) = changelog_checks(cluster, settings)
     assert found.status is Status.RISK
-    admin.away = True
-    (found,) = changelog_checks(admin, cluster, settings)
+    notes.away = True
+    (found,) = changelog_checks(cluster, settings)
     assert found.status is Status.SKIPPED
-    assert list(changelog_checks(admin, SimpleNamespace(topics={}), settings)) == []
+    assert list(changelog_checks(SimpleNamespace(topics={}), settings)) == []

@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from belfry.cli.check import Status
 from belfry.cli.doctor_kept import judge, settings_checks
+from belfry.kafka import agreement
 from belfry.settings import Settings
 from belfry.settings.agreement import statement
 from tests.unit.kafka.test_agreement import NEW, OLD, Cluster, keep
@@ -40,16 +43,17 @@ def test_two_secrets() -> None:
     assert OLD not in found.detail
 
 
-def test_it_is_asked_of_kafka_alone() -> None:
+def test_it_is_asked_of_kafka_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     admin: Any = Cluster()
+    monkeypatch.setattr(agreement, "OffsetNotes", lambda *_: admin)
     known = admin.list_topics(5)
-    assert [each.status for each in settings_checks(admin, known, Settings())] == [Status.SKIPPED]
+    assert [each.status for each in settings_checks(known, Settings())] == [Status.SKIPPED]
     keep(admin, 0)
     keep(admin, 1, claims="signed", http_worker_secret=OLD)
-    details = [each.detail for each in settings_checks(admin, known, Settings())]
+    details = [each.detail for each in settings_checks(known, Settings())]
     assert any("trusted at partition 0, signed at partition 1" in each for each in details)
     admin.away = True
-    (silent,) = settings_checks(admin, known, Settings())
+    (silent,) = settings_checks(known, Settings())
     assert silent.status is Status.SKIPPED
     nothing = SimpleNamespace(topics={})
-    assert list(settings_checks(admin, nothing, Settings())) == []
+    assert list(settings_checks(nothing, Settings())) == []

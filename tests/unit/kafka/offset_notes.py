@@ -1,44 +1,33 @@
-"""Offsets of groups without members, whose metadata says something: the part of Kafka's admin."""
+"""Texts that are noted for each partition, as `belfry.kafka.offset_notes` keeps them in Kafka."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from types import SimpleNamespace
-from typing import Any
-
-from confluent_kafka import KafkaError, KafkaException
+from collections.abc import Iterable, Mapping
 
 
 class OffsetNotes:
-    """What was noted, by partition; `away` where the cluster does not answer."""
+    """What was noted, by partition; `away` where the cluster does not answer.
 
-    def __init__(self) -> None:
+    Partitions from `refused` on are refused.
+    """
+
+    def __init__(self, group: str = "belfry.notes", refused: int = 1_000) -> None:
+        self.group = group
+        self.refused = refused
         self.kept: dict[int, str] = {}
         self.writes = 0
         self.away = False
 
-    def list_consumer_group_offsets(self, asked: Any, **_: Any) -> dict[str, Future[Any]]:
-        return self._answer(asked[0], lambda one: self.kept.get(one.partition))
+    def read(self, partitions: Iterable[int]) -> dict[int, str]:
+        self._reach()
+        return {number: self.kept[number] for number in partitions if number in self.kept}
 
-    def alter_consumer_group_offsets(self, given: Any, **_: Any) -> dict[str, Future[Any]]:
-        if not self.away:
-            self.writes += 1
-            self.kept |= {one.partition: one.metadata for one in given[0].topic_partitions}
-        return self._answer(given[0], lambda one: one.metadata)
+    def write(self, texts: Mapping[int, str]) -> dict[int, str]:
+        self._reach()
+        self.writes += 1
+        self.kept |= {number: text for number, text in texts.items() if number < self.refused}
+        return {number: "no such partition" for number in texts if number >= self.refused}
 
-    def _answer(self, asked: Any, noted: Any) -> dict[str, Future[Any]]:
-        future: Future[Any] = Future()
+    def _reach(self) -> None:
         if self.away:
-            future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer")))
-            return {asked.group_id: future}
-        found = [
-            SimpleNamespace(
-                partition=one.partition,
-                offset=-1001 if noted(one) is None else 0,
-                metadata=noted(one),
-                error=None,
-            )
-            for one in asked.topic_partitions
-        ]
-        future.set_result(SimpleNamespace(topic_partitions=found))
-        return {asked.group_id: future}
+            raise ConnectionError(f"group {self.group}: no answer")

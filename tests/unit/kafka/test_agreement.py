@@ -18,14 +18,14 @@ from belfry.kafka.agreement import (
     kept_statements,
 )
 from belfry.settings import ClusterSettings, Settings
-from tests.unit.kafka.test_anchors import Admin
+from tests.unit.kafka.offset_notes import OffsetNotes
 
 OLD = "the old secret of the workers"
 NEW = "the new secret of the workers"
 HOMES = 2
 
 
-class Cluster(Admin):
+class Cluster(OffsetNotes):
     """Notes of a group without members, and the workers' group."""
 
     def __init__(self) -> None:
@@ -38,8 +38,7 @@ class Cluster(Admin):
         return SimpleNamespace(topics={"belfry.changelog": changelog})
 
     def describe_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
-        if names != ["belfry"]:
-            return super().describe_consumer_groups(names)
+        assert names == ["belfry"]
         future: Future[Any] = Future()
         members = [SimpleNamespace(group_instance_id=each) for each in self.members]
         future.set_result(SimpleNamespace(members=members))
@@ -62,7 +61,7 @@ def keep(admin: Any, *partitions: int, **given: Any) -> None:
 def started(admin: Any, **given: Any) -> tuple[str, list[Any]]:
     """Why a worker with these settings must not start, and what it says."""
     with capture_logs() as said:
-        refusal = compare_at_start(admin, Settings(**given))
+        refusal = compare_at_start(admin, admin, Settings(**given))
     return refusal, [each.get("told") or each["event"] for each in said]
 
 
@@ -139,7 +138,7 @@ def test_a_statement_that_is_not_kept_is_said_once(admin: Any) -> None:
     with capture_logs() as said:
         statements.keep([0])
     assert said == []
-    assert kept_statements(admin, Settings(), range(HOMES))[0]["lifecycle"] == "FAILURES"
+    assert kept_statements(admin, range(HOMES))[0]["lifecycle"] == "FAILURES"
 
 
 def test_a_take_over_says_each_difference_once_and_keeps_its_own() -> None:

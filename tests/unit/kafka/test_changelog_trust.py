@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
-from belfry.kafka.signature_marks import NOTHING, RENEW_EVERY_MS, Mark, mark_of
+from belfry.kafka.signature_marks import NOTHING, RENEW_EVERY_MS, Mark, Marks, mark_of
 from belfry.settings import Settings
 from belfry.store.signatures import FILLER, NEAR, NOWHERE, bound, fingerprint
 from belfry.wire.worker_keys import Purpose, keys_of
@@ -31,13 +31,13 @@ def trust(
 ) -> ChangelogTrust:
     """That of a worker with these settings."""
     settings: dict[str, Any] = {"http_worker_secret": first, "http_worker_secret_also": also}
-    admin: Any = notes
-    return ChangelogTrust(Settings(changelog=changelog, **settings), admin)
+    kept: Any = notes
+    return ChangelogTrust(Settings(changelog=changelog, **settings), Marks(kept))
 
 
 @pytest.fixture
 def notes() -> OffsetNotes:
-    return OffsetNotes()
+    return OffsetNotes("belfry.signatures")
 
 
 def begun(notes: OffsetNotes, worker: ChangelogTrust) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.kafka.anchors import Anchors
 from belfry.recovery.identities import LONGEST_PAUSE_MS, LOOK_EVERY_MS, Identities, World
-from belfry.settings import Settings
 from belfry.store.identity import UNKNOWN_ID, Identity, identity_text
+from tests.unit.kafka.offset_notes import OffsetNotes
 
 TOPICS = ("belfry.changelog", "belfry.schedules")
 HERE = Identity("cluster-a", "id-of-belfry.changelog-0", "id-of-belfry.schedules-0")
@@ -27,15 +27,13 @@ def settled(value: Any) -> Future[Any]:
     return future
 
 
-class Cluster:
-    """As much of an admin client as tells ids and keeps offsets; it has some partitions only."""
+class Cluster(OffsetNotes):
+    """What tells ids and keeps notes; it has some partitions only."""
 
     def __init__(self, partitions: int = 4) -> None:
-        self.partitions = partitions
+        super().__init__("belfry.identity", partitions)
         self.made = 0
-        self.denied = False
         self.asked: list[str] = []
-        self.kept: dict[int, str] = {}
 
     def describe_topics(self, collection: Any, **_: Any) -> dict[str, Future[Any]]:
         self.asked.append("ids")
@@ -44,39 +42,13 @@ class Cluster:
             for name in collection.topic_names
         }
 
-    def _offset(self, asked: Any) -> Any:
-        error = None
-        if asked.partition >= self.partitions:
-            error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
-        text = self.kept.get(asked.partition)
-        place = TopicPartition(asked.topic, asked.partition, -1001 if text is None else 0)
-        return SimpleNamespace(
-            partition=place.partition, offset=place.offset, metadata=text, error=error
-        )
-
-    def _answer(self, given: Any) -> dict[str, Future[Any]]:
-        if self.denied:
-            error = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
-            return {given.group_id: settled(error)}
-        told = [self._offset(each) for each in given.topic_partitions]
-        return {given.group_id: settled(SimpleNamespace(topic_partitions=told))}
-
-    def describe_consumer_groups(self, names: list[str], **_: Any) -> dict[str, Future[Any]]:
-        return {names[0]: settled(SimpleNamespace(members=[]))}
-
-    def list_consumer_group_offsets(self, given: Any, **_: Any) -> dict[str, Future[Any]]:
-        return self._answer(given[0])
-
-    def alter_consumer_group_offsets(self, given: Any, **_: Any) -> dict[str, Future[Any]]:
+    def write(self, texts: Mapping[int, str]) -> dict[int, str]:
         self.asked.append("anchors")
-        for each in given[0].topic_partitions:
-            if not self.denied and each.partition < self.partitions:
-                self.kept[each.partition] = each.metadata
-        return self._answer(given[0])
+        return super().write(texts)
 
-    def identities(self) -> Identities:
-        admin: Any = self
-        found = Identities(admin, "cluster-a", TOPICS, Anchors(admin, Settings()))
+    def identities(self, beside: Callable[[Iterable[int]], None] | None = None) -> Identities:
+        here: Any = self
+        found = Identities(here, "cluster-a", TOPICS, Anchors(here), beside)
         self.asked.clear()
         return found
 
@@ -96,12 +68,8 @@ def test_ids_are_looked_at_before_an_anchor_is_written() -> None:
 
 def test_what_is_kept_beside_an_anchor_is_written_with_it() -> None:
     cluster = Cluster()
-    admin: Any = cluster
     beside: list[list[int]] = []
-    anchors = Anchors(admin, Settings())
-    identities = Identities(
-        admin, "cluster-a", TOPICS, anchors, lambda partitions: beside.append(list(partitions))
-    )
+    identities = cluster.identities(lambda partitions: beside.append(list(partitions)))
     identities.look(1_000.0)
     assert beside == []
     identities.owned(0, identities.seen)
@@ -125,12 +93,12 @@ def test_an_anchor_that_is_refused_is_not_hurried() -> None:
     cluster = Cluster()
     identities = cluster.identities()
     identities.owned(0, identities.seen)
-    cluster.denied = True
+    cluster.away = True
     for second in range(1, 601):
         identities.look(second * 1_000.0)
     assert cluster.asked.count("anchors") < 20
     assert cluster.asked.count("ids") > 600_000 / LOOK_EVERY_MS / 2
-    cluster.denied = False
+    cluster.away = False
     for second in range(601, 603 + int(LONGEST_PAUSE_MS / 1_000)):
         identities.look(second * 1_000.0)
     assert cluster.kept == {0: identity_text(HERE)}
@@ -152,7 +120,7 @@ def test_a_partition_that_the_topic_lacks_keeps_no_other_anchor_from_being_writt
 def test_an_anchor_that_nobody_may_read_is_not_taken_for_none() -> None:
     cluster = Cluster()
     identities = cluster.identities()
-    cluster.denied = True
+    cluster.away = True
     with pytest.raises(ConnectionError, match=r"belfry\.identity"):
         identities.anchors.read(0)
 

@@ -1,0 +1,94 @@
+"""Texts of a group without members are read and written by a consumer that is assigned nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from belfry.kafka.offset_notes import OffsetNotes
+from belfry.settings import Settings
+
+SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+
+class Coordinator:
+    """What a consumer says of a group: texts by partition, and errors by partition."""
+
+    def __init__(self) -> None:
+        self.properties: list[dict[str, Any]] = []
+        self.kept: dict[int, str] = {}
+        self.errors: dict[int, KafkaError] = {}
+        self.silent = False
+
+    def connect(self, properties: dict[str, Any]) -> Coordinator:
+        self.properties.append(properties)
+        return self
+
+    def committed(self, asked: list[Any], timeout: float) -> list[Any]:
+        assert timeout > 0
+        return [self._told(one.topic, one.partition) for one in asked]
+
+    def commit(self, offsets: list[Any], *, asynchronous: bool) -> list[Any]:
+        assert not asynchronous
+        for one in offsets:
+            assert one.offset == 0
+            if one.partition not in self.errors:
+                self.kept[one.partition] = one.metadata
+        for one in offsets:
+            self._told(one.topic, one.partition)
+        for error in self.errors.values():
+            raise KafkaException(error)
+        return offsets
+
+    def _told(self, topic: str, partition: int) -> Any:
+        if self.silent:
+            raise SILENT
+        assert topic == "belfry.tenants"
+        text = self.kept.get(partition)
+        offset = -1001 if text is None else 0
+        error = self.errors.get(partition)
+        return SimpleNamespace(partition=partition, offset=offset, metadata=text, error=error)
+
+
+def notes_of(coordinator: Coordinator, **settings: Any) -> OffsetNotes:
+    given = Settings(**settings)
+    return OffsetNotes(given, "belfry.identity", "belfry.tenants", coordinator.connect)
+
+
+def test_what_is_written_is_read_by_one_consumer() -> None:
+    coordinator = Coordinator()
+    notes = notes_of(coordinator, kafka={"statistics.interval.ms": 5_000})
+    assert not coordinator.properties
+    assert notes.write({0: "zero", 2: "two"}) == {}
+    assert notes.read(range(3)) == {0: "zero", 2: "two"}
+    (properties,) = coordinator.properties
+    assert properties["group.id"] == "belfry.identity"
+    assert properties["enable.auto.commit"] is False
+    assert "statistics.interval.ms" not in properties
+
+
+def test_why_a_text_is_refused_is_told_by_partition() -> None:
+    coordinator = Coordinator()
+    coordinator.errors[1] = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    notes = notes_of(coordinator)
+    assert list(notes.write({0: "zero", 1: "one"})) == [1]
+    assert notes.read([0, 1]) == {0: "zero"}
+
+
+def test_an_error_that_may_hide_a_text_is_not_taken_for_none() -> None:
+    coordinator = Coordinator()
+    coordinator.errors[1] = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(ConnectionError, match=r"group belfry\.identity"):
+        notes_of(coordinator).read([0, 1])
+
+
+def test_a_cluster_that_is_silent_is_a_connection_that_failed() -> None:
+    coordinator = Coordinator()
+    coordinator.silent = True
+    with pytest.raises(ConnectionError, match=r"group belfry\.identity"):
+        notes_of(coordinator).read([0])
+    with pytest.raises(ConnectionError, match=r"group belfry\.identity"):
+        notes_of(coordinator).write({0: "zero"})
