@@ -99,7 +99,7 @@ def set_(
     if (tenant is None) == (file is None):
         raise WrongUse("Give a tenant and FIELD=VALUE, or --file with whole policies.")
     if file is not None:
-        found = list(_from_file(file))
+        found = list(policies_in(file))
     else:
         found = [_with(policies, tenant or "", assigned(field or (), "paused=true"))]
     policies.put(*found, share_topic=share_topic)
@@ -232,7 +232,7 @@ def _with(policies: PolicyStore, tenant: str, change: dict[str, Any]) -> TenantP
     return changed(before or TenantPolicy(tenant), change, used=used)
 
 
-def _from_file(file: Path) -> Iterator[TenantPolicy]:
+def policies_in(file: Path) -> Iterator[TenantPolicy]:
     """Whole policies of a file; `WrongUse` where it cannot be read."""
     from belfry.client.policy_fields import policy_from
 

@@ -1,0 +1,217 @@
+"""Playbacks over the topics of a belfry: partition by partition, each with a store of its own.
+
+    same bytes     changelog ─► steps ─► PartitionPlayer ◄─ requests, policies
+                                              └► differs? events, in output topics
+    another policy                 requests ─► VirtualPartition, as it was    ─┐
+                                           └─► VirtualPartition, as it would be ┴► Contrast
+
+The state of a playback lies in a temporary RocksDB, so memory does not grow with what is pending.
+Digests of events do lie in memory, some 150 bytes for each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from belfry.cli.failures import CommandError
+from belfry.cli.replay_topics import ReplayTopics
+from belfry.cli.verify_topics import ReadableRange
+from belfry.engine.reports import SourcePartition
+from belfry.host.rocks import RocksMap
+from belfry.playback.comparing import StepDifference, WrittenEvents
+from belfry.playback.contrast import Contrast
+from belfry.playback.logged import StepCutter, Unplayable
+from belfry.playback.player import PartitionPlayer, PlayedCounts
+from belfry.playback.treatment import PolicyAt, Treatment
+from belfry.playback.virtual import VirtualPartition
+from belfry.registry.answers import RegistryError
+from belfry.schedules.identity import Homes
+from belfry.schedules.rejections import Rejection
+from belfry.store.layout import keys
+from belfry.store.layout.records import text_of
+from belfry.store.ordered_map import OrderedMap
+from belfry.tenants.effective import Delivery, Signing
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
+from belfry.wire.requests import RequestReader
+from belfry.wire.worker_keys import Purpose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from belfry.registry.subjects import Look
+    from belfry.settings import CommandSettings
+    from belfry.store.signatures import Judge
+
+
+class PartitionPlayed(NamedTuple):
+    """What a playback of a partition found; `differs` is None where all bytes are the same.
+
+    `events` is how many fired records were compared byte for byte; the others are not in the
+    output topics any more.
+    """
+
+    partition: int
+    counts: PlayedCounts
+    events: int
+    differs: StepDifference | None
+
+
+class World(NamedTuple):
+    """What all partitions of a replay share."""
+
+    topics: ReplayTopics
+    settings: CommandSettings
+    policies: list[PolicyAt]
+    homes: int
+    look: Look | None
+    judge_of: Callable[[int], Judge]
+
+    def place(self, partition: int) -> SourcePartition:
+        """The partition as an engine sees it."""
+        keys_of_origin = self.settings.worker_keys(Purpose.ORIGIN)
+        name = self.settings.topic("schedules")
+        return SourcePartition(name, partition, Homes(self.homes), keys_of_origin)
+
+    def treatment(self, always: Mapping[str, TenantPolicy] | None = None) -> Treatment:
+        """Policies by their time; those that hold `always` win."""
+        wanted = (Purpose.REQUESTS, Purpose.DELIVERIES, Purpose.CANARY)
+        signing = Signing(False, *map(self.settings.worker_keys, wanted))
+        return Treatment(self.policies, self.settings.cluster.topic_prefix, signing, always)
+
+    def read_with(self, reader: RequestReader, requests: list[SourceRecord]) -> None:
+        """Let the reader know the schemas of these requests; raises `CommandError`."""
+        if self.look is None:
+            return
+        for reference in reader.unknown_schemas(requests):
+            try:
+                writer = self.look(reference)
+            except RegistryError as error:
+                raise CommandError(f"The schema {reference!r} was not found: {error}") from None
+            if writer is None:
+                unknown = Rejection("unknown_schema_id", f"No schema {reference!r} is known.")
+                reader.refuse(reference, unknown)
+            else:
+                reader.learn(reference, writer)
+
+
+def played(
+    world: World, partition: int, span: ReadableRange, until_ms: int | None, events: WrittenEvents
+) -> PartitionPlayed:
+    """Play a partition up to an instant (None: to its end), or to the first difference.
+
+    `span` is what was in the changelog before the events were read.  Raises `Unplayable`.
+    """
+    with store() as rows:
+        reader, treatment = RequestReader(), world.treatment()
+        player = PartitionPlayer(world.place(partition), rows, reader, treatment)
+        cutter, stream, compared = StepCutter(), None, 0
+        for record in world.topics.rows(partition, span, world.judge_of(partition)):
+            step = cutter.feed(record)
+            if step is None:
+                continue
+            if until_ms is not None and step.written_ms > until_ms:
+                return PartitionPlayed(partition, player.counts, compared, None)
+            if stream is None:
+                check_secrets(world, step.rows.get(keys.STATEMENT_KEY))
+                _, stream = world.topics.requests(partition, step.manifest.position)
+            requests = stream.up_to(step.manifest.position)
+            world.read_with(reader, requests)
+            effects, found = player.play(step, requests, appended=stream.appended)
+            if found is None:
+                for found in events.differing(step, effects, _enveloped(treatment)):
+                    compared += 1
+                    if found is not None:
+                        break
+            if found is not None:
+                return PartitionPlayed(partition, player.counts, compared, found)
+        return PartitionPlayed(partition, player.counts, compared, player.owed)
+
+
+def contrasted(
+    world: World, partition: int, until_ms: int, always: Mapping[str, TenantPolicy]
+) -> tuple[Contrast, int]:
+    """Play the requests of a partition twice on a virtual clock, as it was and with these policies.
+
+    Also tells how many requests there were.  Raises `Unplayable`.
+    """
+    contrast, judge = Contrast(), world.judge_of(partition)
+    span = world.topics.span(partition)
+    rows = world.topics.rows(partition, span, judge)
+    statement = next((each.row for each in rows if each.key == keys.STATEMENT_KEY), None)
+    check_secrets(world, statement)
+    said = {} if statement is None else json.loads(text_of(statement))
+    with store() as one, store() as other:
+        sides = [
+            _side(world, partition, kept, each, said, told)
+            for kept, each, told in ((one, {}, contrast.was), (other, always, contrast.would))
+        ]
+        start, stream = world.topics.requests(partition, None)
+        for each, _ in sides:
+            each.begin_at(start)
+        count, now_ms = 0, 0
+        for requests, appended in stream.rest():
+            now_ms = max(now_ms, requests[0][1])
+            if now_ms > until_ms:
+                break
+            behind = requests[-1][0] + 1
+            for each, reader in sides:
+                world.read_with(reader, requests)
+                each.take(SourceBatch(start, behind, requests, appended=appended), now_ms)
+            start, count = behind, count + len(requests)
+        for each, _ in sides:
+            each.to(until_ms)
+        contrast.end(*(each.refused for each, _ in sides))
+    return contrast, count
+
+
+def _side(
+    world: World, partition: int, rows: OrderedMap, always: Mapping[str, TenantPolicy],
+    said: Mapping[str, Any], told: Any,
+) -> tuple[VirtualPartition, RequestReader]:  # fmt: skip
+    treatment, reader = world.treatment(always), RequestReader()
+    treatment.begin(said)
+    return VirtualPartition(world.place(partition), rows, reader, treatment, told), reader
+
+
+def check_secrets(world: World, statement: bytes | None) -> None:
+    """Raise `Unplayable` where requests were judged by secrets that are not here."""
+    said = {} if statement is None else json.loads(text_of(statement))
+    if said.get("http_worker_secret") and not world.settings.worker_secrets():
+        raise Unplayable(
+            "The workers sign with a secret, and the settings here have none, so requests would be"
+            " judged otherwise: set BELFRY_HTTP_WORKER_SECRET."
+        )
+    policies = [each.policy for each in world.policies if each.policy is not None]
+    signed = sorted({each.tenant for each in policies if each.signing_secret_ref})
+    if signed:
+        raise Unplayable(
+            f"Requests of {', '.join(signed[:5])} are signed with secrets of their own, which a"
+            " playback does not read: it cannot judge them as a worker did."
+        )
+
+
+@contextmanager
+def store() -> Iterator[OrderedMap]:
+    """An empty ordered map on disk, which is gone at the end."""
+    with (
+        TemporaryDirectory(prefix="belfry-replay-") as folder,
+        closing(RocksMap(Path(folder) / "state")) as rows,
+    ):
+        yield rows
+
+
+def _enveloped(treatment: Treatment) -> Callable[[str], bool]:
+    """Whether the values in a topic are envelopes, as its tenants are treated now."""
+
+    def enveloped(topic: str) -> bool:
+        tenants = treatment.tenants.on(topic)
+        return any(each.delivery is Delivery.ENVELOPE for each in tenants)
+
+    return enveloped

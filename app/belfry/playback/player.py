@@ -1,0 +1,278 @@
+"""A partition's logged steps, played through an engine again, and compared one by one.
+
+    log      step 1      step 2 …                    step 57                step 58
+             claims      requests 0‥41 at 12:00:03   fires at 12:00:05      another owner claims
+    engine   claim       accept                      fire_due, accept       a new engine, claim
+             └ the same rows and manifest? ─ yes ─► committed here as well
+                                             no ──► the next attempt; if none fits, it differs
+
+A step that fits is committed in the engine's own store, so the next step begins from there and not
+from the log.  The first difference ends the playback: what follows rests on it.
+
+An owner that takes over begins with an empty memory.  So a step of another epoch begins a new
+engine on the same store, as a worker with local state does.  One without puts all that is overdue
+into the backlog first; where that makes a difference, a step of its term is told to differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from belfry.engine.effects import Effects
+from belfry.engine.options import EngineOptions
+from belfry.engine.partition import PartitionEngine
+from belfry.engine.reports import SourcePartition
+from belfry.playback.attempts import FIRST_FEW, Attempt, attempts_at
+from belfry.playback.comparing import StepDifference, manifests_differ, rows_differ
+from belfry.playback.forgetting import forget_as_logged
+from belfry.playback.logged import LoggedStep, Unplayable
+from belfry.playback.treatment import Treatment
+from belfry.store.layout import keys
+from belfry.store.layout.aside import ASIDE_PREFIX
+from belfry.store.layout.jobs import JOB_END, JOB_PREFIX, decode_job
+from belfry.store.layout.records import is_location, text_of
+from belfry.store.ordered_map import OrderedMap
+from belfry.store.replay import Replay
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
+from belfry.wire.requests import RequestReader
+
+# So large a batch leaves room for whatever its requests set off: the log says where it ended.
+ROOM: Final = 1 << 40
+SWEEP_ROWS: Final = 500
+
+
+@dataclass(slots=True)
+class PlayedCounts:
+    """What was played; `owed` rows are gone from the log by compaction."""
+
+    steps: int = 0
+    requests: int = 0
+    fires: int = 0
+    rows: int = 0
+    owners: int = 0
+    attempts: int = 0
+    owed: int = 0
+
+
+class Way(NamedTuple):
+    """An attempt, with so many policies in effect and these tenants held."""
+
+    policies: int
+    held: frozenset[str]
+    attempt: Attempt
+
+
+class PartitionPlayer:
+    """Plays one partition; `rows` is an empty map, which the engine keeps its state in.
+
+    `reader` has to know the schemas of all requests that it is given.
+    """
+
+    def __init__(
+        self,
+        place: SourcePartition,
+        rows: OrderedMap,
+        reader: RequestReader,
+        treatment: Treatment,
+    ) -> None:
+        self.counts = PlayedCounts()
+        self.treatment = treatment
+        self._place = place
+        self._rows = rows
+        self._reader = reader
+        self._store = ScheduleStore(rows)
+        self._engine: PartitionEngine | None = None
+        self._epoch = -1
+        self._heard_ms = 0
+        self._appended = True
+        self._fired_by: set[str] = set()
+        # Rows that a step wrote and the log does not hold any more, by key: where they were.
+        self._owed: dict[bytes, StepDifference] = {}
+
+    def play(
+        self, step: LoggedStep, requests: Sequence[SourceRecord], *, appended: bool = True
+    ) -> tuple[Effects, StepDifference | None]:
+        """Play the next step, which took these requests in; its effects, and how it differs.
+
+        `appended` says whether the requests' timestamps are the broker's.  Raises `Unplayable` for
+        what no playback knows.
+        """
+        self._appended = appended
+        if any(key.startswith(ASIDE_PREFIX) for key in step.rows):
+            raise Unplayable(
+                f"Transaction {step.manifest.txn_seq} set requests aside until the registry told"
+                " of their schema. What the registry said when is in no log."
+            )
+        if self._engine is None or step.manifest.owner_epoch != self._epoch:
+            effects, found = self._take_over(step)
+        else:
+            effects, found = self._go_on(self._engine, step, requests)
+        if found is None:
+            self._commit(step, requests, effects)
+        return effects, found
+
+    @property
+    def owed(self) -> StepDifference | None:
+        """At the end of the log, a row that a step wrote and that is nowhere in it; or None."""
+        return next(iter(self._owed.values()), None)
+
+    # -- an owner's first step -------------------------------------------------------------------
+
+    def _take_over(self, step: LoggedStep) -> tuple[Effects, StepDifference | None]:
+        """A new owner begins, and claims the partition."""
+        logged = step.rows
+        born = self._store.state() is None
+        if not born:
+            self._store = ScheduleStore(self._rows)
+            Replay(self._store).finish(step.written_ms)
+        statement = logged.get(keys.STATEMENT_KEY) or self._store.named(keys.STATEMENT_KEY)
+        said = {} if statement is None else _said_in(statement)
+        self.treatment.begin(said)
+        self.treatment.reach(self.treatment.due(step.written_ms))
+        options = EngineOptions(metering_ms=said.get("metering_interval_ms", 0))
+        tenants = self.treatment.tenants
+        engine = self._engine = PartitionEngine(
+            self._place, self._store, self._reader, tenants, options
+        )
+        if born:
+            engine.begin_at(step.manifest.position)
+        self._epoch = step.manifest.owner_epoch
+        given = (keys.SETTINGS_KEY, keys.IDENTITY_KEY, keys.STATEMENT_KEY)
+        engine.claim(*(logged.get(key) for key in given))
+        self.counts.owners += 1
+        return self._judged(engine, step)
+
+    # -- any other step --------------------------------------------------------------------------
+
+    def _go_on(
+        self, engine: PartitionEngine, step: LoggedStep, requests: Sequence[SourceRecord]
+    ) -> tuple[Effects, StepDifference | None]:
+        """Make attempts until one fits; else the first one, and how it differs."""
+        begun = self.treatment.reached, self.treatment.held
+        first: tuple[Effects, StepDifference | None] | None = None
+        self._fired_by = set()
+        for way in self._ways(engine, step):
+            self.treatment.reach(way.policies)
+            self.treatment.hold(way.held)
+            self.counts.attempts += 1
+            self._run(engine, way.attempt, step, requests)
+            effects, found = self._judged(engine, step)
+            if found is None:
+                return effects, None
+            first = first or (effects, found)
+            self._fired_by |= {name for name, late in effects.lateness.items() if late}
+            engine.aborted()
+        self.treatment.reach(begun[0])
+        self.treatment.hold(begun[1])
+        assert first is not None, "there is always a first attempt"
+        return first
+
+    def _ways(self, engine: PartitionEngine, step: LoggedStep) -> Iterator[Way]:
+        """All that the step may have been, the likeliest first."""
+        treatment = self.treatment
+        held, reached = treatment.held, treatment.reached
+        counts = range(max(treatment.due(step.written_ms), reached), reached - 1, -1)
+        between = self._store.between(JOB_PREFIX, JOB_END)
+        jobs = {key: decode_job(row) for key, row in between}
+        tries = attempts_at(step, engine.manifest, jobs, under_way=engine.jobs.under_way)
+        for count in counts:
+            yield from (Way(count, held, each) for each in tries)
+        for others in self._other_holds(held):
+            for count in dict.fromkeys((counts[0], counts[-1])):
+                yield from (Way(count, others, each) for each in tries[:FIRST_FEW])
+        for each in tries[:FIRST_FEW]:
+            yield Way(counts[0], held, each._replace(sweeps=True, later_ms=each.now_ms))
+
+    def _other_holds(self, held: frozenset[str]) -> Iterator[frozenset[str]]:
+        """Which tenants may have been held, or let go, now that it is known who would fire."""
+        for name in sorted(held):
+            yield held - {name}
+        if len(held) > 1:
+            yield frozenset()
+        fired = sorted(self._fired_by - held)
+        for name in fired:
+            yield held | {name}
+        if len(fired) > 1:
+            yield held.union(fired)
+
+    def _run(
+        self,
+        engine: PartitionEngine,
+        attempt: Attempt,
+        step: LoggedStep,
+        requests: Sequence[SourceRecord],
+    ) -> None:
+        """Do the parts of a step as an attempt says; they are in the engine's effects."""
+        if attempt.fires:
+            engine.fire_due(attempt.now_ms, attempt.at_most)
+        behind = step.manifest.position
+        if behind > engine.position:
+            appended = self._appended
+            batch = SourceBatch(engine.position, behind, requests, appended=appended, size=ROOM)
+            engine.accept(batch, attempt.now_ms)
+        forget_as_logged(self._store, step.rows, self._heard_ms, step.written_ms)
+        if attempt.sweeps:
+            engine.sweep(attempt.later_ms, SWEEP_ROWS)
+        if attempt.budget is not None:
+            engine.advance_jobs(attempt.later_ms, attempt.budget)
+
+    def _judged(
+        self, engine: PartitionEngine, step: LoggedStep
+    ) -> tuple[Effects, StepDifference | None]:
+        """Seal what was done; its effects, and how they differ from what was logged."""
+        effects = engine.claim(None)
+        played = engine.seal(self._epoch, read_lease=step.manifest.read_lease)
+        # What rows say tells more than what a manifest counts.
+        found = rows_differ(step, effects.rows, self._standing)
+        return effects, found or manifests_differ(step, played)
+
+    def _standing(self, key: bytes) -> bytes | None:
+        """The row under a changelog key as it stands, as the changelog has it."""
+        row = self._store.named(key)
+        if row is None or key[:1] == b"\0" or not is_location(row):
+            return row
+        return self._store.pending_at(key, row)
+
+    def _commit(self, step: LoggedStep, requests: Sequence[SourceRecord], effects: Effects) -> None:
+        assert self._engine is not None
+        self._note_owed(step, effects.rows)
+        self._engine.committed(step.last + 1, step.written_ms)
+        if requests:
+            self._heard_ms = max(self._heard_ms, requests[-1][1])
+        counts = self.counts
+        counts.steps += 1
+        counts.requests += len(requests)
+        counts.fires += len(effects.fired)
+        counts.rows += len(step.rows) + 1
+
+    def _note_owed(self, step: LoggedStep, rows: Mapping[bytes, bytes | None]) -> None:
+        """Remember rows that the log lacks, until a later one of their key is met."""
+        for key in step.rows:
+            self._owed.pop(key, None)
+        if step.whole:
+            return
+        for key, row in rows.items():
+            if key in step.rows or key.startswith(keys.MANIFEST_PREFIX):
+                continue
+            self.counts.owed += 1
+            if row is not None:
+                # A tombstone goes by compaction, and nothing has to come after it.
+                name = key.decode(errors="backslashreplace")
+                played = f"a row of {len(row)} bytes"
+                self._owed[key] = StepDifference(
+                    "row", step.manifest.txn_seq, step.last, name, "no row, here or later", played
+                )
+
+
+def _said_in(statement: bytes) -> dict[str, Any]:
+    """What an owner's statement says, by the names of settings."""
+    try:
+        said = json.loads(text_of(statement))
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,0 +1,138 @@
+"""`belfry replay` after a kill, with a forged row, and under another policy; docs/replay.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.acceptance.harness.requests import policy
+from tests.acceptance.harness.site import Site, now_ms
+
+pytestmark = pytest.mark.slow
+
+TENANTS = ("alpha", "beta")
+
+
+def replayed(site: Site, *options: str) -> tuple[int, Any]:
+    """Run the command on a site's topics; its exit code, and what it printed as JSON."""
+    given = {"BOOTSTRAP_SERVERS": site.bootstrap, "CLUSTER__TOPIC_PREFIX": site.prefix}
+    run = subprocess.run(
+        [sys.executable, "-m", "belfry.cli", "replay", "-o", "json", *options],
+        env={**os.environ, **{f"BELFRY_{name}": value for name, value in given.items()}},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert run.stdout or run.returncode not in (0, 4), run.stderr
+    return run.returncode, json.loads(run.stdout) if run.stdout else run.stderr
+
+
+def same_bytes(site: Site) -> list[dict[str, Any]]:
+    """All partitions of a site, each of which has to come out to the byte."""
+    code, found = replayed(site)
+    assert code == 0, json.dumps(found, indent=1)
+    return [each for each in found if each["requests"]]
+
+
+def load(site: Site, first: int, number: int, soon_ms: int) -> None:
+    """One-shots of two tenants, some cancelled, triggered or paused; rules and groups."""
+    for each in range(first, first + number):
+        tenant = TENANTS[each % 2]
+        at = now_ms() + soon_ms + 5 * each
+        site.ask_soon(tenant, f"one-{each}", at=at, payload=b"x" * 50, request_id=f"r-{each}")
+        if each % 10 == 0:
+            site.ask_soon(tenant, f"one-{each}", action="CANCEL")
+        if each % 50 == 0:
+            site.ask_soon(tenant, f"each-{each}", kind="EVERY", interval_ms=300, jitter_ms=50)
+            site.ask_soon(tenant, f"cron-{each}", kind="CRON", cron="* * * * * *", max_fires=5)
+            site.ask_soon(tenant, f"each-{each - 50}", action="PAUSE")
+        if each % 25 == 0:
+            site.ask_soon(tenant, f"later-{each}", at=at + 3_600_000, payload=b"later")
+            site.ask_soon(tenant, f"later-{each}", action="TRIGGER")
+        if each % 7 == 0:
+            more = {"group": f"g{each % 3}", "serial": True, "ack_timeout_ms": 400}
+            site.ask_soon(tenant, f"grouped-{each}", at=at, **more)
+    site.producer.flush(20)
+
+
+def apply(site: Site, tenant: str, **fields: Any) -> None:
+    """Write a tenant's policy, as `belfry tenant set` does."""
+    site.producer.produce(site.topic("tenants"), policy(tenant, **fields), tenant.encode())
+    site.producer.flush(20)
+
+
+@pytest.mark.timeout(180)
+def test_what_workers_wrote_comes_out_again_and_a_forged_row_does_not(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    with Site(kafka, unique("replayed"), tmp_path, LIFECYCLE="ALL") as site:
+        worker = site.worker().start().wait_ready()
+        load(site, 0, 300, 500)
+        site.wait_fired("alpha", 50)
+        worker.kill()
+        load(site, 300, 100, 100)
+        apply(site, "beta", max_fires_per_second=200, max_pending=150, lifecycle="ALL")
+        worker.start().wait_ready()
+        load(site, 400, 200, 200)
+        site.wait_fired("alpha", 250)
+        site.wait_fired("beta", 150)
+        # While it fires on: what comes behind the end of a changelog is left for the next time.
+        found = same_bytes(site)
+        assert sum(each["requests"] for each in found) > 700
+        assert sum(each["fires"] for each in found) > 400
+        assert all(each["events_compared"] == each["fires"] for each in found)
+        assert max(each["owners"] for each in found) == 2
+        halved(site)
+        slower(site, tmp_path)
+        forged(site)
+        assert worker.stop() == 0
+
+
+def halved(site: Site) -> None:
+    """Up to an instant, fewer transactions are played."""
+    code, found = replayed(site, "--until", "2020-01-01T00:00:00Z")
+    assert (code, [each["transactions"] for each in found]) == (0, [0] * len(found))
+
+
+def slower(site: Site, folder: Path) -> None:
+    """With a lower rate events would have come later; other tenants' would not."""
+    file = folder / "slower.json"
+    file.write_text(json.dumps({"tenant": "alpha", "max_fires_per_second": 5}))
+    began = time.monotonic()
+    code, found = replayed(site, "--with", str(file))
+    assert code == 0, found
+    assert time.monotonic() - began < 30
+    tenants = {each["tenant"]: each for each in found["tenants"]}
+    alpha, beta = tenants["alpha"], tenants["beta"]
+    assert alpha["later"] + alpha["missing"] > 100
+    assert alpha["earlier"] == 0
+    assert alpha["examples"][0]["would_fire_at"] > alpha["examples"][0]["fired_at"]
+    assert beta["fires"] == beta["would_fire"]
+    assert (beta["later"], beta["earlier"], beta["missing"], beta["new"]) == (0, 0, 0, 0)
+
+
+def forged(site: Site) -> None:
+    """A copy of a row under another name, which only a reader of all requests can tell."""
+    theirs = next(
+        each for each in site.read(site.topic("changelog")) if each.key == b"alpha/later-0"
+    )
+    producer = Producer({"bootstrap.servers": site.bootstrap})
+    name = b"alpha/later-9"
+    producer.produce(theirs.topic, theirs.value, name, partition=theirs.partition)
+    assert producer.flush(20) == 0
+    # A transaction behind it, to which it seems to belong.
+    site.ask("alpha", "after", at=now_ms())
+    site.wait_fired("alpha", len(site.fired("alpha")) + 1)
+    code, found = replayed(site, "--partition", str(theirs.partition))
+    assert code == 4
+    difference = found[0]["difference"]
+    assert (difference["what"], difference["name"]) == ("row", name.decode())
+    code, message = replayed(site, "--partition", "99")
+    assert code == 2, message
