@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tzdata
 from confluent_kafka import Producer
 
+from belfry.schedules.instants import format_instant
 from tests.acceptance.harness.requests import policy
 from tests.acceptance.harness.site import Site, now_ms
 
@@ -41,6 +44,10 @@ def same_bytes(site: Site) -> list[dict[str, Any]]:
     return [each for each in found if each["requests"]]
 
 
+# Requests in each third of the load; ten times the seconds for a hundred times as many.
+LOAD = int(os.environ.get("REPLAYED", "600")) // 6
+
+
 def load(site: Site, first: int, number: int, soon_ms: int) -> None:
     """One-shots of two tenants, some cancelled, triggered or paused; rules and groups."""
     for each in range(first, first + number):
@@ -50,7 +57,9 @@ def load(site: Site, first: int, number: int, soon_ms: int) -> None:
         if each % 10 == 0:
             site.ask_soon(tenant, f"one-{each}", action="CANCEL")
         if each % 50 == 0:
-            site.ask_soon(tenant, f"each-{each}", kind="EVERY", interval_ms=300, jitter_ms=50)
+            site.ask_soon(
+                tenant, f"each-{each}", kind="EVERY", interval_ms=300, max_fires=30, jitter_ms=50
+            )
             site.ask_soon(tenant, f"cron-{each}", kind="CRON", cron="* * * * * *", max_fires=5)
             site.ask_soon(tenant, f"each-{each - 50}", action="PAUSE")
         if each % 25 == 0:
@@ -74,13 +83,16 @@ def test_what_workers_wrote_comes_out_again_and_a_forged_row_does_not(
 ) -> None:
     with Site(kafka, unique("replayed"), tmp_path, LIFECYCLE="ALL") as site:
         worker = site.worker().start().wait_ready()
-        load(site, 0, 300, 500)
+        site.ask(
+            "alpha", "daily", kind="CRON", cron="0 12 * * *", timezone="Africa/Lagos", max_fires=2
+        )
+        load(site, 0, 3 * LOAD, 500)
         site.wait_fired("alpha", 50)
         worker.kill()
-        load(site, 300, 100, 100)
+        load(site, 3 * LOAD, LOAD, 100)
         apply(site, "beta", max_fires_per_second=200, max_pending=150, lifecycle="ALL")
         worker.start().wait_ready()
-        load(site, 400, 200, 200)
+        load(site, 4 * LOAD, 2 * LOAD, 200)
         site.wait_fired("alpha", 250)
         site.wait_fired("beta", 150)
         # While it fires on: what comes behind the end of a changelog is left for the next time.
@@ -91,6 +103,7 @@ def test_what_workers_wrote_comes_out_again_and_a_forged_row_does_not(
         assert max(each["owners"] for each in found) == 2
         halved(site)
         slower(site, tmp_path)
+        other_zones(site, tmp_path)
         forged(site)
         assert worker.stop() == 0
 
@@ -116,6 +129,23 @@ def slower(site: Site, folder: Path) -> None:
     assert alpha["examples"][0]["would_fire_at"] > alpha["examples"][0]["fired_at"]
     assert beta["fires"] == beta["would_fire"]
     assert (beta["later"], beta["earlier"], beta["missing"], beta["new"]) == (0, 0, 0, 0)
+
+
+def other_zones(site: Site, folder: Path) -> None:
+    """Under data in which a zone is an hour off, its schedules would have fired at other times."""
+    place = Path(tzdata.__file__).parent
+    there = folder / "zones" / "tzdata"
+    shutil.copytree(place, there)
+    zones = there / "zoneinfo"
+    (zones / "Africa" / "Lagos").write_bytes((zones / "Africa" / "Cairo").read_bytes())
+    until = format_instant(now_ms() + 2 * 86_400_000)
+    options = ("--zone-data", str(there.parent), "--until", until)
+    code, found = replayed(site, *options)
+    assert code == 0, found
+    alpha = next(each for each in found["tenants"] if each["tenant"] == "alpha")
+    assert alpha["fires"] == alpha["would_fire"]
+    assert (alpha["earlier"] + alpha["later"], alpha["missing"], alpha["new"]) == (2, 0, 0)
+    assert {each["schedule_id"] for each in alpha["examples"]} == {"daily"}
 
 
 def forged(site: Site) -> None:

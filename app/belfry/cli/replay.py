@@ -3,20 +3,21 @@
     belfry replay                        the same bytes? each transaction of each partition
     belfry replay --until 2026-12-01T…   up to that instant
     belfry replay --with slower.json     what would have been under other policies
+    belfry replay --zone-data 2024a      the same with time zone data of another release
 
 Without --with it is a proof of the engine: whatever the workers wrote, an engine that is given the
 same requests at the same instants has to write the same rows and the same events. It reads
 changelog, requests, policies and outputs, and writes nothing.
 
-With --with nothing is compared with the changelog. The requests are played twice, under the
-policies as they were and under those of the file, and what differs is told.
+With --with, --zone-data or --events nothing is compared with the changelog: `replay_contrast` plays
+the requests on a virtual clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,11 +29,10 @@ from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.session import BOOTSTRAP, Session, with_session
 from belfry.cli.shown import plain
 from belfry.cli.tenant import policies_in
-from belfry.schedules.instants import format_duration, format_instant, parse_instant
+from belfry.schedules.instants import parse_instant
 
 if TYPE_CHECKING:
-    from belfry.cli.replay_run import PartitionPlayed, World
-    from belfry.playback.contrast import MovedEvent, TenantContrast
+    from belfry.cli.replay_run import PartitionPlayed, ReplayWorld
     from belfry.tenants.policy import TenantPolicy
 
 # A difference was found, where 1 is an error.
@@ -40,7 +40,12 @@ DIFFERS = Exit.CONFLICT
 
 Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", min=0, help="Only this partition; repeatable.  [default: all]"),
+    typer.Option(
+        "--partition",
+        min=0,
+        metavar="NUMBER",
+        help="Only this partition; repeatable.  [default: all]",
+    ),
 ]
 Until = Annotated[
     int | None,
@@ -57,6 +62,28 @@ With = Annotated[
     ),
 ]
 
+ZoneData = Annotated[
+    Path | None,
+    typer.Option(
+        "--zone-data",
+        metavar="FOLDER",
+        help="Time zone data of another release (pip install --target FOLDER tzdata==2024.1):"
+        " show what it would change.",
+    ),
+]
+ShowEvents = Annotated[
+    bool, typer.Option("--events", help="Print the events that fire on a virtual clock.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherWorld:
+    """What a playback on a virtual clock takes in place of what was; nothing: no such playback."""
+
+    with_: With = None
+    zone_data: ZoneData = None
+    events: ShowEvents = False
+
 
 def register(app: typer.Typer) -> None:
     """Add ``replay`` to the program."""
@@ -64,37 +91,71 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    session: Session, *, partition: Partitions = None, until: Until = None, with_: With = None
+    session: Session, other: OtherWorld, *, partition: Partitions = None, until: Until = None
 ) -> int:
     """Play the log of requests through the engine again, and compare it with what was written.
 
     Needs all of a partition's changelog and requests, from its birth on. Exit code 0 for the same
     bytes, 4 for a difference, 1 for what cannot be played, 3 where there is no changelog. With
-    --with it shows what other policies would have done. Example:
+    --with or --zone-data it shows what these would have done. Example:
 
     belfry replay --with slower.json
     """
     from belfry.playback.logged import Unplayable
 
-    policies = {} if with_ is None else {each.tenant: each for each in policies_in(with_)}
+    policies = _policies(other)
     with _world(session) as world:
         chosen = _chosen(world, partition)
         try:
-            if with_ is None:
+            if other == OtherWorld():
                 return _show_same(session, world, chosen, until)
-            if not policies:
-                raise WrongUse(f"--with {with_}: no policy is in it.")
             until_ms = int(time() * 1000) if until is None else until
-            _show_other(session, world, chosen, until_ms, policies)
+            _show_virtual(session, world, (chosen, until_ms), other, policies)
         except Unplayable as error:
             raise CommandError(str(error)) from None
     return Exit.OK
 
 
+def _policies(other: OtherWorld) -> dict[str, TenantPolicy]:
+    """Policies of the file, by tenant; `WrongUse` for options that cannot be meant."""
+    if other.events and other.zone_data is not None:
+        raise WrongUse("--events prints what one playback fires: leave --zone-data out.")
+    if other.zone_data is not None and not (other.zone_data / "tzdata" / "zoneinfo").is_dir():
+        raise WrongUse(
+            f"--zone-data {other.zone_data}: there is no package tzdata. Put a release there with"
+            f" `pip install --target {other.zone_data} tzdata==2024.1`."
+        )
+    if other.with_ is None:
+        return {}
+    policies = {each.tenant: each for each in policies_in(other.with_)}
+    if not policies:
+        raise WrongUse(f"--with {other.with_}: no policy is in it.")
+    return policies
+
+
+def _show_virtual(
+    session: Session,
+    world: ReplayWorld,
+    what: tuple[list[int], int],
+    other: OtherWorld,
+    policies: dict[str, TenantPolicy],
+) -> None:
+    """Play partitions up to an instant on a virtual clock, and print events or what differs."""
+    from belfry.cli import replay_contrast
+
+    if other.events:
+        replay_contrast.show_events(session, world, *what, policies)
+    elif other.zone_data is not None:
+        zones = replay_contrast.OtherZones(other.zone_data, other.with_)
+        replay_contrast.show_other_zones(session, world, *what, zones)
+    else:
+        replay_contrast.show_other(session, world, *what, policies)
+
+
 @contextmanager
-def _world(session: Session) -> Iterator[World]:
+def _world(session: Session) -> Iterator[ReplayWorld]:
     """What is read once for all partitions; its connections are closed at the end."""
-    from belfry.cli.replay_run import World
+    from belfry.cli.replay_run import ReplayWorld
     from belfry.cli.replay_topics import ReplayTopics
     from belfry.client.decoding import Decoder
     from belfry.client.kafka import Cluster
@@ -117,10 +178,10 @@ def _world(session: Session) -> Iterator[World]:
         look = look_in(open_registry(settings))
         signed = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else None
         policies = topics.policies(Decoder("TenantPolicy", look, only=True), signed)
-        yield World(topics, settings, policies, homes, look, judges(session))
+        yield ReplayWorld(topics, settings, policies, homes, look, judges(session))
 
 
-def _chosen(world: World, partitions: list[int] | None) -> list[int]:
+def _chosen(world: ReplayWorld, partitions: list[int] | None) -> list[int]:
     chosen = sorted(set(partitions)) if partitions else list(range(world.homes))
     if chosen[-1] >= world.homes:
         raise WrongUse(
@@ -132,7 +193,9 @@ def _chosen(world: World, partitions: list[int] | None) -> list[int]:
 # -- the same bytes --------------------------------------------------------------------------------
 
 
-def _show_same(session: Session, world: World, chosen: list[int], until_ms: int | None) -> int:
+def _show_same(
+    session: Session, world: ReplayWorld, chosen: list[int], until_ms: int | None
+) -> int:
     """Play partitions, and print each as it is done."""
     from belfry.cli.replay_run import played
 
@@ -184,66 +247,3 @@ def line(result: PartitionPlayed) -> str:
         f"{head}: DIFFERS in {place}, {found.what} {found.name}: there is {found.logged}; played:"
         f" {found.played}"
     )
-
-
-# -- other policies --------------------------------------------------------------------------------
-
-
-def _show_other(
-    session: Session,
-    world: World,
-    chosen: list[int],
-    until_ms: int,
-    policies: Mapping[str, TenantPolicy],
-) -> None:
-    """Play partitions under both policies, and print what differs, tenant by tenant."""
-    from belfry.cli.replay_run import contrasted
-
-    results = [contrasted(world, each, until_ms, policies) for each in chosen]
-    requests = sum(count for _, count in results)
-    tenants = [item for contrast, _ in results for item in sorted(contrast.tenants.items())]
-    differing = [(name, each) for name, each in tenants if each.differs]
-    same = len(tenants) - len(differing)
-    text = [
-        f"{requests:,} requests played up to {format_instant(until_ms)} under both policies:"
-        + (" nothing would have been otherwise." if not differing else ""),
-        *(text for name, each in differing for text in contrast_lines(name, each)),
-    ]
-    if differing and same:
-        text.append(f"{same:,} other tenants: the same events at the same instants.")
-    told = [{"tenant": name, **contrast_shown(each)} for name, each in tenants]
-    record = {"until": format_instant(until_ms), "requests": requests, "tenants": told}
-    session.printer.one(record, "\n".join(text))
-
-
-def contrast_shown(found: TenantContrast) -> dict[str, Any]:
-    """What differs for a tenant, for programs."""
-    return {**asdict(found), "examples": [_moved(each) for each in found.examples]}
-
-
-def _moved(event: MovedEvent) -> dict[str, Any]:
-    instants = ("fired_at", event.was_ms), ("would_fire_at", event.would_ms)
-    shown_instants = {name: None if ms is None else format_instant(ms) for name, ms in instants}
-    named = {"schedule_id": event.schedule_id, "scheduled_at": event.scheduled_at}
-    return {**named, **shown_instants}
-
-
-def contrast_lines(name: str, found: TenantContrast) -> Iterable[str]:
-    """What differs for a tenant, for people."""
-    parts = [f"{found.fires:,} fires, {found.would_fire:,} would be"]
-    if found.later:
-        most = format_duration(found.most_later_ms)
-        parts.append(f"{found.later:,} later, by {most} at most")
-    for count, what in (
-        (found.earlier, "earlier"),
-        (found.missing, "not by then"),
-        (found.new, "that did not fire"),
-    ):
-        parts += [f"{count:,} {what}"] if count else []
-    if found.refused != found.would_refuse:
-        parts.append(f"{found.refused:,} requests refused, {found.would_refuse:,} would be")
-    yield plain(f"{name}: {'; '.join(parts)}")
-    for each in found.examples:
-        was = "did not fire" if each.was_ms is None else format_instant(each.was_ms)
-        would = "not by then" if each.would_ms is None else format_instant(each.would_ms)
-        yield plain(f"  {each.schedule_id}, due {each.scheduled_at}: {was} → {would}")

@@ -2,8 +2,8 @@
 
     same bytes     changelog ─► steps ─► PartitionPlayer ◄─ requests, policies
                                               └► differs? events, in output topics
-    another policy                 requests ─► VirtualPartition, as it was    ─┐
-                                           └─► VirtualPartition, as it would be ┴► Contrast
+    another policy    requests ─┬─► VirtualPartition, as it was ──────┬─► Contrast
+                                └─► VirtualPartition, as it would be ─┘
 
 The state of a playback lies in a temporary RocksDB, so memory does not grow with what is pending.
 Digests of events do lie in memory, some 150 bytes for each.
@@ -12,8 +12,9 @@ Digests of events do lie in memory, some 150 bytes for each.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,11 +25,10 @@ from belfry.cli.verify_topics import ReadableRange
 from belfry.engine.reports import SourcePartition
 from belfry.host.rocks import RocksMap
 from belfry.playback.comparing import StepDifference, WrittenEvents
-from belfry.playback.contrast import Contrast
 from belfry.playback.logged import StepCutter, Unplayable
 from belfry.playback.player import PartitionPlayer, PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment
-from belfry.playback.virtual import VirtualPartition
+from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.registry.answers import RegistryError
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
@@ -43,8 +43,6 @@ from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from belfry.registry.subjects import Look
     from belfry.settings import CommandSettings
     from belfry.store.signatures import Judge
@@ -63,7 +61,7 @@ class PartitionPlayed(NamedTuple):
     differs: StepDifference | None
 
 
-class World(NamedTuple):
+class ReplayWorld(NamedTuple):
     """What all partitions of a replay share."""
 
     topics: ReplayTopics
@@ -102,7 +100,11 @@ class World(NamedTuple):
 
 
 def played(
-    world: World, partition: int, span: ReadableRange, until_ms: int | None, events: WrittenEvents
+    world: ReplayWorld,
+    partition: int,
+    span: ReadableRange,
+    until_ms: int | None,
+    events: WrittenEvents,
 ) -> PartitionPlayed:
     """Play a partition up to an instant (None: to its end), or to the first difference.
 
@@ -134,26 +136,33 @@ def played(
         return PartitionPlayed(partition, player.counts, compared, player.owed)
 
 
-def contrasted(
-    world: World, partition: int, until_ms: int, always: Mapping[str, TenantPolicy]
-) -> tuple[Contrast, int]:
-    """Play the requests of a partition twice on a virtual clock, as it was and with these policies.
-
-    Also tells how many requests there were.  Raises `Unplayable`.
+class VirtualSide(NamedTuple):
+    """One of the playbacks of the same requests: policies that hold always, and who hears of
+    events.
     """
-    contrast, judge = Contrast(), world.judge_of(partition)
-    span = world.topics.span(partition)
+
+    always: Mapping[str, TenantPolicy]
+    told: Callable[[VirtualEvent], None]
+
+
+def played_virtually(
+    world: ReplayWorld, partition: int, until_ms: int, sides: Sequence[VirtualSide]
+) -> tuple[int, list[Counter[str]]]:
+    """Play the requests of a partition on a virtual clock, once for each side, side by side.
+
+    How many requests there were, and how many each side refused, by tenant.  Raises `Unplayable`.
+    """
+    judge, span = world.judge_of(partition), world.topics.span(partition)
     rows = world.topics.rows(partition, span, judge)
     statement = next((each.row for each in rows if each.key == keys.STATEMENT_KEY), None)
     check_secrets(world, statement)
     said = {} if statement is None else json.loads(text_of(statement))
-    with store() as one, store() as other:
-        sides = [
-            _side(world, partition, kept, each, said, told)
-            for kept, each, told in ((one, {}, contrast.was), (other, always, contrast.would))
+    with ExitStack() as stores:
+        playing = [
+            _virtual(world, partition, stores.enter_context(store()), each, said) for each in sides
         ]
         start, stream = world.topics.requests(partition, None)
-        for each, _ in sides:
+        for each, _ in playing:
             each.begin_at(start)
         count, now_ms = 0, 0
         for requests, appended in stream.rest():
@@ -161,26 +170,25 @@ def contrasted(
             if now_ms > until_ms:
                 break
             behind = requests[-1][0] + 1
-            for each, reader in sides:
+            for each, reader in playing:
                 world.read_with(reader, requests)
                 each.take(SourceBatch(start, behind, requests, appended=appended), now_ms)
             start, count = behind, count + len(requests)
-        for each, _ in sides:
+        for each, _ in playing:
             each.to(until_ms)
-        contrast.end(*(each.refused for each, _ in sides))
-    return contrast, count
+    return count, [each.refused for each, _ in playing]
 
 
-def _side(
-    world: World, partition: int, rows: OrderedMap, always: Mapping[str, TenantPolicy],
-    said: Mapping[str, Any], told: Any,
-) -> tuple[VirtualPartition, RequestReader]:  # fmt: skip
-    treatment, reader = world.treatment(always), RequestReader()
+def _virtual(
+    world: ReplayWorld, partition: int, rows: OrderedMap, side: VirtualSide, said: Mapping[str, Any]
+) -> tuple[VirtualPartition, RequestReader]:
+    treatment, reader = world.treatment(side.always), RequestReader()
     treatment.begin(said)
-    return VirtualPartition(world.place(partition), rows, reader, treatment, told), reader
+    place = world.place(partition)
+    return VirtualPartition(place, rows, reader, treatment, side.told), reader
 
 
-def check_secrets(world: World, statement: bytes | None) -> None:
+def check_secrets(world: ReplayWorld, statement: bytes | None) -> None:
     """Raise `Unplayable` where requests were judged by secrets that are not here."""
     said = {} if statement is None else json.loads(text_of(statement))
     if said.get("http_worker_secret") and not world.settings.worker_secrets():

@@ -169,6 +169,13 @@ class Session:
         common["kafka"] = {key.replace(".", "_"): value for key, value in kafka.items()}
         return {key: value for key, value in common.items() if key in kind.model_fields}
 
+    def as_options(self) -> list[str]:
+        """The common options that were given, but for the output, as a command line has them."""
+        names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
+        given = [(f"--{name.replace('_', '-')}", self._given.get(name)) for name in names]
+        given += [("-X", each) for each in self._given.get(Names.PROPERTIES) or []]
+        return [part for pair in given if pair[1] is not None for part in pair]
+
     def cluster(self) -> Cluster:
         """The Kafka cluster of the settings; nothing is asked of it yet."""
         from belfry.client.kafka import Cluster

@@ -1,7 +1,9 @@
 """What two playbacks of the same requests have against each other: as it was, and as it would be.
 
 An event is the same on both sides by its id, which follows from schedule, life, version and
-instant.  It is kept until the other side has fired it too, so memory grows with what differs.
+instant.  It is kept until the other side has fired it too, so memory grows with what differs.  What
+is left at the end is the same by its schedule and number: under other time zone data its instant,
+and so its id, is another one.
 
     as it was       a 12:00:00.000   b 12:00:00.000   c 12:00:00.000
     as it would be  a 12:00:00.000   b 12:00:01.000                      later: 1; not at all: 1
@@ -9,7 +11,7 @@ instant.  It is kept until the other side has fired it too, so memory grows with
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -84,6 +86,7 @@ class Contrast:
 
     def end(self, refused: Mapping[str, int], would_refuse: Mapping[str, int]) -> None:
         """Both sides are at their end; so many requests were refused of each tenant."""
+        self._match_by_number()
         for event in self._was.values():
             self.tenants[event.tenant].missing += 1
             self._show("missing", event, event.fired_ms, None)
@@ -95,6 +98,18 @@ class Contrast:
             self.tenants[name].refused += count
         for name, count in would_refuse.items():
             self.tenants[name].would_refuse += count
+
+    def _match_by_number(self) -> None:
+        """Match what is left by schedule and occurrence, in the order in which it fired."""
+        left: defaultdict[tuple[str, str, int], deque[VirtualEvent]] = defaultdict(deque)
+        for event in self._would.values():
+            if event.occurrence >= 0:
+                left[_number(event)].append(event)
+        for event in list(self._was.values()):
+            if others := left.get(_number(event)):
+                other = others.popleft()
+                del self._was[event.identity], self._would[other.identity]
+                self._match(event, other)
 
     def _match(self, was: VirtualEvent, would: VirtualEvent) -> None:
         later_ms = would.fired_ms - was.fired_ms
@@ -114,3 +129,7 @@ class Contrast:
             self._shown[event.tenant, kind] += 1
             moved = MovedEvent(event.schedule_id, event.scheduled_at, was_ms, would_ms)
             self.tenants[event.tenant].examples.append(moved)
+
+
+def _number(event: VirtualEvent) -> tuple[str, str, int]:
+    return event.tenant, event.schedule_id, event.occurrence

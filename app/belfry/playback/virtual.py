@@ -37,12 +37,13 @@ SWEEP_ROWS: Final = 500
 
 
 class VirtualEvent(NamedTuple):
-    """An event that fired on a virtual clock; `scheduled_at` as its header says it."""
+    """An event that fired on a virtual clock; `scheduled_at` and `occurrence` as in its headers."""
 
     identity: bytes
     tenant: str
     schedule_id: str
     scheduled_at: str
+    occurrence: int
     fired_ms: int
 
 
@@ -122,4 +123,5 @@ class VirtualPartition:
 
 def _event(identity: bytes, headers: Mapping[str, Any], now_ms: int) -> VirtualEvent:
     named = (headers[TENANT], headers["belfry-schedule-id"], headers["belfry-scheduled-at"])
-    return VirtualEvent(identity, *(each.decode() for each in named), now_ms)
+    texts = (each.decode() for each in named)
+    return VirtualEvent(identity, *texts, int(headers["belfry-occurrence"]), now_ms)

@@ -6,7 +6,7 @@ from typing import Any
 
 from belfry.playback.contrast import Contrast, TenantContrast
 from belfry.playback.treatment import PolicyAt, Treatment
-from belfry.playback.virtual import VirtualPartition
+from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.schedules.bulk import BulkSpec
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.policy import TenantPolicy
@@ -99,3 +99,18 @@ def test_the_same_policy_changes_nothing() -> None:
     assert not found["demo"].differs
     # Six of the rule, until the job, and two of the group, the second one after the time-out.
     assert found["demo"].fires == 8
+
+
+def test_an_event_at_another_instant_of_its_rule_is_the_same_by_its_number() -> None:
+    contrast = Contrast()
+    for told, shift in ((contrast.was, 0), (contrast.would, 3_600_000)):
+        for number in range(3):
+            fired_ms = T0 + number * 86_400_000 + shift
+            identity = b"%d" % fired_ms
+            told(VirtualEvent(identity, "demo", "daily", "…", number, fired_ms))
+    extra = VirtualEvent(b"x", "demo", "daily", "…", -1, T0)
+    contrast.was(extra)
+    contrast.would(extra._replace(identity=b"y"))
+    contrast.end({}, {})
+    found = contrast.tenants["demo"]
+    assert (found.later, found.most_later_ms, found.missing, found.new) == (3, 3_600_000, 1, 1)
