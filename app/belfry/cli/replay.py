@@ -71,6 +71,10 @@ ZoneData = Annotated[
         " show what it would change.",
     ),
 ]
+Chunk = Annotated[
+    int,
+    typer.Option("--fire-chunk", min=1, metavar="NUMBER", help="BELFRY_FIRE_CHUNK of the workers."),
+]
 ShowEvents = Annotated[
     bool, typer.Option("--events", help="Print the events that fire on a virtual clock.")
 ]
@@ -91,7 +95,12 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    session: Session, other: OtherWorld, *, partition: Partitions = None, until: Until = None
+    session: Session,
+    other: OtherWorld,
+    *,
+    partition: Partitions = None,
+    until: Until = None,
+    fire_chunk: Chunk = 10_000,
 ) -> int:
     """Play the log of requests through the engine again, and compare it with what was written.
 
@@ -104,7 +113,7 @@ def replay(
     from belfry.playback.logged import Unplayable
 
     policies = _policies(other)
-    with _world(session) as world:
+    with _world(session, fire_chunk) as world:
         chosen = _chosen(world, partition)
         try:
             if other == OtherWorld():
@@ -153,7 +162,7 @@ def _show_virtual(
 
 
 @contextmanager
-def _world(session: Session) -> Iterator[ReplayWorld]:
+def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
     """What is read once for all partitions; its connections are closed at the end."""
     from belfry.cli.replay_run import ReplayWorld
     from belfry.cli.replay_topics import ReplayTopics
@@ -178,7 +187,7 @@ def _world(session: Session) -> Iterator[ReplayWorld]:
         look = look_in(open_registry(settings))
         signed = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else None
         policies = topics.policies(Decoder("TenantPolicy", look, only=True), signed)
-        yield ReplayWorld(topics, settings, policies, homes, look, judges(session))
+        yield ReplayWorld(topics, settings, policies, homes, look, judges(session), chunk)
 
 
 def _chosen(world: ReplayWorld, partitions: list[int] | None) -> list[int]:

@@ -70,6 +70,8 @@ class ReplayWorld(NamedTuple):
     homes: int
     look: Look | None
     judge_of: Callable[[int], Judge]
+    # Most events that the workers fire in a transaction.
+    chunk: int
 
     def place(self, partition: int) -> SourcePartition:
         """The partition as an engine sees it."""
@@ -112,7 +114,8 @@ def played(
     """
     with store() as rows:
         reader, treatment = RequestReader(), world.treatment()
-        player = PartitionPlayer(world.place(partition), rows, reader, treatment)
+        place = world.place(partition)
+        player = PartitionPlayer(place, rows, reader, treatment, world.chunk)
         cutter, stream, compared = StepCutter(), None, 0
         for record in world.topics.rows(partition, span, world.judge_of(partition)):
             step = cutter.feed(record)

@@ -21,7 +21,7 @@ from belfry.playback.logged import LoggedStep
 from belfry.store.layout.jobs import JOB_PREFIX, RUNNING, JobRow, decode_job
 from belfry.store.layout.records import Manifest
 
-# Most events of a step by default (`fire_chunk`), and what the pace of a partition makes of it.
+# Most events of a step by default, and what the pace of a partition makes of it.
 CHUNK: Final = 10_000
 SIZES: Final = (
     *(500, 1_000, 2_000, 4_000, 8_000, 5_000, 2_500, 1_250, 625, 312, 156, 78, 50),
@@ -47,7 +47,7 @@ class Attempt(NamedTuple):
     """
 
     now_ms: int
-    at_most: int = CHUNK
+    at_most: int
     fires: bool = True
     sweeps: bool = False
     budget: Budget | None = None
@@ -55,15 +55,16 @@ class Attempt(NamedTuple):
 
 
 def attempts_at(
-    step: LoggedStep, before: Manifest, jobs: Mapping[bytes, JobRow], *, under_way: bool
+    step: LoggedStep, before: Manifest, jobs: Mapping[bytes, JobRow] | None, chunk: int
 ) -> list[Attempt]:
     """All that a step may have been, the likeliest first.
 
-    `before` is the manifest of the step before it, `jobs` are rows of jobs as they were then.
-    `under_way` says that jobs, or followers of calendars, have something to do.
+    `before` is the manifest of the step before it, `jobs` are rows of jobs as they were then; None
+    where neither jobs nor followers of calendars have anything to do.  `chunk` is how many events a
+    worker fires at most (`fire_chunk`).
     """
-    plain = _plain(step, before)
-    if not under_way:
+    plain = _plain(step, before, chunk)
+    if jobs is None:
         return plain
     budgets = _budgets(step, jobs)
     ended_ms = _ended_ms(step)
@@ -77,16 +78,16 @@ def attempts_at(
     return worked + plain if has_worked else plain + worked
 
 
-def _plain(step: LoggedStep, before: Manifest) -> list[Attempt]:
+def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
     """Attempts without jobs and sweeps."""
     manifest = step.manifest
     stood = manifest.watermark_ms == before.watermark_ms and not manifest.fired
     instants = instants_of(step)
-    silent = Attempt(max(manifest.watermark_ms, step.written_ms), fires=False)
+    silent = Attempt(max(manifest.watermark_ms, step.written_ms), chunk, fires=False)
     found = [silent] if stood else []
     fired = max(1, manifest.fired)
     for now_ms in instants:
-        found += [Attempt(now_ms), Attempt(now_ms, fired)]
+        found += [Attempt(now_ms, chunk), Attempt(now_ms, fired)]
     found.append(silent)
     found += [
         Attempt(now_ms, fired - each) for now_ms in instants for each in EXTRAS if fired > each

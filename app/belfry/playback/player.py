@@ -25,7 +25,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.options import EngineOptions
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
-from belfry.playback.attempts import FIRST_FEW, Attempt, attempts_at
+from belfry.playback.attempts import CHUNK, FIRST_FEW, Attempt, attempts_at
 from belfry.playback.comparing import StepDifference, manifests_differ, rows_differ
 from belfry.playback.forgetting import forget_as_logged
 from belfry.playback.logged import LoggedStep, Unplayable
@@ -79,7 +79,10 @@ class PartitionPlayer:
         rows: OrderedMap,
         reader: RequestReader,
         treatment: Treatment,
+        chunk: int = CHUNK,
     ) -> None:
+        """`chunk`: the workers' `fire_chunk`."""
+        self._chunk = chunk
         self.counts = PlayedCounts()
         self.treatment = treatment
         self._place = place
@@ -177,9 +180,11 @@ class PartitionPlayer:
         treatment = self.treatment
         held, reached = treatment.held, treatment.reached
         counts = range(max(treatment.due(step.written_ms), reached), reached - 1, -1)
-        between = self._store.between(JOB_PREFIX, JOB_END)
-        jobs = {key: decode_job(row) for key, row in between}
-        tries = attempts_at(step, engine.manifest, jobs, under_way=engine.jobs.under_way)
+        jobs = None
+        if engine.jobs.under_way:
+            rows = self._store.between(JOB_PREFIX, JOB_END)
+            jobs = {key: decode_job(row) for key, row in rows}
+        tries = attempts_at(step, engine.manifest, jobs, self._chunk)
         for count in counts:
             yield from (Way(count, held, each) for each in tries)
         for others in self._other_holds(held):

@@ -50,7 +50,7 @@ def test_what_would_have_been_is_told_with_examples() -> None:
     assert found.differs
     first, *examples = contrast_lines("demo", found)
     assert first == (
-        "demo: 4 fires, 3 would be; 1 later, by 1.5s at most; 1 not by then; 0 requests refused,"
+        "demo: 4 fires, 3 would be; 1 later, by 1s500ms at most; 1 not by then; 0 requests refused,"
         " 2 would be"
     )
     assert examples == [
