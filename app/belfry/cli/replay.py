@@ -27,7 +27,6 @@ import typer
 from belfry.cli.changelog import judges
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.session import BOOTSTRAP, Session, with_session
-from belfry.cli.shown import plain
 from belfry.cli.tenant import policies_in
 from belfry.schedules.instants import parse_instant
 
@@ -207,6 +206,7 @@ def _show_same(
 ) -> int:
     """Play partitions, and print each as it is done."""
     from belfry.cli.replay_run import played
+    from belfry.cli.replay_shown import line, shown
 
     # Where changelogs end first: what their steps fired is in the outputs by then.
     spans = {each: world.topics.span(each) for each in chosen}
@@ -221,38 +221,3 @@ def _show_same(
 
     session.printer.many(all_of_them())
     return DIFFERS if any(each.differs for each in found) else Exit.OK
-
-
-def shown(result: PartitionPlayed) -> dict[str, Any]:
-    """A partition that was played, for programs."""
-    counts = result.counts
-    difference = None if result.differs is None else result.differs._asdict()
-    return {
-        "partition": result.partition,
-        "same": result.differs is None,
-        "transactions": counts.steps,
-        "requests": counts.requests,
-        "fires": counts.fires,
-        "rows": counts.rows,
-        "events_compared": result.events,
-        "owners": counts.owners,
-        "rows_compacted": counts.owed,
-        "difference": difference,
-    }
-
-
-def line(result: PartitionPlayed) -> str:
-    """A partition that was played, for people."""
-    counts, found = result.counts, result.differs
-    head = (
-        f"partition {result.partition}: {counts.steps:,} transactions of {counts.owners:,} owners,"
-        f" {counts.requests:,} requests, {counts.fires:,} fires, {counts.rows:,} rows,"
-        f" {result.events:,} events compared"
-    )
-    if found is None:
-        return f"{head}: the same bytes."
-    place = f"transaction {found.transaction}, offset {found.offset} of the changelog"
-    return plain(
-        f"{head}: DIFFERS in {place}, {found.what} {found.name}: there is {found.logged}; played:"
-        f" {found.played}"
-    )

@@ -15,7 +15,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,12 @@ import orjson
 
 from belfry.cli.failures import CommandError
 from belfry.cli.replay_run import ReplayWorld, VirtualSide, played_virtually
+from belfry.cli.replay_shown import contrast_lines, contrast_shown
 from belfry.cli.session import Session
 from belfry.cli.shown import plain
-from belfry.playback.contrast import Contrast, MovedEvent, TenantContrast
+from belfry.playback.contrast import Contrast
 from belfry.playback.virtual import VirtualEvent
-from belfry.schedules.instants import format_duration, format_instant
+from belfry.schedules.instants import format_instant
 
 if TYPE_CHECKING:
     from belfry.tenants.policy import TenantPolicy
@@ -163,36 +163,3 @@ def _show(session: Session, results: Iterable[Contrast], requests: int, until_ms
     told = [{"tenant": name, **contrast_shown(each)} for name, each in tenants]
     record = {"until": format_instant(until_ms), "requests": requests, "tenants": told}
     session.printer.one(record, "\n".join(text))
-
-
-def contrast_shown(found: TenantContrast) -> dict[str, Any]:
-    """What differs for a tenant, for programs."""
-    return {**asdict(found), "examples": [_moved(each) for each in found.examples]}
-
-
-def _moved(event: MovedEvent) -> dict[str, Any]:
-    instants = ("fired_at", event.was_ms), ("would_fire_at", event.would_ms)
-    shown_instants = {name: None if ms is None else format_instant(ms) for name, ms in instants}
-    named = {"schedule_id": event.schedule_id, "scheduled_at": event.scheduled_at}
-    return {**named, **shown_instants}
-
-
-def contrast_lines(name: str, found: TenantContrast) -> Iterable[str]:
-    """What differs for a tenant, for people."""
-    parts = [f"{found.fires:,} fires, {found.would_fire:,} would be"]
-    if found.later:
-        most = format_duration(found.most_later_ms)
-        parts.append(f"{found.later:,} later, by {most} at most")
-    for count, what in (
-        (found.earlier, "earlier"),
-        (found.missing, "not by then"),
-        (found.new, "that did not fire"),
-    ):
-        parts += [f"{count:,} {what}"] if count else []
-    if found.refused != found.would_refuse:
-        parts.append(f"{found.refused:,} requests refused, {found.would_refuse:,} would be")
-    yield plain(f"{name}: {'; '.join(parts)}")
-    for each in found.examples:
-        was = "did not fire" if each.was_ms is None else format_instant(each.was_ms)
-        would = "not by then" if each.would_ms is None else format_instant(each.would_ms)
-        yield plain(f"  {each.schedule_id}, due {each.scheduled_at}: {was} → {would}")

@@ -11,7 +11,6 @@ Digests of events do lie in memory, some 150 bytes for each.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -27,13 +26,12 @@ from belfry.host.rocks import RocksMap
 from belfry.playback.comparing import StepDifference, WrittenEvents
 from belfry.playback.logged import StepCutter, Unplayable
 from belfry.playback.player import PartitionPlayer, PlayedCounts
-from belfry.playback.treatment import PolicyAt, Treatment
+from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.registry.answers import RegistryError
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
-from belfry.store.layout.records import text_of
 from belfry.store.ordered_map import OrderedMap
 from belfry.tenants.effective import Delivery, Signing
 from belfry.tenants.policy import TenantPolicy
@@ -159,7 +157,7 @@ def played_virtually(
     rows = world.topics.rows(partition, span, judge)
     statement = next((each.row for each in rows if each.key == keys.STATEMENT_KEY), None)
     check_secrets(world, statement)
-    said = {} if statement is None else json.loads(text_of(statement))
+    said = said_in(statement)
     with ExitStack() as stores:
         playing = [
             _virtual(world, partition, stores.enter_context(store()), each, said) for each in sides
@@ -193,8 +191,7 @@ def _virtual(
 
 def check_secrets(world: ReplayWorld, statement: bytes | None) -> None:
     """Raise `Unplayable` where requests were judged by secrets that are not here."""
-    said = {} if statement is None else json.loads(text_of(statement))
-    if said.get("http_worker_secret") and not world.settings.worker_secrets():
+    if said_in(statement).get("http_worker_secret") and not world.settings.worker_secrets():
         raise Unplayable(
             "The workers sign with a secret, and the settings here have none, so requests would be"
             " judged otherwise: set BELFRY_HTTP_WORKER_SECRET."

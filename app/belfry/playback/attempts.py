@@ -12,7 +12,7 @@ made until one does; by far most steps are what their first attempt says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from belfry.engine.job_counts import Budget
@@ -52,6 +52,27 @@ class Attempt(NamedTuple):
     sweeps: bool = False
     budget: Budget | None = None
     later_ms: int = 0
+
+
+class Way(NamedTuple):
+    """An attempt, with so many policies in effect and these tenants held."""
+
+    policies: int
+    held: frozenset[str]
+    attempt: Attempt
+
+
+def other_holds(held: frozenset[str], fired: set[str]) -> Iterator[frozenset[str]]:
+    """Which tenants may have been held besides, or let go, where `fired` would have had events."""
+    for name in sorted(held):
+        yield held - {name}
+    if len(held) > 1:
+        yield frozenset()
+    others = sorted(fired - held)
+    for name in others:
+        yield held | {name}
+    if len(others) > 1:
+        yield held.union(others)
 
 
 def attempts_at(

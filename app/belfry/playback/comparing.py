@@ -84,7 +84,7 @@ def rows_differ(
             asked = row_in_words(played, row) if key in rows else "no row: no request asks for it"
             return _of_row(step, key, there, asked)
     if step.whole:
-        missing = (key for key in rows if key not in step.rows and not _is_manifest(key))
+        missing = (key for key in rows if key not in step.rows and not is_manifest(key))
         for key in missing:
             return _of_row(step, key, "no row", row_in_words(rows[key], b""))
     return None
@@ -124,7 +124,8 @@ def _of_row(step: LoggedStep, key: bytes, logged: str, played: str) -> StepDiffe
     return StepDifference("row", step.manifest.txn_seq, offset, name, logged, played)
 
 
-def _is_manifest(key: bytes) -> bool:
+def is_manifest(key: bytes) -> bool:
+    """Whether a changelog key is that of a manifest."""
     return key.startswith(keys.MANIFEST_PREFIX)
 
 

@@ -16,24 +16,24 @@ into the backlog first; where that makes a difference, a step of its term is tol
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.engine.options import EngineOptions
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
-from belfry.playback.attempts import CHUNK, FIRST_FEW, Attempt, attempts_at
+from belfry.playback.attempts import CHUNK, FIRST_FEW, Attempt, Way, attempts_at, other_holds
 from belfry.playback.comparing import StepDifference, manifests_differ, rows_differ
 from belfry.playback.forgetting import forget_as_logged
 from belfry.playback.logged import LoggedStep, Unplayable
-from belfry.playback.treatment import Treatment
+from belfry.playback.owed import OwedRows
+from belfry.playback.treatment import Treatment, said_in
 from belfry.store.layout import keys
 from belfry.store.layout.aside import ASIDE_PREFIX
 from belfry.store.layout.jobs import JOB_END, JOB_PREFIX, decode_job
-from belfry.store.layout.records import is_location, text_of
+from belfry.store.layout.records import is_location
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
@@ -57,14 +57,6 @@ class PlayedCounts:
     owners: int = 0
     attempts: int = 0
     owed: int = 0
-
-
-class Way(NamedTuple):
-    """An attempt, with so many policies in effect and these tenants held."""
-
-    policies: int
-    held: frozenset[str]
-    attempt: Attempt
 
 
 class PartitionPlayer:
@@ -94,8 +86,7 @@ class PartitionPlayer:
         self._heard_ms = 0
         self._appended = True
         self._fired_by: set[str] = set()
-        # Rows that a step wrote and the log does not hold any more, by key: where they were.
-        self._owed: dict[bytes, StepDifference] = {}
+        self._owed = OwedRows()
 
     def play(
         self, step: LoggedStep, requests: Sequence[SourceRecord], *, appended: bool = True
@@ -122,7 +113,7 @@ class PartitionPlayer:
     @property
     def owed(self) -> StepDifference | None:
         """At the end of the log, a row that a step wrote and that is nowhere in it; or None."""
-        return next(iter(self._owed.values()), None)
+        return self._owed.first
 
     # -- an owner's first step -------------------------------------------------------------------
 
@@ -134,7 +125,7 @@ class PartitionPlayer:
             self._store = ScheduleStore(self._rows)
             Replay(self._store).finish(step.written_ms)
         statement = logged.get(keys.STATEMENT_KEY) or self._store.named(keys.STATEMENT_KEY)
-        said = {} if statement is None else _said_in(statement)
+        said = said_in(statement)
         self.treatment.begin(said)
         self.treatment.reach(self.treatment.due(step.written_ms))
         options = EngineOptions(metering_ms=said.get("metering_interval_ms", 0))
@@ -187,23 +178,12 @@ class PartitionPlayer:
         tries = attempts_at(step, engine.manifest, jobs, self._chunk)
         for count in counts:
             yield from (Way(count, held, each) for each in tries)
-        for others in self._other_holds(held):
+        # By now it is known who would fire.
+        for others in other_holds(held, self._fired_by):
             for count in dict.fromkeys((counts[0], counts[-1])):
                 yield from (Way(count, others, each) for each in tries[:FIRST_FEW])
         for each in tries[:FIRST_FEW]:
             yield Way(counts[0], held, each._replace(sweeps=True, later_ms=each.now_ms))
-
-    def _other_holds(self, held: frozenset[str]) -> Iterator[frozenset[str]]:
-        """Which tenants may have been held, or let go, now that it is known who would fire."""
-        for name in sorted(held):
-            yield held - {name}
-        if len(held) > 1:
-            yield frozenset()
-        fired = sorted(self._fired_by - held)
-        for name in fired:
-            yield held | {name}
-        if len(fired) > 1:
-            yield held.union(fired)
 
     def _run(
         self,
@@ -245,7 +225,7 @@ class PartitionPlayer:
 
     def _commit(self, step: LoggedStep, requests: Sequence[SourceRecord], effects: Effects) -> None:
         assert self._engine is not None
-        self._note_owed(step, effects.rows)
+        self.counts.owed += self._owed.note(step, effects.rows)
         self._engine.committed(step.last + 1, step.written_ms)
         if requests:
             self._heard_ms = max(self._heard_ms, requests[-1][1])
@@ -254,30 +234,3 @@ class PartitionPlayer:
         counts.requests += len(requests)
         counts.fires += len(effects.fired)
         counts.rows += len(step.rows) + 1
-
-    def _note_owed(self, step: LoggedStep, rows: Mapping[bytes, bytes | None]) -> None:
-        """Remember rows that the log lacks, until a later one of their key is met."""
-        for key in step.rows:
-            self._owed.pop(key, None)
-        if step.whole:
-            return
-        for key, row in rows.items():
-            if key in step.rows or key.startswith(keys.MANIFEST_PREFIX):
-                continue
-            self.counts.owed += 1
-            if row is not None:
-                # A tombstone goes by compaction, and nothing has to come after it.
-                name = key.decode(errors="backslashreplace")
-                played = f"a row of {len(row)} bytes"
-                self._owed[key] = StepDifference(
-                    "row", step.manifest.txn_seq, step.last, name, "no row, here or later", played
-                )
-
-
-def _said_in(statement: bytes) -> dict[str, Any]:
-    """What an owner's statement says, by the names of settings."""
-    try:
-        said = json.loads(text_of(statement))
-    except ValueError:
-        return {}
-    return said if isinstance(said, dict) else {}

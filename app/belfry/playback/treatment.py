@@ -15,11 +15,13 @@ playback that asks what would have been.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from belfry.schedules.rejections import Rejection
+from belfry.store.layout.records import text_of
 from belfry.tenants.canary import CANARY, CANARY_TOPIC, canary_policy
 from belfry.tenants.deliveries import RETRIES, retry_policy
 from belfry.tenants.directory import Tenants
@@ -38,6 +40,15 @@ class PolicyAt(NamedTuple):
     at_ms: int
     tenant: str
     policy: TenantPolicy | None
+
+
+def said_in(statement: bytes | None) -> dict[str, Any]:
+    """What an owner's statement row says, by the names of settings; nothing where it is no JSON."""
+    try:
+        said = {} if statement is None else json.loads(text_of(statement))
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 class Treatment:

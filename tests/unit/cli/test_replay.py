@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from belfry.cli.entry import main
-from belfry.cli.replay import line, shown
-from belfry.cli.replay_contrast import contrast_lines, contrast_shown
 from belfry.cli.replay_run import PartitionPlayed
+from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import RequestStream
 from belfry.playback.comparing import StepDifference
 from belfry.playback.contrast import MovedEvent, TenantContrast
