@@ -44,15 +44,16 @@ def same_bytes(site: Site) -> list[dict[str, Any]]:
     return [each for each in found if each["requests"]]
 
 
-# Requests in each third of the load; ten times the seconds for a hundred times as many.
-LOAD = int(os.environ.get("REPLAYED", "600")) // 6
+# So many requests are sent in rounds with a kill in each, where somebody asks for it.
+MANY = int(os.environ.get("REPLAYED", "0"))
+ROUNDS = 10
 
 
 def load(site: Site, first: int, number: int, soon_ms: int) -> None:
     """One-shots of two tenants, some cancelled, triggered or paused; rules and groups."""
     for each in range(first, first + number):
         tenant = TENANTS[each % 2]
-        at = now_ms() + soon_ms + 5 * each
+        at = now_ms() + soon_ms + 5 * (each % 1_000)
         site.ask_soon(tenant, f"one-{each}", at=at, payload=b"x" * 50, request_id=f"r-{each}")
         if each % 10 == 0:
             site.ask_soon(tenant, f"one-{each}", action="CANCEL")
@@ -86,13 +87,13 @@ def test_what_workers_wrote_comes_out_again_and_a_forged_row_does_not(
         site.ask(
             "alpha", "daily", kind="CRON", cron="0 12 * * *", timezone="Africa/Lagos", max_fires=2
         )
-        load(site, 0, 3 * LOAD, 500)
+        load(site, 0, 300, 500)
         site.wait_fired("alpha", 50)
         worker.kill()
-        load(site, 3 * LOAD, LOAD, 100)
+        load(site, 300, 100, 100)
         apply(site, "beta", max_fires_per_second=200, max_pending=150, lifecycle="ALL")
         worker.start().wait_ready()
-        load(site, 4 * LOAD, 2 * LOAD, 200)
+        load(site, 400, 200, 200)
         site.wait_fired("alpha", 250)
         site.wait_fired("beta", 150)
         # While it fires on: what comes behind the end of a changelog is left for the next time.
@@ -166,3 +167,31 @@ def forged(site: Site) -> None:
     assert (difference["what"], difference["name"]) == ("row", name.decode())
     code, message = replayed(site, "--partition", "99")
     assert code == 2, message
+
+
+@pytest.mark.skipif(not MANY, reason="REPLAYED=100000 plays so many requests; minutes")
+@pytest.mark.timeout(1_800)
+def test_many_requests_of_a_chaotic_run_come_out_again(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    with Site(kafka, unique("replayed"), tmp_path, LIFECYCLE="ALL") as site:
+        steady = site.worker().start().wait_ready()
+        victim = site.worker().start().wait_ready()
+        began = time.monotonic()
+        each = MANY * 5 // 7 // ROUNDS
+        for number in range(ROUNDS):
+            load(site, number * each, each, 1_000)
+            apply(site, "beta", max_fires_per_second=1_000 + 100 * number, lifecycle="ALL")
+            victim.kill()
+            time.sleep(4)
+            victim.start().wait_ready()
+        time.sleep(20)
+        assert (steady.stop(), victim.stop()) == (0, 0)
+        ran_s, began = time.monotonic() - began, time.monotonic()
+        found = same_bytes(site)
+        sums = {
+            name: sum(each[name] for each in found)
+            for name in ("transactions", "requests", "fires", "rows", "owners")
+        }
+        print(sums, f"ran {ran_s:.0f} s, played in {time.monotonic() - began:.0f} s")  # noqa: T201
+        assert sums["requests"] >= MANY * 0.9

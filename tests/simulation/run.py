@@ -63,7 +63,7 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
     replayed: Counter[str] = Counter()
     if replays and scenario.name not in OTHERS:
         differing, replayed = played_again(world)
-        problems += [f"I21 replay: {each}" for each in differing]
+        problems += [f"I26 replay: {each}" for each in differing]
     return Report(
         scenario.name,
         seed,
