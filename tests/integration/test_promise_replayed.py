@@ -40,7 +40,7 @@ def replayed(site: Site, *options: str) -> tuple[int, Any]:
 def same_bytes(site: Site) -> list[dict[str, Any]]:
     """All partitions of a site, each of which has to come out to the byte."""
     code, found = replayed(site)
-    assert code == 0, json.dumps(found, indent=1)
+    assert code == 0, json.dumps([each["difference"] for each in found], indent=1)
     return [each for each in found if each["requests"]]
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from belfry.engine.reports import SourcePartition
+from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import WrittenEvents
 from belfry.playback.logged import LoggedRow, StepCutter
-from belfry.playback.player import PartitionPlayer
 from belfry.playback.treatment import Treatment
 from belfry.schedules.identity import Homes
 from belfry.store.ordered_map import MemoryMap
@@ -43,11 +43,11 @@ def played_again(world: World) -> tuple[list[str], Counter[str]]:
 
 def _played(world: World, log: Log, events: WrittenEvents) -> tuple[list[str], Counter[str]]:
     homes = Homes(world.scenario.partitions)
-    player = PartitionPlayer(
+    player = BranchingPlayer(
         SourcePartition(REQUESTS, log.partition, homes),
-        MemoryMap(),
+        MemoryMap,
         RequestReader(),
-        Treatment([], "belfry."),
+        lambda: Treatment([], "belfry."),
         world.settings.fire_chunk,
     )
     cutter, done, compared = StepCutter(), 0, 0

@@ -129,8 +129,10 @@ class OtherZones:
             assert process.stdout is not None
             try:
                 yield map(orjson.loads, process.stdout)
-            finally:
-                process.kill() if sys.exc_info()[0] else process.wait()
+            except BaseException:
+                process.kill()
+                raise
+            process.wait()
             if process.returncode:
                 raise CommandError("The playback with the other time zone data has failed.")
 

@@ -1,6 +1,6 @@
 """Playbacks over the topics of a belfry: partition by partition, each with a store of its own.
 
-    same bytes     changelog ─► steps ─► PartitionPlayer ◄─ requests, policies
+    same bytes     changelog ─► steps ─► BranchingPlayer ◄─ requests, policies
                                               └► differs? events, in output topics
     another policy    requests ─┬─► VirtualPartition, as it was ──────┬─► Contrast
                                 └─► VirtualPartition, as it would be ─┘
@@ -23,9 +23,10 @@ from belfry.cli.replay_topics import ReplayTopics
 from belfry.cli.verify_topics import ReadableRange
 from belfry.engine.reports import SourcePartition
 from belfry.host.rocks import RocksMap
+from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference, WrittenEvents
 from belfry.playback.logged import StepCutter, Unplayable
-from belfry.playback.player import PartitionPlayer, PlayedCounts
+from belfry.playback.player import PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.registry.answers import RegistryError
@@ -110,10 +111,11 @@ def played(
 
     `span` is what was in the changelog before the events were read.  Raises `Unplayable`.
     """
-    with store() as rows:
-        reader, treatment = RequestReader(), world.treatment()
-        place = world.place(partition)
-        player = PartitionPlayer(place, rows, reader, treatment, world.chunk)
+    with ExitStack() as stores:
+        reader, place = RequestReader(), world.place(partition)
+        player = BranchingPlayer(
+            place, lambda: stores.enter_context(store()), reader, world.treatment, world.chunk
+        )
         cutter, stream, compared = StepCutter(), None, 0
         for record in world.topics.rows(partition, span, world.judge_of(partition)):
             step = cutter.feed(record)
@@ -128,7 +130,7 @@ def played(
             world.read_with(reader, requests)
             effects, found = player.play(step, requests, appended=stream.appended)
             if found is None:
-                for found in events.differing(step, effects, _enveloped(treatment)):
+                for found in events.differing(step, effects, _enveloped(player.treatment)):
                     compared += 1
                     if found is not None:
                         break

@@ -172,9 +172,13 @@ class Session:
     def as_options(self) -> list[str]:
         """The common options that were given, but for the output, as a command line has them."""
         names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
-        given = [(f"--{name.replace('_', '-')}", self._given.get(name)) for name in names]
-        given += [("-X", each) for each in self._given.get(Names.PROPERTIES) or []]
-        return [part for pair in given if pair[1] is not None for part in pair]
+        found: list[str] = []
+        for name in names:
+            if (value := self._given.get(name)) is not None:
+                found += [f"--{name.replace('_', '-')}", value]
+        for each in self._given.get(Names.PROPERTIES) or []:
+            found += ["-X", each]
+        return found
 
     def cluster(self) -> Cluster:
         """The Kafka cluster of the settings; nothing is asked of it yet."""

@@ -35,7 +35,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from belfry.engine.ack_locks import AckLocks, Held
-from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.step import Step, Tracked, TrackedOrder, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.store.layout.keys import SortKey
 from belfry.store.layout.pending import Pending
@@ -60,8 +60,8 @@ class Waiting:
     def __init__(self, store: ScheduleStore, undo: UndoLog, scan: ScanPosition) -> None:
         self._store = store
         self._undo = undo
-        self.backlog = Tracked(undo, store.queue_sizes(IN_BACKLOG))
-        self.catch_up = Tracked(undo, store.queue_sizes(IN_CATCH_UP))
+        self.backlog = TrackedOrder(undo, store.queue_sizes(IN_BACKLOG))
+        self.catch_up = TrackedOrder(undo, store.queue_sizes(IN_CATCH_UP))
         self.held_up_to_ms = 0
         self.slowed: set[bytes] = set()
         self.hints = Tracked(undo, dict.fromkeys(self._isolated(scan.reached_ms + 1), 0))

@@ -62,17 +62,23 @@ class Way(NamedTuple):
     attempt: Attempt
 
 
-def other_holds(held: frozenset[str], fired: set[str]) -> Iterator[frozenset[str]]:
-    """Which tenants may have been held besides, or let go, where `fired` would have had events."""
+def other_holds(
+    held: frozenset[str], fired: set[str], seen: frozenset[str]
+) -> Iterator[frozenset[str]]:
+    """Which tenants may have been held besides, or let go.
+
+    `fired` would have had events in the attempts so far, and grows with them; `seen` had events in
+    the log, so they were not held.
+    """
+    yield held - seen
+    yield held.union(fired) - seen
+    # With nobody held it shows who would have fired.
+    yield frozenset()
+    yield frozenset(fired) - seen
     for name in sorted(held):
         yield held - {name}
-    if len(held) > 1:
-        yield frozenset()
-    others = sorted(fired - held)
-    for name in others:
+    for name in sorted(fired - held):
         yield held | {name}
-    if len(others) > 1:
-        yield held.union(others)
 
 
 def attempts_at(
@@ -102,14 +108,15 @@ def attempts_at(
 def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
     """Attempts without jobs and sweeps."""
     manifest = step.manifest
-    stood = manifest.watermark_ms == before.watermark_ms and not manifest.fired
+    # An owner that still takes in what waited does not look at what is due.
+    stood = manifest.watermark_ms == before.watermark_ms
     instants = instants_of(step)
     silent = Attempt(max(manifest.watermark_ms, step.written_ms), chunk, fires=False)
     found = [silent] if stood else []
     fired = max(1, manifest.fired)
     for now_ms in instants:
         found += [Attempt(now_ms, chunk), Attempt(now_ms, fired)]
-    found.append(silent)
+    found += [silent, *(silent._replace(now_ms=now_ms) for now_ms in instants)]
     found += [
         Attempt(now_ms, fired - each) for now_ms in instants for each in EXTRAS if fired > each
     ]

@@ -5,7 +5,8 @@
                 same    other   nobody asked for it, unless it is what stands there already
 
 A worker may write a row once more as it is, to sign it or to close what a former owner left.  A row
-that compaction has removed is *owed*: it has to come again later under the same key.
+that compaction has removed is *owed*: it has to come again later under the same key.  Rows of usage
+(metering) are left out: a worker reckons them at instants within a step that nothing tells.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from belfry.store.layout.records import (
     JOB,
     MARKER,
     PENDING,
-    USAGE,
     VERDICT,
     ZONES,
     Manifest,
 )
+from belfry.store.layout.usage import USAGE_PREFIX
 from belfry.wire.record import Headers
 
 _ROWS: Final = {
@@ -43,7 +44,6 @@ _ROWS: Final = {
     ZONES: "a text",
     IDENTITY: "an identity",
     ASIDE: "a request set aside",
-    USAGE: "usage",
     JOB: "a bulk job",
     CALENDAR: "a calendar",
 }
@@ -78,6 +78,8 @@ def rows_differ(
     if step.twice is not None:
         return _of_row(step, step.twice, "more than one row", "one row at most")
     for key, row in step.rows.items():
+        if key.startswith(USAGE_PREFIX):
+            continue
         played = rows.get(key, b"") if key in rows else standing(key)
         if played != row:
             there = row_in_words(row, played)
@@ -88,6 +90,13 @@ def rows_differ(
         for key in missing:
             return _of_row(step, key, "no row", row_in_words(rows[key], b""))
     return None
+
+
+def distance(step: LoggedStep, rows: Mapping[bytes, bytes | None]) -> int:
+    """How many rows a played step has otherwise than the log, to tell which attempt came near."""
+    names = step.rows.keys() | rows.keys()
+    compared = [key for key in names if not (is_manifest(key) or key.startswith(USAGE_PREFIX))]
+    return sum(step.rows.get(key, b"") != rows.get(key, b"") for key in compared)
 
 
 def manifests_differ(step: LoggedStep, played: Manifest) -> StepDifference | None:

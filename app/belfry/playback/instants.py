@@ -41,6 +41,16 @@ def instants_of(step: LoggedStep) -> list[int]:
     return list(found)
 
 
+def tenants_that_fired(step: LoggedStep) -> frozenset[str]:
+    """Tenants of which a step fired something, as far as its rows tell."""
+    found = {
+        keys.tenant_of(key)
+        for key, row in step.rows.items()
+        if row is not None and key[:1] != b"\0" and any(_told_by(key, row))
+    }
+    return frozenset(name.decode(errors="replace") for name in found)
+
+
 def _told_by(key: bytes, row: bytes) -> Iterator[int]:
     """When a row was written, where it says so."""
     if key.startswith(keys.AWAITED_PREFIX):

@@ -18,6 +18,12 @@ class OwedRows:
     def __init__(self) -> None:
         self._rows: dict[bytes, StepDifference] = {}
 
+    def copy(self) -> OwedRows:
+        """The same, to go on from."""
+        other = OwedRows()
+        other._rows = self._rows.copy()
+        return other
+
     @property
     def first(self) -> StepDifference | None:
         """One that is still missing, None for none."""

@@ -10,30 +10,31 @@ A step that fits is committed in the engine's own store, so the next step begins
 from the log.  The first difference ends the playback: what follows rests on it.
 
 An owner that takes over begins with an empty memory.  So a step of another epoch begins a new
-engine on the same store, as a worker with local state does.  One without puts all that is overdue
-into the backlog first; where that makes a difference, a step of its term is told to differ.
+engine on the same store, as a worker with local state does.  One without local state folds the
+changelog first, which puts what was held back into the backlog; `cold_copy` is the same partition
+as such a worker has it (`branches.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from belfry.engine.effects import Effects
-from belfry.engine.options import EngineOptions
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.playback.attempts import CHUNK, FIRST_FEW, Attempt, Way, attempts_at, other_holds
-from belfry.playback.comparing import StepDifference, manifests_differ, rows_differ
+from belfry.playback.comparing import StepDifference, distance, manifests_differ, rows_differ
 from belfry.playback.forgetting import forget_as_logged
+from belfry.playback.instants import tenants_that_fired
 from belfry.playback.logged import LoggedStep, Unplayable
 from belfry.playback.owed import OwedRows
 from belfry.playback.treatment import Treatment, said_in
 from belfry.store.layout import keys
 from belfry.store.layout.aside import ASIDE_PREFIX
 from belfry.store.layout.jobs import JOB_END, JOB_PREFIX, decode_job
-from belfry.store.layout.records import is_location
+from belfry.store.layout.records import IN_BACKLOG, IN_CATCH_UP, encode_manifest, is_location
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
@@ -111,6 +112,30 @@ class PartitionPlayer:
         return effects, found
 
     @property
+    def holds_back(self) -> bool:
+        """Whether something waits where a worker that folds the changelog would not put it."""
+        store = self._store
+        queues = any(store.queue_sizes(queue) for queue in (IN_BACKLOG, IN_CATCH_UP))
+        return queues or bool(store.locks())
+
+    def takes_over(self, step: LoggedStep) -> bool:
+        """Whether a step is the first of another owner than the one before it."""
+        return self._engine is not None and step.manifest.owner_epoch != self._epoch
+
+    def cold_copy(self, rows: OrderedMap, treatment: Treatment) -> PartitionPlayer:
+        """The same partition with its changelog folded into an empty map."""
+        assert self._engine is not None
+        manifest = self._engine.manifest
+        folded = [(name, self._standing(name)) for name, _ in self._store.all_names()]
+        folded.append((keys.manifest_key(manifest.txn_seq), encode_manifest(manifest)))
+        copy = PartitionPlayer(self._place, rows, self._reader, treatment, self._chunk)
+        Replay(copy._store).apply(folded, [*range(len(folded))], 0)
+        copy._engine, copy._epoch = self._engine, self._epoch
+        copy._heard_ms, copy.counts = self._heard_ms, replace(self.counts)
+        copy._owed = self._owed.copy()
+        return copy
+
+    @property
     def owed(self) -> StepDifference | None:
         """At the end of the log, a row that a step wrote and that is nowhere in it; or None."""
         return self._owed.first
@@ -120,7 +145,7 @@ class PartitionPlayer:
     def _take_over(self, step: LoggedStep) -> tuple[Effects, StepDifference | None]:
         """A new owner begins, and claims the partition."""
         logged = step.rows
-        born = self._store.state() is None
+        born = self._engine is None
         if not born:
             self._store = ScheduleStore(self._rows)
             Replay(self._store).finish(step.written_ms)
@@ -128,16 +153,13 @@ class PartitionPlayer:
         said = said_in(statement)
         self.treatment.begin(said)
         self.treatment.reach(self.treatment.due(step.written_ms))
-        options = EngineOptions(metering_ms=said.get("metering_interval_ms", 0))
         tenants = self.treatment.tenants
-        engine = self._engine = PartitionEngine(
-            self._place, self._store, self._reader, tenants, options
-        )
+        engine = self._engine = PartitionEngine(self._place, self._store, self._reader, tenants)
         if born:
             engine.begin_at(step.manifest.position)
         self._epoch = step.manifest.owner_epoch
-        given = (keys.SETTINGS_KEY, keys.IDENTITY_KEY, keys.STATEMENT_KEY)
-        engine.claim(*(logged.get(key) for key in given))
+        settings, identity = logged.get(keys.SETTINGS_KEY), logged.get(keys.IDENTITY_KEY)
+        engine.claim(settings, identity, logged.get(keys.STATEMENT_KEY))
         self.counts.owners += 1
         return self._judged(engine, step)
 
@@ -146,9 +168,9 @@ class PartitionPlayer:
     def _go_on(
         self, engine: PartitionEngine, step: LoggedStep, requests: Sequence[SourceRecord]
     ) -> tuple[Effects, StepDifference | None]:
-        """Make attempts until one fits; else the first one, and how it differs."""
+        """Make attempts until one fits; else the one that comes nearest, and how it differs."""
         begun = self.treatment.reached, self.treatment.held
-        first: tuple[Effects, StepDifference | None] | None = None
+        nearest: tuple[int, Effects, StepDifference] | None = None
         self._fired_by = set()
         for way in self._ways(engine, step):
             self.treatment.reach(way.policies)
@@ -158,13 +180,15 @@ class PartitionPlayer:
             effects, found = self._judged(engine, step)
             if found is None:
                 return effects, None
-            first = first or (effects, found)
+            apart = distance(step, effects.rows)
+            if nearest is None or apart < nearest[0]:
+                nearest = apart, effects, found
             self._fired_by |= {name for name, late in effects.lateness.items() if late}
             engine.aborted()
         self.treatment.reach(begun[0])
         self.treatment.hold(begun[1])
-        assert first is not None, "there is always a first attempt"
-        return first
+        assert nearest is not None, "there is always a first attempt"
+        return nearest[1:]
 
     def _ways(self, engine: PartitionEngine, step: LoggedStep) -> Iterator[Way]:
         """All that the step may have been, the likeliest first."""
@@ -179,7 +203,7 @@ class PartitionPlayer:
         for count in counts:
             yield from (Way(count, held, each) for each in tries)
         # By now it is known who would fire.
-        for others in other_holds(held, self._fired_by):
+        for others in other_holds(held, self._fired_by, tenants_that_fired(step)):
             for count in dict.fromkeys((counts[0], counts[-1])):
                 yield from (Way(count, others, each) for each in tries[:FIRST_FEW])
         for each in tries[:FIRST_FEW]:
@@ -193,7 +217,7 @@ class PartitionPlayer:
         requests: Sequence[SourceRecord],
     ) -> None:
         """Do the parts of a step as an attempt says; they are in the engine's effects."""
-        if attempt.fires:
+        if attempt.fires and self._may_look(attempt.now_ms, step):
             engine.fire_due(attempt.now_ms, attempt.at_most)
         behind = step.manifest.position
         if behind > engine.position:
@@ -205,6 +229,16 @@ class PartitionPlayer:
             engine.sweep(attempt.later_ms, SWEEP_ROWS)
         if attempt.budget is not None:
             engine.advance_jobs(attempt.later_ms, attempt.budget)
+
+    def _may_look(self, now_ms: int, step: LoggedStep) -> bool:
+        """Whether a look at what is due by now can lead to the watermark of the step.
+
+        Where nothing is due, a look moves the scan up to now, and no roll-back moves it back.
+        """
+        if now_ms <= step.manifest.watermark_ms:
+            return True
+        first_ms = self._store.first_due_ms(keys.FIRST_SORT_KEY)
+        return first_ms is not None and first_ms <= now_ms
 
     def _judged(
         self, engine: PartitionEngine, step: LoggedStep

@@ -122,6 +122,11 @@ class VirtualPartition:
 
 
 def _event(identity: bytes, headers: Mapping[str, Any], now_ms: int) -> VirtualEvent:
-    named = (headers[TENANT], headers["belfry-schedule-id"], headers["belfry-scheduled-at"])
-    texts = (each.decode() for each in named)
-    return VirtualEvent(identity, *texts, int(headers["belfry-occurrence"]), now_ms)
+    return VirtualEvent(
+        identity,
+        headers[TENANT].decode(),
+        headers["belfry-schedule-id"].decode(),
+        headers["belfry-scheduled-at"].decode(),
+        int(headers["belfry-occurrence"]),
+        now_ms,
+    )

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from belfry.engine.effects import Fired
+from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference, WrittenEvents
 from belfry.playback.logged import LoggedRow, StepCutter
-from belfry.playback.player import PartitionPlayer
 from belfry.playback.treatment import PolicyAt, Treatment
 from belfry.store.layout import keys
 from belfry.store.layout.records import encode_text
@@ -68,7 +68,7 @@ class Leaving(Driver):
 class Outcome:
     """How a playback of a trail ended."""
 
-    player: PartitionPlayer
+    player: BranchingPlayer
     differs: StepDifference | None = None
     events: int = 0
     effects: list[Any] = field(default_factory=list)
@@ -76,8 +76,8 @@ class Outcome:
 
 def play(trail: Leaving, log: list[LoggedRow] | None = None) -> Outcome:
     """Play a trail, or a log in place of its own, to its end or to the first difference."""
-    player = PartitionPlayer(
-        trail.place, MemoryMap(), RequestReader(), Treatment(trail.policies, "belfry.")
+    player = BranchingPlayer(
+        trail.place, MemoryMap, RequestReader(), lambda: Treatment(trail.policies, "belfry.")
     )
     written = WrittenEvents()
     for identity, (topic, key, _, value, headers) in trail.events:
