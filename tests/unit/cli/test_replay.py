@@ -85,11 +85,8 @@ def stream(*batches: list[Any], monkeypatch: pytest.MonkeyPatch) -> RequestStrea
 def test_requests_are_read_up_to_where_a_step_read(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [Read(0, 5), Read(1, 5)], [Read(4, 6, kind=1), Read(7, 9)]
     found = stream(*batches, monkeypatch=monkeypatch)
-    assert [each[0] for each in found.up_to(1)] == [0]
-    assert found.appended
-    assert [each[0] for each in found.up_to(5)] == [1, 4]
-    assert not found.appended
-    assert found.up_to(5) == []
+    taken = [([each[0] for each in found.up_to(end)], found.appended) for end in (1, 5, 5)]
+    assert taken == [([0], True), ([1, 4], False), ([], True)]
     assert [each[0] for each in found.up_to(99)] == [7]
     assert found.up_to(99) == []
 

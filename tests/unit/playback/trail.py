@@ -13,6 +13,8 @@ from belfry.playback.treatment import PolicyAt, Treatment
 from belfry.store.layout import keys
 from belfry.store.layout.records import encode_text
 from belfry.store.ordered_map import MemoryMap
+from belfry.store.replay import Replay
+from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.requests import RequestReader
@@ -33,9 +35,16 @@ class Leaving(Driver):
         super().__init__(Level.ALL)
         self.own(T0)
 
-    def own(self, now_ms: int) -> None:
-        """An owner begins, on the rows of the one before."""
-        self.start(self.rows)
+    def own(self, now_ms: int, *, cold: bool = False) -> None:
+        """An owner begins, on the rows of the one before; a `cold` one folds the changelog."""
+        rows = MemoryMap() if cold else self.rows
+        if cold or self.epoch:
+            replay = Replay(ScheduleStore(rows))
+            if cold:
+                changes = [(each.key, each.row) for each in self.log]
+                replay.apply(changes, [each.offset for each in self.log], now_ms)
+            replay.finish(now_ms)
+        self.start(rows)
         self.epoch += 1
         first = self.epoch == 1
         self.engine.claim(b"{}" if first else None, None, SAID if first else None)
