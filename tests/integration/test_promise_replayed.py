@@ -159,8 +159,9 @@ def forged(site: Site) -> None:
     producer.produce(theirs.topic, theirs.value, name, partition=theirs.partition)
     assert producer.flush(20) == 0
     # A transaction behind it, to which it seems to belong.
+    fired = len(site.fired("alpha"))
     site.ask("alpha", "after", at=now_ms())
-    site.wait_fired("alpha", len(site.fired("alpha")) + 1)
+    site.wait_fired("alpha", fired + 1)
     code, found = replayed(site, "--partition", str(theirs.partition))
     assert code == 4
     difference = found[0]["difference"]
