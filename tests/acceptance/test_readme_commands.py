@@ -107,6 +107,7 @@ ELSEWHERE: Final = {
     "docs/mcp.md": "tests/integration/test_promise_mcp.py",
     "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
+    "docs/replay.md": "tests/integration/test_promise_replayed.py",
     "docs/runbooks/README.md": "tests/outages/test_outages.py",
     "docs/scale.md": "tests/integration/test_promise_calibrated.py",
     "docs/slo.md": "tests/integration/test_promise_canary.py",

@@ -38,6 +38,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument(
         "--writer", choices=("librdkafka", "direct"), help="who writes; drawn unless given"
     )
+    parser.add_argument("--replay", action="store_true", help="play the logs again, too")
     parser.add_argument("--stop", action="store_true", help="end at the first finding")
     return parser.parse_args()
 
@@ -55,13 +56,15 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     started, cpu = monotonic(), process_time()
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
+    replayed: Counter[str] = Counter()
     struck: Counter[str] = Counter()
     for seed in seeds:
         scenario = chosen[seed % len(chosen)]
-        report = simulate(scenario, seed)
+        report = simulate(scenario, seed, replays=asked.replay)
         sums.update(seeds=1, requests=report.requests, fired=report.fired)
         sums.update(transactions=report.transactions)
         struck.update(report.struck)
+        replayed.update(report.replayed)
         prints.update(report.fingerprint.encode())
         if report.problems:
             bad += 1
@@ -73,6 +76,8 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         f" {sums['transactions']} transactions; {bad} with findings;"
         f" {monotonic() - started:.0f} s, {process_time() - cpu:.0f} s of CPU"
     )
+    if replayed:
+        print("replayed: " + ", ".join(f"{name} {count}" for name, count in replayed.items()))
     print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))
     print(f"fingerprint: {prints.hexdigest()}")
     return 1 if bad else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -11,6 +12,7 @@ import structlog
 
 from tests.simulation import faults
 from tests.simulation.checker import check
+from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced
 from tests.simulation.stage import enter, leave
@@ -35,10 +37,11 @@ class Report:
     requests: int = 0
     transactions: int = 0
     struck: list[str] = field(default_factory=list)
+    replayed: Counter[str] = field(default_factory=Counter)
 
 
-def simulate(scenario: Scenario, seed: int) -> Report:
-    """Play a seed, let all faults end, and judge."""
+def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
+    """Play a seed, let all faults end, and judge; with `replays` an engine plays its logs again."""
     world = World(scenario, seed)
     notes: list[str] = []
     _listen(notes)
@@ -57,6 +60,10 @@ def simulate(scenario: Scenario, seed: int) -> Report:
     if not healed:
         problems.append("I15 the backlog does not drain")
     problems += world.problems + check(world) + believed
+    replayed: Counter[str] = Counter()
+    if replays and scenario.name not in OTHERS:
+        differing, replayed = played_again(world)
+        problems += [f"I26 replay: {each}" for each in differing]
     return Report(
         scenario.name,
         seed,
@@ -66,6 +73,7 @@ def simulate(scenario: Scenario, seed: int) -> Report:
         len(world.load.sent),
         world.broker.decided,
         [step for life in world.lives for step in life.machine.struck],
+        replayed,
     )
 
 

@@ -37,6 +37,7 @@ from belfry.cli import (
     plan,
     recover,
     redrive,
+    replay,
     schedule,
     slo,
     sql,
@@ -66,7 +67,7 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, bulk, backfill, redrive, calendar, events, deliveries, tenant),
-        *(apply, topics, doctor, audit, verify, slo, top, backup, recover, api_key, acls),
+        *(apply, topics, doctor, audit, verify, replay, slo, top, backup, recover, api_key, acls),
         *(config, bench, plan, mcp, sql),
     ):
         commands.register(app)

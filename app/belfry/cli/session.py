@@ -89,6 +89,17 @@ class Session:
         """What the common options say of the settings of a process; None for "not given"."""
         return said_of(self._given, kind)
 
+    def as_options(self) -> list[str]:
+        """The common options that were given, but for the output, as a command line has them."""
+        names = (Names.BOOTSTRAP_SERVERS, Names.HTTP_URL, Names.SCHEMA_REGISTRY_URL)
+        found: list[str] = []
+        for name in names:
+            if (value := self._given.get(name)) is not None:
+                found += [f"--{name.replace('_', '-')}", value]
+        for each in self._given.get(Names.PROPERTIES) or []:
+            found += ["-X", each]
+        return found
+
     def cluster(self) -> Cluster:
         """The Kafka cluster of the settings; nothing is asked of it yet."""
         from belfry.client.kafka import Cluster

@@ -224,3 +224,23 @@ class Tracked(dict[Key, Value]):
         raise AssertionError("what is changed in this way could not be put back")
 
     clear = pop = popitem = setdefault = update = __ior__ = _unseen
+
+
+class TrackedOrder(Tracked[Key, Value]):
+    """The same where the order says something: a roll-back puts that back as well.
+
+    The first change in a step costs a list of all keys.
+    """
+
+    __slots__ = ()
+
+    def _begin(self) -> None:
+        # What is noted first is put back last: when all keys are there again.
+        self._undo.note(self._put_in_order, list(self))
+        super()._begin()
+
+    def _put_in_order(self, order: list[Key]) -> None:
+        if list(self) != order:
+            values = {key: self[key] for key in order}
+            dict.clear(self)
+            dict.update(self, values)

@@ -36,7 +36,7 @@ from typing import Final
 
 from belfry.engine.ack_locks import AckLocks
 from belfry.engine.releasing import Held
-from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.step import Step, Tracked, TrackedOrder, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.store.layout.keys import SortKey
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
@@ -61,8 +61,8 @@ class Waiting:
     def __init__(self, store: ScheduleStore, undo: UndoLog, scan: ScanPosition) -> None:
         self._store = store
         self._undo = undo
-        self.backlog = Tracked(undo, store.queue_sizes(IN_BACKLOG))
-        self.catch_up = Tracked(undo, store.queue_sizes(IN_CATCH_UP))
+        self.backlog = TrackedOrder(undo, store.queue_sizes(IN_BACKLOG))
+        self.catch_up = TrackedOrder(undo, store.queue_sizes(IN_CATCH_UP))
         self.held_up_to_ms = 0
         self.slowed: set[bytes] = set()
         self.hints = Tracked(undo, dict.fromkeys(self._isolated(scan.reached_ms + 1), 0))

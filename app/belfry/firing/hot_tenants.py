@@ -38,17 +38,22 @@ class HotTenants:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[bytes, int], int] = {}
+        # Requests before this offset are counted: a step that is done again counts them no more.
+        self._counted_to = 0
 
     def found_in(self, requests: Sequence[Any], start: int) -> set[bytes]:
         """Tenants that are hot by now; `requests` begin at source offset `start`."""
         found: set[bytes] = set()
-        for request in requests[-start % EVERY :: EVERY]:
+        first = -start % EVERY
+        for number, request in enumerate(requests[first::EVERY]):
             if type(request) is not tuple:
                 continue
             minute = (request[0], request[2] // MINUTE_MS)
-            count = self._counts[minute] = self._counts.get(minute, 0) + EVERY
+            new = start + first + EVERY * number >= self._counted_to
+            count = self._counts[minute] = self._counts.get(minute, 0) + EVERY * new
             if count >= HOT_FROM:
                 found.add(request[0])
+        self._counted_to = max(self._counted_to, start + len(requests))
         if len(self._counts) > MOST_REMEMBERED:
             # Most of them are minutes with a single event in the sample.
             self._counts = {key: n for key, n in self._counts.items() if n > EVERY}

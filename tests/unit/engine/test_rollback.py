@@ -153,3 +153,15 @@ def test_what_holds_for_a_step_alone_is_forgotten_at_each_end() -> None:
     one.scratch.append("more")
     undo.roll_back()
     assert one.scratch == []
+
+
+def test_a_roll_back_leaves_the_order_of_turns() -> None:
+    driver = Driver()
+    for tenant, count in (("a", 1), ("b", 5), ("c", 5)):
+        for each in range(count):
+            driver.ask(tenant=tenant, schedule_id=f"{tenant}{each}", at=T0 - 1)
+    driver.step(T0)
+    # The last event of `a` fires and comes back, and `a` is not the last in turn for it.
+    first = driver.step(T0 + 1, at_most=3, commit=False).ids
+    assert first == ["a0", "b0", "c0"]
+    assert driver.step(T0 + 1, at_most=3).ids == first

@@ -1,0 +1,227 @@
+"""Playbacks over the topics of a belfry: partition by partition, each with a store of its own.
+
+    same bytes     changelog ─► steps ─► BranchingPlayer ◄─ requests, policies
+                                              └► differs? events, in output topics
+    another policy    requests ─┬─► VirtualPartition, as it was ──────┬─► Contrast
+                                └─► VirtualPartition, as it would be ─┘
+
+The state of a playback lies in a temporary RocksDB, so memory does not grow with what is pending.
+Digests of events do lie in memory, some 150 bytes for each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from belfry.cli.failures import CommandError
+from belfry.cli.replay_topics import ReplayTopics
+from belfry.cli.verify_topics import ReadableRange
+from belfry.engine.reports import SourcePartition
+from belfry.host.rocks import RocksMap
+from belfry.playback.branches import BranchingPlayer
+from belfry.playback.comparing import StepDifference, WrittenEvents
+from belfry.playback.logged import StepCutter, Unplayable
+from belfry.playback.player import PlayedCounts
+from belfry.playback.treatment import PolicyAt, Treatment, said_in
+from belfry.playback.virtual import VirtualEvent, VirtualPartition
+from belfry.registry.answers import RegistryError
+from belfry.schedules.identity import Homes
+from belfry.schedules.rejections import Rejection
+from belfry.store.layout import keys
+from belfry.store.ordered_map import OrderedMap
+from belfry.tenants.effective import Delivery, Signing
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
+from belfry.wire.requests import RequestReader
+from belfry.wire.worker_keys import Purpose
+
+if TYPE_CHECKING:
+    from belfry.registry.subjects import Look
+    from belfry.settings import CommandSettings
+    from belfry.store.row_judge import Judge
+
+
+class PartitionPlayed(NamedTuple):
+    """What a playback of a partition found; `differs` is None where all bytes are the same.
+
+    `events` is how many fired records were compared byte for byte; the others are not in the
+    output topics any more.
+    """
+
+    partition: int
+    counts: PlayedCounts
+    events: int
+    differs: StepDifference | None
+
+
+class ReplayWorld(NamedTuple):
+    """What all partitions of a replay share."""
+
+    topics: ReplayTopics
+    settings: CommandSettings
+    policies: list[PolicyAt]
+    homes: int
+    look: Look | None
+    judge_of: Callable[[int], Judge]
+    # Most events that the workers fire in a transaction.
+    chunk: int
+
+    def place(self, partition: int) -> SourcePartition:
+        """The partition as an engine sees it."""
+        keys_of_origin = self.settings.worker_keys(Purpose.ORIGIN)
+        name = self.settings.topic("schedules")
+        return SourcePartition(name, partition, Homes(self.homes), keys_of_origin)
+
+    def treatment(self, always: Mapping[str, TenantPolicy] | None = None) -> Treatment:
+        """Policies by their time; those that hold `always` win."""
+        wanted = (Purpose.REQUESTS, Purpose.DELIVERIES, Purpose.CANARY)
+        signing = Signing(False, *map(self.settings.worker_keys, wanted))
+        return Treatment(self.policies, self.settings.cluster.topic_prefix, signing, always)
+
+    def read_with(self, reader: RequestReader, requests: list[SourceRecord]) -> None:
+        """Let the reader know the schemas of these requests; raises `CommandError`."""
+        if self.look is None:
+            return
+        for reference in reader.unknown_schemas(requests):
+            try:
+                writer = self.look(reference)
+            except RegistryError as error:
+                raise CommandError(f"The schema {reference!r} was not found: {error}") from None
+            if writer is None:
+                unknown = Rejection("unknown_schema_id", f"No schema {reference!r} is known.")
+                reader.refuse(reference, unknown)
+            else:
+                reader.learn(reference, writer)
+
+
+def played(
+    world: ReplayWorld,
+    partition: int,
+    span: ReadableRange,
+    until_ms: int | None,
+    events: WrittenEvents,
+) -> PartitionPlayed:
+    """Play a partition up to an instant (None: to its end), or to the first difference.
+
+    `span` is what was in the changelog before the events were read.  Raises `Unplayable`.
+    """
+    with ExitStack() as stores:
+        reader, place = RequestReader(), world.place(partition)
+        player = BranchingPlayer(
+            place, lambda: stores.enter_context(store()), reader, world.treatment, world.chunk
+        )
+        cutter, stream, compared = StepCutter(), None, 0
+        for record in world.topics.rows(partition, span, world.judge_of(partition)):
+            step = cutter.feed(record)
+            if step is None:
+                continue
+            if until_ms is not None and step.written_ms > until_ms:
+                return PartitionPlayed(partition, player.counts, compared, None)
+            if stream is None:
+                check_secrets(world, step.rows.get(keys.STATEMENT_KEY))
+                _, stream = world.topics.requests(partition, step.manifest.position)
+            requests = stream.up_to(step.manifest.position)
+            world.read_with(reader, requests)
+            effects, found = player.play(step, requests, appended=stream.appended)
+            if found is None:
+                for found in events.differing(step, effects, _enveloped(player.treatment)):
+                    compared += 1
+                    if found is not None:
+                        break
+            if found is not None:
+                return PartitionPlayed(partition, player.counts, compared, found)
+        return PartitionPlayed(partition, player.counts, compared, player.owed)
+
+
+class VirtualSide(NamedTuple):
+    """One of the playbacks of the same requests: policies that hold always, and who hears of
+    events.
+    """
+
+    always: Mapping[str, TenantPolicy]
+    told: Callable[[VirtualEvent], None]
+
+
+def played_virtually(
+    world: ReplayWorld, partition: int, until_ms: int, sides: Sequence[VirtualSide]
+) -> tuple[int, list[Counter[str]]]:
+    """Play the requests of a partition on a virtual clock, once for each side, side by side.
+
+    How many requests there were, and how many each side refused, by tenant.  Raises `Unplayable`.
+    """
+    judge, span = world.judge_of(partition), world.topics.span(partition)
+    rows = world.topics.rows(partition, span, judge)
+    statement = next((each.row for each in rows if each.key == keys.STATEMENT_KEY), None)
+    check_secrets(world, statement)
+    said = said_in(statement)
+    with ExitStack() as stores:
+        playing = [
+            _virtual(world, partition, stores.enter_context(store()), each, said) for each in sides
+        ]
+        start, stream = world.topics.requests(partition, None)
+        for each, _ in playing:
+            each.begin_at(start)
+        count, now_ms = 0, 0
+        for requests, appended in stream.rest():
+            now_ms = max(now_ms, requests[0][1])
+            if now_ms > until_ms:
+                break
+            behind = requests[-1][0] + 1
+            for each, reader in playing:
+                world.read_with(reader, requests)
+                each.take(SourceBatch(start, behind, requests, appended=appended), now_ms)
+            start, count = behind, count + len(requests)
+        for each, _ in playing:
+            each.to(until_ms)
+    return count, [each.refused for each, _ in playing]
+
+
+def _virtual(
+    world: ReplayWorld, partition: int, rows: OrderedMap, side: VirtualSide, said: Mapping[str, Any]
+) -> tuple[VirtualPartition, RequestReader]:
+    treatment, reader = world.treatment(side.always), RequestReader()
+    treatment.begin(said)
+    place = world.place(partition)
+    return VirtualPartition(place, rows, reader, treatment, side.told), reader
+
+
+def check_secrets(world: ReplayWorld, statement: bytes | None) -> None:
+    """Raise `Unplayable` where requests were judged by secrets that are not here."""
+    if said_in(statement).get("http_worker_secret") and not world.settings.worker_secrets():
+        raise Unplayable(
+            "The workers sign with a secret, and the settings here have none, so requests would be"
+            " judged otherwise: set BELFRY_HTTP_WORKER_SECRET."
+        )
+    policies = [each.policy for each in world.policies if each.policy is not None]
+    signed = sorted({each.tenant for each in policies if each.signing_secret_ref})
+    if signed:
+        raise Unplayable(
+            f"Requests of {', '.join(signed[:5])} are signed with secrets of their own, which a"
+            " playback does not read: it cannot judge them as a worker did."
+        )
+
+
+@contextmanager
+def store() -> Iterator[OrderedMap]:
+    """An empty ordered map on disk, which is gone at the end."""
+    with (
+        TemporaryDirectory(prefix="belfry-replay-") as folder,
+        closing(RocksMap(Path(folder) / "state")) as rows,
+    ):
+        yield rows
+
+
+def _enveloped(treatment: Treatment) -> Callable[[str], bool]:
+    """Whether the values in a topic are envelopes, as its tenants are treated now."""
+
+    def enveloped(topic: str) -> bool:
+        tenants = treatment.tenants.on(topic)
+        return any(each.delivery is Delivery.ENVELOPE for each in tenants)
+
+    return enveloped

@@ -1,0 +1,151 @@
+"""What a step may have been: instants, sizes and parts that a changelog does not tell.
+
+A worker's step depends on what is in no log: how many events it meant to fire at most, whether it
+fired at all, how much of a bulk job it had time for, whether it swept.  Each combination is an
+*attempt*.  A step that is played by the right one gives the bytes that are there, so attempts are
+made until one does; by far most steps are what their first attempt says.
+
+    first       all that is due by the watermark, then the requests up to the manifest's position
+    then        other instants that rows tell; as many events as the manifest counts; no firing
+    last        with a sweep behind; sizes to which `partitions/pacing.py` may have come
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from belfry.engine.job_counts import Budget
+from belfry.playback.instants import instants_of
+from belfry.playback.logged import LoggedStep
+from belfry.store.layout.jobs import JOB_PREFIX, RUNNING, JobRow, decode_job
+from belfry.store.layout.manifests import Manifest
+
+# Most events of a step by default, and what the pace of a partition makes of it.
+CHUNK: Final = 10_000
+SIZES: Final = (
+    *(500, 1_000, 2_000, 4_000, 8_000, 5_000, 2_500, 1_250, 625, 312, 156, 78, 50),
+    *(100, 200, 400, 800, 1_600, 3_200, 6_400, 250, 125, 62),
+)
+# Fires of a step that may have been those of a TRIGGER, which no size bounds.
+EXTRAS: Final = range(1, 9)
+# Budgets of jobs: names for each change, and changes that a step may have had room for.
+NAMES_EACH: Final = 10
+CHANGES: Final = (50, 100, 200, 25, 12, 6, 5, 10, 20, 24, 40, 48, 80, 96, 160, 192)
+MUCH: Final = 1 << 30
+# Attempts that are made again with other policies, with tenants held, and with a sweep.
+FIRST_FEW: Final = 6
+# A job looks at the clock behind the rest of the step, so its rate may have let a little more go.
+LATER_MS: Final = (0, 2, 5, 10, 20, 50, 100)
+
+
+class Attempt(NamedTuple):
+    """One way in which a step may have been; instants are epoch ms.
+
+    It `fires` at most `at_most` events that are due by `now_ms`, and takes its requests in.  Jobs
+    go on within their `budget`, and a sweep may follow, both at `later_ms`.
+    """
+
+    now_ms: int
+    at_most: int
+    fires: bool = True
+    sweeps: bool = False
+    budget: Budget | None = None
+    later_ms: int = 0
+
+
+class Way(NamedTuple):
+    """An attempt, with so many policies in effect and these tenants held."""
+
+    policies: int
+    held: frozenset[str]
+    attempt: Attempt
+
+
+def other_holds(
+    held: frozenset[str], fired: set[str], seen: frozenset[str]
+) -> Iterator[frozenset[str]]:
+    """Which tenants may have been held besides, or let go.
+
+    `fired` would have had events in the attempts so far, and grows with them; `seen` had events in
+    the log, so they were not held.
+    """
+    yield held - seen
+    yield held.union(fired) - seen
+    # With nobody held it shows who would have fired.
+    yield frozenset()
+    yield frozenset(fired) - seen
+    for name in sorted(held):
+        yield held - {name}
+    for name in sorted(fired - held):
+        yield held | {name}
+
+
+def attempts_at(
+    step: LoggedStep, before: Manifest, jobs: Mapping[bytes, JobRow] | None, chunk: int
+) -> list[Attempt]:
+    """All that a step may have been, the likeliest first.
+
+    `before` is the manifest of the step before it, `jobs` are rows of jobs as they were then; None
+    where neither jobs nor followers of calendars have anything to do.  `chunk` is how many events a
+    worker fires at most (`fire_chunk`).
+    """
+    plain = _plain(step, before, chunk)
+    if jobs is None:
+        return plain
+    budgets = _budgets(step, jobs)
+    ended_ms = _ended_ms(step)
+    worked = [
+        each._replace(budget=budget, later_ms=ended_ms or each.now_ms + later_ms)
+        for each in plain[:FIRST_FEW]
+        for later_ms in LATER_MS
+        for budget in budgets[: None if later_ms == 0 else 1]
+    ]
+    has_worked = any(key.startswith(JOB_PREFIX) for key in step.rows)
+    return worked + plain if has_worked else plain + worked
+
+
+def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
+    """Attempts without jobs and sweeps."""
+    manifest = step.manifest
+    # An owner that still takes in what waited does not look at what is due.
+    stood = manifest.watermark_ms == before.watermark_ms
+    instants = instants_of(step)
+    silent = Attempt(max(manifest.watermark_ms, step.written_ms), chunk, fires=False)
+    found = [silent] if stood else []
+    fired = max(1, manifest.fired)
+    for now_ms in instants:
+        found += [Attempt(now_ms, chunk), Attempt(now_ms, fired)]
+    found += [silent, *(silent._replace(now_ms=now_ms) for now_ms in instants)]
+    found += [
+        Attempt(now_ms, fired - each) for now_ms in instants for each in EXTRAS if fired > each
+    ]
+    found += [Attempt(now_ms, size) for now_ms in instants for size in SIZES]
+    return list(dict.fromkeys(found))
+
+
+def _budgets(step: LoggedStep, jobs: Mapping[bytes, JobRow]) -> list[Budget]:
+    """Budgets by what the rows of jobs say was done, then those that a worker may have had."""
+    names = changes = 0
+    for key, row in step.rows.items():
+        if not key.startswith(JOB_PREFIX) or row is None or key not in jobs:
+            continue
+        now, then = decode_job(row), jobs[key]
+        if now.state != RUNNING:
+            names = changes = MUCH
+        names += now.examined - then.examined
+        changes += _touched(now) - _touched(then)
+    exact = [Budget(names, max(changes, 1))] if names else []
+    exact += [Budget(MUCH, changes)] if changes else []
+    return [*exact, *(Budget(NAMES_EACH * each, each) for each in CHANGES)]
+
+
+def _touched(row: JobRow) -> int:
+    """How many changes a job has used so far."""
+    return row.done + row.unchanged + row.refused + row.fired
+
+
+def _ended_ms(step: LoggedStep) -> int:
+    """When a job ended in the step; 0 where none did."""
+    rows = (row for key, row in step.rows.items() if key.startswith(JOB_PREFIX) and row)
+    return max((decode_job(row).ended_ms or 0 for row in rows), default=0)

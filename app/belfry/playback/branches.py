@@ -1,0 +1,82 @@
+"""Ways in which owners may have taken a partition over: each is played until its bytes differ.
+
+An owner with local state finds what was held back (behind an ack lock, in a backlog, late) where it
+lay.  One without folds the changelog, which does not say where things lay, and puts all of it into
+the backlog.  Which of the two an owner was, its bytes show, perhaps some steps later.  So where it
+makes a difference, the partition is played both ways:
+
+    steps       ─── 1 ─── 2 ───┬─── 3 ─── 4 ─── 5 ───►    with local state
+    take-over                  └─── 3 ─── 4 ✗             without: differs at 4, and is dropped
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from belfry.engine.effects import Effects
+from belfry.engine.reports import SourcePartition
+from belfry.playback.attempts import CHUNK
+from belfry.playback.comparing import StepDifference
+from belfry.playback.logged import LoggedStep
+from belfry.playback.player import PartitionPlayer, PlayedCounts
+from belfry.playback.treatment import Treatment
+from belfry.store.ordered_map import OrderedMap
+from belfry.wire.record import SourceRecord
+from belfry.wire.requests import RequestReader
+
+# Branches that are played side by side; owners that follow one another quickly would make more.
+MOST_BRANCHES: Final = 8
+
+
+class BranchingPlayer:
+    """Plays a partition like a `PartitionPlayer`, in each way in which it may have been taken over.
+
+    `new_rows` makes an empty map for a branch, `new_treatment` the tenants of one.
+    """
+
+    def __init__(
+        self,
+        place: SourcePartition,
+        new_rows: Callable[[], OrderedMap],
+        reader: RequestReader,
+        new_treatment: Callable[[], Treatment],
+        chunk: int = CHUNK,
+    ) -> None:
+        self._new_rows = new_rows
+        self._new_treatment = new_treatment
+        self._branches = [PartitionPlayer(place, new_rows(), reader, new_treatment(), chunk)]
+
+    @property
+    def counts(self) -> PlayedCounts:
+        """What was played, by the branch that is likeliest."""
+        return self._branches[0].counts
+
+    @property
+    def treatment(self) -> Treatment:
+        """How tenants are treated by now."""
+        return self._branches[0].treatment
+
+    @property
+    def owed(self) -> StepDifference | None:
+        """At the end of the log, a row that a step wrote and that is nowhere in it; or None."""
+        return self._branches[0].owed
+
+    def play(
+        self, step: LoggedStep, requests: Sequence[SourceRecord], *, appended: bool = True
+    ) -> tuple[Effects, StepDifference | None]:
+        """Play the next step in each branch; effects of one that fits, or how the first differs.
+
+        Raises `Unplayable` for what no playback knows.
+        """
+        for each in self._branches.copy():
+            if each.takes_over(step) and each.holds_back:
+                self._branches.append(each.cold_copy(self._new_rows(), self._new_treatment()))
+        del self._branches[MOST_BRANCHES:]
+        results = [each.play(step, requests, appended=appended) for each in self._branches]
+        pairs = zip(self._branches, results, strict=True)
+        fits = [(each, result) for each, result in pairs if result[1] is None]
+        if not fits:
+            return results[0]
+        self._branches = [each for each, _ in fits]
+        return fits[0][1]

@@ -1,0 +1,72 @@
+"""The instants at which a logged step may have happened, the likeliest first.
+
+A manifest does not say when its step looked at the clock.  It says the watermark, up to which the
+timeline was emptied, and that is the instant of the step unless it stopped amid what was due.  Then
+what it wrote tells it:
+
+    marker of a one-shot that fired    when it ended
+    record of what recurs              its last fire: due instant, and how late it was
+    awaited fire                       when it fired
+    usage of a tenant                  up to when it was reckoned
+
+One of them is right, and which one, the bytes say: all others give other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from belfry.playback.logged import LoggedStep
+from belfry.schedules.jitter import jitter_ms
+from belfry.store.layout import keys
+from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending_bytes import is_pending, last_fires
+from belfry.store.layout.records import (
+    ENDED_FIRED,
+    HEAD_OF_MARKER,
+    decode_awaited,
+    decode_marker,
+)
+from belfry.store.layout.usage import METERED, USAGE_PREFIX, decode_usage_row
+
+# Rows that are looked at: all that a step fired say the same.
+MOST_ROWS = 1_000
+
+
+def instants_of(step: LoggedStep) -> list[int]:
+    """Epoch milliseconds, each once; the watermark is the first."""
+    found = {step.manifest.watermark_ms: None}
+    for (key, row), _ in zip(step.rows.items(), range(MOST_ROWS), strict=False):
+        if row is not None:
+            found |= dict.fromkeys(_told_by(key, row))
+    return list(found)
+
+
+def tenants_that_fired(step: LoggedStep) -> frozenset[str]:
+    """Tenants of which a step fired something, as far as its rows tell."""
+    found = {
+        keys.tenant_of(key)
+        for key, row in step.rows.items()
+        if row is not None and key[:1] != b"\0" and any(_told_by(key, row))
+    }
+    return frozenset(name.decode(errors="replace") for name in found)
+
+
+def _told_by(key: bytes, row: bytes) -> Iterator[int]:
+    """When a row was written, where it says so."""
+    if key.startswith(keys.AWAITED_PREFIX):
+        yield decode_awaited(row).fired_ms
+    elif key.startswith(USAGE_PREFIX):
+        if row != METERED:
+            yield decode_usage_row(row).reckoned_ms
+    elif key[:1] == b"\0":
+        return
+    elif row[:2] == HEAD_OF_MARKER:
+        marker = decode_marker(row)
+        if marker.how == ENDED_FIRED:
+            yield marker.ended_ms
+    elif is_pending(row) and (fires := last_fires(row)):
+        pending, last = decode_pending(row), fires[-1]
+        apart = pending.jitter_ms
+        shift = jitter_ms(pending.name, last.nominal_ms, apart) if apart else 0
+        yield last.nominal_ms + shift + last.late_ms

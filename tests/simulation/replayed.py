@@ -1,0 +1,99 @@
+"""The logs of a simulated world, played through an engine again: the same bytes have to come out.
+
+Whatever struck the workers, what they committed follows from requests and instants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from belfry.engine.reports import SourcePartition
+from belfry.playback.branches import BranchingPlayer
+from belfry.playback.comparing import WrittenEvents
+from belfry.playback.logged import LoggedRow, StepCutter
+from belfry.playback.treatment import Treatment
+from belfry.schedules.identity import Homes
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.signatures import FILLER
+from belfry.wire.headers import FIRE_ID
+from belfry.wire.record import SourceRecord
+from belfry.wire.requests import RequestReader
+from tests.simulation.broker import Log
+from tests.simulation.stores import bare
+from tests.simulation.trail import CHANGELOG, FIRED, REQUESTS
+from tests.simulation.world import World
+
+# In these worlds strangers write rows, or rows are more than what a step made.
+OTHERS: Final = frozenset({"strangers", "copied_steps", "registry", "resigned_rows", "signed_rows"})
+
+
+def played_again(world: World) -> tuple[list[str], Counter[str]]:
+    """What differs in a world from what is played, and how much was played."""
+    problems: list[str] = []
+    counts: Counter[str] = Counter()
+    events = _events(world)
+    for log in world.broker.topics[CHANGELOG]:
+        found, of_log = _played(world, log, events)
+        problems += found
+        counts.update(of_log)
+    return problems, counts
+
+
+def _played(world: World, log: Log, events: WrittenEvents) -> tuple[list[str], Counter[str]]:
+    homes = Homes(world.scenario.partitions)
+    player = BranchingPlayer(
+        SourcePartition(REQUESTS, log.partition, homes),
+        MemoryMap,
+        RequestReader(),
+        lambda: Treatment([], "belfry."),
+        world.settings.fire_chunk,
+    )
+    cutter, done, compared = StepCutter(), 0, 0
+    source = _requests(world, log.partition)
+    for row in _rows(log):
+        step = cutter.feed(row)
+        if step is None:
+            continue
+        behind = step.manifest.position
+        requests = [each for each in source if done <= each[0] < behind]
+        done = behind
+        effects, differs = player.play(step, requests)
+        if differs is None:
+            for differs in events.differing(step, effects, lambda _topic: False):
+                compared += 1
+                if differs is not None:
+                    break
+        if differs is not None:
+            return [f"partition {log.partition}: {differs}"], Counter(differ=1)
+    counts = player.counts
+    sums = {"steps": counts.steps, "requests": counts.requests, "fires": counts.fires}
+    more = {"owners": counts.owners, "attempts": counts.attempts, "compared": compared}
+    return [], Counter(**sums, **more)
+
+
+def _rows(log: Log) -> Iterator[LoggedRow]:
+    for entry in log.history:
+        if entry.committed and entry.txn is not None and entry.key not in (None, FILLER):
+            value = None if entry.value is None else bare(entry.value)
+            yield LoggedRow(entry.offset, entry.timestamp_ms, entry.key or b"", value)
+
+
+def _requests(world: World, partition: int) -> list[SourceRecord]:
+    return [
+        (entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
+        for entry in world.broker.log(REQUESTS, partition).history
+        if entry.committed
+    ]
+
+
+def _events(world: World) -> WrittenEvents:
+    found = WrittenEvents()
+    for topic in world.broker.topics:
+        if topic.startswith(FIRED):
+            for entry in world.committed(topic):
+                headers = list(entry.headers or ())
+                identity = dict(headers)[FIRE_ID] or b""
+                found.add(identity, topic, entry.key, entry.value, headers)
+    return found

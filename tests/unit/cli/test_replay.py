@@ -1,0 +1,122 @@
+"""What `belfry replay` prints, and how requests are read beside the changelog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belfry.cli.entry import main
+from belfry.cli.replay_run import PartitionPlayed
+from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
+from belfry.cli.replay_topics import RequestStream
+from belfry.playback.comparing import StepDifference
+from belfry.playback.contrast import MovedEvent, TenantContrast
+from belfry.playback.player import PlayedCounts
+
+COUNTS = PlayedCounts(steps=1_284, requests=20_417, fires=9, rows=30, owners=2)
+
+
+def test_the_same_bytes_are_told_with_how_much_was_played() -> None:
+    told = line(PartitionPlayed(0, COUNTS, 9, None))
+    assert told == (
+        "partition 0: 1,284 transactions of 2 owners, 20,417 requests, 9 fires, 30 rows,"
+        " 9 events compared: the same bytes."
+    )
+    assert shown(PartitionPlayed(0, COUNTS, 9, None))["same"] is True
+
+
+def test_a_difference_is_told_with_its_place() -> None:
+    found = StepDifference("row", 57, 812, "demo/\x1b[2J", "no row", "a tombstone")
+    told = line(PartitionPlayed(3, COUNTS, 9, found))
+    assert told.endswith(
+        "DIFFERS in transaction 57, offset 812 of the changelog, row demo/\\x1b[2J: there is no"
+        " row; played: a tombstone"
+    )
+    assert shown(PartitionPlayed(3, COUNTS, 9, found))["difference"]["offset"] == 812
+
+
+def test_what_would_have_been_is_told_with_examples() -> None:
+    moved = [
+        MovedEvent("a", "2026-12-01T08:00:00.000Z", 1_000, 2_500),
+        MovedEvent("b", "…", 1, None),
+    ]
+    found = TenantContrast(
+        fires=4, would_fire=3, later=1, most_later_ms=1_500, missing=1, would_refuse=2,
+        examples=moved,
+    )  # fmt: skip
+    assert found.differs
+    first, *examples = contrast_lines("demo", found)
+    assert first == (
+        "demo: 4 fires, 3 would be; 1 later, by 1s500ms at most; 1 not by then; 0 requests refused,"
+        " 2 would be"
+    )
+    assert examples == [
+        "  a, due 2026-12-01T08:00:00.000Z: 1970-01-01T00:00:01.000Z → 1970-01-01T00:00:02.500Z",
+        "  b, due …: 1970-01-01T00:00:00.001Z → not by then",
+    ]
+    assert contrast_shown(found)["examples"][1]["would_fire_at"] is None
+
+
+class Read:
+    """A record as the client hands it out."""
+
+    def __init__(self, offset: int, ms: int, kind: int = 2) -> None:
+        self._given = offset, ms, kind
+
+    def offset(self) -> int:
+        return self._given[0]
+
+    def timestamp(self) -> tuple[int, int]:
+        return self._given[2], self._given[1]
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda: None
+
+
+def stream(*batches: list[Any], monkeypatch: pytest.MonkeyPatch) -> RequestStream:
+    monkeypatch.setattr(
+        "belfry.cli.replay_topics.headers_of", lambda messages: [None] * len(messages)
+    )
+    return RequestStream(iter(batches))
+
+
+def test_requests_are_read_up_to_where_a_step_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [Read(0, 5), Read(1, 5)], [Read(4, 6, kind=1), Read(7, 9)]
+    found = stream(*batches, monkeypatch=monkeypatch)
+    taken = [([each[0] for each in found.up_to(end)], found.appended) for end in (1, 5, 5)]
+    assert taken == [([0], True), ([1, 4], False), ([], True)]
+    assert [each[0] for each in found.up_to(99)] == [7]
+    assert found.up_to(99) == []
+
+
+def test_requests_of_one_instant_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [Read(0, 5), Read(1, 5)], [Read(4, 5), Read(7, 9)]
+    found = stream(*batches, monkeypatch=monkeypatch).rest()
+    assert [[each[0] for each in some] for some, _ in found] == [[0, 1, 4], [7]]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--zone-data", "."], "there is no package tzdata"),
+        (["--events", "--zone-data", "."], "leave --zone-data out"),
+        (["--with", "no-such-file"], "no-such-file"),
+        (["--until", "yesterday"], "--until"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_asked(
+    given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", *given]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_without_a_policy_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "none.json"
+    file.write_text("[]")
+    assert main(["replay", "--with", str(file)]) == 2
+    assert "no policy is in it" in capsys.readouterr().err

@@ -1,0 +1,224 @@
+"""A partition's log, played again: the same bytes, and what is found where they are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.engine.job_counts import Budget
+from belfry.playback.logged import LoggedRow, Unplayable
+from belfry.schedules.bulk import BulkSpec
+from belfry.store.layout.records import decode_marker, encode_marker
+from tests.unit.engine.driver import HOUR, T0
+from tests.unit.playback.trail import Leaving, is_manifest, play, replaced
+
+MINUTE = 60_000
+
+
+def busy() -> Leaving:
+    """Some minutes of one partition: one-shots, rules, groups, cancels, pauses, owners."""
+    trail = Leaving()
+    for each in range(60):
+        trail.ask(T0, schedule_id=f"one-{each}", at=T0 + 1_000 + 10 * each, payload=b"x" * each)
+    trail.ask(T0, schedule_id="cron", kind="CRON", cron="* * * * *", timezone="Europe/Paris")
+    trail.ask(T0, schedule_id="every", interval_ms=7_000, kind="EVERY")
+    for each in range(5):
+        trail.ask(
+            T0,
+            schedule_id=f"g-{each}",
+            at=T0 + 2_000,
+            group="g",
+            serial=True,
+            request_id=f"r{each}",
+        )
+    trail.ask(T0, schedule_id="later", at=T0 + HOUR)
+    trail.step(T0 + 5)
+    trail.step(T0 + 1_100)
+    trail.ask(T0 + 1_100, schedule_id="one-50", action="CANCEL", request_id="gone")
+    trail.ask(T0 + 1_100, schedule_id="every", action="PAUSE")
+    trail.ask(T0 + 1_100, schedule_id="later", action="TRIGGER")
+    trail.step(T0 + 1_205, at_most=7)
+    trail.step(T0 + 1_400, commit=False)
+    trail.step(T0 + 1_401)
+    trail.step(T0 + 2_600, at_most=3)
+    trail.own(T0 + 9_000)
+    trail.ask(T0 + 9_001, schedule_id="every", action="RESUME")
+    trail.step(T0 + 9_010, fire=False)
+    trail.run(T0 + 9_020)
+    for minute in range(1, 6):
+        trail.run(T0 + minute * MINUTE + 2)
+    return trail
+
+
+def test_what_a_worker_wrote_comes_out_again_to_the_byte() -> None:
+    trail = busy()
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+    counts = outcome.player.counts
+    assert (counts.owners, counts.requests) == (2, len(trail.source))
+    assert counts.fires == len(trail.events) == outcome.events > 60
+    assert counts.rows == len(trail.log)
+    assert counts.attempts < 3 * counts.steps
+    assert counts.owed == 0
+
+
+def test_a_forged_row_is_found() -> None:
+    trail = busy()
+    at = next(n for n, each in enumerate(trail.log) if each.key == b"demo/one-3" and each.row)
+    forged = LoggedRow(trail.log[at].offset, T0, b"demo/theirs", trail.log[at].row)
+    found = play(trail, [*trail.log[:at], forged, *trail.log[at:]]).differs
+    assert found is not None
+    assert (found.what, found.name, found.offset) == ("row", "demo/theirs", forged.offset)
+    assert "no request asks for it" in found.played
+
+
+def test_a_row_with_another_byte_is_found() -> None:
+    trail = busy()
+    markers = [each for each in trail.log if each.key == b"demo/one-7" and each.row]
+    assert markers[-1].row is not None
+    marker = decode_marker(markers[-1].row)
+    later = encode_marker(marker._replace(version=marker.version + 1))
+    log = [each._replace(row=later) if each is markers[-1] else each for each in trail.log]
+    found = play(trail, log).differs
+    assert found is not None
+    assert (found.name, found.offset) == ("demo/one-7", markers[-1].offset)
+    assert "the marker of a schedule that is over" in found.logged
+
+
+def test_a_request_that_was_another_one_is_found() -> None:
+    trail = busy()
+    key_of = {each[0]: each for each in trail.source}
+    trail.source[3] = (3, *key_of[4][1:])
+    found = play(trail).differs
+    assert found is not None
+    assert found.transaction == 2
+
+
+def test_another_policy_than_the_one_of_the_log_is_found() -> None:
+    trail = Leaving()
+    trail.set(T0, tenant="demo", max_pending=3)
+    for each in range(6):
+        trail.ask(T0 + 1, schedule_id=f"a{each}", at=T0 + 1_000)
+    trail.step(T0 + 10)
+    assert play(trail).differs is None
+    trail.policies[0] = trail.policies[0]._replace(policy=None)
+    found = play(trail).differs
+    assert found is not None
+    assert found.transaction == 2
+
+
+def test_a_policy_is_seen_at_the_step_that_saw_it() -> None:
+    trail = Leaving()
+    for each in range(6):
+        trail.ask(T0 + 1, schedule_id=f"a{each}", at=T0 + 1_000)
+    trail.step(T0 + 10)
+    trail.set(T0 + 900, tenant="demo", paused=True)
+    trail.step(T0 + 1_005)
+    trail.set(T0 + 2_000, tenant="demo", paused=False)
+    trail.run(T0 + 2_010)
+    # As if it had been written before the step that did not see it yet.
+    assert len(trail.events) == 6
+    assert play(trail).differs is None
+    trail.policies[0] = trail.policies[0]._replace(at_ms=T0 + 5)
+    assert play(trail).differs is None
+
+
+def test_a_tenant_whose_topic_was_not_there_yet_is_held() -> None:
+    trail = Leaving()
+    for name in ("demo", "other"):
+        trail.ask(T0, tenant=name, at=T0 + 1_000)
+    trail.step(T0 + 10)
+    trail.tenants.hold("demo", "its topic is missing")
+    trail.run(T0 + 1_001)
+    trail.tenants.hold("demo", "")
+    trail.run(T0 + 1_500)
+    assert [fired[0] for _, fired in trail.events] == ["belfry.fired.other", "belfry.fired.demo"]
+    assert play(trail).differs is None
+
+
+def test_what_a_sweep_forgot_is_forgotten_only_in_its_time() -> None:
+    trail = Leaving()
+    trail.ask(T0, at=T0 + 10, request_id="r")
+    trail.step(T0 + 5)
+    trail.run(T0 + 20)
+    trail.ask(T0 + 25 * HOUR, schedule_id="b", at=T0 + 30 * HOUR)
+    trail.step(T0 + 25 * HOUR)
+    trail.sweep(T0 + 25 * HOUR + 1)
+    gone = [each for each in trail.log if each.row is None]
+    assert len(gone) == 2
+    assert play(trail).differs is None
+    # The same tombstone before its time.
+    early = LoggedRow(0, T0, b"demo/a", None)
+    at = [n for n, each in enumerate(trail.log) if is_manifest(each)][3]
+    found = play(trail, [*trail.log[:at], early, *trail.log[at:]]).differs
+    assert found is not None
+    assert found.name == "demo/a"
+
+
+def held_back() -> Leaving:
+    """A serial group, of which two wait behind an ack lock while a new owner comes."""
+    trail = Leaving()
+    for each in range(4):
+        more = {"group": "g", "serial": True, "ack_timeout_ms": 5_000}
+        trail.ask(T0, schedule_id=f"g{each}", at=T0 + 100 + each, **more)
+    trail.step(T0 + 5)
+    trail.run(T0 + 200)
+    trail.ask(T0 + 300, schedule_id="other", at=T0 + 301)
+    trail.step(T0 + 300)
+    return trail
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_an_owner_with_and_one_without_local_state_are_played(*, cold: bool) -> None:
+    trail = held_back()
+    for each in range(20):
+        # Others of the tenant fire in the same steps, or no more was known than that it waits.
+        trail.ask(T0 + 400, schedule_id=f"x{each}", at=T0 + 6_001 + each)
+    trail.step(T0 + 400)
+    trail.own(T0 + 6_000, cold=cold)
+    for now_ms in [*range(T0 + 6_001, T0 + 6_030), *range(T0 + 7_000, T0 + 30_000, 500)]:
+        trail.run(now_ms)
+    assert len(trail.events) == 25
+    assert play(trail).differs is None
+
+
+def test_bulk_jobs_are_played() -> None:
+    trail = Leaving()
+    for each in range(300):
+        trail.ask(T0, schedule_id=f"s{each:03}", at=T0 + HOUR)
+    trail.step(T0 + 5)
+    spec = BulkSpec(action="CANCEL", prefix="s", per_second=10_000).text()
+    trail.ask(T0 + 10, schedule_id="job", action="BULK", bulk=spec)
+    trail.step(T0 + 12)
+    # Ten steps are more than it needs: those behind its end do nothing.
+    for number in range(1, 11):
+        now_ms = T0 + 300 * number
+        trail.engine.advance_jobs(now_ms, Budget(1_000, 100))
+        trail.end(now_ms)
+    assert not trail.engine.jobs.under_way
+    assert play(trail).differs is None
+
+
+def test_a_row_that_compaction_has_removed_is_owed_by_a_later_one() -> None:
+    trail = busy()
+    written = [each for each in trail.log if each.key == b"demo/one-9"]
+    assert len(written) == 2
+    outcome = play(trail, [each for each in trail.log if each is not written[0]])
+    assert outcome.differs is None
+    assert outcome.player.counts.owed == 1
+    found = play(trail, [each for each in trail.log if each not in written]).differs
+    assert found is not None
+    assert found.name == "demo/one-9"
+
+
+def test_a_transaction_that_compaction_has_removed_is_told() -> None:
+    trail = busy()
+    first = next(n for n, each in enumerate(trail.log) if is_manifest(each))
+    with pytest.raises(Unplayable, match=r"holds transaction 2, and not transaction 1 before it"):
+        play(trail, trail.log[first + 1 :])
+
+
+def test_time_zone_data_of_another_release_is_told() -> None:
+    trail = busy()
+    log = replaced(trail.log, b"\0z", b"\1\x071999z")
+    with pytest.raises(Unplayable, match="1999z"):
+        play(trail, log)
