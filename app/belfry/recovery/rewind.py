@@ -21,7 +21,8 @@ from rocksdict import AccessType, Options, Rdict
 
 from belfry.host.rocks import RocksMap
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
-from belfry.kafka.partition_log import LogBounds, PartitionLog
+from belfry.kafka.log_bounds import LogBounds
+from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.signature_marks import Mark
 from belfry.recovery.evidence import Evidence
 from belfry.recovery.identities import Identities
