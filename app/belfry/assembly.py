@@ -44,8 +44,8 @@ from belfry.host.clock import SystemClock
 from belfry.host.memory import look_for_cycles_rarely, spare_memory
 from belfry.host.passing import Streams
 from belfry.partitions.gauges import Gauges
-from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
+from belfry.partitions.surroundings import WorkerPort
 from belfry.process.cluster_start import ClusterState, find, homes
 from belfry.process.concerns import Concerns
 from belfry.process.data_folder import RefusedToStart, only_one_in
@@ -196,7 +196,7 @@ def _worker(
 async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     # Faust's services belong to the event loop in which they are made.
     app, shared, front, dispatcher = make()
-    opener, guard, outputs = shared
+    opener, guard, outputs, _ = shared
     settings, app_id = opener.settings, opener.settings.cluster.app_id
     stop = StopRequest()
     stop.on_signals()

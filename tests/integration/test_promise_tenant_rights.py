@@ -32,11 +32,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 from belfry.kafka.broker_features import ask_brokers
-from belfry.kafka.request_log import RequestLog
 from belfry.settings import Settings
 from tests.acceptance.harness.guarded import PASSWORD, Guarded, allow, guarded_broker, known
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.architecture.tree import ROOT
+from tests.integration.fetched_requests import FetchedRequests
 from tests.integration.test_promise_tenants_apart import (
     fire_each,
     lateness_ms,
@@ -164,7 +164,7 @@ def written(guarded: Guarded, topic: str, *users: str) -> Producer:
     return producer
 
 
-def values(log: RequestLog, count: int) -> list[bytes | None]:
+def values(log: FetchedRequests, count: int) -> list[bytes | None]:
     """So many records that come next."""
     found: list[bytes | None] = []
 
@@ -176,7 +176,7 @@ def values(log: RequestLog, count: int) -> list[bytes | None]:
     return found
 
 
-def refusal(log: RequestLog) -> str:
+def refusal(log: FetchedRequests) -> str:
     """What the reader is told in the end, where it may not read."""
 
     def told() -> str:
@@ -187,7 +187,6 @@ def refusal(log: RequestLog) -> str:
         return ""
 
     # Not through `seek`: librdkafka, which asks for the ends, would be refused first.
-    log._fetcher.follow({(log.topic, 0): 0})
     return wait_for("a refusal", told, 60)
 
 
@@ -196,10 +195,10 @@ def test_requests_are_read_with_a_password_and_a_certificate_also_after_a_break(
 ) -> None:
     producer = written(guarded, "read.scram", "reader")
     properties = guarded.properties("reader") | {"bootstrap.servers": guarded.secure}
-    with closing(RequestLog(properties, "read.scram", 0)) as log:
+    with closing(FetchedRequests(properties, "read.scram", 0)) as log:
         log.seek(0)
         assert values(log, 3) == [b"0", b"1", b"2"]
-        for connection in log._fetcher._client._conns.values():
+        for connection in log.fetcher._feeder._client._client._conns.values():
             connection._writer.transport.abort()
         producer.produce("read.scram", b"3")
         assert producer.flush(20) == 0
@@ -212,7 +211,7 @@ def test_requests_are_read_with_a_token(guarded: Guarded) -> None:
         Thread(target=issuer.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         properties = guarded.properties("belfry") | issuer_of(issuer)
         properties |= {"bootstrap.servers": guarded.secure}
-        with closing(RequestLog(properties, "read.token", 0)) as log:
+        with closing(FetchedRequests(properties, "read.token", 0)) as log:
             log.seek(0)
             assert values(log, 3) == [b"0", b"1", b"2"]
         issuer.shutdown()
@@ -229,7 +228,7 @@ def test_a_reader_says_why_it_may_not_read(guarded: Guarded) -> None:
     }
     with ThreadPoolExecutor() as beside, ExitStack() as opened:
         logs = [
-            opened.enter_context(closing(RequestLog(each, "read.denied", 0)))
+            opened.enter_context(closing(FetchedRequests(each, "read.denied", 0)))
             for each in given.values()
         ]
         denied, password, trust = beside.map(refusal, logs)

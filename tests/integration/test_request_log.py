@@ -11,10 +11,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from belfry.kafka.partition_log import AheadOfLog
-from belfry.kafka.request_log import RequestLog
+from belfry.kafka.log_bounds import AheadOfLog
 from belfry.wire.record import SourceRecord
 from tests.acceptance.harness.site import wait_for
+from tests.integration.fetched_requests import FetchedRequests
 
 pytestmark = pytest.mark.slow
 
@@ -22,17 +22,17 @@ COUNT = 3_000
 
 
 @pytest.fixture
-def log(kafka: str, unique: Callable[[str], str]) -> Iterator[RequestLog]:
+def log(kafka: str, unique: Callable[[str], str]) -> Iterator[FetchedRequests]:
     """A reader of an empty topic."""
     topic, admin = unique("requests"), AdminClient({"bootstrap.servers": kafka})
     for made in admin.create_topics([NewTopic(topic, 1, 1)]).values():
         made.result(30)
-    with closing(RequestLog({"bootstrap.servers": kafka}, topic, 0)) as found:
+    with closing(FetchedRequests({"bootstrap.servers": kafka}, topic, 0)) as found:
         wait_for("a leader", lambda: has_leader(found))
         yield found
 
 
-def has_leader(log: RequestLog) -> bool:
+def has_leader(log: FetchedRequests) -> bool:
     """Whether the topic, made just now, can be read."""
     try:
         return log.ends() == (0, 0)
@@ -40,7 +40,7 @@ def has_leader(log: RequestLog) -> bool:
         return False
 
 
-def read(log: RequestLog, end: int) -> list[SourceRecord]:
+def read(log: FetchedRequests, end: int) -> list[SourceRecord]:
     """All records up to an offset."""
     found: list[SourceRecord] = []
     deadline = monotonic() + 60
@@ -50,7 +50,7 @@ def read(log: RequestLog, end: int) -> list[SourceRecord]:
     return found
 
 
-def test_every_codec_is_read_from_where_it_was_left_off(kafka: str, log: RequestLog) -> None:
+def test_every_codec_is_read_from_where_it_was_left_off(kafka: str, log: FetchedRequests) -> None:
     log.seek(0)
     values = [b"%d" % number * 20 for number in range(COUNT)]
     for turn, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
@@ -64,7 +64,7 @@ def test_every_codec_is_read_from_where_it_was_left_off(kafka: str, log: Request
         assert found[7][2::2] == (b"key", [("name", b"777")])
 
 
-def test_transactions_count_once_they_are_committed(kafka: str, log: RequestLog) -> None:
+def test_transactions_count_once_they_are_committed(kafka: str, log: FetchedRequests) -> None:
     log.seek(0)
     producer = Producer({"bootstrap.servers": kafka, "transactional.id": log.topic})
     producer.init_transactions(60)
@@ -81,6 +81,6 @@ def test_transactions_count_once_they_are_committed(kafka: str, log: RequestLog)
     assert [each[3] for each in found] == [b"commit_transaction"] * 10
 
 
-def test_an_offset_beyond_the_end_is_told(log: RequestLog) -> None:
+def test_an_offset_beyond_the_end_is_told(log: FetchedRequests) -> None:
     with pytest.raises(AheadOfLog, match="ends at offset 0, but offset 5 was read before"):
         log.seek(5)

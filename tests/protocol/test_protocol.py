@@ -26,7 +26,7 @@ from tests.protocol.checking import (
 )
 
 PAGE: Final = ROOT / "docs" / "protocol.md"
-# `partitions/owner.py` PartitionRunner._one_term, as models say it.
+# `partitions/owner.py` PartitionRunner._begin_term, as models say it.
 IN_MODEL: Final = re.compile(r"`([a-z_]+/[a-z_]+\.py)`,? (?:\w+ )??([A-Z]\w+)(?:\.(\w+))?")
 # A link to a file, and the names behind it, as the page says it.
 IN_PAGE: Final = re.compile(r"\[`?[\w/.]+`?\]\(\.\./app/belfry/([\w/]+\.py)\)((?: `[\w.]+`,?)+)")

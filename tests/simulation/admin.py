@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
 from belfry.kafka.broker_features import Features
+from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.lacking import Lacking
-from belfry.kafka.open_transactions import OpenTransaction, Untold
 from tests.simulation.broker import T0
 from tests.simulation.clients import failure, metadata
 from tests.simulation.machine import machine

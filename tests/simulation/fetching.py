@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any, Final
 
-from belfry.kafka.fetcher import Fetched, OffsetGone, Where
+from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from tests.simulation.broker import Entry
 from tests.simulation.machine import machine
 from tests.simulation.murmur import partition_of
 from tests.simulation.record_batches import control_of, stored
-from tests.simulation.stage import here
+from tests.simulation.stage import Task, here
 
 AT_ONCE: Final = 50
 PRODUCERS: Final = 1_000_000
@@ -23,8 +23,15 @@ PRODUCERS: Final = 1_000_000
 class SimFetcher:
     """`Fetcher`: answers of one partition after the other."""
 
-    def __init__(self, _properties: Mapping[str, Any], _answer_bytes: int = 0) -> None:
+    def __init__(
+        self, _properties: Mapping[str, Any], _answer_bytes: int = 0, sip_s: float = 0.0
+    ) -> None:
         self._machine = machine()
+        self._sip_ms = 1000 * sip_s
+        # When a partition is asked for again, after a small answer.
+        self._not_before: dict[Where, float] = {}
+        self._taking: Task | None = None
+        self._woken = False
         self._positions: dict[Where, int] = {}
         self._told_ends: dict[Where, int] = {}
 
@@ -40,21 +47,34 @@ class SimFetcher:
         deadline_ms = stage.now_ms + wait_s * 1000
         while True:
             stage.check()
-            wanted = [where for where in self._positions if where not in but]
-            for where in wanted if not self._machine.cut else ():
+            asked = [where for where in self._positions if where not in but]
+            for where in asked if not self._machine.cut else ():
+                if self._not_before.get(where, 0.0) > stage.now_ms:
+                    continue
                 answer = self._fetch(where)
                 if answer is not None:
+                    self._not_before[where] = stage.now_ms + self._sip_ms
                     return answer
-            if stage.now_ms >= deadline_ms:
+            if stage.now_ms >= deadline_ms or self._woken:
+                self._woken = False
                 return None
-            self._wait(deadline_ms - stage.now_ms)
+            sips = [ms for where in asked if (ms := self._not_before.get(where, 0)) > stage.now_ms]
+            self._wait(min([deadline_ms, *sips]) - stage.now_ms)
+
+    def wake(self) -> None:
+        """Let `take` return, be it under way or the next one."""
+        self._woken = True
+        if self._taking is not None:
+            here().wake(self._taking)
 
     def _wait(self, ms: float) -> None:
         stage = here()
         logs = [self._machine.broker.log(*where) for where in self._positions]
         for log in logs:
             log.readers.append(stage.current)
+        self._taking = stage.current
         stage.wait(ms)
+        self._taking = None
         for log in logs:
             if stage.current in log.readers:
                 log.readers.remove(stage.current)

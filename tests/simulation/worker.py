@@ -19,8 +19,8 @@ from belfry.balance.assignment_map import MemberMetadata
 from belfry.group.group import Group as AssignedMember
 from belfry.group.group import Surroundings
 from belfry.partitions.gauges import Gauges
-from belfry.partitions.owner import WorkerPort
 from belfry.partitions.supervisor import Owners
+from belfry.partitions.surroundings import WorkerPort
 from belfry.process import cluster_start, sharing
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics

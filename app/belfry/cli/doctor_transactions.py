@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from belfry.cli.check import Check, Status
 
 if TYPE_CHECKING:
-    from belfry.kafka.open_transactions import OpenTransaction, Where
+    from belfry.kafka.fetch_position import Where
+    from belfry.kafka.holders import OpenTransaction
     from belfry.settings import SharedSettings
 
 ASK_S: Final = 5.0
@@ -32,7 +33,8 @@ def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
     """One line for each partition that somebody holds back, or one that says that nobody does."""
     from confluent_kafka import KafkaException
 
-    from belfry.kafka.open_transactions import Untold, open_transactions, untold
+    from belfry.kafka.holders import Untold, untold
+    from belfry.kafka.open_transactions import open_transactions
 
     try:
         places = _places(admin, settings)
@@ -60,7 +62,7 @@ def judge(
     place: Where, found: list[OpenTransaction], settings: SharedSettings, now_ms: float
 ) -> Iterator[Check]:
     """What the first open transaction of a partition means."""
-    from belfry.kafka.open_transactions import tell
+    from belfry.kafka.holders import tell
 
     if not found:
         return

@@ -17,7 +17,7 @@ are daemons, since one that hangs must not keep a process from ending.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -60,8 +60,10 @@ class Background:
     def start(self) -> None:
         """Begin the first turn; returns at once."""
         self._started = True
-        _started.add(self)
-        self._thread.start()
+        with _guard:
+            # Whoever is found among them is alive.
+            self._thread.start()
+            _started.add(self)
 
     def stop(self, timeout_s: float | None = None) -> bool:
         """Ask for the end and wait for it; False where it did not come within so many seconds."""
@@ -72,7 +74,7 @@ class Background:
         """Wait for the end, which somebody has asked for; False where it did not come in time."""
         if self._started:
             self._thread.join(timeout_s)
-        _started.discard(self)
+        _ended(self)
         return not self.alive
 
     @property
@@ -95,11 +97,13 @@ class Background:
                 unexpected = not isinstance(error, AWAY)
                 self._log.warning(self._failing, reason=str(error), exc_info=unexpected)
                 self.stopping.wait(self._again_s)
-        _started.discard(self)
+        _ended(self)
         self.last()
 
 
 _started: Final[WeakSet[Background]] = WeakSet()
+# Threads begin and end while others look at all of them.
+_guard: Final = Lock()
 
 
 def started() -> list[Background]:
@@ -107,7 +111,15 @@ def started() -> list[Background]:
 
     One of them that is not `alive` has ended by an error of its own: only a new process helps.
     """
-    return sorted(_started, key=lambda each: each.name)
+    with _guard:
+        found = list(_started)
+    return sorted(found, key=lambda each: each.name)
+
+
+def _ended(each: Background) -> None:
+    """It was asked to end, or has ended: nobody counts on it any more."""
+    with _guard:
+        _started.discard(each)
 
 
 def _nothing() -> None:

@@ -15,27 +15,20 @@ passed over.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from itertools import chain, islice
-from operator import lt
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
 import structlog
-from aiokafka.record.default_records import DefaultRecordBatch
 
-from belfry.kafka.fetcher import Fetched, Where
+from belfry.kafka.fetch_position import Fetched, Where
+from belfry.kafka.opened_batches import SLICE_BYTES, QuickBatch, StreamedBatch
 from belfry.kafka.unpacking import NONE, chunks_of
 from belfry.telemetry.limited import LimitedLogger
-from belfry.wire.record import SourceRecord, size_of
+from belfry.wire.record import SourceRecord
 from belfry.wire.record_batches import MAGIC, CommittedBatches, RecordBatch, batches_in
-from belfry.wire.record_stream import Unreadable, records_of
-from belfry.wire.unread import MOST_CARRIED, UNREADABLE_BATCH, bounded, unread
+from belfry.wire.record_stream import Unreadable
+from belfry.wire.unread import UNREADABLE_BATCH, unread
 
-# How much of a portion's records there is at most, but for one batch or one record more.
-SLICE_BYTES: Final = 4_000_000
-RECORD_BYTES: Final = 2_000_000
-# Of a stream: records that are looked at in one go, also where they lie before the position.
-PASSED_AT_ONCE: Final = 20_000
 # A batch that unpacks to more is read as a stream.
 WHOLE_BYTES: Final = 8 * 1024 * 1024
 
@@ -53,7 +46,7 @@ class BatchReader:
         self._where = where
         self._log = said or LimitedLogger(log)
         self._batches: deque[tuple[RecordBatch, bool]] = deque()
-        self._opened: _Quick | _Stream | None = None
+        self._opened: QuickBatch | StreamedBatch | None = None
         self.position = self.fetched = position
         # Whether the records of the last portion have the broker's append times.
         self.appended = True
@@ -94,7 +87,9 @@ class BatchReader:
                 break
         return found
 
-    def _some(self, opened: _Quick | _Stream, at_most: int) -> tuple[list[SourceRecord], int]:
+    def _some(
+        self, opened: QuickBatch | StreamedBatch, at_most: int
+    ) -> tuple[list[SourceRecord], int]:
         """The next records of the batch that is open, and their size; closes it at its end."""
         batch, position = opened.batch, self.position
         try:
@@ -103,8 +98,8 @@ class BatchReader:
             some, size, ended = [], 0, True
             # The quick parser may stumble over what the stream can read; the stream begins at the
             # same position.
-            if isinstance(opened, _Quick):
-                self._opened = _Stream(batch)
+            if isinstance(opened, QuickBatch):
+                self._opened = StreamedBatch(batch)
                 return some, size
             some = self._refusal(batch, str(error))
         if some:
@@ -127,12 +122,12 @@ class BatchReader:
             self.position = batch.next_offset
         return False
 
-    def _open(self, batch: RecordBatch) -> _Quick | _Stream:
+    def _open(self, batch: RecordBatch) -> QuickBatch | StreamedBatch:
         """What reads a batch: the quick parser where it unpacks to little, else a stream."""
         if batch.magic != MAGIC:
-            return _Stream(batch)
+            return StreamedBatch(batch)
         if batch.codec == NONE:
-            return _Quick(batch, batch.data)
+            return QuickBatch(batch, batch.data)
         chunks = chunks_of(batch.codec, batch.packed)
         kept: list[bytes | memoryview] = []
         size = 0
@@ -142,11 +137,11 @@ class BatchReader:
                 size += len(chunk)
                 if size > WHOLE_BYTES:
                     self._tell(batch)
-                    return _Stream(batch, chain(kept, chunks))
+                    return StreamedBatch(batch, chain(kept, chunks))
         except Unreadable:
             # What lies before the damage is read; then it is met again.
-            return _Stream(batch)
-        return _Quick(batch, batch.unpacked(b"".join(kept)))
+            return StreamedBatch(batch)
+        return QuickBatch(batch, batch.unpacked(b"".join(kept)))
 
     def _tell(self, batch: RecordBatch) -> None:
         """Say in the log that a large batch is read in slices; not for each of many."""
@@ -173,87 +168,3 @@ class BatchReader:
             " compression or in smaller batches."
         )
         return [(first, batch.largest_ms, None, None, [unread(UNREADABLE_BATCH, reason)])]
-
-
-class _Quick:
-    """A batch that is small enough to be read by aiokafka's parser."""
-
-    def __init__(self, batch: RecordBatch, data: bytes) -> None:
-        self.batch = batch
-        self._size = len(data)
-        self._records: Any = DefaultRecordBatch(data)
-
-    def take(self, at_most: int, position: int) -> tuple[list[SourceRecord], int, bool]:
-        """So many records from a position on, their size, and whether the batch is at its end.
-
-        Unreadable where this parser stumbles: a name that is no UTF-8 is enough for that.
-        """
-        try:
-            some = [
-                (each.offset, each.timestamp, each.key, each.value, each.headers or None)
-                for each in islice(self._records, at_most)
-            ]
-        except Exception as error:  # noqa: BLE001  # whatever it says, the stream is asked next
-            raise Unreadable(str(error)) from None
-        _check([each[0] for each in some], self.batch)
-        ended = len(some) < at_most
-        size, self._size = self._size, 0
-        if some and some[0][0] < position:
-            some = [each for each in some if each[0] >= position]
-        return [_bounded(each) if each[4] else each for each in some], size, ended
-
-
-def _check(offsets: list[int], batch: RecordBatch) -> None:
-    """Unreadable where offsets do not rise, or leave their batch; brokers take no such batch."""
-    if offsets and not (
-        batch.base_offset <= offsets[0]
-        and offsets[-1] < batch.next_offset
-        and all(map(lt, offsets, islice(offsets, 1, None)))
-    ):
-        raise Unreadable("its offsets do not rise")
-
-
-def _bounded(record: SourceRecord) -> SourceRecord:
-    """A record with as many headers as are carried."""
-    if len(record[4] or ()) <= MOST_CARRIED:
-        return record
-    return (*record[:4], bounded(record[4]))
-
-
-class _Stream:
-    """A batch that is read record by record, out of slices."""
-
-    def __init__(
-        self, batch: RecordBatch, chunks: Iterator[bytes | memoryview] | None = None
-    ) -> None:
-        self.batch = batch
-        if chunks is None:
-            chunks = chunks_of(batch.codec, batch.packed)
-        self._records = records_of(batch, chunks, RECORD_BYTES)
-        self._failed: Unreadable | None = None
-        self._last = batch.base_offset - 1
-
-    def take(self, at_most: int, position: int) -> tuple[list[SourceRecord], int, bool]:
-        """So many records from a position on, some megabytes at most; Unreadable where none is."""
-        if self._failed is not None:
-            raise self._failed
-        found: list[SourceRecord] = []
-        size = 0
-        try:
-            for _ in range(PASSED_AT_ONCE):
-                if len(found) >= at_most or size >= SLICE_BYTES:
-                    break
-                record = next(self._records, None)
-                if record is None:
-                    return found, size, True
-                if record[0] <= self._last:
-                    raise Unreadable("its offsets do not rise")
-                self._last = record[0]
-                if record[0] >= position:
-                    found.append(record)
-                    size += size_of(record)
-        except Unreadable as error:
-            if not found:
-                raise
-            self._failed = error
-        return found, size, False

@@ -8,7 +8,7 @@ What is found has one of three weights:
     not checked        the cluster does not let it look; that is told, and no problem by itself
 
 Brokers of a cluster are set one by one, so each of them is asked. Which values are wrong, and why,
-is in `topic_rules.py`.
+is in `broker_rules.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from belfry.kafka.broker_features import (
     ask_brokers,
     feature_problems,
 )
-from belfry.kafka.topic_rules import TopicProblem, broker_problems, unread
+from belfry.kafka.broker_rules import broker_problems
+from belfry.kafka.topic_rules import TopicProblem, unread
 from belfry.kafka.topics import REACH_S, described
 from belfry.settings import SharedSettings
 

@@ -1,24 +1,55 @@
 """Where the fetcher stands in one partition: what its user took, what is fetched, what is doubted.
 
-    taken ≤ next       between them lie answers that nobody has taken yet, `ahead_bytes` of them
+    taken ≤ next       between them lies what is `ahead`: an answer that nobody has taken yet
+
+More is asked for once that one is taken.  So a reader that is slow has one answer of each partition
+in its memory, and the next one is as large as what has come meanwhile.
 
 An answer *leads on* where it brings whole batches behind `next`, or says for the first time that
 there are none yet.  A partition is *doubted* after a failure: before it is asked for again, its
 leader says how far the log reaches that was read, for another broker may have cut it off.  It is
-*put off* for a moment after a refusal, and its reader is told where nobody has known it for long.
-Instants are in seconds of the event loop's clock.
+*put off* for a moment after a refusal, or after a small answer where its reader takes sips, and its
+reader is told where nobody has known it for long.  Instants are in seconds of the event loop's
+clock.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from belfry.wire.record_batches import end_of
 
+# A topic and the number of a partition.
+Where = tuple[str, int]
 PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 2.0
 # For how long a topic may be unknown before its reader is told: it may be new.
 UNKNOWN_S: Final = 10.0
+# Bounds of the time after which to look whether an answer was taken.
+SOON_S: Final = 0.001
+LATE_S: Final = 0.02
+# What brings fewer bytes, as they are stored, is a trickle.
+SIP_BYTES: Final = 50_000
+
+
+class OffsetGone(Exception):
+    """The log does not hold the offset, or not what was read before it."""
+
+
+class Fetched(NamedTuple):
+    """What one fetch brought of one partition.
+
+    `data` are batches as they are stored, and nothing where the end has been met.  `aborted` are
+    producers, and the offsets at which their transactions begin that were rolled back.  `error` is
+    OffsetGone, after which the partition is followed no more, or ConnectionError.
+    """
+
+    where: Where
+    offset: int
+    behind: int
+    data: bytes = b""
+    aborted: tuple[tuple[int, int], ...] = ()
+    error: Exception | None = None
 
 
 class FetchPosition:
@@ -29,7 +60,9 @@ class FetchPosition:
         # Leader's epoch of the last batch (-1: not known), and the end that was met last (-1:
         # none).
         self.epoch = self.met_end = -1
-        self.ahead_bytes = 0
+        # Answers that nobody has taken yet, and since when there is one.
+        self.ahead = 0
+        self.ahead_since = 0.0
         # Instants of the loop's clock, in seconds: when to ask again, since when no broker knows
         # the partition.
         self.not_before = 0.0
@@ -38,9 +71,10 @@ class FetchPosition:
         # any more.
         self.doubted = self.stopped = False
 
-    def may_go_on(self, most_bytes: int) -> bool:
-        """Whether more may be asked for, where so many bytes may lie ahead of the reader."""
-        return self.ahead_bytes < most_bytes and not self.stopped
+    @property
+    def may_go_on(self) -> bool:
+        """Whether more may be asked for."""
+        return not self.ahead and not self.stopped
 
     def is_no_news(self, data: bytes, last_stable: int) -> bool:
         """Whether an answer without records says nothing new.
@@ -59,13 +93,26 @@ class FetchPosition:
         if behind <= self.next:
             return False
         self.next, self.epoch = behind, epoch
-        self.ahead_bytes += len(data)
         return True
 
-    def took(self, size: int, behind: int) -> None:
-        """The reader took an answer of so many bytes, up to an offset."""
-        self.ahead_bytes -= size
+    def put(self, now_s: float) -> None:
+        """An answer waits for the reader."""
+        self.ahead += 1
+        self.ahead_since = now_s
+
+    def look_again_s(self, now_s: float) -> float:
+        """After how long to look whether the reader has taken it: soon, later where it is slow."""
+        return min(max(now_s - self.ahead_since, SOON_S), LATE_S)
+
+    def took(self, behind: int) -> None:
+        """The reader took an answer, up to an offset."""
+        self.ahead -= 1
         self.taken = max(self.taken, behind)
+
+    def sipped(self, size: int, now_s: float, sip_s: float) -> None:
+        """An answer of so many bytes has come; after a small one it is put off for a sip."""
+        if size < SIP_BYTES:
+            self.not_before = now_s + sip_s
 
     def refused(self, now_s: float) -> None:
         """A broker answered with an error: look at the log again, after a moment."""

@@ -9,99 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from belfry.kafka.changelog_sieve import Changes, Sieve
-from belfry.kafka.client_properties import untold
+from belfry.kafka.log_bounds import LogBounds, LogEnds, OutOfRange, asked
 
-# Seconds for one answer.
-REQUEST_S: Final = 10.0
 # Records of one look for whether there are any.
 FEW: Final = 100
-_WITHOUT_GROUP: Final[dict[str, Any]] = {
-    "group.id": "belfry-reads-without-a-group",
-    "enable.auto.commit": False,
+_READS: Final[dict[str, Any]] = {
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
 }
-
-
-class LostRange(Exception):
-    """The log no longer holds an offset that is still to be read."""
-
-
-class AheadOfLog(LostRange):
-    """An offset was read that the log does not reach: its end was cut off, or it is another log."""
-
-    def __init__(self, what: str, end: int, offset: int) -> None:
-        super().__init__(what)
-        self.end = end
-        self.offset = offset
-
-
-class OutOfRange(LostRange):
-    """The log that was being read has changed under its reader: seek anew to learn how."""
-
-
-class LogBounds:
-    """Where one partition of a topic begins and ends.
-
-    Each question takes a connection of its own, so any thread may ask. Raises ConnectionError.
-    """
-
-    def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
-        self._properties = {**properties, **_WITHOUT_GROUP}
-        self._name = TopicPartition(topic, partition)
-
-    @property
-    def topic(self) -> str:
-        """Name of the topic."""
-        return str(self._name.topic)
-
-    def ends(self) -> tuple[int, int]:
-        """First offset of the log, and the first one that an open transaction holds back."""
-        return self._asked("read_committed")
-
-    def log_end(self) -> int:
-        """The offset after the last record, whether an open transaction holds it back or not.
-
-        Asked over a connection of its own, so any thread may, while another one reads.
-        """
-        return self._asked("read_uncommitted")[1]
-
-    def _asked(self, isolation: str) -> tuple[int, int]:
-        consumer = Consumer({**untold(self._properties), "isolation.level": isolation})
-        try:
-            return self._ends(consumer)
-        finally:
-            consumer.close()
-
-    def _ends(self, consumer: Consumer) -> tuple[int, int]:
-        try:
-            ends = consumer.get_watermark_offsets(self._name, REQUEST_S, cached=False)
-        except KafkaException as error:
-            raise ConnectionError(f"{self._name.topic}: {error.args[0].str()}") from error
-        if ends is None:
-            raise ConnectionError(f"{self._name.topic}: no answer within {REQUEST_S} s")
-        low, high = ends
-        return low, high
-
-    def check(self, offset: int) -> None:
-        """Whether one can read from this offset on; raises LostRange or AheadOfLog."""
-        low, high = self.ends()
-        # An open transaction may hold the end back that readers see; what was read stays read.
-        if offset > high and offset > (high := self.log_end()):
-            raise AheadOfLog(
-                f"{self._name.topic}/{self._name.partition} ends at offset {high}, but offset"
-                f" {offset} was read before: this is another topic, or it was created anew",
-                high,
-                offset,
-            )
-        if offset < low:
-            raise LostRange(
-                f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
-                f" {offset} to {low - 1} are gone before they were read"
-            )
 
 
 class PartitionLog(LogBounds):
@@ -110,9 +29,16 @@ class PartitionLog(LogBounds):
     It is for one thread, and closed after use. `position` is the offset to be read next.
     """
 
-    def __init__(self, properties: dict[str, Any], topic: str, partition: int) -> None:
-        super().__init__(properties, topic, partition)
-        self._consumer = Consumer({**self._properties, "isolation.level": "read_committed"})
+    def __init__(
+        self,
+        properties: dict[str, Any],
+        topic: str,
+        partition: int,
+        log_ends: LogEnds | None = None,
+    ) -> None:
+        """`properties` are librdkafka's; `log_ends` tells the end that is held back."""
+        super().__init__(properties, topic, partition, log_ends)
+        self._consumer = Consumer({**self._properties, **_READS})
         self._failed: Exception | None = None
         # Which records of a changelog count; of other topics nobody asks.
         self.sieve = Sieve()
@@ -122,7 +48,7 @@ class PartitionLog(LogBounds):
 
     def ends(self) -> tuple[int, int]:
         """First offset of the log, and the first one that an open transaction holds back."""
-        return self._ends(self._consumer)
+        return asked(self._consumer, self._name)
 
     def seek(self, offset: int, *, manifest_at: int = -1) -> None:
         """Read from this offset on; LostRange if the log begins later.
@@ -212,35 +138,6 @@ class PartitionLog(LogBounds):
             records = self.read(at_most, 0.1)
             if records or self.position >= end:
                 yield records
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._consumer.close()
-
-
-class LogEnds:
-    """Where logs end, open transactions included; one connection, for any thread."""
-
-    def __init__(self, properties: dict[str, Any]) -> None:
-        self._consumer = Consumer(
-            {
-                **properties,
-                "group.id": "belfry-reads-without-a-group",
-                "enable.auto.commit": False,
-                "isolation.level": "read_uncommitted",
-            }
-        )
-
-    def end(self, topic: str, partition: int, wait_s: float) -> int:
-        """The offset after the last record; ConnectionError where nobody answers in time."""
-        name = TopicPartition(topic, partition)
-        try:
-            ends = self._consumer.get_watermark_offsets(name, wait_s, cached=False)
-        except KafkaException as error:
-            raise ConnectionError(f"{topic}: {error.args[0].str()}") from error
-        if ends is None:
-            raise ConnectionError(f"{topic}: no answer within {wait_s} s")
-        return ends[1]
 
     def close(self) -> None:
         """Close the connection."""

@@ -22,6 +22,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.engine.effects import Effects
+from belfry.kafka.fetch_position import Where
 from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings, Receipt
 
 # Seconds for the group's coordinator to say a position.
@@ -71,6 +72,19 @@ _OF_PRODUCERS: Final = (
 def _connection(properties: dict[str, Any]) -> dict[str, Any]:
     """The properties that a consumer shares with a producer."""
     return {key: value for key, value in properties.items() if not key.startswith(_OF_PRODUCERS)}
+
+
+class TenantInputProducer(ForwardingProducer):
+    """Commits the positions of many topics with what is handed over."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.positions: dict[Where, int] = {}
+
+    def _record(self, _effects: Effects) -> float:
+        behind = [TopicPartition(*where, offset) for where, offset in self.positions.items()]
+        self._producer.send_offsets_to_transaction(behind, self._member.consumer_group_metadata())
+        return self._clock.wall_ms()
 
 
 def committed_position(properties: dict[str, Any], topic: str, partition: int) -> int | None:

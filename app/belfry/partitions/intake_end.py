@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from belfry.kafka.open_transactions import OpenTransaction
+    from belfry.kafka.holders import OpenTransaction
 
 # An end that was asked for more recently counts without another question.
 FRESH_END_MS: Final = 250

@@ -20,10 +20,14 @@ the reserve is enough for who has a schema, even beside 255 lanes that make ids 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from belfry.engine.aside import Need
 from belfry.engine.claims import NOBODY, STRANGERS_LANES, account_of
 from belfry.firing.rates import Rate
+from belfry.wire.readings import Reference
 
 MINUTE_MS: Final = 60_000
 # How much of the time batches of a partition may wait for answers in the long run.
@@ -33,6 +37,7 @@ RESERVE: Final = b"!"
 
 # What a lookup has used up, to be given back: rates by name, and how much a second each gives.
 Payment = tuple[tuple[bytes, float], ...]
+Ask = Callable[[bytes, Reference], bool]
 
 
 class WaitBudget:
@@ -111,3 +116,63 @@ class LookupBudget:
         for name, per_second in payment:
             self._rate.take(name, per_second, self._at_ms, 1)
         return payment
+
+
+class PaidLookups:
+    """What is looked up for one partition, and what that has used up; for one turn at a time."""
+
+    def __init__(self, per_minute: int) -> None:
+        """So many lookups a minute are on each account."""
+        self._per_minute = per_minute
+        self._budget = LookupBudget(per_minute)
+        self._paid: dict[Need, Payment] = {}
+
+    @property
+    def under_way(self) -> Collection[Need]:
+        """Needs that are looked up."""
+        return self._paid.keys()
+
+    def begin(self, now_s: float) -> None:
+        """What follows is asked at this instant, in seconds of a monotonic clock."""
+        self._budget.begin(now_s)
+
+    def found(self, need: Need) -> None:
+        """The lookup has found a schema of requests: it is not counted."""
+        payment = self._paid.pop(need, None)
+        if payment is not None:
+            self._budget.give_back(payment)
+
+    def ask(
+        self, asked: Ask, needs: Iterable[Need], still_needed: Callable[[Need], bool]
+    ) -> list[tuple[Need, str]]:
+        """Ask for what budgets allow; tells of what is beyond them and cannot come within them.
+
+        `asked` asks for a need, and says whether there was room to.
+        """
+        for need in [need for need in self._paid if not still_needed(need)]:
+            del self._paid[need]
+        under_way = Counter(account_of(lane) for lane, _ in self._paid)
+        beyond: list[tuple[Need, str]] = []
+        poor: set[bytes] = set()
+        for need in needs:
+            lane, account = need[0], account_of(need[0])
+            if need not in self._paid:
+                payment = None if lane in poor else self._budget.take(lane)
+                if payment is None:
+                    poor.add(lane)
+                    # What is under way on the same account may still be given back.
+                    if not under_way[account]:
+                        beyond.append((need, self._too_often))
+                    continue
+                self._paid[need] = payment
+                under_way[account] += 1
+            if not asked(*need):
+                beyond.append((need, "Too many schemas are being looked up."))
+        return beyond
+
+    @property
+    def _too_often(self) -> str:
+        return (
+            f"More than {self._per_minute} schemas were asked for within a minute that are none of"
+            " requests."
+        )

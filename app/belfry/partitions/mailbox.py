@@ -1,8 +1,8 @@
-"""What is sent to the thread of an owned partition, and whether all of it arrives.
+"""What is sent to the loop of an owned partition, and whether all of it arrives.
 
-**The mailbox** takes batches of requests from any thread, and calls to wake up.  One thread takes
-out.  Each step is a transaction, so small batches that came during one go into the next together.
-They are joined only where one begins at the offset that the other ends with.
+**The mailbox** takes batches of requests from any thread; the partition's loop takes them out.
+Each step is a transaction, so small batches that came during one go into the next together.  They
+are joined only where one begins at the offset that the other ends with.
 
     in     [0‥9] [10‥14] [15‥800]         a step is under way
     out    [0‥14]                          two small ones are joined; the third is too much
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Final
 
 from belfry.kafka.outcome import Unknown
@@ -33,10 +33,10 @@ LONGEST_HAND_OVER_MS: Final = 10_000
 
 
 class Mailbox:
-    """Takes in from any thread; one thread takes out, so many requests and bytes at a time."""
+    """Takes in from any thread; one at a time takes out, so many requests and bytes at once."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
-        self._mail: SimpleQueue[tuple[int, SourceBatch] | None] = SimpleQueue()
+        self._mail: SimpleQueue[tuple[int, SourceBatch]] = SimpleQueue()
         self._most = most
         self._most_bytes = most_bytes
         self._term = 0
@@ -62,20 +62,21 @@ class Mailbox:
         self.put_back(rest)
         return first
 
-    def wake(self) -> None:
-        """Let whoever waits wait no longer."""
-        self._mail.put(None)
+    @property
+    def any(self) -> bool:
+        """Whether something has come, be it of this term or not."""
+        return bool(self._aside) or not self._mail.empty()
 
-    def next(self, timeout_s: float, ready: Ready) -> SourceBatch | None:
-        """The next batch, small ones joined; None if none has come in time, or after `wake`.
+    def next(self, ready: Ready) -> SourceBatch | None:
+        """The next batch, small ones joined; None if none has come.
 
         `ready` says whether all schemas of some requests are known. What has to be waited for joins
         nothing, so that others need not wait for it.
         """
-        batch = self._take(timeout_s)
+        batch = self._take()
         if batch is None or len(batch.records) >= SMALL or not ready(batch.records):
             return batch
-        while len(batch.records) < SMALL and (more := self._take(0)) is not None:
+        while len(batch.records) < SMALL and (more := self._take()) is not None:
             fits = len(batch.records) + len(more.records) <= self._most
             fits = fits and batch.size + more.size <= self._most_bytes
             if more.start != batch.next_position or not fits or not ready(more.records):
@@ -84,14 +85,15 @@ class Mailbox:
             batch = batch.joined(more)
         return batch
 
-    def _take(self, timeout_s: float) -> SourceBatch | None:
+    def _take(self) -> SourceBatch | None:
+        """The next batch of this term, if any has come."""
         if self._aside:
             return self._aside.popleft()
-        try:
-            mail = self._mail.get(timeout=timeout_s) if timeout_s else self._mail.get_nowait()
-        except Empty:
-            return None
-        return mail[1] if mail is not None and mail[0] == self._term else None
+        while not self._mail.empty():
+            term, batch = self._mail.get_nowait()
+            if term == self._term:
+                return batch
+        return None
 
 
 class MissingBatch:

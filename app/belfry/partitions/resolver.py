@@ -27,7 +27,6 @@ Everything here belongs to the partition's thread.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from time import monotonic
@@ -36,8 +35,8 @@ from uuid import UUID
 
 from belfry.engine.aside import Need
 from belfry.engine.aside_room import MOST_RECORDS
-from belfry.engine.claims import account_of, lane_of
-from belfry.partitions.lookup_budgets import LookupBudget, Payment, WaitBudget
+from belfry.engine.claims import lane_of
+from belfry.partitions.lookup_budgets import PaidLookups, WaitBudget
 from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import Waits
@@ -72,7 +71,7 @@ class Resolver:
         *,
         forwards: bool = False,
     ) -> None:
-        self._wait_s, self._per_minute = limits
+        self._wait_s, per_minute = limits
         short_s = min(SHORT_S, self._wait_s * SHORT_PART)
         self._timeouts = WaitBudget(0.0 if forwards else short_s)
         self._forwards = forwards
@@ -80,7 +79,8 @@ class Resolver:
         self._lookups = lookups
         self._tenants = tenants
         self._clock = clock
-        self._budget = LookupBudget(self._per_minute)
+        # What is looked up, and what that has used up.
+        self._paid = PaidLookups(per_minute)
         self._began = self._until = 0.0
         self._records: Sequence[SourceRecord] | None = None
         # What the batch needs and is not settled; what is deferred, and since when.
@@ -89,8 +89,7 @@ class Resolver:
         # What is refused: for the batch, and for what is set aside.
         self._refused: dict[Need, Rejection] = {}
         self._refused_aside: dict[Need, Rejection] = {}
-        # What is looked up, and what that has used up; lanes in which something was set aside.
-        self._paid: dict[Need, Payment] = {}
+        # Lanes in which something was set aside.
         self._lanes: set[bytes] = set()
         self.too_many = False
 
@@ -128,7 +127,7 @@ class Resolver:
         self._lanes = {waits.lane for waits in heads}
         looked_at = self._next_deferred(heads)
         if self._records is None:
-            self._budget.begin(self._clock())
+            self._paid.begin(self._clock())
         for need in looked_at:
             self._settle(need)
         looked_at = [need for need in looked_at if need in self._deferred]
@@ -153,7 +152,7 @@ class Resolver:
         some = list(islice(self._deferred, MOST_AT_ONCE))
         for need in some:
             self._deferred[need] = self._deferred.pop(need)
-        first = chain(self._needs_of(heads), self._paid, some)
+        first = chain(self._needs_of(heads), self._paid.under_way, some)
         return [need for need in dict.fromkeys(first) if need in self._deferred]
 
     def _needs_of(self, waits: Iterable[Waits]) -> Iterator[Need]:
@@ -230,7 +229,7 @@ class Resolver:
         self._records = records
         self._began = self._clock()
         self._until = self._timeouts.begin(self._began)
-        self._budget.begin(self._began)
+        self._paid.begin(self._began)
         self._open.clear()
         for reference, shown in unknown.items():
             for lane in {lane_of(record, self._tenants) for record in shown}:
@@ -271,42 +270,15 @@ class Resolver:
         self._open.pop(need, None)
         self._deferred.pop(need, None)
         self._reader.settle(reference, reading)
-        payment = self._paid.pop(need, None)
-        if payment is not None:
-            self._budget.give_back(payment)
+        self._paid.found(need)
 
     def _beyond(self, needs: Iterable[Need]) -> list[tuple[Need, str]]:
         """Ask for what budgets allow; tells of what is beyond them and cannot come within them."""
         if self._lookups is None:
             return []
-        for need in [need for need in self._paid if not self._needs(need)]:
-            del self._paid[need]
-        under_way = Counter(account_of(lane) for lane, _ in self._paid)
-        beyond: list[tuple[Need, str]] = []
-        poor: set[bytes] = set()
-        for need in needs:
-            lane, account = need[0], account_of(need[0])
-            if need not in self._paid:
-                payment = None if lane in poor else self._budget.take(lane)
-                if payment is None:
-                    poor.add(lane)
-                    # What is under way on the same account may still be given back.
-                    if not under_way[account]:
-                        beyond.append((need, self._too_often))
-                    continue
-                self._paid[need] = payment
-                under_way[account] += 1
-            if not self._lookups.ask(*need):
-                beyond.append((need, "Too many schemas are being looked up."))
+        beyond = self._paid.ask(self._lookups.ask, needs, self._needs)
         # What is forwarded unread is judged where it arrives.
         return [] if self._forwards else beyond
-
-    @property
-    def _too_often(self) -> str:
-        return (
-            f"More than {self._per_minute} schemas were asked for within a minute that are none of"
-            " requests."
-        )
 
     def _needs(self, need: Need) -> bool:
         return need in self._open or need in self._deferred

@@ -31,7 +31,7 @@ from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.host.background import END, Background
 from belfry.host.errors import named
 from belfry.host.rocks import StoreFigures
-from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange
+from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.term import Warm
 from belfry.recovery.reading import ReplayProgress

@@ -17,28 +17,25 @@ from typing import Final
 
 import structlog
 
-from belfry.balance.assignment import Assignment, Watched
+from belfry.balance.assignment import Assignment
 from belfry.balance.assignment_map import idle_commit_ms
-from belfry.engine.ownership import Ownership
-from belfry.group.failure_detector import DetectorTimeouts, Timeouts
 from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
 from belfry.host.background import Background
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.owner import PartitionRunner
+from belfry.partitions.rivals import Rivals
 from belfry.partitions.standby import Standby
+from belfry.partitions.standing_by import Standbys
 from belfry.partitions.term import Warm
 from belfry.partitions.upkeep import HEARTBEAT_MS
 
 LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
-STEADY_S: Final = 300.0
 # A loop that comes round less often than that is not well.
 HANGS_MS: Final = 2_000.0
 # Of what is being taken over: any owner's is higher.
 NO_EPOCH: Final = -1
-# How long a move that is under way may take to be told to both sides.
-ASK_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -63,18 +60,13 @@ class Owners:
         self._lock = Lock()
         self._assigned: set[int] = set()
         self._runners: dict[int, PartitionRunner] = {}
-        self._standbys: dict[int, Standby] = {}
-        self._ended_at: dict[int, float] = {}
-        self._asked: set[int] = set()
-        self._backing_off: dict[int, tuple[int, float]] = {}
-        self._changed = Event()
-        self._thread = Background(
-            "owners",
-            self._turn,
-            log,
-            "partitions not brought in line; trying again",
-            again_s=LOOK_S,
+        self._rivals = Rivals(opener.settings, group)
+        self._standbys = Standbys(
+            opener, self._rivals, heartbeats, lambda _partition: self._changed.set()
         )
+        self._changed = Event()
+        failing = "partitions not brought in line; trying again"
+        self._thread = Background("owners", self._turn, log, failing, again_s=LOOK_S)
         self._thread.last = self._end
         self.answered = False
 
@@ -86,8 +78,7 @@ class Owners:
         """These partitions, and no others, are this worker's; its standbys are in the group."""
         with self._lock:
             self._assigned = set(partitions)
-            self._ended_at.clear()
-            self._asked.clear()
+            self._rivals.assigned_anew()
             for runner in self._runners.values():
                 if runner.alive:
                     runner.leasing.allow(runner.partition in self._assigned)
@@ -117,8 +108,7 @@ class Owners:
 
     def standbys(self) -> list[Standby]:
         """Partitions that are stood by for."""
-        with self._lock:
-            return [self._standbys[key] for key in sorted(self._standbys)]
+        return self._standbys.all()
 
     def assigned(self) -> set[int]:
         """What the group has assigned."""
@@ -170,7 +160,7 @@ class Owners:
         self._reconcile(self.assigned(), self._group.assignment)
 
     def _end(self) -> None:
-        self._end_standbys(set(), set())
+        self._standbys.end()
         self._end_all()
 
     def _reconcile(self, mine: set[int], told: Assignment) -> None:
@@ -183,7 +173,7 @@ class Owners:
             self._heartbeats.follow(told)
         beside = set(told.stands_by) - mine
         starting = {partition for partition in mine if self._may_run(partition)}
-        self._end_standbys((beside | mine) - starting, starting)
+        self._standbys.end((beside | mine) - starting, starting)
         for partition in starting:
             self._run_one(partition, assigned=True)
         for partition in sorted(beside | (mine - starting)):
@@ -195,63 +185,28 @@ class Owners:
         with self._lock:
             self._runners.pop(runner.partition, None)
         self._opener.metrics.lost(runner.partition)
-        # A standby that fenced an owner in haste, and was fenced by it, waits longer next time.
-        times, _ = self._backing_off.get(runner.partition, (0, 0.0))
         if runner.preemptive:
-            self._backing_off[runner.partition] = times + 1, monotonic()
+            self._rivals.fenced_in_haste(runner.partition)
 
     def _may_run(self, partition: int) -> bool:
         """Whether an assigned partition is to be taken over now."""
         running = self._runners.get(partition)
-        return running is None or (not running.alive and self._may_restart(running))
+        return running is None or (not running.alive and self._rivals.may_restart(running))
 
     def _run_one(self, partition: int, assigned: bool) -> None:
-        with self._lock:
-            standby = self._standbys.pop(partition, None)
-        warm = None if standby is None else standby.hand_over()
-        runner = self._make_runner(partition, warm)
+        runner = self._make_runner(partition, self._standbys.promote(partition))
         runner.assigned, runner.preemptive = assigned, not assigned
         with self._lock:
             self._runners[partition] = runner
             runner.start()
 
-    def _stand_by(self, partition: int, told: Assignment, watched: bool) -> None:
+    def _stand_by(self, partition: int, told: Assignment, *, watched: bool) -> None:
         running = self._runners.get(partition)
         if running is not None and running.alive:
             return
-        standby = self._standbys.get(partition)
-        if standby is None:
-            standby = Standby(partition, self._opener, self._alarmed)
-            with self._lock:
-                self._standbys[partition] = standby
-            standby.start()
-        owner = told.owner(partition) if watched else None
-        if owner is None:
-            standby.watch(None)
-        else:
-            heard = None if self._heartbeats is None else self._heartbeats.watch(owner.heartbeat)
-            standby.watch(self._timeouts(partition, owner), heard)
-        if standby.silent:
+        if self._standbys.follow(partition, told, watched=watched):
             log.warning("taking over ahead of the group", partition=partition)
             self._run_one(partition, assigned=False)
-
-    def _alarmed(self, _partition: int) -> None:
-        self._changed.set()
-
-    def _timeouts(self, partition: int, owner: Watched) -> Timeouts | None:
-        """For how long the owner may be silent; None where that is left to the group.
-
-        The second standby waits for the first one, and who was wrong lately waits longer.
-        """
-        settings = self._opener.settings
-        if not settings.silence_limit_ms:
-            return None
-        times, since = self._backing_off.get(partition, (0, 0.0))
-        if times and monotonic() - since > STEADY_S:
-            del self._backing_off[partition]
-            times = 0
-        waits = DetectorTimeouts(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
-        return waits.timeouts(owner.owns, owner.ranks[partition], times)
 
     def _set_beats(self, told: Assignment) -> None:
         """Commit often where a standby goes by commits, or just before and after a hand-over.
@@ -267,41 +222,7 @@ class Owners:
             moves = not runner.assigned or runner.upkeep.young(now_ms)
             runner.upkeep.idle_commit_ms = often_ms if heard or moves else HEARTBEAT_MS
 
-    def _may_restart(self, ended: PartitionRunner) -> bool:
-        """Whether a partition that ended by itself is to be tried again.
-
-        Fenced off means that another owner is alive: try again only if the group has not moved
-        the partition within a session.  It may be an owner of before the last rebalance, who was
-        late, so the group is asked to share anew; whatever it says is acted on at once.
-        """
-        if ended.state is not Ownership.STOPPED:
-            return True
-        since = self._ended_at.setdefault(ended.partition, monotonic())
-        waited_s = monotonic() - since
-        if waited_s >= ASK_S and ended.partition not in self._asked:
-            self._asked.add(ended.partition)
-            log.warning(
-                "owned here by the group and fenced off: asking it", partition=ended.partition
-            )
-            self._group.rejoin()
-        if waited_s < self._opener.settings.session_timeout_ms / 1000:
-            return False
-        del self._ended_at[ended.partition]
-        self._asked.discard(ended.partition)
-        return True
-
     # -- ends ------------------------------------------------------------------------------------
-
-    def _end_standbys(self, kept: set[int], promoted: set[int]) -> None:
-        """End all but these; the promoted are only asked to, and are handed over afterwards."""
-        leaving = [standby for standby in self.standbys() if standby.partition not in kept]
-        for standby in leaving:
-            standby.ask_to_stop()
-        for standby in leaving:
-            if standby.partition not in promoted:
-                standby.stop()
-                with self._lock:
-                    self._standbys.pop(standby.partition, None)
 
     def _end_all(self) -> None:
         leaving = self.runners()

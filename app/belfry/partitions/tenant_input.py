@@ -1,78 +1,27 @@
-"""Reading tenants' own input topics: one thread beside the loop of the partition they live at.
+"""Tenants' own input topics of one home: a thread that reads them while the home is owned here.
 
 open (fence) ─ ask for the committed positions ─ read ─► one transaction: requests forwarded, and
                                                          the positions behind them
 
-The positions are offsets of a consumer group without members, committed by the same transaction, as
-those of added partitions are.  Whoever owns the partition owns its tenant inputs; the fence is a
-transactional id of its own.  After a failure the owner first proves that it still is the owner, by
-a commit, and then `begin`s anew.
+Whoever owns the partition owns its tenant inputs.  After a failure the owner first proves that it
+still is the owner, by a commit, and then `begin`s anew (`tenant_reading.py`).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from belfry.engine.effects import STEP_BYTES, Effects
-from belfry.engine.forward import TenantInput, forward_requests
 from belfry.host.background import END, Background
-from belfry.host.clock import SystemClock
-from belfry.host.passing import PassThrough, at_once
-from belfry.kafka.batch_reader import BatchReader
-from belfry.kafka.client_properties import untold
-from belfry.kafka.fetcher import Fetched, Fetcher, OffsetGone, Where
-from belfry.partitions.forwarding import RENEW_MS, ForwardingProducer
-from belfry.partitions.gauges import Gauges
-from belfry.partitions.tenant_topics import TenantTopics
+from belfry.partitions.tenant_reading import TenantInputDependencies, TenantInputReading
 from belfry.telemetry.limited import LimitedLogger
-from belfry.tenants.directory import Tenants
-from belfry.wire.record import SourceRecord
 
-READ_RECORDS: Final = 2_000
-# Of each topic, of which a home may have many.
-ANSWER_BYTES: Final = 1024 * 1024
-WAIT_S: Final = 0.2
-MORE_S: Final = 0.002
-SIP_S: Final = 0.02
-SIP_RECORDS: Final = 500
-ASK_S: Final = 10.0
 AGAIN_MS: Final = 1_000.0
 
 log = structlog.get_logger(__name__)
-
-
-class TenantInputProducer(ForwardingProducer):
-    """Commits the positions of many topics with what is handed over."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.positions: dict[Where, int] = {}
-
-    def _record(self, _effects: Effects) -> float:
-        behind = [TopicPartition(*where, offset) for where, offset in self.positions.items()]
-        self._producer.send_offsets_to_transaction(behind, self._member.consumer_group_metadata())
-        return self._clock.wall_ms()
-
-
-@dataclass(frozen=True, slots=True)
-class TenantInputDependencies:
-    """What a home's tenant inputs need of their worker."""
-
-    topics: TenantTopics
-    tenants: Tenants
-    producer: Callable[[], TenantInputProducer]
-    consumer_properties: dict[str, Any]
-    clock: SystemClock
-    metrics: Gauges
-    step_bytes: int = STEP_BYTES
-    through: PassThrough = at_once
 
 
 class TenantInputs:
@@ -143,191 +92,3 @@ class TenantInputs:
             if reading is not None:
                 reading.close()
         return END
-
-
-class TenantInputReading:
-    """One go at reading, from the fence to the first failure."""
-
-    def __init__(self, home: int, means: TenantInputDependencies, said: LimitedLogger) -> None:
-        self._home = home
-        self._means = means
-        self._log = said
-        self._producer = means.producer()
-        self._fetcher = Fetcher(means.consumer_properties, ANSWER_BYTES)
-        # Asks for positions alone.
-        self._consumer = Consumer(
-            {**untold(means.consumer_properties), "group.id": self._producer.group}
-            | {"enable.auto.commit": False, "isolation.level": "read_committed"}
-        )
-        self._tenant_inputs: dict[Where, TenantInput] = {}
-        self._positions: dict[Where, int] = {}
-        self._readers: dict[Where, BatchReader] = {}
-        # What was read and not handed over yet.
-        self._read: dict[Where, deque[SourceRecord]] = {}
-        self._ended: set[Where] = set()
-        self._lost: set[Where] = set()
-        self._followed: frozenset[TenantInput] = frozenset()
-        self._renewed_ms = means.clock.monotonic_ms()
-
-    @property
-    def at_ends(self) -> bool:
-        """Whether the end of each topic has been met since it was found."""
-        return self._tenant_inputs.keys() <= self._ended | self._lost
-
-    def open(self) -> None:
-        """Fence the former owner: the positions that are read then are settled."""
-        self._producer.open()
-        self._follow()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._producer.close()
-        self._consumer.close()
-        self._fetcher.close()
-
-    def turn(self, stopping: Event) -> None:
-        """Hand over what has come, in one transaction."""
-        if self._means.topics.of(self._home) != self._followed:
-            self._follow()
-        count, effects = self._hand_over_some(stopping)
-        behind = self._behind()
-        now_ms = self._means.clock.monotonic_ms()
-        if now_ms - self._renewed_ms >= RENEW_MS:
-            self._renewed_ms = now_ms
-            behind = {**self._positions, **behind}
-        if behind:
-            self._commit(effects, behind)
-            self._positions.update(behind)
-            if count < SIP_RECORDS:
-                stopping.wait(SIP_S)
-
-    def _hand_over_some(self, stopping: Event) -> tuple[int, Effects]:
-        """What has come, some at a time, until one transaction has enough; how many records."""
-        effects = Effects(room=self._means.step_bytes)
-        count, wait_s = 0, WAIT_S
-        while effects.room > 0 and count < READ_RECORDS:
-            readable = self._readable()
-            answer = self._fetcher.take(0.0 if readable else wait_s, readable)
-            if answer is not None:
-                if not self._came_through(answer, stopping):
-                    break
-                self._take(answer)
-                wait_s = MORE_S
-            elif not readable:
-                break
-            for where in readable[:1]:
-                count += self._add(where, effects)
-                # The other topics come before it the next time.
-                self._readers[where] = self._readers.pop(where)
-        return count, effects
-
-    def _came_through(self, answer: Fetched, stopping: Event) -> bool:
-        """Whether what was fetched has come through the agent; False if asked to stop."""
-        if not answer.data:
-            return True
-        return self._means.through(*answer.where, answer.offset, stopping)
-
-    def _readable(self) -> list[Where]:
-        """Topics of which there is something to hand over, what was read longest ago first."""
-        return [w for w, each in self._readers.items() if self._read[w] or not each.empty]
-
-    def _follow(self) -> None:
-        """Read the topics that there are now, each from where its last reader left off."""
-        self._followed = self._means.topics.of(self._home)
-        self._tenant_inputs = {
-            (each.place.topic, each.place.partition): each for each in self._followed
-        }
-        self._positions = {w: at for w, at in self._positions.items() if w in self._tenant_inputs}
-        fresh = [where for where in self._tenant_inputs if where not in self._positions]
-        asked = [TopicPartition(*where) for where in fresh]
-        for found in self._consumer.committed(asked, ASK_S) if asked else ():
-            if found.error is not None:
-                raise KafkaException(found.error)
-            if found.offset >= 0:
-                self._positions[found.topic, found.partition] = found.offset
-        self._ended -= set(fresh)
-        for where in fresh:
-            self._readers.pop(where, None)
-        for where in self._tenant_inputs:
-            if where not in self._readers:
-                self._read_from(where, self._positions.get(where, 0))
-        self._readers = {w: each for w, each in self._readers.items() if w in self._tenant_inputs}
-        self._fetch()
-
-    def _read_from(self, where: Where, offset: int) -> None:
-        self._readers[where] = BatchReader(where, offset, self._log)
-        self._read[where] = deque()
-
-    def _fetch(self) -> None:
-        self._fetcher.follow(
-            {w: each.fetched for w, each in self._readers.items() if w not in self._lost}
-        )
-
-    def _is_new(self, where: Where) -> bool:
-        """Whether nothing of a topic has been read: it is read from where it begins."""
-        reader = self._readers.get(where)
-        return reader is not None and reader.position == 0 and where not in self._positions
-
-    def _begin_of(self, where: Where) -> int:
-        ends = self._consumer.get_watermark_offsets(TopicPartition(*where), ASK_S, cached=False)
-        if ends is None:
-            raise ConnectionError(f"{where[0]}: no answer within {ASK_S} s")
-        return int(ends[0])
-
-    def _behind(self) -> dict[Where, int]:
-        """The position behind what was handed over of each topic, where that has moved."""
-        behind = {}
-        for where, reader in self._readers.items():
-            left = self._read[where]
-            at = left[0][0] if left else reader.position
-            if at > self._positions.get(where, -1) and (at or where in self._positions):
-                behind[where] = at
-        return behind
-
-    def _add(self, where: Where, effects: Effects) -> int:
-        """Hand records of a topic over with a step's effects; how many."""
-        now_ms = int(self._means.clock.wall_ms())
-        left, reader = self._read[where], self._readers[where]
-        if not left:
-            records = reader.take(READ_RECORDS)
-            # Where the topic lets its tenant say when, that is when a worker has seen it.
-            left += records if reader.appended else [(r[0], now_ms, *r[2:]) for r in records]
-        tenant_input = self._tenant_inputs[where]
-        tenant_input = tenant_input._replace(
-            secret=self._means.tenants.secret_of(tenant_input.tenant)
-        )
-        count = 0
-        while left and effects.room > 0:
-            forward_requests([left.popleft()], tenant_input, now_ms, effects)
-            count += 1
-        return count
-
-    def _commit(self, effects: Effects, behind: dict[Where, int]) -> None:
-        """Hand over; one that is rolled back is read again, like one whose end is unknown."""
-        clock = self._means.clock
-        started_ms = clock.monotonic_ms()
-        self._producer.positions = behind
-        self._producer.commit(effects)
-        self._means.metrics.committed(effects, (clock.monotonic_ms() - started_ms) / 1000)
-
-    def _take(self, answer: Fetched) -> None:
-        """Take in what was fetched; note an end that was met, and say what cannot be read."""
-        where, error = answer.where, answer.error
-        if isinstance(error, OffsetGone) and self._is_new(where):
-            self._read_from(where, self._begin_of(where))
-            self._fetch()
-        elif isinstance(error, OffsetGone):
-            self._lost.add(where)
-            self._log.error(
-                f"lost {where}",
-                "requests are gone before they were read: this topic is read no further; set the"
-                " group's offset to where to go on, and restart the worker",
-                topic=where[0], of=where[1], position=self._positions.get(where),
-                group=self._producer.group, cause=str(error),
-            )  # fmt: skip
-        elif error is not None:
-            self._log.warning(f"error {where}", "topic not read", topic=where[0], cause=str(error))
-        elif where in self._readers:
-            self._readers[where].add(answer)
-            if not answer.data:
-                self._ended.add(where)

@@ -23,21 +23,17 @@ from __future__ import annotations
 
 from threading import Event, Lock
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
-from belfry.kafka.open_transactions import (
-    OpenTransaction,
-    Untold,
-    Where,
-    open_transactions,
-    tell,
-    untold,
-)
+from belfry.kafka.fetch_position import Where
+from belfry.kafka.holders import OpenTransaction, Untold, tell, untold
+from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.open_transactions import open_transactions
 from belfry.partitions.gauges import Gauges
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
@@ -83,7 +79,7 @@ class TransactionWatch:
         self._metrics = metrics
         self._log = LimitedLogger(log, first=1)
         self._names = {settings.topic(each): each for each in (CHANGELOG, SCHEDULES, TENANTS)}
-        self._clients: list[Any] = []
+        self._ends = LogEnds(settings.kafka_properties())
         self._policies: list[int] = []
         self._lock = Lock()
         self._followed: dict[int, float] = {}
@@ -96,7 +92,7 @@ class TransactionWatch:
         self._begun = monotonic()
         self._hurry = Event()
         self._thread = Background("transactions", self._turn, log, "transactions not looked at")
-        self._thread.last = self._close
+        self._thread.last = self._ends.close
 
     def start(self) -> None:
         """Begin to look."""
@@ -158,7 +154,8 @@ class TransactionWatch:
         """Forget what was known: who held readers back before may have ended since."""
         with self._lock:
             self._strangers = {}
-        self._close()
+        self._policies = []
+        self._ends.close()
 
     def _look(self) -> None:
         """Look once, ask who it is, tell, and keep who counts as a stranger."""
@@ -218,7 +215,8 @@ class TransactionWatch:
         stable = {}
         for place in self._places():
             # In this order: what is appended in between does not look like something hidden.
-            end, readable = self._end(0, place), self._end(1, place)
+            end = self._ends.end(*place, REQUEST_S)
+            readable = self._ends.ends(*place, REQUEST_S)[1]
             if readable < end:
                 stable[place] = readable
         stuck = [place for place, at in stable.items() if self._stable.get(place) == at]
@@ -231,41 +229,10 @@ class TransactionWatch:
         """The partitions to look at: those that are followed, and all of the policies."""
         with self._lock:
             followed = sorted(self._followed)
-        if not self._clients:
-            self._open()
+        topic = self._settings.topic
         if not self._policies:
             # A topic that is being made has no partitions at first.
-            self._policies = self._of_policies()
-        topic = self._settings.topic
+            self._policies = self._ends.partitions(topic(TENANTS), REQUEST_S)
         found = [(topic(CHANGELOG), each) for each in followed if each < self._homes]
         found += [(topic(SCHEDULES), each) for each in followed]
         return found + [(topic(TENANTS), each) for each in self._policies]
-
-    def _open(self) -> None:
-        """Make two clients, one for each end of a log."""
-        common = {
-            **self._settings.kafka_properties(),
-            "group.id": "belfry-reads-without-a-group",
-            "enable.auto.commit": False,
-        }
-        levels = ("read_uncommitted", "read_committed")
-        self._clients = [Consumer({**common, "isolation.level": level}) for level in levels]
-        self._policies = []
-
-    def _of_policies(self) -> list[int]:
-        topic = self._settings.topic(TENANTS)
-        found = self._clients[0].list_topics(topic, REQUEST_S).topics.get(topic)
-        return [] if found is None else sorted(found.partitions)
-
-    def _end(self, client: int, place: Where) -> int:
-        """The end of a partition as one of the clients sees it; raises ConnectionError."""
-        asked = TopicPartition(*place)
-        ends = self._clients[client].get_watermark_offsets(asked, REQUEST_S, cached=False)
-        if ends is None:
-            raise ConnectionError(f"{place[0]}: no answer within {REQUEST_S} s")
-        return int(ends[1])
-
-    def _close(self) -> None:
-        clients, self._clients = self._clients, []
-        for client in clients:
-            client.close()

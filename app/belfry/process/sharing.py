@@ -1,6 +1,6 @@
 """What all partitions of a worker share, made from its settings and from what the cluster has.
 
-A partition has its own store, source, producer and thread. What would be the same in each is made
+A partition has its own store, source, producer and loop. What would be the same in each is made
 here once: tenants, output topics, the registry's lookups, the clock guard, and what knows the ends
 of logs. These objects are used by all partitions' threads at the same time, and each says in its
 own module how that is safe.
@@ -24,19 +24,23 @@ from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
+from belfry.host.loop_threads import LoopThreads
 from belfry.host.passing import Streams
 from belfry.kafka import topics
 from belfry.kafka.agreement import Agreement, Statements, statement_notes
 from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
-from belfry.kafka.partition_log import LogEnds
+from belfry.kafka.client_properties import consumer_properties
+from belfry.kafka.log_bounds import LogEnds
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.step_records import OutputTopics
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
-from belfry.partitions.owner import PartitionRunner, WorkerPort
+from belfry.partitions.owner import PartitionRunner
+from belfry.partitions.request_readers import RequestReaders
 from belfry.partitions.supervisor import MakeRunner
+from belfry.partitions.surroundings import RunnerDependencies, WorkerPort
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Warm
 from belfry.partitions.transaction_watch import TransactionWatch
@@ -77,6 +81,12 @@ def _output_topics(settings: Settings, frames: startup.Frames, outputs: Outputs)
     )
 
 
+def _readers(settings: Settings, gauges: Gauges) -> RequestReaders:
+    """What reads the requests of all partitions."""
+    told = gauges.client("requests", settings.client_statistics_interval_ms)
+    return RequestReaders(consumer_properties(settings) | told)
+
+
 class Shared(NamedTuple):
     """What all partitions of a worker share; it lives as long as the process."""
 
@@ -85,6 +95,8 @@ class Shared(NamedTuple):
     # One machine has one clock, so its partitions share what was found out about it.
     guard: ClockGuard
     outputs: Outputs
+    # Where partitions' loops have their turns.
+    threads: LoopThreads
 
     def runners(self, port: WorkerPort) -> MakeRunner:
         """What makes the runners of this worker's partitions.
@@ -93,10 +105,10 @@ class Shared(NamedTuple):
         its warm store along, and its runner reads only what came since; else `warm` is None. Making
         a runner starts nothing.
         """
-        opener, guard, outputs = self
+        given = RunnerDependencies(*self, port)
 
         def make(partition: int, warm: Warm | None) -> PartitionRunner:
-            return PartitionRunner(partition, opener, guard, outputs, port, warm)
+            return PartitionRunner(partition, given, warm)
 
         return make
 
@@ -131,7 +143,6 @@ def share(
         requests + ".", Homes(partitions), settings.worker_keys(Purpose.ORIGIN)
     )
     outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
-    output_topics = _output_topics(settings, frames, outputs)
     # Offsets of a group of their own, by which a take-over recognises a changelog that was made
     # anew.
     anchors = anchors_of(settings)
@@ -143,7 +154,7 @@ def share(
         clock=clock,
         tenants=tenants,
         lookups=startup.lookups(registry, settings, frames, gauges.looked_up),
-        output_topics=output_topics,
+        output_topics=_output_topics(settings, frames, outputs),
         policies=Policies(settings, tenants, outputs, registry, gauges.foreign, through.policies),
         metrics=gauges,
         # Tests kill a worker at a named place by this variable; without it nothing is done.
@@ -156,7 +167,8 @@ def share(
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
         producers=producers(settings),
+        readers=_readers(settings, gauges),
         agreement=Agreement(settings),
         tenant_inputs_through=through.tenant_inputs,
     )
-    return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs)
+    return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs, LoopThreads())

@@ -23,14 +23,14 @@ from belfry.group.group import Group, Surroundings
 from belfry.group.heartbeats import Heartbeats
 from belfry.group.membership import MembershipApp
 from belfry.partitions.opener import PartitionOpener
-from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.supervisor import Owners
+from belfry.partitions.surroundings import TakesBatches
 from belfry.process.self_check import SelfCheck
 from belfry.wire.batch import SourceBatch
 
 # Seconds that the group has to answer a member that leaves.
 LEAVE_S: Final = 3.0
-HandOver = Callable[[PartitionRunner, int, SourceBatch], None]
+HandOver = Callable[[TakesBatches, int, SourceBatch], None]
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +65,7 @@ def requests_through(agent: BatchAgent) -> HandOver:
     `term` is which ownership the batch was read for: an owner that has begun anew drops it.
     """
 
-    def hand_over(runner: PartitionRunner, term: int, batch: SourceBatch) -> None:
+    def hand_over(runner: TakesBatches, term: int, batch: SourceBatch) -> None:
         agent.hand_over(runner.partition, batch.start, partial(runner.deliver, term, batch))
 
     return hand_over

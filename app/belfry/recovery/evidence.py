@@ -19,7 +19,8 @@ from collections.abc import Callable
 from typing import Final
 
 from belfry.kafka.anchors import Anchors
-from belfry.kafka.partition_log import LogBounds, PartitionLog
+from belfry.kafka.log_bounds import LogBounds
+from belfry.kafka.partition_log import PartitionLog
 from belfry.store.identity import (
     Contradiction,
     Identity,

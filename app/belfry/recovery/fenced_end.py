@@ -18,7 +18,8 @@ from typing import Final
 import structlog
 
 from belfry.host.clock import SystemClock
-from belfry.kafka.open_transactions import Untold, open_transactions, tell, untold
+from belfry.kafka.holders import Untold, tell, untold
+from belfry.kafka.open_transactions import open_transactions
 from belfry.kafka.partition_log import PartitionLog
 from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings

@@ -18,7 +18,8 @@ from typing import Any
 
 from belfry.host.rocks import RocksMap
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
-from belfry.kafka.partition_log import LogBounds, PartitionLog
+from belfry.kafka.log_bounds import LogBounds
+from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.signature_marks import Mark
 from belfry.recovery.copies import copies_in
 from belfry.recovery.evidence import READ_RECORDS, Evidence

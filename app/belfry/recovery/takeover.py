@@ -29,7 +29,8 @@ import structlog
 from belfry.engine.ownership import Event
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
-from belfry.kafka.partition_log import AheadOfLog, LostRange, OutOfRange, PartitionLog
+from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
+from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.transactions import StepProducer
 from belfry.recovery.evidence import READ_RECORDS, Evidence
 from belfry.recovery.local_state import LocalState

@@ -12,26 +12,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from aiokafka.client import CoordinationType
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError
+from aiokafka.errors import KafkaError, NodeNotReadyError
 from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
 from belfry.kafka.broker_features import TRANSACTION, ask_features
-from belfry.kafka.measured_client import MeasuredClient
-from belfry.kafka.security import group_client_security
 from belfry.transactions.batches import Where
+from belfry.transactions.clients import AWAY, shared
 
-# Seconds for one request; a step's own deadline comes first.
-REQUEST_S: Final = 30.0
-# Seconds to learn who leads what.
-METADATA_S: Final = 5.0
 # A topic that was made a moment ago is not known to each broker at once.
 PROPAGATION_S: Final = 1.0
 # Seconds between two looks for a topic that is new.
 LOOK_S: Final = 0.05
 # From this level of the cluster on each transaction has an epoch of its own.
 OWN_EPOCHS: Final = 2
-_AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVersion)
 
 
 class Lost(Exception):
@@ -68,34 +62,22 @@ class BrokerConnections:
     """A cluster over connections of its own; made, used and closed in one event loop.
 
     Each partition's producer has one, so that connections keep the order of one writer's requests.
+    What is known of the cluster they share (`clients.py`).
     """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's; raises BadSecurity."""
-        servers = properties.get("bootstrap.servers") or properties["metadata.broker.list"]
-        self._client: Any = MeasuredClient(
-            properties,
-            bootstrap_servers=str(servers).split(","),
-            client_id=str(properties.get("client.id", "belfry")),
-            request_timeout_ms=int(REQUEST_S * 1000),
-            **group_client_security(properties),
-        )
-        self._followed: set[str] = set()
-        self._started = False
+        self._shared = shared(properties)
+        self._group = self._shared.enter()
+        self._client = self._shared.client
 
     async def start(self) -> None:
         """Connect; raises ConnectionError where no broker answers."""
-        if self._started:
-            return
-        try:
-            await asyncio.wait_for(self._client.bootstrap(), METADATA_S)
-        except _AWAY as error:
-            raise ConnectionError(named(error)) from error
-        self._started = True
+        await self._shared.start()
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._shared.leave(self._group)
 
     async def gives_own_epochs(self) -> bool:
         """Whether each transaction gets an epoch of its own (KIP-890), by what a broker says."""
@@ -114,10 +96,9 @@ class BrokerConnections:
             unknown = {topic for topic in wanted if not self.partitions_of(topic)}
             if not unknown:
                 return
-            # Left in, a topic that was deleted would be asked for, and missed, for ever.
-            self._followed -= unknown
             if loop.time() > deadline:
-                self._client.set_topics(self._followed)
+                # Left in, a topic that was deleted would be asked for, and missed, for ever.
+                self._shared.forget(unknown)
                 return
             await asyncio.sleep(LOOK_S)
 
@@ -127,12 +108,7 @@ class BrokerConnections:
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
         """Ask anew who leads what; what cannot be told stays as it was."""
-        self._followed.update(topics)
-        self._client.set_topics(self._followed)
-        try:
-            await asyncio.wait_for(self._client.force_metadata_update(), METADATA_S)
-        except _AWAY:
-            return
+        await self._shared.refresh(topics)
 
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
@@ -143,7 +119,7 @@ class BrokerConnections:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
         try:
             node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, name)
-        except _AWAY as error:
+        except AWAY as error:
             code = getattr(error, "errno", None)
             if isinstance(code, int) and isinstance(error, KafkaError):
                 return None, code
@@ -153,8 +129,8 @@ class BrokerConnections:
     async def send(self, node: int, request: Any) -> Any:
         """The answer to a request; raises Lost."""
         try:
-            return await self._client.send(node, request)
+            return await self._client.send(node, request, group=self._group)
         except NodeNotReadyError as error:
             raise Lost(named(error), sent=False) from error
-        except _AWAY as error:
+        except AWAY as error:
             raise Lost(named(error)) from error

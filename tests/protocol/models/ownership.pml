@@ -41,7 +41,7 @@
 
 byte kept_at[2], kept[2];       /* the local store of a worker: up to which offset, and the watermark */
 
-/* `partitions/owner.py` PartitionRunner._one_term, and `recovery/takeover.py` TakeOver.run. */
+/* `partitions/owner.py` PartitionRunner._begin_term, and `recovery/takeover.py` TakeOver.run. */
 proctype Worker(byte me; byte terms) {
   byte mine, at, seen, end_at;
   mtype result;

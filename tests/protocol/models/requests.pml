@@ -193,7 +193,7 @@ end_taking:
   od
 }
 
-/* `partitions/tenant_input.py` TenantInputReading: open, then one hand-over. */
+/* `partitions/tenant_reading.py` TenantInputReading: open, then one hand-over. */
 proctype Inputs(byte me; byte terms) {
   byte mine, at;
   mtype result;

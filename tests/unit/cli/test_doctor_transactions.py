@@ -8,7 +8,7 @@ import pytest
 
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_transactions import judge
-from belfry.kafka.open_transactions import OpenTransaction
+from belfry.kafka.holders import OpenTransaction
 from belfry.settings import Settings
 
 STRANGER = OpenTransaction(

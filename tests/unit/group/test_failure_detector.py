@@ -7,9 +7,6 @@ standby     reads the heartbeat every 200 ms (100 once it is late), each log eve
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 
@@ -20,7 +17,7 @@ from belfry.group.failure_detector import FailureDetector
 from belfry.group.group import Group
 from belfry.group.heartbeat_watch import FOUND_AGAIN_MS, HeartbeatWatch
 from belfry.group.heartbeats import LISTEN_EVERY_MS, QUIET_MS
-from belfry.partitions.supervisor import Owners
+from belfry.partitions.rivals import Rivals
 from belfry.settings import Settings
 
 TURN_MS = 100.0
@@ -51,12 +48,12 @@ class Model:
         self.reads = self.looks = 0
         self.watch = HeartbeatWatch("owner", 0.0) if heartbeats else None
         self.detectors = {p: FailureDetector(p, 0.0) for p in self.partitions}
-        opener: Any = SimpleNamespace(settings=Settings(session_timeout_ms=10_000))
-        owners = Owners(opener, MagicMock(), Group(MemberMetadata("standby")))
+        settings = Settings(session_timeout_ms=10_000)
+        rivals = Rivals(settings, Group(MemberMetadata("standby")))
         ranks = dict.fromkeys(self.partitions, rank)
         key = 0 if heartbeats else NO_HEARTBEAT
         watched = Watched("owner", partitions, key, ranks)
-        self.timeouts = {p: owners._timeouts(p, watched) for p in self.partitions}
+        self.timeouts = {p: rivals.timeouts(p, watched) for p in self.partitions}
         self._listened_ms = 0.0
 
     def run(self, until_ms: float) -> dict[int, float]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from belfry.host.background import Background, started
+from belfry.host.background import END, Background, started
 
 WAIT_S = 10
 
@@ -87,3 +87,24 @@ def test_one_that_ended_by_itself_is_found_dead() -> None:
     background._thread.join(WAIT_S)
     assert [each for each in started() if not each.alive] == [background]
     background.stop()
+
+
+def test_who_begins_and_ends_while_others_look_is_found_alive_or_not_at_all() -> None:
+    """Partitions' loops begin and end threads all the time, and liveness looks at all of them."""
+    over, dead = Event(), list[str]()
+
+    def churn() -> object:
+        each = Background("brief", lambda: END, Log(), "not done")
+        each.start()
+        each.join(WAIT_S)
+        return END if over.is_set() else None
+
+    churning = [Background(f"churning-{number}", churn, Log(), "not done") for number in range(4)]
+    for each in churning:
+        each.start()
+    for _ in range(2_000):
+        dead += [each.name for each in started() if each.name == "brief" and not each.begun]
+    over.set()
+    assert all(each.stop(WAIT_S) for each in churning)
+    assert not dead
+    assert "brief" not in {each.name for each in started()}

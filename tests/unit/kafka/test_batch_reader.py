@@ -13,8 +13,9 @@ import pytest
 import zstandard
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
-from belfry.kafka.batch_reader import RECORD_BYTES, SLICE_BYTES, WHOLE_BYTES, BatchReader
-from belfry.kafka.fetcher import Fetched
+from belfry.kafka.batch_reader import WHOLE_BYTES, BatchReader
+from belfry.kafka.fetch_position import Fetched
+from belfry.kafka.opened_batches import RECORD_BYTES, SLICE_BYTES
 from belfry.kafka.unpacking import chunks_of
 from belfry.wire.record import SourceRecord
 from belfry.wire.record_batches import batches_in, end_of

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from belfry.kafka.fetch_position import (
+    LATE_S,
     LONGEST_PAUSE_S,
     PAUSE_S,
+    SIP_BYTES,
+    SOON_S,
     UNKNOWN_S,
     FetchPosition,
     backoff_s,
@@ -15,14 +18,25 @@ from belfry.kafka.fetch_position import (
 
 def test_a_reader_that_falls_behind_is_not_fetched_ahead_for() -> None:
     place = FetchPosition(5)
-    place.ahead_bytes = 100
-    assert place.may_go_on(101)
-    assert not place.may_go_on(100)
-    place.took(60, behind=9)
+    goes_on = [place.may_go_on]
+    place.put(3.0)
+    goes_on.append(place.may_go_on)
+    looks = [place.look_again_s(now_s) for now_s in (3.0, 3.005, 9.0)]
+    assert looks == pytest.approx([SOON_S, 0.005, LATE_S])
+    place.took(behind=9)
     assert place.taken == 9
-    assert place.may_go_on(41)
+    goes_on.append(place.may_go_on)
     place.stopped = True
-    assert not place.may_go_on(41)
+    goes_on.append(place.may_go_on)
+    assert goes_on == [True, False, True, False]
+
+
+def test_only_a_small_answer_puts_a_partition_off() -> None:
+    place = FetchPosition(5)
+    place.sipped(SIP_BYTES, 3.0, 0.5)
+    assert place.not_before == 0.0
+    place.sipped(SIP_BYTES - 1, 3.0, 0.5)
+    assert place.not_before == pytest.approx(3.5)
 
 
 def test_an_end_is_news_once_and_below_the_last_stable_offset_never() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from threading import Timer
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +17,10 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from belfry.kafka import fetcher
+from belfry.kafka import feeding, fetch_client
 from belfry.kafka.epoch_requests import OffsetsForEpochs
-from belfry.kafka.fetcher import Fetched, Fetcher, OffsetGone, Where
+from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
+from belfry.kafka.fetcher import Fetcher
 from tests.simulation.record_batches import stored
 
 A, B = ("in", 0), ("in", 1)
@@ -45,6 +47,7 @@ class Cluster:
         self.broken: list[Exception] = []
         self.asked: list[tuple[int, dict[Where, int]]] = []
         self.clients: list[Client] = []
+        self.waits_ms: list[int] = []
 
     def row(self, where: Where, offset: int) -> Row:
         if where in self.rows:
@@ -62,6 +65,7 @@ class Client:
         self.cluster_of.clients.append(self)
         self.cluster = SimpleNamespace(
             leader_for_partition=lambda place: self.cluster_of.leaders.get(tuple(place)),
+            brokers=lambda: set(self.cluster_of.leaders.values()),
             unauthorized_topics=(),
         )
         self._topics: set[str] = set()
@@ -105,12 +109,18 @@ class Client:
             raise error
 
 
+def cluster_asked(cluster: Cluster, given: tuple[Any, ...]) -> Any:
+    """A request as its list of topics; how long the broker may wait with its answer is noted."""
+    cluster.waits_ms.append(given[0])
+    return given[-1]
+
+
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     monkeypatch.setattr(Client, "cluster_of", made, raising=False)
-    monkeypatch.setattr(fetcher, "MeasuredClient", Client)
-    monkeypatch.setattr(fetcher, "FetchRequest", lambda *given: given[-1])
+    monkeypatch.setattr(fetch_client, "MeasuredClient", Client)
+    monkeypatch.setattr(feeding, "FetchRequest", lambda *given: cluster_asked(made, given))
     return made
 
 
@@ -167,6 +177,64 @@ def test_some_wait_for_another_call(cluster: Cluster, fetching: Fetcher) -> None
         found = fetching.take(0.0, [A])
     assert found.where == B
     assert taken(fetching).where == A
+
+
+def test_what_nobody_takes_is_not_fetched_further_and_others_are(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    """A partition whose owner is slow has one answer in memory, however much its log holds."""
+    cluster.logs |= {A: 50, B: 50}
+    fetching.follow({A: 0, B: 0})
+    found: list[Where] = []
+    while len(found) < 50:
+        answer = fetching.take(LONG_S, [A])
+        assert answer is not None
+        found.append(answer.where)
+    assert set(found) == {B}
+    assert [each.where for each in fetching._answers].count(A) == 1
+    fetching.follow({A: 0})
+    assert [taken(fetching).offset for _ in range(2)] == [0, 1]
+
+
+def test_a_request_that_leaves_a_partition_out_waits_for_less(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    """What comes for that one would not end the wait."""
+    fetching.follow({A: 0, B: 0})
+    for _ in range(2):
+        taken(fetching)
+    assert fetching.take(0.05) is None
+    assert cluster.waits_ms[-1] == 1000 * feeding.WAIT_S
+    cluster.logs[A] = 2
+    while (answer := fetching.take(0.02, [A])) is None and len(fetching._answers) == 0:
+        pass
+    assert answer is None
+    asked = len(cluster.waits_ms)
+    fetching.take(0.1, [A])
+    assert max(cluster.waits_ms[asked + 1 :]) <= 20
+
+
+def test_after_a_small_answer_a_partition_is_left_alone_for_a_sip(cluster: Cluster) -> None:
+    fetching = Fetcher({"bootstrap.servers": "nowhere:9092"}, sip_s=3_600.0)
+    cluster.logs |= {A: 9, B: 9}
+    fetching.follow({A: 0, B: 0})
+    assert {taken(fetching).where for _ in range(2)} == {A, B}
+    assert fetching.take(0.05) is None
+    fetching.close()
+
+
+def test_a_wait_can_be_ended_from_another_thread(fetching: Fetcher) -> None:
+    fetching.follow({A: 0})
+    taken(fetching)
+    began = monotonic()
+    waker = Timer(0.02, fetching.wake)
+    waker.start()
+    assert fetching.take(LONG_S) is None
+    waker.join()
+    # Also the next one, where none is under way.
+    fetching.wake()
+    assert fetching.take(LONG_S) is None
+    assert monotonic() - began < LONG_S
 
 
 def test_a_new_leader_is_asked_whether_it_has_what_was_read(

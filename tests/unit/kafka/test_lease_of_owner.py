@@ -163,7 +163,7 @@ class Successor(Owner):
         """When it begins to change something, or has ended before."""
         self.runner.state = Ownership.IDLE
         with pytest.raises(EndOfTest):
-            self.runner._one_term()
+            self.runner._begin_term()
         return self.now_ms
 
 
@@ -197,7 +197,7 @@ def test_who_has_waited_for_a_lease_tells_no_more_of_it() -> None:
     assert owner.now_ms == 1_000.0 + OUTWAIT_MS
     owner.runner.upkeep.committed(0.0)
     owner.runner.upkeep.idle_commit_ms = 1.0
-    owner.runner._step(owner.owned)
+    list(owner.runner._steps.step(owner.owned))
     assert owner.sealed == [True, False]
 
 

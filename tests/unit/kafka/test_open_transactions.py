@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from belfry.kafka.open_transactions import OpenTransaction, tell, untold
+from belfry.kafka.holders import OpenTransaction, tell, untold
 from belfry.kafka.transaction_requests import (
     DescribeProducers,
     DescribeTransactions,

@@ -12,8 +12,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.kafka import broker_features, cluster_checks
 from belfry.kafka.broker_features import Features, feature_problems, features_in
+from belfry.kafka.broker_rules import broker_problems
 from belfry.kafka.cluster_checks import check_at_start
-from belfry.kafka.topic_rules import TopicProblem, broker_problems, problems_of, unread
+from belfry.kafka.topic_rules import TopicProblem, problems_of, unread
 from belfry.kafka.topics import described, wanted_topics
 from belfry.settings import Settings
 

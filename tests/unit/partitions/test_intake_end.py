@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belfry.kafka.open_transactions import OpenTransaction
+from belfry.kafka.holders import OpenTransaction
 from belfry.partitions.intake_end import FRESH_END_MS, MOST_ENDS, IntakeEnd
 
 

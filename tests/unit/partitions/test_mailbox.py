@@ -33,13 +33,13 @@ def always(_records: object) -> bool:
 def taken(found: Mailbox) -> list[tuple[int, int, int, int]]:
     """Start, next position, records and parts of all that comes out."""
     out = []
-    while (each := found.next(0, always)) is not None:
+    while (each := found.next(always)) is not None:
         out.append((each.start, each.next_position, len(each.records), each.parts))
     return out
 
 
 def test_small_batches_go_together() -> None:
-    found = box(batch(7, 2, gap=1), batch(10, 3), batch(13, 0, gap=4)).next(1.0, always)
+    found = box(batch(7, 2, gap=1), batch(10, 3), batch(13, 0, gap=4)).next(always)
     assert found is not None
     assert (found.start, found.next_position, found.parts) == (7, 17, 3)
     assert [record[0] for record in found.records] == [7, 8, 10, 11, 12]
@@ -62,7 +62,7 @@ def test_no_more_bytes_than_a_transaction_may_take_in() -> None:
 
 def test_what_is_left_of_a_batch_comes_out_before_what_follows_it() -> None:
     found = box(batch(0, 6), batch(6, 5), batch(11, 1), most=10)
-    first = found.next(0, always)
+    first = found.next(always)
     assert first is not None
     found.put_back(first._replace(start=4, records=first.records[4:]))
     assert taken(found) == [(4, 12, 8, 3)]
@@ -73,11 +73,11 @@ def test_the_first_of_a_batch_come_out_before_the_rest_which_counts_for_it() -> 
     term = mail.begin_term()
     records = tuple((offset, 0, None, b"", None) for offset in range(5, 15))
     mail.deliver(term, SourceBatch(3, 20, records, 2))
-    whole = mail.next(1, lambda _: True)
+    whole = mail.next(lambda _: True)
     assert whole is not None
     first = mail.first_of(whole, 4)
     assert (first.start, first.next_position, len(first.records), first.parts) == (3, 9, 4, 0)
-    rest = mail.next(1, lambda _: True)
+    rest = mail.next(lambda _: True)
     assert rest is not None
     assert (rest.start, rest.next_position, len(rest.records), rest.parts) == (9, 20, 6, 2)
 
@@ -89,20 +89,25 @@ def test_a_gap_stays_one() -> None:
 
 def test_what_came_in_an_earlier_term_does_not_come_out() -> None:
     found = box(batch(0, 2), batch(5, 2))
-    assert found.next(0, always) is not None
+    assert found.next(always) is not None
     term = found.begin_term()
-    assert found.next(0, always) is None
+    assert found.next(always) is None
     found.deliver(term - 1, batch(0, 2))
     found.deliver(term, batch(0, 3))
-    assert found.next(0, always) is None
     assert taken(found) == [(0, 3, 3, 1)]
 
 
-@pytest.mark.parametrize("wait_s", [0.0, 60.0])
-def test_who_is_woken_waits_no_longer(wait_s: float) -> None:
+def test_whether_something_has_come_can_be_seen() -> None:
     found = box()
-    found.wake()
-    assert found.next(wait_s, always) is None
+    seen = [found.any]
+    assert found.next(always) is None
+    found.deliver(1, batch(0, 2))
+    seen.append(found.any)
+    first = found.next(always)
+    assert first is not None
+    seen.append(found.any)
+    found.put_back(first)
+    assert [*seen, found.any] == [False, True, False, True]
 
 
 @pytest.mark.parametrize("late", [0, 2])
@@ -112,9 +117,9 @@ def test_what_waits_for_its_schema_keeps_nobody_waiting(late: int) -> None:
     def ready(records: Any) -> bool:
         return bool(records[0][0] != late)
 
-    first = found.next(0, ready)
+    first = found.next(ready)
     assert first is not None
     assert (first.start, first.next_position) == (0, 2)
-    second = found.next(0, ready)
+    second = found.next(ready)
     assert second is not None
     assert second.start == 2

@@ -18,6 +18,7 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.read_lease import ReadLease
 from belfry.engine.reports import SourcePartition
 from belfry.firing.clock_guard import ClockGuard
+from belfry.host.loop_threads import LoopThreads
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.transactions import Receipt
 from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
@@ -25,6 +26,7 @@ from belfry.partitions.forwarding import RENEW_MS
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.pacing import FEW, LINGER_MS
 from belfry.partitions.supervisor import HANGS_MS
+from belfry.partitions.surroundings import RunnerDependencies
 from belfry.recovery.takeover import LeftToOthers
 from belfry.schedules.identity import Homes
 from belfry.settings import Settings
@@ -38,7 +40,8 @@ from belfry.wire.requests import RequestReader
 
 def runner_of(partition: int, kit: Any) -> PartitionRunner:
     """A runner of which one object is all that it asks."""
-    return PartitionRunner(partition, kit, kit.guard, kit.outputs, kit)
+    given = RunnerDependencies(kit, kit.guard, kit.outputs, LoopThreads(), kit)
+    return PartitionRunner(partition, given)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +283,11 @@ class Firing:
         before = len(self.commits)
         for batch in batches:
             self.runner.deliver(0, batch)
-        self.runner._step(self.owned)
+        for pause_s in self.runner._steps.step(self.owned):
+            # What is due is so at once: only rests take time.
+            rests = self.runner._steps._waiting is not None
+            if pause_s is not None and (rests or pause_s > self.next_in_ms / 1000):
+                self._sleep(pause_s)
         return self.commits[-1] if self.commits[before:] else None
 
     def _accept(self, batch: SourceBatch, _now_ms: int, _deferred: object) -> Effects:

@@ -1,67 +1,36 @@
-"""A reader that is to end ends, whatever it waits for."""
+"""What is read of one partition is handed over in batches of bounds, as far as there is room."""
 
 from __future__ import annotations
 
-from threading import Event, Thread
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.partitions import source
-from belfry.partitions.source import AHEAD, SIP_BYTES, SourceReader
+from belfry.partitions.source import AHEAD, SourceReader
 from belfry.wire.batch import SourceBatch
 
 
-class Endless:
-    """A log that has one more offset, and no record at it, whenever it is read."""
+class Held:
+    """A log that holds records of these sizes, so many of them fetched at once; 0: no record."""
 
-    def __init__(self) -> None:
+    def __init__(self, *sizes: int, at_once: int = 1_000, headers: bool = False) -> None:
+        self._sizes = sizes
+        self._at_once = at_once
+        self._headers = headers
+        self.where = "in", 3
         self.position = 0
-        self.closed = False
         self.appended = True
 
-    def read(self, _at_most: int, _wait_s: float) -> list[Any]:
-        self.position += 1
-        return []
+    @property
+    def empty(self) -> bool:
+        return self.position >= len(self._sizes)
 
-    def close(self) -> None:
-        self.closed = True
-
-
-def test_a_reader_without_room_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fenced owner takes nothing more, so nobody makes room."""
-    monkeypatch.setattr(source, "WAIT_S", 3_600.0)
-    full = Event()
-    batches: list[SourceBatch] = []
-
-    def hand_over(batch: SourceBatch) -> None:
-        batches.append(batch)
-        if len(batches) == AHEAD:
-            full.set()
-
-    log: Any = Endless()
-    reader = SourceReader(log, 10, 1_000, hand_over)
-    reader.start()
-    assert full.wait(30)
-    stopping = Thread(target=reader.stop, daemon=True)
-    stopping.start()
-    stopping.join(30)
-    assert not stopping.is_alive()
-    assert log.closed
-    assert len(batches) == AHEAD
-
-
-class Full(Endless):
-    """A log with records of these sizes, read all at once."""
-
-    def __init__(self, *sizes: int, headers: bool = False) -> None:
-        super().__init__()
-        self._sizes = sizes
-        self._headers = headers
-
-    def read(self, _at_most: int, _wait_s: float) -> list[Any]:
-        start, self.position = self.position, len(self._sizes)
-        return [self._record(n, size) for n, size in enumerate(self._sizes)][start:]
+    def take(self, at_most: int) -> list[Any]:
+        start = self.position
+        self.position = min(start + min(at_most, self._at_once), len(self._sizes))
+        offsets = range(start, self.position)
+        return [self._record(each, self._sizes[each]) for each in offsets if self._sizes[each]]
 
     def _record(self, offset: int, size: int) -> Any:
         value = None if self._headers else b"v" * size
@@ -69,56 +38,75 @@ class Full(Endless):
         return (offset, 1_000, None, value, headers)
 
 
-def read(
-    monkeypatch: pytest.MonkeyPatch, log: Any, most_bytes: int, batches: int, *, room: bool = True
-) -> list[SourceBatch]:
-    """The first batches of a log."""
-    found: list[SourceBatch] = []
-    enough = Event()
+class Owner:
+    """What an owner does: it takes in at once, or nothing at all."""
 
-    def hand_over(batch: SourceBatch) -> None:
-        found.append(batch)
-        if room:
-            reader.taken(batch.parts)
-        if len(found) == batches:
-            enough.set()
+    def __init__(self, log: Any, most_bytes: int, *, takes: bool = True) -> None:
+        self.batches: list[SourceBatch] = []
+        self.readers = MagicMock()
+        self._takes = takes
+        self.reader = SourceReader(log, 1_000, most_bytes, self._hand_over, self.readers)
+        self.reader.start()
 
-    reader = SourceReader(log, 1_000, most_bytes, hand_over)
-    reader.start()
-    enough.wait(10 if room else 0.5)
-    reader.stop()
-    return found
+    def _hand_over(self, batch: SourceBatch) -> None:
+        self.batches.append(batch)
+        if self._takes:
+            self.reader.taken(batch.parts)
+
+    def turns(self) -> list[SourceBatch]:
+        """All that is handed over until nothing is left, or there is no room."""
+        while self.reader.may_turn():
+            self.reader.turn()
+        return self.batches
+
+
+def test_a_batch_that_was_not_taken_in_keeps_its_room() -> None:
+    owner = Owner(Held(*[10] * 9, at_once=1), 1_000, takes=False)
+    assert [each.start for each in owner.turns()] == [*range(AHEAD)]
+    assert owner.reader.has_read
+    owner.readers.wake.assert_not_called()
+    owner.reader.taken(1)
+    owner.readers.wake.assert_called_once_with()
+    assert [each.start for each in owner.turns()] == [*range(AHEAD + 1)]
+
+
+def test_who_has_room_wakes_nobody() -> None:
+    owner = Owner(Held(10, 10, at_once=1), 1_000)
+    assert len(owner.turns()) == 2
+    owner.readers.wake.assert_not_called()
 
 
 @pytest.mark.parametrize("headers", [False, True])
-def test_a_batch_has_as_many_bytes_as_a_step_takes_in_or_one_record_more(
-    monkeypatch: pytest.MonkeyPatch, headers: bool
-) -> None:
-    log = Full(400, 400, 400, 10, 900, 5_000, 10, headers=headers)
-    found = read(monkeypatch, log, 1_000, 3)
+def test_a_batch_has_as_many_bytes_as_a_step_takes_in_or_one_record_more(headers: bool) -> None:
+    found = Owner(Held(400, 400, 400, 10, 900, 5_000, 10, headers=headers), 1_000).turns()
     offsets = [[record[0] for record in each.records] for each in found]
     assert offsets == [[0, 1, 2], [3, 4, 5], [6]]
     assert [(each.start, each.next_position) for each in found] == [(0, 3), (3, 6), (6, 7)]
     assert [each.size for each in found] == [1_200, 5_910, 10]
 
 
-def test_nothing_is_read_ahead_of_a_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    large = read(monkeypatch, Full(600, 600, 600), 1_000, 2, room=False)
+def test_nothing_is_read_ahead_of_a_large_batch() -> None:
+    large = Owner(Held(600, 600, 600), 1_000, takes=False).turns()
     assert [(each.parts, each.size) for each in large] == [(AHEAD, 1_200)]
-    small = read(monkeypatch, Full(600, 600, 600), 10_000, 2, room=False)
+    small = Owner(Held(600, 600, 600), 10_000, takes=False).turns()
     assert [(each.parts, each.size) for each in small] == [(1, 1_800)]
 
 
-class InSlices(Full):
-    """The same log, of which each read gives one record."""
+def test_a_large_batch_behind_a_small_one_waits_for_both_to_be_taken_in() -> None:
+    owner = Owner(Held(10, 900, 10, at_once=1), 1_000, takes=False)
+    assert [each.parts for each in owner.turns()] == [1, AHEAD]
+    owner.reader.taken(1)
+    assert len(owner.turns()) == 2
+    owner.reader.taken(AHEAD)
+    assert len(owner.turns()) == 3
 
-    def read(self, _at_most: int, _wait_s: float) -> list[Any]:
-        offset, self.position = self.position, min(self.position + 1, len(self._sizes))
-        return [self._record(each, self._sizes[each]) for each in range(offset, self.position)]
 
-
-def test_only_a_trickle_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices of a large batch follow one another at once, and others wait behind them."""
-    monkeypatch.setattr(source, "SIP_S", 3_600.0)
-    assert len(read(monkeypatch, InSlices(*[SIP_BYTES] * 5), 10_000_000, 5)) == 5
-    assert len(read(monkeypatch, InSlices(*[10] * 5), 10_000_000, 5, room=False)) == 1
+def test_positions_without_a_record_are_handed_over_too() -> None:
+    """Markers, and what was rolled back: the engine's position has to pass them."""
+    found = Owner(Held(10, 0, 0, 10, at_once=2), 1_000).turns()
+    assert [(each.start, each.next_position, len(each.records)) for each in found] == [
+        (0, 2, 1),
+        (2, 4, 1),
+    ]
+    found = Owner(Held(0, 0), 1_000).turns()
+    assert [(each.start, each.next_position, each.records) for each in found] == [(0, 2, [])]

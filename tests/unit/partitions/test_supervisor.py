@@ -13,6 +13,7 @@ from belfry.balance.assignment_map import IDLE_COMMIT_MS, MemberMetadata
 from belfry.balance.owners import even
 from belfry.engine.ownership import Ownership
 from belfry.group.group import Group, Surroundings
+from belfry.partitions import rivals
 from belfry.partitions import supervisor as module
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.upkeep import HEARTBEAT_MS
@@ -20,7 +21,7 @@ from belfry.partitions.upkeep import HEARTBEAT_MS
 
 def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
     lost: list[int] = []
-    opener: Any = SimpleNamespace(metrics=SimpleNamespace(lost=lost.append))
+    opener: Any = SimpleNamespace(metrics=SimpleNamespace(lost=lost.append), settings=None)
     owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")))
     leases: list[tuple[int, bool]] = []
     ended: Any = SimpleNamespace(partition=3, alive=False, leasing=SimpleNamespace(allow=bool))
@@ -47,7 +48,7 @@ def test_who_takes_a_partition_over_says_so_and_who_owns_it_has_the_better_claim
         }
         return SimpleNamespace(partition=partition, epoch=epoch, **usual | but)
 
-    opener: Any = SimpleNamespace()
+    opener: Any = SimpleNamespace(settings=None)
     owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")))
     leases: list[tuple[int, bool]] = []
     found = [
@@ -78,7 +79,9 @@ def test_a_heartbeat_vouches_for_loops_that_come_round() -> None:
         )
 
     heartbeats: Any = SimpleNamespace()
-    opener: Any = SimpleNamespace(clock=SimpleNamespace(monotonic_ms=lambda: 10_000.0))
+    opener: Any = SimpleNamespace(
+        clock=SimpleNamespace(monotonic_ms=lambda: 10_000.0), settings=None
+    )
     owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")), heartbeats)
     found = [
         runner(0, 9_000.0),
@@ -121,7 +124,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
 ) -> None:
     """Else a former owner that was late keeps a partition until a session is over."""
     now = [0.0]
-    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rivals, "monotonic", lambda: now[0])
     settings = SimpleNamespace(session_timeout_ms=30_000)
     opener: Any = SimpleNamespace(
         settings=settings, metrics=SimpleNamespace(lost=lambda _: None), clock=MagicMock()
@@ -144,7 +147,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
     for tenths in range(290):
         now[0] = tenths / 10
         owners._reconcile({3}, Assignment())
-    assert asked == [module.ASK_S]
+    assert asked == [rivals.ASK_S]
     assert owners.runners() == [fenced]
     owners.assign([3])
     assert owners.runners() == []

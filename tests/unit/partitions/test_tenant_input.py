@@ -13,9 +13,9 @@ from confluent_kafka import TopicPartition
 from belfry.engine.effects import Effects
 from belfry.engine.forward import TenantInput
 from belfry.engine.reports import SourcePartition
-from belfry.kafka.fetcher import Fetched, OffsetGone, Where
-from belfry.partitions import tenant_input
-from belfry.partitions.tenant_input import TenantInputDependencies, TenantInputReading
+from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
+from belfry.partitions import tenant_reading
+from belfry.partitions.tenant_reading import TenantInputDependencies, TenantInputReading
 from belfry.schedules.identity import Homes
 from belfry.telemetry.limited import LimitedLogger
 from tests.simulation.record_batches import stored
@@ -69,9 +69,9 @@ class Broker:
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
-    monkeypatch.setattr(tenant_input, "Fetcher", lambda *_: made)
-    monkeypatch.setattr(tenant_input, "Consumer", lambda _: made)
-    monkeypatch.setattr(tenant_input, "SIP_S", 0.0)
+    monkeypatch.setattr(tenant_reading, "Fetcher", lambda *_: made)
+    monkeypatch.setattr(tenant_reading, "Consumer", lambda _: made)
+    monkeypatch.setattr(tenant_reading, "SIP_S", 0.0)
     return made
 
 
@@ -106,7 +106,7 @@ def batches(where: Where, count: int) -> Fetched:
 def test_a_topic_that_has_much_comes_in_turn_with_others(
     broker: Broker, reading: TenantInputReading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenant_input, "READ_RECORDS", 2)
+    monkeypatch.setattr(tenant_reading, "READ_RECORDS", 2)
     broker.answers = [batches(BUSY, 8)]
     reading.turn(Event())
     broker.answers = [batches(CALM, 2)]

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.kafka.open_transactions import OpenTransaction, Untold, Where
+from belfry.kafka import log_bounds
+from belfry.kafka.fetch_position import Where
+from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.partitions import transaction_watch
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.settings import Settings
@@ -33,7 +35,7 @@ class Cluster:
         self.asks: Callable[[], None] = lambda: None
         self.partitions: dict[int, None] = {0: None}
         self.shown: dict[tuple[str, int], float] = {}
-        monkeypatch.setattr(transaction_watch, "Consumer", self._client)
+        monkeypatch.setattr(log_bounds, "Consumer", self._client)
         monkeypatch.setattr(transaction_watch, "open_transactions", self._holders)
         clock: Any = SimpleNamespace(wall_ms=lambda: 100_000.0)
         metrics: Any = SimpleNamespace(open_transactions=self._show)
@@ -164,7 +166,7 @@ def test_who_is_unknown_after_a_look_that_failed_is_no_stranger(cluster: Cluster
     assert cluster.watch.stranger(1) == STRANGER
     cluster.away = True
     cluster.watch.start()
-    while cluster.watch._clients:
+    while cluster.watch._ends._clients:
         cluster.watch._thread.stopping.wait(0.01)
     cluster.watch.stop()
     assert cluster.watch.stranger(1) is None
@@ -174,7 +176,7 @@ def test_clients_are_made_anew_after_the_cluster_was_away(cluster: Cluster) -> N
     cluster.look(1)
     cluster.away = True
     cluster.watch.start()
-    while cluster.watch._clients:
+    while cluster.watch._ends._clients:
         cluster.watch._thread.stopping.wait(0.01)
     cluster.watch.stop()
     cluster.away = False

@@ -11,7 +11,7 @@ import pytest
 from belfry.kafka import non_transactional, partition_log, transactions
 from belfry.kafka.partition_log import PartitionLog
 from belfry.partitions import tenant_input
-from belfry.partitions.tenant_input import TenantInputReading
+from belfry.partitions.tenant_reading import TenantInputReading
 from belfry.telemetry.limited import LimitedLogger
 
 TOLD: Final[dict[str, Any]] = {

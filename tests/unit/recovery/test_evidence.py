@@ -9,7 +9,7 @@ import pytest
 
 from belfry.host.failpoints import Failpoints
 from belfry.kafka.changelog_sieve import Sieve
-from belfry.kafka.partition_log import AheadOfLog
+from belfry.kafka.log_bounds import AheadOfLog
 from belfry.recovery.evidence import Evidence, Recoveries
 from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import TakeOver

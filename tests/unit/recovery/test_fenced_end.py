@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belfry.kafka.open_transactions import OpenTransaction, Untold
+from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.outcome import Stopped
 from belfry.recovery import fenced_end
 from belfry.recovery.fenced_end import FencedEnd

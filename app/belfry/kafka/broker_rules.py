@@ -1,0 +1,95 @@
+"""What belfry's promises ask of brokers, as a table; pure comparisons, no client.
+
+A broker's setting stands behind topics that do not say it themselves, and behind what no topic can
+say: how long transactions may last, how safely their state is kept, for how long offsets are. None
+of these findings keeps a worker from starting: whoever runs a broker is told what is at stake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from belfry.kafka.topic_rules import TopicProblem
+
+
+class Rests(NamedTuple):
+    """A setting of brokers: when it is wrong, what it should be, why, and whether that is fatal."""
+
+    key: str
+    wrong: Callable[[str, int, Mapping[str, int]], bool]
+    wanted: str
+    why: str
+    fatal: bool
+
+
+RESTS: Final = (
+    Rests(
+        "unclean.leader.election.enable",
+        lambda value, _brokers, _needs: value == "true",
+        "false",
+        "topics of tenants take it over: a replica that lacks acknowledged events may lead them",
+        fatal=False,
+    ),
+    Rests(
+        "transaction.partition.verification.enable",
+        lambda value, _brokers, _needs: value == "false",
+        "true",
+        "a transaction may hang open for ever, and hides all that follows it (KIP-890)",
+        fatal=True,
+    ),
+    Rests(
+        "transaction.max.timeout.ms",
+        lambda value, _brokers, needs: int(value) < needs["transaction_timeout_ms"],
+        "BELFRY_TRANSACTION_TIMEOUT_MS at least",
+        "no worker's transactions are accepted",
+        fatal=True,
+    ),
+    Rests(
+        "group.max.session.timeout.ms",
+        lambda value, _brokers, needs: int(value) < needs["session_timeout_ms"],
+        "BELFRY_SESSION_TIMEOUT_MS at least",
+        "no worker can join its group",
+        fatal=True,
+    ),
+    Rests(
+        "transaction.state.log.replication.factor",
+        lambda value, brokers, _needs: int(value) < min(3, brokers),
+        "3",
+        "transactions are remembered by fewer brokers than there could be",
+        fatal=False,
+    ),
+    Rests(
+        "transaction.state.log.min.isr",
+        lambda value, brokers, _needs: brokers >= 3 and int(value) < 2,
+        "2",
+        "one broker alone may hold what became of a transaction",
+        fatal=False,
+    ),
+    Rests(
+        "offsets.retention.minutes",
+        lambda value, _brokers, _needs: int(value) < 7 * 24 * 60,
+        "10080",
+        "positions of tenants' own input topics, of added partitions and of dispatchers are lost",
+        fatal=False,
+    ),
+)
+
+
+def broker_problems(
+    broker: str, actual: Mapping[str, str | None], brokers: int, needs: Mapping[str, int]
+) -> list[TopicProblem]:
+    """What of a broker's settings endangers a promise; `needs` are numbers of belfry's settings."""
+    return [
+        TopicProblem(
+            broker,
+            f"{rest.key} is {value}; it has to be {rest.wanted}",
+            f"set {rest.key} in the broker's properties, or with kafka-configs.sh --entity-type"
+            " brokers",
+            rest.fatal,
+            rest.why,
+            refuses=False,
+        )
+        for rest in RESTS
+        if (value := actual.get(rest.key)) is not None and rest.wrong(value, brokers, needs)
+    ]

@@ -1,0 +1,240 @@
+"""What a fetcher does within its event loop: a request under way to each leader, and its answer.
+
+    wanted partitions ─► by leader ─► one request each ─► answers, put where the reader takes them
+                                       └ new leader, broken connection: asked again after a pause
+
+A request waits at the broker for 100 ms until there is something.  It does so for less where a
+partition is left out of it, since what comes for that one would not end the wait: 1 to 20 ms where
+nobody has taken its last answer yet, the longer the later; else until it is no longer put off.
+
+Where partitions share a fetcher, a response has room for all of them, and those that brought
+something stand at the end of the next request: brokers fill a response in the order of the request.
+
+What a user has to decide is put as an answer with an error: a topic that is denied, and after some
+tries a login that is refused.  What time heals is asked again for ever, and told to the log.  After
+each such failure the leader is asked whether it still holds what was read last (KIP-320), since a
+new leader may know less than the old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+from aiokafka.protocol.fetch import FetchRequest
+
+from belfry.host.errors import named
+from belfry.kafka.epoch_requests import OffsetsForEpochs
+from belfry.kafka.fetch_answers import Answers
+from belfry.kafka.fetch_client import ASK_S, FetchClient, abort_all
+from belfry.kafka.fetch_position import (
+    LONGEST_PAUSE_S,
+    PAUSE_S,
+    SIP_BYTES,
+    Fetched,
+    FetchPosition,
+    OffsetGone,
+    Where,
+    backoff_s,
+)
+from belfry.kafka.fetch_refusals import NotLetIn
+from belfry.telemetry.limited import LimitedLogger
+
+# A broker answers at once when there is something; this is how often one is asked in calm times.
+WAIT_S: Final = 0.1
+# So many answers of the most that a partition may bring fit into one response.
+ANSWERS: Final = 4
+# Of one partition, however many share a response.  A first batch comes whole.
+LEAST_BYTES: Final = 1024 * 1024
+READ_COMMITTED: Final = 1
+NOBODY: Final = -1
+# An answer costs its reader something for each partition that was asked for.  So much is waited
+# after a small one, that the next one may bring more of them.
+REST_S: Final = 0.0001
+# So many failures in a row, and brokers are looked for at the addresses of the start.
+FORGET_AFTER: Final = 8
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Request:
+    """What a leader is to be asked for next, and for how long it may wait with its answer."""
+
+    places: list[tuple[Where, int]] = field(default_factory=list)
+    wait_s: float = WAIT_S
+
+    def leaves_out(self, seconds: float) -> None:
+        """A partition is left out of it, which is to be asked for in so many seconds."""
+        self.wait_s = max(0.0, min(self.wait_s, seconds))
+
+
+class Feeder:
+    """Fetches what is wanted; everything here runs within one event loop."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, Any],
+        places: dict[Where, FetchPosition],
+        put: Callable[[Fetched], None],
+        answer_bytes: int,
+        sip_s: float,
+    ) -> None:
+        """`places` are what its fetcher wants, now and then; answers are `put`.
+
+        `answer_bytes` is the most that a partition brings. After a small answer a partition is left
+        alone for `sip_s`.
+        """
+        self._places = places
+        self._answer_bytes = answer_bytes
+        self._sip_s = sip_s
+        self._log = LimitedLogger(log)
+        self._client = FetchClient(properties)
+        self._answers = Answers(places, put, self._client, sip_s)
+        self._asking: dict[int, asyncio.Task[None]] = {}
+        self._not_before: dict[int, float] = {}
+        self._failures = 0
+        self.changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep a request under way to each leader of partitions that are wanted, for ever."""
+        while True:
+            self.changed.clear()
+            try:
+                pause_s = await self._ask_on()
+            except Exception as error:  # noqa: BLE001  # asked again, and told
+                pause_s = await self._failed("no broker tells who leads", error)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.changed.wait(), pause_s)
+
+    async def close(self) -> None:
+        """Close the connections; `run` has been cancelled."""
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await self._client.forget()
+        await abort_all()
+
+    async def _ask_on(self) -> float | None:
+        """Send what can be sent; after how many seconds to look again at the latest."""
+        await self._client.connected({topic for topic, _ in self._places})
+        wanted, pause_s = self._by_leader()
+        for leader, request in wanted.items():
+            if request.places:
+                self._asking[leader] = asyncio.create_task(self._ask(leader, request))
+        return pause_s
+
+    def _by_leader(self) -> tuple[dict[int, _Request], float | None]:
+        """What each leader is asked for now; after how many seconds to look again, if at all."""
+        now = asyncio.get_running_loop().time()
+        wanted: dict[int, _Request] = defaultdict(_Request)
+        pause_s: float | None = None
+        if self._asking and len(self._asking) >= self._client.brokers:
+            return wanted, pause_s
+        for where, place in [*self._places.items()]:
+            if place.stopped or (found := self._client.leader_of(where)) in self._asking:
+                continue
+            if found is None and self._answers.unknown(where, place):
+                continue
+            leader = NOBODY if found is None else found
+            led = leader > NOBODY
+            if not place.may_go_on:
+                wait_s = place.look_again_s(now)
+            elif not led:
+                wait_s = PAUSE_S
+            else:
+                wait_s = max(place.not_before, self._not_before.get(leader, 0.0)) - now
+            if wait_s <= 0:
+                wanted[leader].places.append((where, place.next))
+                continue
+            if place.may_go_on:
+                pause_s = min(wait_s, LONGEST_PAUSE_S if pause_s is None else pause_s)
+            if led:
+                wanted[leader].leaves_out(wait_s)
+        return wanted, pause_s
+
+    async def _ask(self, leader: int, request: _Request) -> None:
+        places, loop = request.places, asyncio.get_running_loop()
+        try:
+            places = await self._still_there(leader, places)
+            answer = await self._client.send(leader, self._request(places, request.wait_s))
+            self._failures = 0
+            size = self._answers.take_in(dict(places), answer)
+            rest_s = min(answer.throttle_time_ms / 1000, ASK_S / 2)
+            if self._sip_s and 0 < size < SIP_BYTES:
+                rest_s = max(rest_s, REST_S * len(places))
+            self._not_before[leader] = loop.time() + rest_s
+        except Exception as error:  # noqa: BLE001  # asked again, and told
+            self._doubt(leader)
+            pause_s = await self._failed(f"broker {leader} does not answer", error)
+            self._not_before[leader] = loop.time() + pause_s
+        finally:
+            self._asking.pop(leader, None)
+            self.changed.set()
+
+    def _request(self, places: list[tuple[Where, int]], wait_s: float) -> Any:
+        most = ANSWERS * self._answer_bytes
+        each = min(self._answer_bytes, max(LEAST_BYTES, most // max(1, len(places))))
+        topics: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        for (topic, partition), offset in places:
+            topics[topic].append((partition, offset, each))
+        return FetchRequest(round(wait_s * 1000), 1, most, READ_COMMITTED, [*topics.items()])
+
+    async def _failed(self, told: str, error: Exception) -> float:
+        """Tell of it, and ask who leads now; how many seconds to wait before the next try."""
+        self._failures += 1
+        if self._failures > 1:
+            names = sorted({topic for topic, _ in self._places})
+            cause = named(error)
+            self._log.warning("away", told, topics=names, tried=self._failures, cause=cause)
+        if self._failures % FORGET_AFTER == 0 and not self._others_asking():
+            await self._client.forget()
+            for each in [*self._places.items()] if isinstance(error, NotLetIn) else ():
+                self._answers.told(*each, error)
+        else:
+            self._client.look_again()
+        return backoff_s(self._failures)
+
+    def _others_asking(self) -> bool:
+        current = asyncio.current_task()
+        return any(task is not current for task in self._asking.values())
+
+    def _doubt(self, leader: int) -> None:
+        """All that a broker leads is doubted, be it asked for just now or not."""
+        for where, place in self._places.items():
+            place.doubted = place.doubted or self._client.leader_of(where) == leader
+
+    async def _still_there(
+        self, leader: int, places: list[tuple[Where, int]]
+    ) -> list[tuple[Where, int]]:
+        """Those partitions of which the leader holds what was read, after a failure."""
+        doubted = {
+            where: place.epoch
+            for where, _ in places
+            if (place := self._places.get(where)) and place.doubted and place.epoch >= 0
+        }
+        ends = await OffsetsForEpochs(doubted).ask(self._client, leader) if doubted else {}
+        left = []
+        for where, offset in places:
+            place = self._places.get(where)
+            if place is None:
+                continue
+            end = ends.get(where, offset)
+            if end is None:
+                # Another broker leads by now, or the topic is gone: asked again, alone.
+                place.not_before = asyncio.get_running_loop().time() + PAUSE_S
+                self._client.look_again()
+                continue
+            place.doubted = False
+            if end < offset:
+                name = f"{where[0]}/{where[1]}"
+                gone = f"{name}: the log was cut off at offset {end}, and {offset} was read"
+                self._answers.told(where, place, OffsetGone(gone))
+            else:
+                left.append((where, offset))
+        return left

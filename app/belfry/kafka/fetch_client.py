@@ -1,0 +1,112 @@
+"""The connections of a fetcher: made anew where they no longer lead anywhere, closed at once.
+
+aiokafka's client knows the brokers, who leads what, TLS and SASL.  A fetcher lets go of it where
+its addresses may be those of brokers that are gone, and where its own task has ended: it would
+never learn of another leader then.  The next request makes another one, from the addresses of the
+start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka import errors
+from aiokafka.structs import TopicPartition
+
+from belfry.kafka.fetch_position import Where
+from belfry.kafka.fetch_refusals import why_no_connection
+from belfry.kafka.measured_client import MeasuredClient
+from belfry.kafka.security import group_client_security
+
+# Longer than anybody pauses between two calls of `take`, or else their answer looks late.
+ASK_S: Final = 30.0
+
+
+class FetchClient:
+    """Connections to the brokers of one cluster; used within one event loop."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        """`properties` are librdkafka's."""
+        self._properties = properties
+        self._client: Any = None
+
+    @property
+    def cluster(self) -> Any:
+        """aiokafka's metadata."""
+        return self._client.cluster
+
+    @property
+    def brokers(self) -> int:
+        """How many brokers are known."""
+        return len(self._client.cluster.brokers())
+
+    async def connected(self, topics: set[str]) -> None:
+        """Be connected, and know who leads these topics; raises NotLetIn, or what aiokafka does."""
+        if self._client is not None and self._client._sync_task.done():  # noqa: SLF001
+            # It would never learn of another leader.
+            await self.forget()
+        if self._client is None:
+            await self._connect()
+        if topics and topics != self._client._topics:  # noqa: SLF001  # it has no other way to ask
+            await self._client.set_topics(topics)
+
+    async def _connect(self) -> None:
+        servers = str(self._properties["bootstrap.servers"]).split(",")
+        security = group_client_security(self._properties)
+        client: Any = MeasuredClient(
+            self._properties,
+            bootstrap_servers=servers,
+            client_id=str(self._properties.get("client.id", "belfry")),
+            request_timeout_ms=int(ASK_S * 1000),
+            **security,
+        )
+        try:
+            await client.bootstrap()
+        except errors.KafkaConnectionError as error:
+            raise await why_no_connection(servers, security) or error from error
+        self._client = client
+
+    def leader_of(self, where: Where) -> int | None:
+        """The broker that leads a partition; None for a partition that is not known, -1 for none.
+
+        Where nobody leads it, the brokers are asked anew.
+        """
+        if self._client is None:
+            return None
+        leader: int | None = self._client.cluster.leader_for_partition(TopicPartition(*where))
+        if leader is None or leader < 0:
+            self._client.force_metadata_update()
+        return leader
+
+    def look_again(self) -> None:
+        """Ask the brokers anew who leads what, soon."""
+        if self._client is not None:
+            self._client.force_metadata_update()
+
+    async def send(self, node: int, request: Any) -> Any:
+        """The answer to a request; raises what aiokafka does."""
+        return await self._client.send(node, request)
+
+    async def forget(self) -> None:
+        """Close the connections without a farewell, which no broker reads while a fetch waits."""
+        client, self._client = self._client, None
+        if client is None:
+            return
+        for connection in client._conns.values():  # noqa: SLF001  # it has no other way
+            if (writer := connection._writer) is not None:  # noqa: SLF001
+                writer.transport.abort()
+        with suppress(Exception):
+            # It raises once more what has ended its own task.
+            await client.close()
+
+
+async def abort_all() -> None:
+    """Close what is left in this loop: connections that a broker refused still say farewell."""
+    loop: Any = asyncio.get_running_loop()
+    for transport in list(loop._transports.values()):  # noqa: SLF001  # it has no other way
+        transport.abort()
+    # The next turn of the loop closes them.
+    await asyncio.sleep(0)

@@ -1,0 +1,173 @@
+"""Where one partition of a topic begins and ends, and what it means to read from an offset of it.
+
+    first offset ── … ── last stable offset ── what an open transaction holds back ── end
+    └────── readers of committed records ──┘
+
+An offset before the first one is gone, and one behind the end is of another log: nobody may go on
+from there without a closer look.  An open transaction hides the end from readers, but what was read
+before stays read.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from belfry.kafka.client_properties import untold
+
+# Seconds for one answer.
+REQUEST_S: Final = 10.0
+WITHOUT_GROUP: Final[dict[str, Any]] = {
+    "group.id": "belfry-reads-without-a-group",
+    "enable.auto.commit": False,
+}
+
+
+class LostRange(Exception):
+    """The log no longer holds an offset that is still to be read."""
+
+
+class AheadOfLog(LostRange):
+    """An offset was read that the log does not reach: its end was cut off, or it is another log."""
+
+    def __init__(self, what: str, end: int, offset: int) -> None:
+        super().__init__(what)
+        self.end = end
+        self.offset = offset
+
+
+class OutOfRange(LostRange):
+    """The log that was being read has changed under its reader: seek anew to learn how."""
+
+
+class LogEnds:
+    """Where logs begin and end; two connections for a whole worker, for any thread.
+
+    A client that gave no answer is not asked again: one that has met a broker's end may stay
+    confused.
+    """
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        """`properties` are librdkafka's."""
+        self._properties = {**untold(properties), **WITHOUT_GROUP}
+        self._lock = Lock()
+        self._clients: dict[str, Consumer] = {}
+
+    def ends(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> tuple[int, int]:
+        """First offset of a log, and the first one that an open transaction holds back.
+
+        Raises ConnectionError where nobody answers in so many seconds.
+        """
+        return self._asked("read_committed", TopicPartition(topic, partition), wait_s)
+
+    def end(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> int:
+        """The offset after the last record, whether it is held back or not; raises as `ends`."""
+        return self._asked("read_uncommitted", TopicPartition(topic, partition), wait_s)[1]
+
+    def partitions(self, topic: str, wait_s: float = REQUEST_S) -> list[int]:
+        """The partitions of a topic; none where there is no such topic. Raises KafkaException."""
+        found = self._client("read_uncommitted").list_topics(topic, wait_s).topics.get(topic)
+        return [] if found is None else sorted(found.partitions)
+
+    def _client(self, isolation: str) -> Consumer:
+        with self._lock:
+            if isolation not in self._clients:
+                properties = {**self._properties, "isolation.level": isolation}
+                self._clients[isolation] = Consumer(properties)
+            return self._clients[isolation]
+
+    def _asked(self, isolation: str, where: TopicPartition, wait_s: float) -> tuple[int, int]:
+        client = self._client(isolation)
+        try:
+            return asked(client, where, wait_s)
+        except ConnectionError:
+            with self._lock:
+                if self._clients.get(isolation) is client:
+                    # Others may be asking it; it goes with the last of them.
+                    del self._clients[isolation]
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.close()
+
+
+def asked(client: Consumer, where: TopicPartition, wait_s: float = REQUEST_S) -> tuple[int, int]:
+    """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError."""
+    try:
+        ends = client.get_watermark_offsets(where, wait_s, cached=False)
+    except KafkaException as error:
+        raise ConnectionError(f"{where.topic}: {error.args[0].str()}") from error
+    if ends is None:
+        raise ConnectionError(f"{where.topic}: no answer within {wait_s} s")
+    low, high = ends
+    return low, high
+
+
+class LogBounds:
+    """Where one partition of a topic begins and ends; any thread may ask.
+
+    Without a worker's `log_ends` each question takes a connection of its own. Raises
+    ConnectionError.
+    """
+
+    def __init__(
+        self,
+        properties: dict[str, Any],
+        topic: str,
+        partition: int,
+        log_ends: LogEnds | None = None,
+    ) -> None:
+        """`properties` are librdkafka's."""
+        self._properties = {**properties, **WITHOUT_GROUP}
+        self._name = TopicPartition(topic, partition)
+        self._log_ends = log_ends
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        return str(self._name.topic)
+
+    def ends(self) -> tuple[int, int]:
+        """First offset of the log, and the first one that an open transaction holds back."""
+        if self._log_ends is not None:
+            return self._log_ends.ends(self.topic, self._name.partition)
+        return self._asked("read_committed")
+
+    def log_end(self) -> int:
+        """The offset after the last record, whether an open transaction holds it back or not.
+
+        Any thread may ask, while another one reads.
+        """
+        if self._log_ends is not None:
+            return self._log_ends.end(self.topic, self._name.partition)
+        return self._asked("read_uncommitted")[1]
+
+    def _asked(self, isolation: str) -> tuple[int, int]:
+        consumer = Consumer({**untold(self._properties), "isolation.level": isolation})
+        try:
+            return asked(consumer, self._name)
+        finally:
+            consumer.close()
+
+    def check(self, offset: int) -> None:
+        """Whether one can read from this offset on; raises LostRange or AheadOfLog."""
+        low, high = self.ends()
+        # An open transaction may hold the end back that readers see; what was read stays read.
+        if offset > high and offset > (high := self.log_end()):
+            raise AheadOfLog(
+                f"{self._name.topic}/{self._name.partition} ends at offset {high}, but offset"
+                f" {offset} was read before: this is another topic, or it was created anew",
+                high,
+                offset,
+            )
+        if offset < low:
+            raise LostRange(
+                f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
+                f" {offset} to {low - 1} are gone before they were read"
+            )

@@ -1,0 +1,185 @@
+"""The parts of one partition's term, each made new: store, clients, reader, engine.
+
+    producer ── transactions of the partition        engine ── decides, over the store
+    requests ── its input, by the shared reader      resolver ── schemas that are not known yet
+    changelog ── its own log                         local ── where its store lies
+
+Nothing of an earlier term is used again, so each is made by a call, and closed by who called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from belfry.engine.options import EngineOptions
+from belfry.engine.partition import PartitionEngine
+from belfry.engine.reports import SourcePartition
+from belfry.host.clock import SystemClock
+from belfry.host.failpoints import Failpoints
+from belfry.host.passing import PassThrough
+from belfry.kafka.client_properties import consumer_properties, producer_properties
+from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.request_log import RequestLog
+from belfry.kafka.step_records import OutputTopics
+from belfry.kafka.transactions import ProducerSurroundings, StepProducer
+from belfry.partitions.forwarding import ForwardingProducer, TenantInputProducer, committed_position
+from belfry.partitions.gauges import Gauges
+from belfry.partitions.intake_end import IntakeEnd
+from belfry.partitions.request_readers import RequestReaders
+from belfry.partitions.resolver import Resolver
+from belfry.partitions.source import SourceReader
+from belfry.partitions.tenant_input import TenantInputs
+from belfry.partitions.tenant_reading import TenantInputDependencies
+from belfry.partitions.tenant_topics import TenantTopics
+from belfry.partitions.term import Term
+from belfry.partitions.transaction_watch import TransactionWatch
+from belfry.recovery.local_state import LocalState, Stamp
+from belfry.registry.lookups import Lookups
+from belfry.schedules.identity import Homes
+from belfry.settings import Settings
+from belfry.store.identity import Identity
+from belfry.store.schedules import ScheduleStore
+from belfry.tenants.directory import Tenants
+from belfry.transactions.choosing import MakeProducer
+from belfry.wire.requests import RequestReader
+from belfry.wire.worker_keys import Purpose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDependencies:
+    """What a worker has for all of its partitions.
+
+    `partitions` is the number of homes.  `stale_ms` is for how long a local store may have been
+    away: tombstones of the changelog are kept twice as long.
+    """
+
+    settings: Settings
+    partitions: int
+    clock: SystemClock
+    tenants: Tenants
+    lookups: Lookups | None
+    output_topics: OutputTopics
+    metrics: Gauges
+    failpoints: Failpoints
+    log_ends: LogEnds
+    tenant_topics: TenantTopics
+    watch: TransactionWatch
+    stale_ms: int
+    producers: MakeProducer
+    readers: RequestReaders
+    tenant_inputs_through: PassThrough
+
+
+class PartitionParts:
+    """Makes the parts of one partition, of what its worker has."""
+
+    def __init__(self, given: PartitionDependencies, partition: int) -> None:
+        self._given = given
+        self._settings = given.settings
+        self._partition = partition
+
+    # -- clients ---------------------------------------------------------------------------------
+
+    def producer(self) -> StepProducer:
+        """What makes this partition's steps true."""
+        properties = producer_properties(self._settings, str(self._partition))
+        properties |= self._told("writer")
+        return self._given.producers(properties, self._partition, self._surroundings())
+
+    def forwarding_producer(self) -> ForwardingProducer:
+        """The same for a partition that only takes in."""
+        properties = producer_properties(self._settings, f"ingress.{self._partition}")
+        return ForwardingProducer(properties, self._partition, self._surroundings())
+
+    def requests(self) -> RequestLog:
+        """Its input."""
+        given, topic = self._given, self._given.output_topics.schedules
+        properties = self._settings.kafka_properties()
+        return RequestLog(properties, topic, self._partition, given.log_ends)
+
+    def changelog(self) -> PartitionLog:
+        """Its changelog."""
+        given, topic = self._given, self._given.output_topics.changelog
+        properties = consumer_properties(self._settings) | self._told("changelog")
+        return PartitionLog(properties, topic, self._partition, given.log_ends)
+
+    def kept_position(self, group: str) -> int | None:
+        """Up to where its input was taken in, by the offsets of a group; None where by nobody."""
+        properties = consumer_properties(self._settings) | {"group.id": group}
+        return committed_position(properties, self._given.output_topics.schedules, self._partition)
+
+    def _told(self, client: str) -> dict[str, Any]:
+        """Properties by which a client tells its figures; it has to be polled while it lives."""
+        interval_ms = self._settings.client_statistics_interval_ms
+        return self._given.metrics.client(client, interval_ms)
+
+    def _surroundings(self) -> ProducerSurroundings:
+        given = self._given
+        return ProducerSurroundings(given.output_topics, given.clock, given.failpoints)
+
+    # -- what is made of them --------------------------------------------------------------------
+
+    def local(self, here: Identity) -> LocalState:
+        """Its store on this machine's disk."""
+        given, partition = self._given, self._partition
+        stamp = Stamp(here.cluster, here.changelog, partition)
+        path = self._settings.data_dir / f"partition-{partition}"
+        return LocalState(path, stamp, given.stale_ms, given.clock)
+
+    def engine(self, store: ScheduleStore, reader: RequestReader) -> PartitionEngine:
+        """What decides for it, over a store."""
+        given, partition, settings = self._given, self._partition, self._settings
+        place = SourcePartition(
+            given.output_topics.schedules,
+            partition,
+            Homes(given.partitions),
+            settings.worker_keys(Purpose.ORIGIN),
+        )
+        # What was added to the input later keeps no state, so it holds nothing of anybody.
+        metering_ms = settings.metering_interval_ms if partition < given.partitions else 0
+        options = EngineOptions(
+            settings.step_bytes, metering_ms, given.metrics.traces, settings.last_fires
+        )
+        return PartitionEngine(place, store, reader, given.tenants, options)
+
+    def resolver(self, reader: RequestReader, *, forwards: bool = False) -> Resolver:
+        """What asks for schemas that its requests refer to."""
+        given, settings = self._given, self._settings
+        return Resolver(
+            reader,
+            given.lookups,
+            given.tenants,
+            (settings.registry_wait_ms / 1000, settings.registry_lookups_per_minute),
+            lambda: given.clock.monotonic_ms() / 1000,
+            forwards=forwards,
+        )
+
+    def source_reader(self, source: RequestLog, term: Term) -> SourceReader:
+        """What reads its requests ahead, among those of the worker."""
+        settings, readers = self._settings, self._given.readers
+        return SourceReader(
+            source, settings.batch_records, settings.step_bytes, term.hand_over, readers
+        )
+
+    def intake_end(self, source: RequestLog, end: int) -> IntakeEnd:
+        """Up to where its requests are taken in before it fires."""
+        watch, partition = self._given.watch, self._partition
+        return IntakeEnd(end, source.log_end, lambda: watch.stranger(partition))
+
+    def tenant_inputs(self, term: Term) -> TenantInputs:
+        """Readers of the topics of tenants that live at it."""
+        given, settings = self._given, self._settings
+        properties = producer_properties(settings, f"inlets.{self._partition}")
+        means = TenantInputDependencies(
+            given.tenant_topics,
+            given.tenants,
+            lambda: TenantInputProducer(properties, self._partition, self._surroundings()),
+            consumer_properties(settings) | self._told("tenant_inputs"),
+            given.clock,
+            given.metrics,
+            settings.step_bytes,
+            given.tenant_inputs_through,
+        )
+        return TenantInputs(self._partition, means, term.woken)

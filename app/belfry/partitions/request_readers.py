@@ -1,0 +1,179 @@
+"""The readers of requests of a worker: one thread and one fetcher for all owned partitions.
+
+    fetcher ── an answer of one partition ──► its reader
+       ▲                                        │ one batch a turn, where it has room
+       └ follows who is entered,                ▼
+         but for those that have something      hand_over ──► the owner of that partition
+
+What one partition does holds no other up:
+
+    what happens to partition 3                          what partitions 4 to 9 see of it
+    its owner takes nothing in                           nothing: an answer of 3 stays with the
+                                                         fetcher, and no more is asked for
+    its log was cut off, or may not be read              nothing: its reader fails, its owner begins
+                                                         anew
+    its batches unpack to gigabytes                      turns: it opens a slice, then the others
+                                                         have theirs
+    its broker does not answer                           nothing, if other brokers lead them
+
+An error that is no partition's own ends the reading of all.  Their owners begin anew, and with the
+first of them a new thread and new connections.  The thread ends when nobody is entered any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final
+
+import structlog
+
+from belfry.host.background import END, Background
+from belfry.kafka.fetch_position import Where
+from belfry.kafka.fetcher import Fetcher
+from belfry.partitions.source import SourceReader
+
+# Longest single wait for records or for room.
+WAIT_S: Final = 0.2
+# Each batch costs a transaction, so a trickle is read in sips: a request that comes alone is handed
+# over at once, and those that follow within that time go together.
+SIP_S: Final = 0.02
+# Seconds for the thread of the last reader to end.
+END_S: Final = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class RequestReaders:
+    """Gives the readers of a worker's partitions their turns.
+
+    `enter`, `leave` and `wake` may be called from any thread.
+    """
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        """`properties` are librdkafka's."""
+        self._properties = properties
+        self._lock = Lock()
+        # Replaced as a whole: the readers' thread sees by that whether somebody came or went.
+        self._entered: dict[Where, SourceReader] = {}
+        self._reading: _Reading | None = None
+
+    def enter(self, reader: SourceReader) -> None:
+        """Read for it, until `leave` or its failure."""
+        with self._lock:
+            self._entered = {**self._entered, reader.where: reader}
+            reading = self._reading
+            if reading is None:
+                reading = self._reading = _Reading(self._properties, self)
+                reading.thread.start()
+        reading.wake()
+
+    def leave(self, reader: SourceReader) -> None:
+        """Read for it no more; the last one ends the thread, and waits for that."""
+        with self._lock:
+            self._drop(reader)
+            ended = None
+            if not self._entered:
+                ended, self._reading = self._reading, None
+        if ended is not None:
+            ended.end()
+
+    def wake(self) -> None:
+        """A reader has room again."""
+        reading = self._reading
+        if reading is not None:
+            reading.wake()
+
+    def _drop(self, reader: SourceReader) -> None:
+        if self._entered.get(reader.where) is reader:
+            self._entered = {w: each for w, each in self._entered.items() if each is not reader}
+
+    # -- the readers' thread ---------------------------------------------------------------------
+
+    def entered(self) -> dict[Where, SourceReader]:
+        """Who is to be read for; the dictionary is never changed."""
+        return self._entered
+
+    def failed(self, reader: SourceReader, error: Exception) -> bool:
+        """Read for it no more: its owner looks at the error, and begins anew.
+
+        Whether nobody is left, and the thread is to end.
+        """
+        with self._lock:
+            self._drop(reader)
+            reader.failure = error
+            if not self._entered:
+                self._reading = None
+            return not self._entered
+
+    def all_failed(self, error: Exception) -> None:
+        """The thread ends by an error that is no partition's own."""
+        with self._lock:
+            for reader in self._entered.values():
+                reader.failure = error
+            self._entered, self._reading = {}, None
+
+
+class _Reading:
+    """One thread's reading, from the first reader that enters to the last that leaves."""
+
+    def __init__(self, properties: dict[str, Any], readers: RequestReaders) -> None:
+        self._readers = readers
+        self._fetcher = Fetcher(properties, sip_s=SIP_S)
+        self._followed: dict[Where, SourceReader] = {}
+        self._over = False
+        self.thread = Background("requests", self._turn, log, "requests not read")
+        self.thread.last = self._fetcher.close
+
+    def wake(self) -> None:
+        """Look at the readers now; from any thread."""
+        self._fetcher.wake()
+
+    def end(self) -> None:
+        """End the thread, and wait for that."""
+        self.thread.stopping.set()
+        self._fetcher.wake()
+        self.thread.stop(END_S)
+
+    def _turn(self) -> object:
+        """A batch of each reader that has one and room for it, and one answer of the fetcher."""
+        try:
+            self._follow()
+            busy = self._give_turns()
+            ready = any(self._followed[where].may_turn() for where in busy)
+            answer = self._fetcher.take(0.0 if ready else WAIT_S, busy)
+            reader = None if answer is None else self._followed.get(answer.where)
+            if answer is not None and reader is not None:
+                self._of(reader, lambda: reader.add(answer))
+        except Exception as error:
+            log.warning("requests not read", reason=str(error), exc_info=True)
+            self._readers.all_failed(error)
+            return END
+        return END if self._over else None
+
+    def _follow(self) -> None:
+        """Fetch for those who are entered; for who is new from where its own term begins."""
+        entered = self._readers.entered()
+        if entered is self._followed:
+            return
+        stay = {w: each for w, each in entered.items() if self._followed.get(w) is each}
+        for readers in (stay, entered):
+            self._fetcher.follow({where: each.fetched for where, each in readers.items()})
+        self._followed = entered
+
+    def _give_turns(self) -> set[Where]:
+        """Let each reader hand a batch over; those for which nothing is to be taken now."""
+        busy = set()
+        for where, reader in self._followed.items():
+            if reader.may_turn():
+                self._of(reader, reader.turn)
+            if reader.has_read or not reader.has_room():
+                busy.add(where)
+        return busy
+
+    def _of(self, reader: SourceReader, act: Callable[[], None]) -> None:
+        """Do something of one reader; its error is its own."""
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001  # told to the owner, who starts over
+            self._over = self._readers.failed(reader, error) or self._over

@@ -1,0 +1,88 @@
+"""What a worker remembers of those who fenced it, and of those whom it fenced in haste.
+
+    fenced off, and the group still assigns the partition     after a second ask it to share anew,
+                                                              after a session take over again
+    a standby fenced a silent owner, and was fenced by it     wait twice as long the next time,
+                                                              until five minutes were steady
+
+Another owner that is alive would be fenced in turn, so nobody is in a hurry here.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Final
+
+import structlog
+
+from belfry.balance.assignment import Watched
+from belfry.engine.ownership import Ownership
+from belfry.group.failure_detector import DetectorTimeouts, Timeouts
+from belfry.group.group import Group
+from belfry.partitions.owner import PartitionRunner
+from belfry.settings import Settings
+
+STEADY_S: Final = 300.0
+# How long a move that is under way may take to be told to both sides.
+ASK_S: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Rivals:
+    """Judges for the supervisor's thread how soon to try again; `assigned_anew` is for any."""
+
+    def __init__(self, settings: Settings, group: Group) -> None:
+        self._settings = settings
+        self._group = group
+        self._ended_at: dict[int, float] = {}
+        self._asked: set[int] = set()
+        self._backing_off: dict[int, tuple[int, float]] = {}
+
+    def assigned_anew(self) -> None:
+        """The group has shared: whoever was fenced off before owns by its word now."""
+        self._ended_at.clear()
+        self._asked.clear()
+
+    def fenced_in_haste(self, partition: int) -> None:
+        """A standby took a partition over ahead of the group, and was fenced."""
+        times, _ = self._backing_off.get(partition, (0, 0.0))
+        self._backing_off[partition] = times + 1, monotonic()
+
+    def timeouts(self, partition: int, owner: Watched) -> Timeouts | None:
+        """For how long the owner may be silent; None where that is left to the group.
+
+        The second standby waits for the first one, and who was wrong lately waits longer.
+        """
+        settings = self._settings
+        if not settings.silence_limit_ms:
+            return None
+        times, since = self._backing_off.get(partition, (0, 0.0))
+        if times and monotonic() - since > STEADY_S:
+            del self._backing_off[partition]
+            times = 0
+        waits = DetectorTimeouts(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
+        return waits.timeouts(owner.owns, owner.ranks[partition], times)
+
+    def may_restart(self, ended: PartitionRunner) -> bool:
+        """Whether a partition that ended by itself is to be tried again.
+
+        Fenced off means that another owner is alive: try again only if the group has not moved
+        the partition within a session.  It may be an owner of before the last rebalance, who was
+        late, so the group is asked to share anew; whatever it says is acted on at once.
+        """
+        if ended.state is not Ownership.STOPPED:
+            return True
+        since = self._ended_at.setdefault(ended.partition, monotonic())
+        waited_s = monotonic() - since
+        if waited_s >= ASK_S and ended.partition not in self._asked:
+            self._asked.add(ended.partition)
+            log.warning(
+                "owned here by the group and fenced off: asking it", partition=ended.partition
+            )
+            self._group.rejoin()
+        if waited_s < self._settings.session_timeout_ms / 1000:
+            return False
+        del self._ended_at[ended.partition]
+        self._asked.discard(ended.partition)
+        return True

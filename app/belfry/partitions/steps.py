@@ -1,0 +1,171 @@
+"""The steps of one partition while it is owned: what each waits for, and what goes into it.
+
+wait for a batch or the next due instant ─► fire_due ─► accept ─► one transaction ─► committed
+
+Each wait is a pause of the partition's loop (`host/loops.py`): other partitions' loops have their
+turns meanwhile.  A step itself is one turn, its commit included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belfry.engine.batches import GapInSource
+from belfry.engine.effects import Effects
+from belfry.host.loops import Turns
+from belfry.kafka.outcome import Unknown
+from belfry.partitions.arrivals import LOOK_AGAIN_S, Arrivals, longest_s, take_aside
+from belfry.partitions.committing import StepCommits
+from belfry.partitions.failure import PAUSE_AFTER_ABORT_S
+from belfry.partitions.mailbox import Mailbox, MissingBatch
+from belfry.partitions.pacing import Linger
+from belfry.partitions.resolver import MOST_AT_ONCE
+from belfry.partitions.surroundings import RunnerDependencies
+from belfry.partitions.term import Owned
+from belfry.partitions.upkeep import Upkeep
+from belfry.wire.batch import SourceBatch
+
+
+class Steps:
+    """One partition's steps, term after term; one turn at a time.
+
+    `fires` says whether what is due may fire, `stops` whether the loop is to end. Batches come by
+    way of `mail`.
+    """
+
+    def __init__(
+        self,
+        given: RunnerDependencies,
+        commits: StepCommits,
+        upkeep: Upkeep,
+        fires: Callable[[], bool],
+        stops: Callable[[], bool],
+    ) -> None:
+        settings = given.opener.settings
+        self._clock = given.opener.clock
+        self._failpoint = given.opener.failpoints.reach
+        self._guard = given.guard
+        self._worker = given.worker
+        self._commits = commits
+        self._upkeep = upkeep
+        self._fires = fires
+        self._stops = stops
+        self._missing = MissingBatch()
+        self._linger = Linger(settings.batch_records)
+        self._waiting: SourceBatch | None = None
+        self.arrivals = Arrivals(given.guard)
+        self.mail = Mailbox(settings.batch_records, settings.step_bytes)
+        self.turned_ms = self._clock.monotonic_ms()
+
+    def begin_term(self) -> int:
+        """A term of ownership begins, of this number; batches of earlier ones are thrown away."""
+        self._waiting = None
+        return self.mail.begin_term()
+
+    def begin_reading(self) -> None:
+        """Batches may come from now on: none is missing yet."""
+        self._missing.arrived(self._clock.monotonic_ms())
+
+    def comes_round(self) -> None:
+        """The loop is at work: it does not hang."""
+        self.turned_ms = self._clock.monotonic_ms()
+
+    def guarded_ms(self) -> int:
+        """Now, by what the guard makes of a look at both clocks."""
+        wall_ms, monotonic_ms = self._clock.both_ms()
+        self._guard.observe(int(wall_ms), int(monotonic_ms))
+        return self._guard.now_ms(int(wall_ms))
+
+    def commit(self, owned: Owned, effects: Effects) -> bool:
+        """Make a step true; False if it was rolled back and is to be done again."""
+        return self._commits.commit(owned, effects, self.turned_ms)
+
+    def step(self, owned: Owned) -> Turns:
+        """Wait for work, and do it."""
+        owned.check()
+        yield from self._await_work(owned)
+        self.comes_round()
+        engine, now_ms = owned.engine, self.guarded_ms()
+        effects: Effects | None = None
+        if self._may_fire():
+            self._linger.fires(now_ms)
+            effects = engine.fire_due(now_ms, self._commits.at_most)
+            self._failpoint("S0")
+        effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None)
+        batch = self._ready_batch(owned)
+        if batch is not None:
+            effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
+        effects = self._upkeep.add_to(owned, effects, self._clock.monotonic_ms(), self.guarded_ms)
+        if effects is None or effects.empty or self.commit(owned, effects):
+            self._settle(owned, effects, batch)
+        else:
+            yield from self._rest(PAUSE_AFTER_ABORT_S)
+
+    def _settle(self, owned: Owned, effects: Effects | None, batch: SourceBatch | None) -> None:
+        events = len(effects.fired) if effects is not None else 0
+        if batch is not None:
+            events += len(batch.records)
+            self._waiting = None
+            # What comes next was not missing while this batch waited.
+            self._missing.arrived(self._clock.monotonic_ms())
+            if left := batch.behind(owned.engine.position):
+                self.mail.put_back(left)
+                return
+            owned.source.taken(batch.parts)
+            owned.resolver.taken()
+        if events and self._worker.is_asked() and not owned.engine.drains:
+            self._linger.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    def _await_work(self, owned: Owned) -> Turns:
+        """Wait for a batch, the next due instant, or a second, whichever comes first."""
+        if self._waiting is not None:
+            # Its schemas are asked for: fire meanwhile, and look again soon.
+            yield from self._rest(min(self._due_in_s(owned), LOOK_AGAIN_S))
+            return
+        if linger_s := self._linger.left_s(self._clock.monotonic_ms()):
+            yield from self._rest(linger_s)
+        yield 0.0 if self.mail.any else self._due_in_s(owned)
+        self._waiting = self.mail.next(owned.resolver.knows)
+        now_ms = self._clock.monotonic_ms()
+        if self._waiting is None:
+            self._missing.look(owned.source.end, owned.engine.position, now_ms)
+        else:
+            self._missing.arrived(now_ms)
+
+    def _rest(self, seconds: float) -> Turns:
+        """Let so much time pass, whoever wakes the loop; less where it is to stop."""
+        until_ms = self._clock.monotonic_ms() + 1000 * seconds
+        yield seconds
+        while (left_ms := until_ms - self._clock.monotonic_ms()) > 0 and not self._stops():
+            yield left_ms / 1000
+
+    def _due_in_s(self, owned: Owned) -> float:
+        due_ms = owned.engine.next_due_ms()
+        most_s = min(longest_s(owned), self._upkeep.longest_s(owned))
+        if due_ms is None or not self._may_fire():
+            return most_s
+        now_ms = self._clock.wall_ms() - self._guard.skew_ms
+        return min(max((due_ms - now_ms) / 1000, 0.0), most_s)
+
+    def _may_fire(self) -> bool:
+        return self._fires() and self._guard.may_fire
+
+    # -- a batch ---------------------------------------------------------------------------------
+
+    def _ready_batch(self, owned: Owned) -> SourceBatch | None:
+        batch = self._waiting
+        if batch is None:
+            return None
+        ready = owned.resolver.ready(batch.records)
+        if owned.resolver.too_many:
+            batch = self._waiting = self.mail.first_of(batch, MOST_AT_ONCE)
+            ready = owned.resolver.ready(batch.records)
+        return batch if ready and self.arrivals.may_enter(batch) else None
+
+    def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
+        try:
+            return owned.engine.accept(batch, now_ms, owned.resolver.refused)
+        except GapInSource as error:
+            raise Unknown(f"a batch is missing: {error}") from error

@@ -1,0 +1,147 @@
+"""One client for all writers of an event loop, with connections of its own for each writer.
+
+    what is shared     who leads what, brokers' addresses, what they can do, TLS, one refresh of it
+    what is not        connections: a broker works on one request of a connection at a time, so a
+                       step that waits (for markers, for replicas) would hold up those behind it
+
+A client knows the topics that any of its writers has asked for.  With 64 partitions and a thousand
+tenants that is one table of their topics instead of 64, and one refresh.
+
+A client that could not be refreshed is *left*: who has it keeps it, and whoever begins a new term
+makes another one, from the addresses of the start.  So brokers that have moved altogether are found
+again, partition by partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from aiokafka.client import ConnectionGroup
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+
+from belfry.host.errors import named
+from belfry.kafka.measured_client import MeasuredClient
+from belfry.kafka.security import group_client_security
+
+# Seconds for one request; a step's own deadline comes first.
+REQUEST_S: Final = 30.0
+# Seconds to learn who leads what.
+METADATA_S: Final = 5.0
+AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVersion)
+
+
+class _Client(MeasuredClient):
+    """aiokafka's client, whose connections are made beside one another.
+
+    Its own lock would let all of them wait for one to a broker that does not answer.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], **arguments: Any) -> None:
+        super().__init__(properties, **arguments)
+        self._locks: defaultdict[tuple[Any, Any], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def _get_conn_lock(self) -> asyncio.Lock:
+        return asyncio.Lock()
+
+    async def _get_conn(
+        self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False
+    ) -> Any:
+        async with self._locks[node_id, group]:
+            return await super()._get_conn(node_id, group=group, no_hint=no_hint)
+
+    async def close_group(self, group: object) -> None:
+        """Close the connections of one writer."""
+        for key in [key for key in self._conns if key[1] == group]:
+            closed = self._conns.pop(key).close()
+            if closed is not None:
+                await closed
+        for key in [key for key in self._locks if key[1] == group]:
+            del self._locks[key]
+
+
+class SharedClient:
+    """What writers of one event loop know of a cluster; `shared` gives the loop's present one."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        """`properties` are librdkafka's; raises BadSecurity."""
+        servers = properties.get("bootstrap.servers") or properties["metadata.broker.list"]
+        self.client: Any = _Client(
+            properties,
+            bootstrap_servers=str(servers).split(","),
+            client_id=str(properties.get("client.id", "belfry")),
+            request_timeout_ms=int(REQUEST_S * 1000),
+            **group_client_security(properties),
+        )
+        self._followed: set[str] = set()
+        self._users: set[int] = set()
+        self._starting = asyncio.Lock()
+        self._started = False
+        self.left = False
+
+    @property
+    def works(self) -> bool:
+        """Whether it can still learn who leads what; its own task may have ended by an error."""
+        task = self.client._sync_task  # noqa: SLF001  # it has no other way to tell
+        return not self.left and (task is None or not task.done())
+
+    async def start(self) -> None:
+        """Connect, once for all; raises ConnectionError where no broker answers."""
+        async with self._starting:
+            if self._started:
+                return
+            try:
+                await asyncio.wait_for(self.client.bootstrap(), METADATA_S)
+            except AWAY as error:
+                raise ConnectionError(named(error)) from error
+            self._started = True
+
+    async def refresh(self, topics: Iterable[str] = ()) -> None:
+        """Ask anew who leads what, of these topics too; what cannot be told stays as it was."""
+        self._followed.update(topics)
+        self.client.set_topics(self._followed)
+        try:
+            told = await asyncio.wait_for(self.client.force_metadata_update(), METADATA_S)
+        except AWAY:
+            told = False
+        self.left = self.left or not told
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Ask for these topics no more."""
+        self._followed.difference_update(topics)
+        self.client.set_topics(self._followed)
+
+    def enter(self) -> int:
+        """Use it, until `leave`: the number of the writer's connections."""
+        user = next(_NUMBERS)
+        self._users.add(user)
+        return user
+
+    async def leave(self, user: int) -> None:
+        """Close a writer's connections; with the last writer goes the client."""
+        self._users.discard(user)
+        if self._users:
+            await self.client.close_group(user)
+            return
+        if _PRESENT.get(asyncio.get_running_loop()) is self:
+            del _PRESENT[asyncio.get_running_loop()]
+        await self.client.close()
+
+
+# aiokafka's own groups of connections have the numbers 0 and 1.
+_NUMBERS: Final = count(100)
+_PRESENT: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, SharedClient]] = WeakKeyDictionary()
+
+
+def shared(properties: Mapping[str, Any]) -> SharedClient:
+    """The client of the running loop; a new one where there is none, or it was left."""
+    loop = asyncio.get_running_loop()
+    present = _PRESENT.get(loop)
+    if present is None or not present.works:
+        present = _PRESENT[loop] = SharedClient(properties)
+    return present

@@ -1,0 +1,80 @@
+"""Where logs end is asked over connections that all partitions share, and none stays broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from belfry.kafka import log_bounds
+from belfry.kafka.log_bounds import AheadOfLog, LogBounds, LogEnds, LostRange
+
+
+class Client:
+    """Says that each log lies from 3 to 9, of which an open transaction holds back what is behind
+    7; or fails.
+    """
+
+    made: list[Client]
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        self.committed = properties["isolation.level"] == "read_committed"
+        self.fails: Any = None
+        self.closed = False
+        self.made.append(self)
+
+    def get_watermark_offsets(self, _place: TopicPartition, *_: Any, **__: Any) -> Any:
+        if isinstance(self.fails, Exception):
+            raise self.fails
+        return None if self.fails else (3, 7 if self.committed else 9)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
+    Client.made = []
+    monkeypatch.setattr(log_bounds, "Consumer", Client)
+    return Client.made
+
+
+def test_a_worker_has_two_connections_for_all_questions(clients: list[Client]) -> None:
+    shared = LogEnds({})
+    for partition in range(5):
+        log = LogBounds({}, "in", partition, shared)
+        assert log.ends() == (3, 7)
+        assert log.log_end() == 9
+    assert len(clients) == 2
+    shared.close()
+    assert all(each.closed for each in clients)
+
+
+def test_without_them_each_question_has_its_own(clients: list[Client]) -> None:
+    log = LogBounds({}, "in", 0)
+    assert (log.ends(), log.log_end()) == ((3, 7), 9)
+    assert [each.closed for each in clients] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "fails", [True, KafkaException(KafkaError(KafkaError._TRANSPORT))], ids=["silent", "away"]
+)
+def test_a_client_that_gave_no_answer_is_not_asked_again(clients: list[Client], fails: Any) -> None:
+    shared = LogEnds({})
+    shared.end("in", 0)
+    clients[0].fails = fails
+    with pytest.raises(ConnectionError, match="in: "):
+        shared.end("in", 0, 1.0)
+    assert shared.end("in", 0) == 9
+    assert len(clients) == 2
+
+
+def test_one_reads_from_where_the_log_is() -> None:
+    log = LogBounds({}, "in", 2, LogEnds({}))
+    for offset in (3, 7, 8, 9):
+        log.check(offset)
+    with pytest.raises(AheadOfLog, match="in/2 ends at offset 9, but offset 10 was read before"):
+        log.check(10)
+    with pytest.raises(LostRange, match="in/2 begins at offset 3"):
+        log.check(2)
