@@ -54,7 +54,7 @@ from itertools import islice
 
 from belfry.engine.locks import GroupRoom, Lock, group_lock, is_full, locks_of
 from belfry.engine.releasing import MOST_AT_ONCE, Held, Releasing
-from belfry.engine.step import Tracked, UndoLog
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.store.layout import keys
 from belfry.store.layout.locations import BEHIND_LOCK, Location
 from belfry.store.layout.pending import Pending

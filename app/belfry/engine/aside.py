@@ -39,7 +39,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.aside_room import AsideRoom, taken_place
 from belfry.engine.claims import claimed, lane_of, stranger_of
-from belfry.engine.step import UndoLog
+from belfry.engine.undo import UndoLog
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import (

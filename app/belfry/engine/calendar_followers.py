@@ -23,7 +23,8 @@ from typing import Final
 
 from belfry.engine.calendars import CODE, Calendars
 from belfry.engine.passed import nominal_after
-from belfry.engine.step import Step, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_of
 from belfry.schedules.instants import format_instant

@@ -34,7 +34,8 @@ from typing import Final
 
 from belfry.engine.passed import reached_ms
 from belfry.engine.reply import Reply
-from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.schedules.calendars import Calendar, read_calendar
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection

@@ -37,7 +37,8 @@ from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.queues import Queues
 from belfry.engine.reports import SourcePartition
-from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.rates import Rate
 from belfry.schedules.bulk import BACKFILL, FIRING, BulkSpec, read_bulk

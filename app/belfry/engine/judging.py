@@ -31,7 +31,8 @@ from belfry.engine.fires import Fires, Next
 from belfry.engine.late_runs import queued_run, spread_of, too_old
 from belfry.engine.locks import own_lock
 from belfry.engine.queues import Turn
-from belfry.engine.step import Step, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.rates import CatchUpRate
 from belfry.schedules.instants import format_instant

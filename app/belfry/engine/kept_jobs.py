@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.reply import MOST_REASON, Reply
-from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import Request
 from belfry.store.layout.jobs import (

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.step import Tracked, UndoLog
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.firing.rates import Rate
 from belfry.schedules.rejections import Rejection
 from belfry.store.schedules import ScheduleStore

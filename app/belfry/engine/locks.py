@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from belfry.engine.step import Tracked, UndoLog
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.store.layout import keys
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN, Awaited

@@ -24,8 +24,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.oldest import Oldest
-from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.step import Step
 from belfry.engine.tenant_figures import Tallies
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.outcomes import Outcome

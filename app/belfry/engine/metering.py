@@ -36,7 +36,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from belfry.engine.step import Step, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import UndoLog
 from belfry.store.layout.buckets import bytes_by_tenant
 from belfry.store.layout.usage import (
     METERED,

@@ -40,10 +40,11 @@ from belfry.engine.options import EngineOptions
 from belfry.engine.queues import Queues
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.rerouting import Rerouting
-from belfry.engine.step import Step, UndoLog
+from belfry.engine.step import Step
 from belfry.engine.tenant_figures import Tallies
 from belfry.engine.traces import TracedIntake, emit_traced
 from belfry.engine.transitions import Transitions
+from belfry.engine.undo import UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.firing.due import ScanPosition

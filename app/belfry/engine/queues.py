@@ -33,7 +33,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from belfry.engine.step import Step, Tracked, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.due import Most, take
 from belfry.firing.rates import Rate

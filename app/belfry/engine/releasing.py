@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.locks import UNREADABLE_LOCK, GroupRoom, Lock, is_full
-from belfry.engine.step import Tracked, UndoLog
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, Location, encode_location

@@ -36,7 +36,8 @@ from typing import Final
 
 from belfry.engine.ack_locks import AckLocks
 from belfry.engine.releasing import Held
-from belfry.engine.step import Step, Tracked, TrackedOrder, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import Tracked, TrackedOrder, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.store.layout.keys import SortKey
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, Location, decode_location

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.step import Step, UndoLog
+from belfry.engine.step import Step
+from belfry.engine.undo import UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.rule import ZONED, leaves_out

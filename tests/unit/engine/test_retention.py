@@ -6,7 +6,8 @@ import pytest
 
 from belfry.engine.effects import Effects
 from belfry.engine.maintenance import Retention
-from belfry.engine.step import PartitionStatus, Step, UndoLog
+from belfry.engine.step import PartitionStatus, Step
+from belfry.engine.undo import UndoLog
 from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_TIMELINE, Location
 from belfry.store.layout.manifests import Manifest, StoredState

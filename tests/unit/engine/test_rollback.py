@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from belfry.engine.step import Tracked, UndoLog
+from belfry.engine.undo import Tracked, UndoLog
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
