@@ -29,7 +29,7 @@ AGAIN_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Threads(Protocol):
+class SharedThreads(Protocol):
     """Where loops have their turns (`loop_threads.py`)."""
 
     def entered(self) -> None:
@@ -52,7 +52,7 @@ class Loop:
     a pause. `last` may be set before the start: it is called when the loop is over.
     """
 
-    def __init__(self, name: str, turns: Callable[[], Turns], threads: Threads) -> None:
+    def __init__(self, name: str, turns: Callable[[], Turns], threads: SharedThreads) -> None:
         self.name = name
         self.stopping = Event()
         self.last: Callable[[], object] = _nothing

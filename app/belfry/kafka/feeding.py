@@ -30,7 +30,7 @@ from aiokafka.protocol.fetch import FetchRequest
 
 from belfry.host.errors import named
 from belfry.kafka.epoch_requests import OffsetsForEpochs
-from belfry.kafka.fetch_answers import Answers
+from belfry.kafka.fetch_answers import FetchAnswers
 from belfry.kafka.fetch_client import ASK_S, FetchClient, abort_all
 from belfry.kafka.fetch_position import (
     LONGEST_PAUSE_S,
@@ -95,7 +95,7 @@ class Feeder:
         self._sip_s = sip_s
         self._log = LimitedLogger(log)
         self._client = FetchClient(properties)
-        self._answers = Answers(places, put, self._client, sip_s)
+        self._answers = FetchAnswers(places, put, self._client, sip_s)
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
         self._failures = 0

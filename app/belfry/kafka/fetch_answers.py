@@ -24,7 +24,7 @@ from belfry.kafka.fetch_refusals import not_known, not_read
 TOLD_AGAIN_S = 1.0
 
 
-class Answers:
+class FetchAnswers:
     """Takes answers in for partitions that are still wanted; within one event loop."""
 
     def __init__(

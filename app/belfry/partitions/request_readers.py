@@ -56,7 +56,7 @@ class RequestReaders:
         self._lock = Lock()
         # Replaced as a whole: the readers' thread sees by that whether somebody came or went.
         self._entered: dict[Where, SourceReader] = {}
-        self._reading: _Reading | None = None
+        self._reading: _ReadersThread | None = None
 
     def enter(self, reader: SourceReader) -> None:
         """Read for it, until `leave` or its failure."""
@@ -64,7 +64,7 @@ class RequestReaders:
             self._entered = {**self._entered, reader.where: reader}
             reading = self._reading
             if reading is None:
-                reading = self._reading = _Reading(self._properties, self)
+                reading = self._reading = _ReadersThread(self._properties, self)
                 reading.thread.start()
         reading.wake()
 
@@ -114,7 +114,7 @@ class RequestReaders:
             self._entered, self._reading = {}, None
 
 
-class _Reading:
+class _ReadersThread:
     """One thread's reading, from the first reader that enters to the last that leaves."""
 
     def __init__(self, properties: dict[str, Any], readers: RequestReaders) -> None:
