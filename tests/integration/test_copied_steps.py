@@ -21,7 +21,8 @@ from belfry.kafka.client_properties import LINGER_MS, MESSAGE_TIMEOUT_MS
 from belfry.kafka.outcome import Aborted
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.row_signing import BATCH_RECORDS, RowSigner
-from belfry.kafka.transactions import PartitionProducer, StepProducer
+from belfry.kafka.step_producer import StepProducer
+from belfry.kafka.transactions import PartitionProducer
 from belfry.recovery.partition_evidence import CannotRecover
 from belfry.recovery.recovery_plan import NOTHING, RecoveryPlan
 from belfry.recovery.recovery_write import RecoveryWriter

@@ -20,8 +20,9 @@ from belfry.engine.effects import Effects
 from belfry.engine.rejected_record import RejectedRecord
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
+from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
+from belfry.kafka.transactions import PartitionProducer
 from belfry.transactions.brokers import BrokerConnections
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.producer import DirectProducer

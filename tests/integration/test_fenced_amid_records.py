@@ -17,8 +17,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from belfry.engine.effects import Effects
 from belfry.host.clock import SystemClock
 from belfry.kafka.outcome import Fenced
+from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
+from belfry.kafka.transactions import PartitionProducer
 from tests.acceptance.harness.site import wait_for
 
 pytestmark = pytest.mark.slow

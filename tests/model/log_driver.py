@@ -21,8 +21,9 @@ from belfry.engine.partition import PartitionEngine
 from belfry.host.failpoints import Failpoints
 from belfry.kafka import partition_log
 from belfry.kafka.record_headers import headers_of
+from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
+from belfry.kafka.transactions import PartitionProducer
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.effective import Level
 from belfry.wire import framing

@@ -7,24 +7,22 @@ committed, `Aborted` for certain, and `Unknown`, after which this producer is ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.read_lease import ReadLease
-from belfry.host.clock import SystemClock
-from belfry.host.failpoints import Failpoints
 from belfry.kafka.client_properties import untold
+from belfry.kafka.error_ends import end_of, is_blocked
 from belfry.kafka.full_queue import produce_in_time, produce_rows
 from belfry.kafka.giving_up import PURGED, give_up
 from belfry.kafka.non_transactional import NonTransactionalProducer
-from belfry.kafka.outcome import Aborted, Fenced, Misplaced, TopicGone, Unknown
+from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import Record, RowSigner
+from belfry.kafka.step_producer import ProducerSurroundings, Receipt
 from belfry.kafka.step_records import (
-    OutputTopics,
     changelog_rows,
     delivery_records,
     fired_records,
@@ -35,65 +33,13 @@ from belfry.store.layout import keys
 COMMIT_S: Final = 9.5
 INIT_S: Final = 30.0
 CONNECT_S: Final = 10.0
-_FENCED: Final = {
-    KafkaError._FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-    KafkaError.PRODUCER_FENCED,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerSurroundings:
-    """What every producer of a worker shares."""
-
-    output_topics: OutputTopics
-    clock: SystemClock
-    failpoints: Failpoints
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """A committed step: the changelog offset after it, and when its manifest was sent,
-    appended (by the broker's clock, None without a manifest) and acknowledged, in epoch ms; the
-    acknowledgement by the monotonic clock as well."""
-
-    next_offset: int
-    sent_ms: float
-    appended_ms: int | None
-    acknowledged_ms: float
-    acknowledged_at_ms: float
-
-
-class StepProducer(Protocol):
-    """What makes the steps of one partition true: one of the two writers.
-
-    `signer` signs the rows, where workers do, and is given with the partition.
-    """
-
-    signer: RowSigner | None
-    lease: ReadLease
-
-    def connect(self) -> None:
-        """Learn of the cluster ahead of time; raises ConnectionError."""
-
-    def open(self) -> None:
-        """Fence the former owner; raises Fenced or Unknown."""
-
-    def commit(self, effects: Effects) -> Receipt:
-        """Make a sealed step's effects true; raises Aborted, Fenced or Unknown."""
-
-    def close(self) -> None:
-        """Give the producer up; an open transaction is left to the next owner's fence."""
 
 
 class PartitionProducer:
     """The transactional producer of one partition, by librdkafka."""
 
     def __init__(
-        self,
-        properties: dict[str, Any],
-        partition: int,
-        surroundings: ProducerSurroundings,
+        self, properties: dict[str, Any], partition: int, surroundings: ProducerSurroundings
     ) -> None:
         self._properties = properties = untold(properties)
         self._producer = Producer(properties)
@@ -112,12 +58,11 @@ class PartitionProducer:
 
     def connect(self) -> None:
         """Learn of the cluster ahead of time, so that `open` finds its way at once."""
+        topic = self._output_topics.changelog
         try:
-            self._producer.list_topics(self._output_topics.changelog, CONNECT_S)
+            self._producer.list_topics(topic, CONNECT_S)
         except KafkaException as error:
-            raise ConnectionError(
-                f"{self._output_topics.changelog}: {error.args[0].str()}"
-            ) from error
+            raise ConnectionError(f"{topic}: {error.args[0].str()}") from error
 
     def open(self) -> None:
         """Fence the former owner; from now on only this producer can commit."""
@@ -125,7 +70,7 @@ class PartitionProducer:
         try:
             self._producer.init_transactions(INIT_S)
         except KafkaException as error:
-            raise self._end_of(error, during="init_transactions") from error
+            raise end_of(error, during="init_transactions") from error
 
     def commit(self, effects: Effects) -> Receipt:
         """Make a sealed step's effects true in one transaction."""
@@ -193,13 +138,8 @@ class PartitionProducer:
         for key, headers in tombstones:
             self._produce(topic, None, key, partition=self._partition, headers=headers)
         sent_ms = self._sends_manifest()
-        self._produce(
-            topic,
-            manifest["value"],
-            manifest["key"],
-            partition=self._partition,
-            on_delivery=self._on_manifest,
-        )
+        told = {"partition": self._partition, "on_delivery": self._on_manifest}
+        self._produce(topic, manifest["value"], manifest["key"], **told)
         self._failpoint("S4")
         return sent_ms
 
@@ -275,7 +215,7 @@ class PartitionProducer:
         if self.signer is not None:
             self.signer.aborted()
         if isinstance(error, KafkaException):
-            end = self._end_of(error, during="a transaction")
+            end = end_of(error, during="a transaction")
             if not isinstance(end, Aborted):
                 return end
         if isinstance(error, TopicGone):
@@ -287,33 +227,14 @@ class PartitionProducer:
             self._producer.abort_transaction(COMMIT_S)
         except KafkaException as second:
             # Where nothing else was in the transaction, the broker has none that it could abort.
-            end = self._end_of(second, during="abort_transaction", final=True)
-            blocked = isinstance(end, Unknown) and _is_blocked(error)
+            end = end_of(second, during="abort_transaction", final=True)
+            blocked = isinstance(end, Unknown) and is_blocked(error)
             return Unknown(f"{error}; {end}", blocked=True) if blocked else end
         self._watchful = True
         return Aborted(str(error), dict(self._refused))
-
-    def _end_of(self, error: KafkaException, during: str, final: bool = False) -> Exception:
-        """What an error means: fenced, rolled back for certain, or unknown."""
-        cause = error.args[0]
-        if cause.code() in _FENCED:
-            return Fenced(f"{during}: {cause.str()}")
-        if not final and not cause.fatal() and cause.txn_requires_abort():
-            return Aborted(cause.str())
-        if not final and not cause.fatal() and not cause.retriable() and during == "a transaction":
-            # Refused before anything was sent, such as a record that is too large to queue.
-            return Aborted(cause.str())
-        return Unknown(f"{during}: {cause.str()}")
 
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""
         give_up(self._producer)
         if self._non_transactional is not None:
             self._non_transactional.close()
-
-
-def _is_blocked(error: Exception) -> bool:
-    """Whether somebody may not write to a topic; which one is not told."""
-    if not isinstance(error, KafkaException):
-        return False
-    return bool(error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED)

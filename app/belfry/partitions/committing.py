@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from belfry.engine.effects import Effects
 from belfry.kafka.outcome import Aborted
-from belfry.kafka.transactions import Receipt
+from belfry.kafka.step_producer import Receipt
 from belfry.partitions.failure import Failures
 from belfry.partitions.leasing import Leasing
 from belfry.partitions.pacing import Pace

@@ -23,7 +23,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from belfry.engine.effects import Effects
 from belfry.kafka.fetch_position import Where
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings, Receipt
+from belfry.kafka.step_producer import ProducerSurroundings, Receipt
+from belfry.kafka.transactions import PartitionProducer
 
 # Seconds for the group's coordinator to say a position.
 COMMITTED_S: Final = 10.0

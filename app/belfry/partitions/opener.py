@@ -22,7 +22,7 @@ from belfry.kafka.agreement import Agreement, OwnershipRefused
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.signature_marks import Mark
-from belfry.kafka.transactions import StepProducer
+from belfry.kafka.step_producer import StepProducer
 from belfry.partitions.parts import PartitionDependencies, PartitionParts
 from belfry.partitions.resigning import Resigning
 from belfry.partitions.term import Owned, Term, Warm

@@ -22,8 +22,8 @@ from belfry.kafka.client_properties import consumer_properties, producer_propert
 from belfry.kafka.log_bounds import LogEnds
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.request_log import RequestLog
+from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.step_records import OutputTopics
-from belfry.kafka.transactions import ProducerSurroundings, StepProducer
 from belfry.partitions.forwarding import ForwardingProducer, TenantInputProducer, committed_position
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd

@@ -17,7 +17,7 @@ from belfry.host.rocks import NoRows, RocksMap
 from belfry.kafka.giving_up import close_all
 from belfry.kafka.outcome import Unknown
 from belfry.kafka.partition_log import PartitionLog
-from belfry.kafka.transactions import StepProducer
+from belfry.kafka.step_producer import StepProducer
 from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.resigning import Resigning
 from belfry.partitions.resolver import Resolver

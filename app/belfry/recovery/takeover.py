@@ -31,7 +31,7 @@ from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
 from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
 from belfry.kafka.partition_log import PartitionLog
-from belfry.kafka.transactions import StepProducer
+from belfry.kafka.step_producer import StepProducer
 from belfry.recovery.evidence import READ_RECORDS, Evidence
 from belfry.recovery.local_state import LocalState
 from belfry.recovery.reading import ReplayProgress

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings, StepProducer
+from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
+from belfry.kafka.transactions import PartitionProducer
 from belfry.settings import Settings
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.producer import DirectProducer

@@ -25,8 +25,8 @@ from typing import Any, Final
 
 from belfry.kafka.outcome import Misplaced, TopicGone
 from belfry.kafka.row_signing import RowSigner
+from belfry.kafka.step_producer import Receipt
 from belfry.kafka.step_records import StepRecord, changelog_rows
-from belfry.kafka.transactions import Receipt
 from belfry.schedules import identity
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import BrokerConnections

@@ -25,13 +25,13 @@ from belfry.engine.read_lease import ReadLease
 from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
+from belfry.kafka.step_producer import ProducerSurroundings, Receipt
 from belfry.kafka.step_records import (
     OutputTopics,
     delivery_records,
     fired_records,
     outcome_records,
 )
-from belfry.kafka.transactions import ProducerSurroundings, Receipt
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import ProducedBatch, StepBatches
 from belfry.transactions.brokers import BrokerConnections

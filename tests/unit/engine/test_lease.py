@@ -22,8 +22,9 @@ from belfry.engine.read_lease import (
 from belfry.group.silence import PROMPT_MS, Silence
 from belfry.kafka import transactions
 from belfry.kafka.outcome import Aborted
+from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
+from belfry.kafka.transactions import PartitionProducer
 from belfry.partitions.leasing import OUTWAIT_MS, outwait_ms
 from belfry.store.layout.manifests import Manifest, decode_manifest, encode_manifest
 

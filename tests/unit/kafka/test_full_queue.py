@@ -13,8 +13,9 @@ from belfry.engine.rejected_record import RejectedRecord
 from belfry.kafka import full_queue, non_transactional, transactions
 from belfry.kafka.full_queue import produce_rows
 from belfry.kafka.outcome import Aborted
+from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
+from belfry.kafka.transactions import PartitionProducer
 
 ROOM = 3
 

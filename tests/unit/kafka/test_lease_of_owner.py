@@ -13,7 +13,7 @@ from belfry.engine.effects import Effects
 from belfry.engine.ownership import Event, Ownership
 from belfry.engine.read_lease import LEASE_MS, RENEW_MS, ReadLease
 from belfry.kafka.outcome import Fenced
-from belfry.kafka.transactions import Receipt
+from belfry.kafka.step_producer import Receipt
 from belfry.partitions.leasing import OUTWAIT_MS
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level

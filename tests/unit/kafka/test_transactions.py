@@ -12,8 +12,9 @@ from belfry.engine.effects import Effects
 from belfry.kafka import non_transactional, transactions
 from belfry.kafka.outcome import Aborted, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
+from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
-from belfry.kafka.transactions import PartitionProducer, ProducerSurroundings
+from belfry.kafka.transactions import PartitionProducer
 from belfry.store.layout import keys
 from belfry.store.signatures import FILLER, NEAR, RowKeys
 

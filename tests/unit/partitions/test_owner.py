@@ -20,7 +20,7 @@ from belfry.engine.reports import SourcePartition
 from belfry.firing.clock_guard import ClockGuard
 from belfry.host.loop_threads import LoopThreads
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
-from belfry.kafka.transactions import Receipt
+from belfry.kafka.step_producer import Receipt
 from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
 from belfry.partitions.forwarding import RENEW_MS
 from belfry.partitions.owner import PartitionRunner

@@ -1,0 +1,43 @@
+"""What an error of librdkafka means for a transaction: fenced, rolled back for certain, or unknown.
+
+    fenced by another owner                          Fenced
+    the transaction has to be aborted                Aborted, once that is done
+    refused before anything was sent                 Aborted   (a record too large to queue)
+    all else, and whatever the abort itself raises   Unknown
+
+`fatal`, `retriable` and `txn_requires_abort` are librdkafka's own word on its errors.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from belfry.kafka.outcome import Aborted, Fenced, Unknown
+
+_FENCED: Final = {
+    KafkaError._FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.PRODUCER_FENCED,
+}
+
+
+def end_of(error: KafkaException, during: str, final: bool = False) -> Exception:
+    """What is to be raised for an error `during` a call; `final` where no abort can follow."""
+    cause = error.args[0]
+    if cause.code() in _FENCED:
+        return Fenced(f"{during}: {cause.str()}")
+    if not final and not cause.fatal() and cause.txn_requires_abort():
+        return Aborted(cause.str())
+    if not final and not cause.fatal() and not cause.retriable() and during == "a transaction":
+        # Refused before anything was sent, such as a record that is too large to queue.
+        return Aborted(cause.str())
+    return Unknown(f"{during}: {cause.str()}")
+
+
+def is_blocked(error: Exception) -> bool:
+    """Whether somebody may not write to a topic; which one is not told."""
+    if not isinstance(error, KafkaException):
+        return False
+    return bool(error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED)
