@@ -8,9 +8,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.kafka import non_transactional, partition_log, transactions
+from belfry.kafka import log_bounds, non_transactional, partition_log, transactions
 from belfry.kafka.partition_log import PartitionLog
-from belfry.partitions import tenant_input
+from belfry.partitions import tenant_reading
 from belfry.partitions.tenant_reading import TenantInputReading
 from belfry.telemetry.limited import LimitedLogger
 
@@ -19,7 +19,7 @@ TOLD: Final[dict[str, Any]] = {
     "statistics.interval.ms": 10_000,
     "client.id": "here",
 }
-MODULES: Final = (transactions, non_transactional, partition_log, tenant_input)
+MODULES: Final = (transactions, non_transactional, partition_log, log_bounds, tenant_reading)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_who_asks_for_the_positions_of_tenants_topics_tells_none(
     made: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetchers: list[dict[str, Any]] = []
-    monkeypatch.setattr(tenant_input, "Fetcher", lambda given, _: fetchers.append(given))
+    monkeypatch.setattr(tenant_reading, "Fetcher", lambda given, _: fetchers.append(given))
     means: Any = SimpleNamespace(
         producer=lambda: SimpleNamespace(group="g"),
         consumer_properties=TOLD,
