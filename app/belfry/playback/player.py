@@ -24,9 +24,14 @@ from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.playback.attempts import CHUNK
-from belfry.playback.comparing import StepDifference, distance, manifests_differ, rows_differ
+from belfry.playback.comparing import (
+    OwedRows,
+    StepDifference,
+    distance,
+    manifests_differ,
+    rows_differ,
+)
 from belfry.playback.logged import LoggedStep, Unplayable
-from belfry.playback.owed import OwedRows
 from belfry.playback.redoing import StepInput, redo
 from belfry.playback.treatment import Treatment, said_in
 from belfry.playback.ways import ways_of
