@@ -11,9 +11,9 @@ from typing import Final
 
 from belfry.engine.reports import SourcePartition
 from belfry.playback.branches import BranchingPlayer
-from belfry.playback.comparing import WrittenEvents
 from belfry.playback.logged import LoggedRow, StepCutter
 from belfry.playback.treatment import Treatment
+from belfry.playback.written_events import WrittenEvents
 from belfry.schedules.identity import Homes
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.signatures import FILLER

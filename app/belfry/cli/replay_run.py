@@ -24,11 +24,12 @@ from belfry.cli.verify_topics import ReadableRange
 from belfry.engine.reports import SourcePartition
 from belfry.host.rocks import RocksMap
 from belfry.playback.branches import BranchingPlayer
-from belfry.playback.comparing import StepDifference, WrittenEvents
+from belfry.playback.comparing import StepDifference
 from belfry.playback.logged import StepCutter, Unplayable
 from belfry.playback.player import PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
+from belfry.playback.written_events import WrittenEvents
 from belfry.registry.answers import RegistryError
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection

@@ -20,9 +20,9 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 from belfry.cli.verify_topics import ReadableRange, TopicReader
 from belfry.client.decoding import Decoder
 from belfry.kafka.record_headers import headers_of, proof_of
-from belfry.playback.comparing import WrittenEvents
 from belfry.playback.logged import LoggedRow, Unplayable
 from belfry.playback.treatment import PolicyAt
+from belfry.playback.written_events import WrittenEvents
 from belfry.wire.headers import FIRE_ID, REDRIVEN
 from belfry.wire.policies import policy_of
 from belfry.wire.policy_signatures import RecordLocation, is_signed_policy

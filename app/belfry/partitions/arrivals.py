@@ -64,10 +64,10 @@ def take_aside(owned: Owned, effects: Effects | None, now_ms: int | None) -> Eff
     Without a clock that is trusted (`now_ms` is None) it goes on to wait.
     """
     engine, resolver = owned.engine, owned.resolver
-    if not (resolver.looks_after or engine.aside.any):
+    if not (resolver.deferred.any or engine.aside.any):
         return effects
     resolver.look_after(engine.aside.heads())
-    return effects if now_ms is None else engine.take_aside(now_ms, resolver.refused_aside)
+    return effects if now_ms is None else engine.take_aside(now_ms, resolver.deferred.refused)
 
 
 def longest_s(owned: Owned) -> float:

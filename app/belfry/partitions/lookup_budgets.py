@@ -23,10 +23,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
+from uuid import UUID
 
 from belfry.engine.aside import Need
 from belfry.engine.claims import NOBODY, STRANGERS_LANES, account_of
 from belfry.firing.rates import Rate
+from belfry.schedules.rejections import Rejection
 from belfry.wire.readings import Reference
 
 MINUTE_MS: Final = 60_000
@@ -144,7 +146,7 @@ class PaidLookups:
 
     def ask(
         self, asked: Ask, needs: Iterable[Need], still_needed: Callable[[Need], bool]
-    ) -> list[tuple[Need, str]]:
+    ) -> list[tuple[Need, Rejection]]:
         """Ask for what budgets allow; tells of what is beyond them and cannot come within them.
 
         `asked` asks for a need, and says whether there was room to.
@@ -152,7 +154,7 @@ class PaidLookups:
         for need in [need for need in self._paid if not still_needed(need)]:
             del self._paid[need]
         under_way = Counter(account_of(lane) for lane, _ in self._paid)
-        beyond: list[tuple[Need, str]] = []
+        beyond: list[tuple[Need, Rejection]] = []
         poor: set[bytes] = set()
         for need in needs:
             lane, account = need[0], account_of(need[0])
@@ -162,12 +164,12 @@ class PaidLookups:
                     poor.add(lane)
                     # What is under way on the same account may still be given back.
                     if not under_way[account]:
-                        beyond.append((need, self._too_often))
+                        beyond.append((need, unavailable(need, self._too_often)))
                     continue
                 self._paid[need] = payment
                 under_way[account] += 1
             if not asked(*need):
-                beyond.append((need, "Too many schemas are being looked up."))
+                beyond.append((need, unavailable(need, "Too many schemas are being looked up.")))
         return beyond
 
     @property
@@ -176,3 +178,11 @@ class PaidLookups:
             f"More than {self._per_minute} schemas were asked for within a minute that are none of"
             " requests."
         )
+
+
+def unavailable(need: Need, why: str) -> Rejection:
+    """What a request hears whose schema is not waited for any longer, for the reason given."""
+    reference = need[1]
+    name = UUID(bytes=reference) if isinstance(reference, bytes) else reference
+    reason = f"{why} The value needs schema {name}: send the request again later."
+    return Rejection("schema_unavailable", reason)

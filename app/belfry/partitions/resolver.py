@@ -3,7 +3,7 @@
     what is known ──────────────────────────────► read
     what would be refused anyway ───────────────► refused unread    (`engine/claims.py`)
     within its account's budget ──► looked up ──► read, or refused with the registry's reason
-                                       └ 100 ms ► set aside         (`engine/aside.py`)
+                                       └ 100 ms ► set aside         (`deferred_needs.py`)
     beyond it, or not answered in time ─────────► refused: schema_unavailable
 
 All of this is decided for a *need*: a lane of requests (`engine/claims.py`) and a schema.  What one
@@ -11,32 +11,29 @@ lane waits for, and what it is refused, is nobody else's affair.  A schema that 
 all of them.
 
 A batch never waits for its worst record.  It waits for `SHORT_S` at most, and for a tenth of the
-time in the long run.  Then its needs are deferred: the engine sets aside what has them, which waits
-by itself for up to `wait_s`, and the rest is taken in.  A lane in which somebody waits already
-holds no batch up at all.  Time in which a lookup waits for those of others counts for nothing
-(`registry/lookups.py`), so nobody is refused because others come first.
+time in the long run.  Then its needs are deferred: the engine sets aside what has them
+(`engine/aside.py`), which waits by itself for up to `wait_s`, and the rest is taken in.  A lane in
+which somebody waits already holds no batch up at all.  Time in which a lookup waits for those of
+others counts for nothing (`registry/lookups.py`), so nobody is refused because others come first.
 
 A partition that only forwards has nothing to set aside in, and waits for nothing: the engine sends
 what cannot be read on to where it can be set aside.
 
 A refusal holds for the batch that met it, however often its step is rolled back and done again,
-and in however many steps it is taken in; with the next batch the need is looked at anew.  That of a
-deferred need holds until nothing of its lane is set aside any more.
+and in however many steps it is taken in; with the next batch the need is looked at anew.
 Everything here belongs to the partition's thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Final
-from uuid import UUID
 
 from belfry.engine.aside import Need
-from belfry.engine.aside_room import MOST_RECORDS
 from belfry.engine.claims import lane_of
-from belfry.partitions.lookup_budgets import PaidLookups, WaitBudget
+from belfry.partitions.deferred_needs import DeferredNeeds
+from belfry.partitions.lookup_budgets import PaidLookups, WaitBudget, unavailable
 from belfry.registry.lookups import Lookups
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import Waits
@@ -46,7 +43,6 @@ from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 
 # Who asks is looked at for each record, which costs a signature: so many are looked at in a step.
-# So many of what is deferred are, too, besides what is looked up and what comes first in its lane.
 MOST_AT_ONCE: Final = 250
 # How long a batch waits for a schema: so long at most, and for this part of the wait that is
 # allowed.
@@ -83,108 +79,55 @@ class Resolver:
         self._paid = PaidLookups(per_minute)
         self._began = self._until = 0.0
         self._records: Sequence[SourceRecord] | None = None
-        # What the batch needs and is not settled; what is deferred, and since when.
+        # What the batch needs and is not settled, and what is refused for it alone.
         self._open: dict[Need, None] = {}
-        self._deferred: dict[Need, float] = {}
-        # What is refused: for the batch, and for what is set aside.
         self._refused: dict[Need, Rejection] = {}
-        self._refused_aside: dict[Need, Rejection] = {}
-        # Lanes in which something was set aside.
-        self._lanes: set[bytes] = set()
+        self.deferred = DeferredNeeds(reader, forwards=forwards)
         self.too_many = False
-
-    @property
-    def deferred(self) -> Collection[Need]:
-        """Needs that are not settled, and for which nobody waits but their own lanes."""
-        return self._deferred.keys()
 
     @property
     def refused(self) -> Mapping[Need, Rejection] | None:
         """What is refused of the batch that is ready; None where all that it needs is known."""
         if self._records is None:
             return None
-        return {**self._refused_aside, **self._refused}
-
-    @property
-    def refused_aside(self) -> Mapping[Need, Rejection]:
-        """What is refused of what was set aside."""
-        return self._refused_aside
-
-    @property
-    def looks_after(self) -> bool:
-        """Whether something is deferred, or refused until nothing of its lane is set aside."""
-        return bool(self._deferred or self._refused_aside)
+        return {**self.deferred.refused, **self._refused}
 
     # -- what is set aside -----------------------------------------------------------------------
 
     def take_over(self, waits: Iterable[Waits]) -> None:
         """Wait for what a former owner has set aside: for all of it from now on, not in turn."""
-        for need in self._needs_of(waits):
-            self._deferred.setdefault(need, self._clock())
+        self.deferred.take_over(waits, self._clock())
 
     def look_after(self, heads: Sequence[Waits]) -> None:
         """Settle what is deferred, where `heads` are the first requests that are set aside."""
-        self._lanes = {waits.lane for waits in heads}
-        looked_at = self._next_deferred(heads)
+        now = self._clock()
+        looked_at = self.deferred.look(heads, self._paid.under_way, now)
         if self._records is None:
-            self._paid.begin(self._clock())
+            self._paid.begin(now)
         for need in looked_at:
             self._settle(need)
-        looked_at = [need for need in looked_at if need in self._deferred]
+        looked_at = [need for need in looked_at if need in self.deferred.needs]
         for need, why in self._beyond(looked_at):
-            self._refuse_unavailable(need, why)
+            self._refuse(need, why)
         for need in looked_at:
             over = self._over(need)
             if over is not None:
-                self._refuse_unavailable(need, over)
+                self._refuse(need, over)
         if self._records is None:
-            self._forget_lanes()
+            self.deferred.forget_lanes()
 
-    def _next_deferred(self, heads: Sequence[Waits]) -> list[Need]:
-        """What to look at now: what heads need, what is looked up, and some of the others in turn.
-
-        Thousands may be deferred, and the partition's thread fires as well.
-        """
-        for need in self._needs_of(heads):
-            # What was forgotten is looked up once more.
-            if need not in self._refused_aside:
-                self._deferred.setdefault(need, self._clock())
-        some = list(islice(self._deferred, MOST_AT_ONCE))
-        for need in some:
-            self._deferred[need] = self._deferred.pop(need)
-        first = chain(self._needs_of(heads), self._paid.under_way, some)
-        return [need for need in dict.fromkeys(first) if need in self._deferred]
-
-    def _needs_of(self, waits: Iterable[Waits]) -> Iterator[Need]:
-        """What those that are set aside need and nobody knows yet."""
-        for lane, record, _ in waits:
-            reference = self._reader.unknown_schema(record)
-            if reference is not None:
-                yield lane, reference
-
-    def _over(self, need: Need) -> str | None:
+    def _over(self, need: Need) -> Rejection | None:
         """Why a deferred need is not waited for any longer, or None."""
-        since = self._deferred.get(need)
+        since = self.deferred.since(need)
         if self._lookups is None or since is None:
             return None
         silent = self._lookups.silent(*need)
         if silent:
-            return f"The schema registry is silent: {silent}."
+            return unavailable(need, f"The schema registry is silent: {silent}.")
         waited_s = min(self._clock() - since, self._lookups.waited_s(*need))
         if waited_s < self._wait_s:
             return None
-        return f"The schema registry gave no answer within {waited_s:.1f} s."
-
-    def _forget_lanes(self) -> None:
-        """Forget what was decided for lanes in which nothing is set aside any more."""
-        # Where nothing can be set aside, what is deferred is looked up for those that come later.
-        kept = (self._refused_aside,) if self._forwards else (self._deferred, self._refused_aside)
-        for needs in kept:
-            for need in [need for need in needs if need[0] not in self._lanes]:
-                del needs[need]
-        while len(self._refused_aside) > MOST_RECORDS:
-            # What is still set aside for it is looked up once more.
-            del self._refused_aside[next(iter(self._refused_aside))]
+        return unavailable(need, f"The schema registry gave no answer within {waited_s:.1f} s.")
 
     # -- batches ---------------------------------------------------------------------------------
 
@@ -236,7 +179,7 @@ class Resolver:
                 # What is refused whatever its schema is, needs none.
                 if not isinstance(lane, Rejection):
                     self._open[lane, reference] = None
-        decided = (self._refused, self._refused_aside, self._deferred)
+        decided = (self._refused, self.deferred.refused, self.deferred.needs)
         for need in [need for need in self._open if any(need in each for each in decided)]:
             del self._open[need]
 
@@ -245,13 +188,13 @@ class Resolver:
         for need in list(self._open):
             self._settle(need)
         for need, why in self._beyond(self._open):
-            self._refuse_unavailable(need, why)
+            self._refuse(need, why)
         over = self._clock() >= self._until
-        waiting = self._lanes | {lane for lane, _ in self._deferred}
+        waiting = self.deferred.lanes
         for need in list(self._open):
             if over or need[0] in waiting:
                 del self._open[need]
-                self._deferred[need] = self._began
+                self.deferred.add(need, self._began)
 
     # -- both ------------------------------------------------------------------------------------
 
@@ -268,11 +211,11 @@ class Resolver:
             self._refuse(need, reading)
             return
         self._open.pop(need, None)
-        self._deferred.pop(need, None)
+        self.deferred.settled(need)
         self._reader.settle(reference, reading)
         self._paid.found(need)
 
-    def _beyond(self, needs: Iterable[Need]) -> list[tuple[Need, str]]:
+    def _beyond(self, needs: Iterable[Need]) -> list[tuple[Need, Rejection]]:
         """Ask for what budgets allow; tells of what is beyond them and cannot come within them."""
         if self._lookups is None:
             return []
@@ -281,18 +224,12 @@ class Resolver:
         return [] if self._forwards else beyond
 
     def _needs(self, need: Need) -> bool:
-        return need in self._open or need in self._deferred
-
-    def _refuse_unavailable(self, need: Need, why: str) -> None:
-        reference = need[1]
-        name = UUID(bytes=reference) if isinstance(reference, bytes) else reference
-        reason = f"{why} The value needs schema {name}: send the request again later."
-        self._refuse(need, Rejection("schema_unavailable", reason))
+        return need in self._open or need in self.deferred.needs
 
     def _refuse(self, need: Need, rejection: Rejection) -> None:
         self._open.pop(need, None)
-        aside = self._deferred.pop(need, None) is not None
-        (self._refused_aside if aside else self._refused)[need] = rejection
+        if not self.deferred.refuse(need, rejection):
+            self._refused[need] = rejection
 
 
 _NO_REGISTRY: Final = (

@@ -12,7 +12,7 @@ made until one does; by far most steps are what their first attempt says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from belfry.engine.job_counts import Budget
@@ -52,33 +52,6 @@ class Attempt(NamedTuple):
     sweeps: bool = False
     budget: Budget | None = None
     later_ms: int = 0
-
-
-class Way(NamedTuple):
-    """An attempt, with so many policies in effect and these tenants held."""
-
-    policies: int
-    held: frozenset[str]
-    attempt: Attempt
-
-
-def other_holds(
-    held: frozenset[str], fired: set[str], seen: frozenset[str]
-) -> Iterator[frozenset[str]]:
-    """Which tenants may have been held besides, or let go.
-
-    `fired` would have had events in the attempts so far, and grows with them; `seen` had events in
-    the log, so they were not held.
-    """
-    yield held - seen
-    yield held.union(fired) - seen
-    # With nobody held it shows who would have fired.
-    yield frozenset()
-    yield frozenset(fired) - seen
-    for name in sorted(held):
-        yield held - {name}
-    for name in sorted(fired - held):
-        yield held | {name}
 
 
 def attempts_at(

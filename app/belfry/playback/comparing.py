@@ -1,4 +1,4 @@
-"""What a played step has against the logged one: its rows, its manifest, and its events.
+"""What a played step has against the logged one: its rows, its manifest, and rows that are owed.
 
     played      row a   row b            manifest
     logged      row a   row b'  row c    manifest
@@ -11,12 +11,10 @@ that compaction has removed is *owed*: it has to come again later under the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Mapping
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from belfry.engine.effects import Effects, Fired
 from belfry.playback.logged import LoggedStep
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest
@@ -33,7 +31,6 @@ from belfry.store.layout.records import (
     ZONES,
 )
 from belfry.store.layout.usage import USAGE_PREFIX
-from belfry.wire.record import Headers
 
 _ROWS: Final = {
     PENDING: "a pending schedule",
@@ -49,9 +46,6 @@ _ROWS: Final = {
 }
 # Bytes that are shown around the first that differs.
 SHOWN: Final = 12
-_FRAMES: Final = ((b"\xc3\x01", 10), (b"\0", 5))
-_EXTRA: Final = ("belfry-occurrence", b"-1")
-_SCHEDULED: Final = "belfry-scheduled-at"
 
 
 class StepDifference(NamedTuple):
@@ -142,67 +136,38 @@ def _shown(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-class WrittenEvents:
-    """Events as they lie in output topics, by their ids: a digest of each, some 150 bytes.
+class OwedRows:
+    """Rows that the log owes so far: a step wrote them when it was played, and they are not there.
 
-    An event that came twice, as one of an `AT_LEAST_ONCE` tenant may, counts once.
+    Compaction keeps the last row of each key, so a later one has to come.  Of a tombstone nothing
+    has to be left.
     """
 
     def __init__(self) -> None:
-        self._digests: dict[bytes, tuple[bytes, ...]] = {}
-        self.count = 0
+        self._rows: dict[bytes, StepDifference] = {}
 
-    def add(
-        self, identity: bytes, topic: str, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> None:
-        """Note a record of an output topic."""
-        bodies = [value, *(_unframed(value))]
-        found = tuple(_digest(topic, key, body, headers) for body in bodies)
-        self._digests.setdefault(identity, found)
-        self.count += 1
+    def copy(self) -> OwedRows:
+        """The same, to go on from."""
+        other = OwedRows()
+        other._rows = self._rows.copy()
+        return other
 
-    def differing(
-        self, step: LoggedStep, effects: Effects, enveloped: Callable[[str], bool]
-    ) -> Iterator[StepDifference | None]:
-        """For each event of a played step that is there: None, or in what it differs.
+    @property
+    def first(self) -> StepDifference | None:
+        """One that is still missing, None for none."""
+        return next(iter(self._rows.values()), None)
 
-        An envelope begins with a frame that the registry has given, so it counts without.
-        `enveloped` tells of a topic whether its values are envelopes.
-        """
-        for identity, fired in zip(effects.fire_ids, effects.fired, strict=True):
-            known = self._digests.get(identity)
-            if known is None:
-                continue
-            topic, key, _, value, headers = fired
-            digests = known if enveloped(topic) else known[:1]
-            if _digest(topic, key, value, headers) in digests:
-                yield None
-                continue
-            yield StepDifference(
-                "event", step.manifest.txn_seq, step.last, identity.decode(),
-                f"an event in {topic} with other bytes", _event_in_words(fired),
-            )  # fmt: skip
-
-
-def _event_in_words(fired: Fired) -> str:
-    _, key, _, value, headers = fired
-    names: Sequence[str] = [name for name, _ in headers]
-    size = "null" if value is None else f"{len(value)} bytes"
-    return f"key {key!r:.80}, value {size}, headers {', '.join(names)}"
-
-
-def _unframed(value: bytes | None) -> Iterator[bytes]:
-    for head, size in _FRAMES:
-        if value is not None and value.startswith(head):
-            yield value[size:]
-
-
-def _digest(topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """A digest of an event.
-
-    An extra event is due when its step looked at the clock, which is not always known.
-    """
-    if _EXTRA in headers:
-        headers = [each for each in headers if each[0] != _SCHEDULED]
-    parts = repr((topic, key, value, [tuple(each) for each in headers])).encode()
-    return blake2b(parts, digest_size=12).digest()
+    def note(self, step: LoggedStep, rows: Mapping[bytes, bytes | None]) -> int:
+        """Note what a step has written and its log lacks; how many rows that are."""
+        for key in step.rows:
+            self._rows.pop(key, None)
+        if step.whole:
+            return 0
+        missing = [key for key in rows if key not in step.rows and not is_manifest(key)]
+        for key in missing:
+            if rows[key] is not None:
+                name, played = key.decode(errors="backslashreplace"), row_in_words(rows[key], b"")
+                self._rows[key] = StepDifference(
+                    "row", step.manifest.txn_seq, step.last, name, "no row, here or later", played
+                )
+        return len(missing)

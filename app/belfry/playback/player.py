@@ -17,35 +17,33 @@ as such a worker has it (`branches.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
-from belfry.playback.attempts import CHUNK, FIRST_FEW, Attempt, Way, attempts_at, other_holds
-from belfry.playback.comparing import StepDifference, distance, manifests_differ, rows_differ
-from belfry.playback.forgetting import forget_as_logged
-from belfry.playback.instants import tenants_that_fired
+from belfry.playback.attempts import CHUNK
+from belfry.playback.comparing import (
+    OwedRows,
+    StepDifference,
+    distance,
+    manifests_differ,
+    rows_differ,
+)
 from belfry.playback.logged import LoggedStep, Unplayable
-from belfry.playback.owed import OwedRows
+from belfry.playback.redoing import StepInput, redo
 from belfry.playback.treatment import Treatment, said_in
+from belfry.playback.ways import ways_of
 from belfry.store.layout import keys
 from belfry.store.layout.aside import ASIDE_PREFIX
-from belfry.store.layout.jobs import JOB_END, JOB_PREFIX, decode_job
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, is_location
 from belfry.store.layout.manifests import encode_manifest
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
-from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
-
-# So large a batch leaves room for whatever its requests set off: the log says where it ended.
-ROOM: Final = 1 << 40
-SWEEP_ROWS: Final = 500
 
 
 @dataclass(slots=True)
@@ -86,8 +84,6 @@ class PartitionPlayer:
         self._engine: PartitionEngine | None = None
         self._epoch = -1
         self._heard_ms = 0
-        self._appended = True
-        self._fired_by: set[str] = set()
         self._owed = OwedRows()
 
     def play(
@@ -98,7 +94,6 @@ class PartitionPlayer:
         `appended` says whether the requests' timestamps are the broker's.  Raises `Unplayable` for
         what no playback knows.
         """
-        self._appended = appended
         if any(key.startswith(ASIDE_PREFIX) for key in step.rows):
             raise Unplayable(
                 f"Transaction {step.manifest.txn_seq} set requests aside until the registry told"
@@ -107,7 +102,8 @@ class PartitionPlayer:
         if self._engine is None or step.manifest.owner_epoch != self._epoch:
             effects, found = self._take_over(step)
         else:
-            effects, found = self._go_on(self._engine, step, requests)
+            taken = StepInput(requests, appended, self._heard_ms)
+            effects, found = self._go_on(self._engine, step, taken)
         if found is None:
             self._commit(step, requests, effects)
         return effects, found
@@ -167,79 +163,28 @@ class PartitionPlayer:
     # -- any other step --------------------------------------------------------------------------
 
     def _go_on(
-        self, engine: PartitionEngine, step: LoggedStep, requests: Sequence[SourceRecord]
+        self, engine: PartitionEngine, step: LoggedStep, taken: StepInput
     ) -> tuple[Effects, StepDifference | None]:
         """Make attempts until one fits; else the one that comes nearest, and how it differs."""
         begun = self.treatment.reached, self.treatment.held
         nearest: tuple[int, Effects, StepDifference] | None = None
-        self._fired_by = set()
-        for way in self._ways(engine, step):
-            self.treatment.reach(way.policies)
-            self.treatment.hold(way.held)
+        fired = set[str]()
+        for way in ways_of(step, engine, self._store, self.treatment, self._chunk, fired):
+            way.prepare(self.treatment)
             self.counts.attempts += 1
-            self._run(engine, way.attempt, step, requests)
+            redo(engine, self._store, way.attempt, step, taken)
             effects, found = self._judged(engine, step)
             if found is None:
                 return effects, None
             apart = distance(step, effects.rows)
             if nearest is None or apart < nearest[0]:
                 nearest = apart, effects, found
-            self._fired_by |= {name for name, late in effects.lateness.items() if late}
+            fired |= {name for name, late in effects.lateness.items() if late}
             engine.aborted()
         self.treatment.reach(begun[0])
         self.treatment.hold(begun[1])
         assert nearest is not None, "there is always a first attempt"
         return nearest[1:]
-
-    def _ways(self, engine: PartitionEngine, step: LoggedStep) -> Iterator[Way]:
-        """All that the step may have been, the likeliest first."""
-        treatment = self.treatment
-        held, reached = treatment.held, treatment.reached
-        counts = range(max(treatment.due(step.written_ms), reached), reached - 1, -1)
-        jobs = None
-        if engine.jobs.under_way:
-            rows = self._store.between(JOB_PREFIX, JOB_END)
-            jobs = {key: decode_job(row) for key, row in rows}
-        tries = attempts_at(step, engine.manifest, jobs, self._chunk)
-        for count in counts:
-            yield from (Way(count, held, each) for each in tries)
-        # By now it is known who would fire.
-        for others in other_holds(held, self._fired_by, tenants_that_fired(step)):
-            for count in dict.fromkeys((counts[0], counts[-1])):
-                yield from (Way(count, others, each) for each in tries[:FIRST_FEW])
-        for each in tries[:FIRST_FEW]:
-            yield Way(counts[0], held, each._replace(sweeps=True, later_ms=each.now_ms))
-
-    def _run(
-        self,
-        engine: PartitionEngine,
-        attempt: Attempt,
-        step: LoggedStep,
-        requests: Sequence[SourceRecord],
-    ) -> None:
-        """Do the parts of a step as an attempt says; they are in the engine's effects."""
-        if attempt.fires and self._may_look(attempt.now_ms, step):
-            engine.fire_due(attempt.now_ms, attempt.at_most)
-        behind = step.manifest.position
-        if behind > engine.position:
-            appended = self._appended
-            batch = SourceBatch(engine.position, behind, requests, appended=appended, size=ROOM)
-            engine.accept(batch, attempt.now_ms)
-        forget_as_logged(self._store, step.rows, self._heard_ms, step.written_ms)
-        if attempt.sweeps:
-            engine.sweep(attempt.later_ms, SWEEP_ROWS)
-        if attempt.budget is not None:
-            engine.advance_jobs(attempt.later_ms, attempt.budget)
-
-    def _may_look(self, now_ms: int, step: LoggedStep) -> bool:
-        """Whether a look at what is due by now can lead to the watermark of the step.
-
-        Where nothing is due, a look moves the scan up to now, and no roll-back moves it back.
-        """
-        if now_ms <= step.manifest.watermark_ms:
-            return True
-        first_ms = self._store.first_due_ms(keys.FIRST_SORT_KEY)
-        return first_ms is not None and first_ms <= now_ms
 
     def _judged(
         self, engine: PartitionEngine, step: LoggedStep

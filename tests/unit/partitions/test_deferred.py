@@ -49,11 +49,11 @@ def silent() -> Registry:
 def test_who_is_known_holds_others_up_for_a_moment_and_then_for_none() -> None:
     with apart(silent()) as site:
         assert SHORT_S <= site.ready(of_t(7)) < 1
-        assert set(site.resolver.deferred) == {(b"t", 7)}
+        assert set(site.resolver.deferred.needs) == {(b"t", 7)}
         site.resolver.taken()
         assert site.ready(of_t(7)) < SHORT_S / 2
         assert site.ready(of_t(8)) < SHORT_S / 2
-        assert set(site.resolver.deferred) == {(b"t", 7), (b"t", 8)}
+        assert set(site.resolver.deferred.needs) == {(b"t", 7), (b"t", 8)}
 
 
 def test_many_are_divided_before_anybody_is_asked_who_asks() -> None:
@@ -62,7 +62,7 @@ def test_many_are_divided_before_anybody_is_asked_who_asks() -> None:
         records = [of_t(7)] * (MOST_AT_ONCE + 1)
         assert not site.resolver.ready(records)
         assert site.resolver.too_many
-        assert not site.resolver.deferred
+        assert not site.resolver.deferred.needs
         assert not site.resolver.ready(records[:MOST_AT_ONCE])
         assert not site.resolver.too_many
 
@@ -70,7 +70,7 @@ def test_many_are_divided_before_anybody_is_asked_who_asks() -> None:
 def test_a_shorter_wait_holds_others_up_for_less() -> None:
     with apart(silent(), wait_s=0.1) as site:
         assert site.ready(of_t(7)) < SHORT_S
-        assert set(site.resolver.deferred) == {(b"t", 7)}
+        assert set(site.resolver.deferred.needs) == {(b"t", 7)}
 
 
 def test_what_is_deferred_is_settled_by_its_answer() -> None:
@@ -82,7 +82,7 @@ def test_what_is_deferred_is_settled_by_its_answer() -> None:
 
         def settled() -> bool:
             site.resolver.look_after(aside(of_t(7)))
-            return not site.resolver.deferred
+            return not site.resolver.deferred.needs
 
         soon(settled)
         assert not site.code(of_t(7))
@@ -98,15 +98,15 @@ def test_what_is_deferred_waits_as_long_as_a_batch_did_and_is_refused_then() -> 
 
         def over() -> bool:
             site.resolver.look_after(aside(of_t(7)))
-            return not site.resolver.deferred
+            return not site.resolver.deferred.needs
 
         soon(over)
         assert 0.35 < time.monotonic() - began < 2
         site.resolver.taken()
         assert site.code(of_t(7)) == "schema_unavailable"
-        states = [site.resolver.looks_after]
+        states = [site.resolver.deferred.any]
         site.resolver.look_after([])
-        states.append(site.resolver.looks_after)
+        states.append(site.resolver.deferred.any)
         assert states == [True, False]
         assert site.reader.unknown_schema(of_t(7)) == 7
 
@@ -132,7 +132,7 @@ def test_a_flood_is_deferred_within_its_budget_of_lookups() -> None:
 
         def settled() -> bool:
             site.resolver.look_after(aside(*flood))
-            return not site.resolver.deferred
+            return not site.resolver.deferred.needs
 
         soon(settled)
         codes = [site.code(each) for each in flood]
@@ -146,6 +146,6 @@ def test_who_is_not_known_holds_others_up_for_a_moment_too() -> None:
         unknown = asking(7, key=b"shown")
         assert site.ready(unknown) < 0.4
         site.resolver.taken()
-        assert set(site.resolver.deferred) == {(stranger_of(unknown), 7)}
+        assert set(site.resolver.deferred.needs) == {(stranger_of(unknown), 7)}
         assert 0.2 < site.settled(unknown) < 3
         assert site.code(unknown) == "schema_unavailable"

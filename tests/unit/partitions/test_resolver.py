@@ -95,14 +95,14 @@ class Site:
         lanes = [(lane_of(record, self.tenants), record) for record in records]
         heads = [Waits(lane, each, False) for lane, each in lanes if isinstance(lane, bytes)]
         self.resolver.look_after(heads)
-        return bool(self.resolver.deferred)
+        return bool(self.resolver.deferred.needs)
 
     def code(self, record: SourceRecord) -> str:
         """Why a record is refused, or nothing."""
         lane, reference = lane_of(record, self.tenants), self.reader.unknown_schema(record)
         if isinstance(lane, Rejection):
             return lane.code
-        refused = self.resolver.refused or self.resolver.refused_aside
+        refused = self.resolver.refused or self.resolver.deferred.refused
         known = None if reference is None else refused.get((lane, reference))
         found = known or self.reader.read(record)
         return found.code if isinstance(found, Rejection) else ""

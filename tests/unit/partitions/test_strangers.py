@@ -40,7 +40,7 @@ def test_what_shows_the_same_name_waits_no_longer_than_it_may() -> None:
                 site.ready(sent[-1])
                 site.resolver.taken()
             site.waiting(*sent)
-            for _, reference in site.resolver.refused_aside:
+            for _, reference in site.resolver.deferred.refused:
                 assert isinstance(reference, int)
                 refused.setdefault(reference, time.monotonic())
             time.sleep(0.01)
@@ -68,4 +68,4 @@ def test_what_a_former_owner_set_aside_waits_at_the_same_time() -> None:
 
 
 def _refused(site: Site, waits: Waits) -> bool:
-    return (waits.lane, site.reader.unknown_schema(waits.record)) in site.resolver.refused_aside
+    return (waits.lane, site.reader.unknown_schema(waits.record)) in site.resolver.deferred.refused

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from belfry.engine.effects import Fired
 from belfry.playback.branches import BranchingPlayer
-from belfry.playback.comparing import StepDifference, WrittenEvents
+from belfry.playback.comparing import StepDifference
 from belfry.playback.logged import LoggedRow, StepCutter
 from belfry.playback.treatment import PolicyAt, Treatment
+from belfry.playback.written_events import WrittenEvents
 from belfry.store.layout import keys
 from belfry.store.layout.records import encode_text
 from belfry.store.ordered_map import MemoryMap

@@ -1,0 +1,99 @@
+"""Doing one attempt at a step: its parts on the engine, in the order in which a worker has them.
+
+    fire        up to so many events that are due by the attempt's instant
+    accept      the requests up to where the step's manifest ends
+    forget      what a sweep of the worker ended, as the log says it
+    sweep, jobs where the attempt has them
+
+When a sweep comes, and from which name on, is in no log.  What it may end is: a marker a day after
+its schedule ended, an answer an hour after its request, a job a week after its end, each by the
+requests that have been read.  So what was forgotten is taken from the log, and checked.  A
+tombstone of another row is none of a sweep, so it is left for the comparison to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from belfry.engine.partition import PartitionEngine
+from belfry.playback.attempts import Attempt
+from belfry.playback.logged import LoggedStep
+from belfry.store.layout import keys
+from belfry.store.layout.jobs import HEAD_OF_JOB, KEPT_MS, decode_job
+from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
+from belfry.store.layout.verdicts import REQUEST_ID_MS, decode_verdict, is_answer
+from belfry.store.schedules import ScheduleStore
+from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
+
+# So large a batch leaves room for whatever its requests set off: the log says where it ended.
+ROOM: Final = 1 << 40
+SWEEP_ROWS: Final = 500
+
+
+class StepInput(NamedTuple):
+    """What a step took in; `appended`: timestamps are the broker's.
+
+    `heard_ms` is the newest arrival of a request before the step (epoch ms).
+    """
+
+    requests: Sequence[SourceRecord]
+    appended: bool
+    heard_ms: int
+
+
+def redo(
+    engine: PartitionEngine,
+    store: ScheduleStore,
+    attempt: Attempt,
+    step: LoggedStep,
+    taken: StepInput,
+) -> None:
+    """Do the parts of a step as an attempt says; they are in the engine's effects.
+
+    `store` is the engine's own.
+    """
+    if attempt.fires and _may_look(store, attempt.now_ms, step):
+        engine.fire_due(attempt.now_ms, attempt.at_most)
+    behind = step.manifest.position
+    if behind > engine.position:
+        requests, appended = taken.requests, taken.appended
+        batch = SourceBatch(engine.position, behind, requests, appended=appended, size=ROOM)
+        engine.accept(batch, attempt.now_ms)
+    _forget_as_logged(store, step, taken.heard_ms)
+    if attempt.sweeps:
+        engine.sweep(attempt.later_ms, SWEEP_ROWS)
+    if attempt.budget is not None:
+        engine.advance_jobs(attempt.later_ms, attempt.budget)
+
+
+def _may_look(store: ScheduleStore, now_ms: int, step: LoggedStep) -> bool:
+    """Whether a look at what is due by now can lead to the watermark of the step.
+
+    Where nothing is due, a look moves the scan up to now, and no roll-back moves it back.
+    """
+    if now_ms <= step.manifest.watermark_ms:
+        return True
+    first_ms = store.first_due_ms(keys.FIRST_SORT_KEY)
+    return first_ms is not None and first_ms <= now_ms
+
+
+def _forget_as_logged(store: ScheduleStore, step: LoggedStep, heard_ms: int) -> None:
+    """Forget in the step under way what was forgotten in the log, where its time was over."""
+    for key, row in step.rows.items():
+        if row is not None or key in store.changed:
+            continue
+        standing = store.named(key)
+        if standing is not None and _may_be_forgotten(standing, heard_ms, step.written_ms):
+            store.note(key, None)
+
+
+def _may_be_forgotten(row: bytes, heard_ms: int, now_ms: int) -> bool:
+    """Whether the time of a row is over; `now_ms` is an instant behind its step."""
+    if is_marker(row):
+        return heard_ms - decode_marker(row).ended_ms >= MARKER_MS
+    if row[:2] == HEAD_OF_JOB:
+        ended_ms = decode_job(row).ended_ms
+        return ended_ms is not None and now_ms - ended_ms >= KEPT_MS
+    return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS

@@ -1,0 +1,86 @@
+"""The ways in which a step may have gone: attempts, each with its policies and its tenants held.
+
+    policies    of those written by the step's end, the newest first: a worker may lag behind
+    held        as before, then tenants besides or fewer, of those that would have fired
+    sweep       the likeliest attempts once more, with a sweep behind
+
+What an attempt fires says whose events would have come, and rows of the log say whose came.  A
+tenant of whom only the attempts have events was held by the worker, which is in no log.  So who was
+held is guessed after the first attempts have been made, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from belfry.engine.partition import PartitionEngine
+from belfry.playback.attempts import FIRST_FEW, Attempt, attempts_at
+from belfry.playback.instants import tenants_that_fired
+from belfry.playback.logged import LoggedStep
+from belfry.playback.treatment import Treatment
+from belfry.store.layout.jobs import JOB_END, JOB_PREFIX, decode_job
+from belfry.store.schedules import ScheduleStore
+
+
+class Way(NamedTuple):
+    """An attempt, with so many policies in effect and these tenants held."""
+
+    policies: int
+    held: frozenset[str]
+    attempt: Attempt
+
+    def prepare(self, treatment: Treatment) -> None:
+        """Let tenants be treated in this way."""
+        treatment.reach(self.policies)
+        treatment.hold(self.held)
+
+
+def ways_of(
+    step: LoggedStep,
+    engine: PartitionEngine,
+    store: ScheduleStore,
+    treatment: Treatment,
+    chunk: int,
+    fired: AbstractSet[str],
+) -> Iterator[Way]:
+    """All that the step may have been, the likeliest first.
+
+    Engine, its store and treatment are as the step before has left them, `chunk` is the workers'
+    `fire_chunk`.  `fired` are tenants that had events in the attempts so far: it grows while the
+    ways are gone through.
+    """
+    jobs = None
+    if engine.jobs.under_way:
+        jobs = {key: decode_job(row) for key, row in store.between(JOB_PREFIX, JOB_END)}
+    tries = attempts_at(step, engine.manifest, jobs, chunk)
+    held, reached = treatment.held, treatment.reached
+    counts = range(max(treatment.due(step.written_ms), reached), reached - 1, -1)
+    for count in counts:
+        yield from (Way(count, held, each) for each in tries)
+    # By now it is known who would fire.
+    for others in other_holds(held, fired, tenants_that_fired(step)):
+        for count in dict.fromkeys((counts[0], counts[-1])):
+            yield from (Way(count, others, each) for each in tries[:FIRST_FEW])
+    for each in tries[:FIRST_FEW]:
+        yield Way(counts[0], held, each._replace(sweeps=True, later_ms=each.now_ms))
+
+
+def other_holds(
+    held: frozenset[str], fired: AbstractSet[str], seen: frozenset[str]
+) -> Iterator[frozenset[str]]:
+    """Which tenants may have been held besides, or let go.
+
+    `fired` would have had events in the attempts so far, and grows with them; `seen` had events in
+    the log, so they were not held.
+    """
+    yield held - seen
+    yield held.union(fired) - seen
+    # With nobody held it shows who would have fired.
+    yield frozenset()
+    yield frozenset(fired) - seen
+    for name in sorted(held):
+        yield held - {name}
+    for name in sorted(fired - held):
+        yield held | {name}
