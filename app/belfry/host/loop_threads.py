@@ -1,25 +1,26 @@
-"""Threads that loops share: as many as have turns at once, and no more than some.
+"""Threads that loops share: as many as have turns at once, and one that waits for the next.
 
     idle     one waits until the first loop is due, and has that turn itself; others wait for a poke
     turn     a thread has a loop's turn, and then looks who is next
-    hangs    who has been at one turn for longer than `HANGS_S` does not count any more
+    over     a thread that nobody has needed for `IDLE_S` ends
 
-No loop waits for another one's turn that hangs: a thread more is there for the others, and ends
-when it is not needed any more. So at most as many threads as loops are there, and where nothing
-hangs `most` of them.
+No loop waits for another one's turn: where all threads are at one, another one begins.  So at most
+one more than loops are there, and where their turns are short and seldom, a few:
 
-    12:00:00.000  16 threads have turns of 16 loops, whose broker does not answer
-    12:00:00.100  loop 17 is due: all threads are at a turn
-    12:00:00.500  they hang: a 17th thread has the turn of loop 17
+    12:00:00.000  loops 1 and 2 are due: one thread has the turn of loop 1, another that of loop 2
+    12:00:00.001  loop 1 pauses: its thread has the turn of loop 3, which has just come due
+    12:00:00.002  loop 2 commits to a broker that does not answer: its thread waits with it
+    12:00:00.003  loop 4 is due, and nobody is idle: a third thread begins
 """
 
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
-from threading import Event, Lock, get_ident
+from threading import Lock
 from time import monotonic
 from typing import Final
 
@@ -28,13 +29,8 @@ import structlog
 from belfry.host.background import END, Background
 from belfry.host.loops import ALONE, Loop
 
-# Threads at once, beside those that hang.
-MOST: Final = 16
-# Seconds of one turn after which the others wait for it no longer.
-HANGS_S: Final = 0.5
-# How often to look for such turns, while all threads are at one.
-LOOK_S: Final = 0.1
-CALM_S: Final = 1.0
+# Seconds after which a thread ends that nobody needs.
+IDLE_S: Final = 10.0
 NEVER_S: Final = float("inf")
 
 log = structlog.get_logger(__name__)
@@ -43,9 +39,9 @@ log = structlog.get_logger(__name__)
 class LoopThreads:
     """Threads for the turns of many loops; there are none while there is no loop."""
 
-    def __init__(self, most: int = MOST) -> None:
-        """`most` turns are had at once, beside those that hang."""
-        self._most = most
+    def __init__(self, idle_s: float = IDLE_S) -> None:
+        """A thread that nobody has needed for `idle_s` seconds ends."""
+        self._idle_s = idle_s
         self._lock = Lock()
         self._loops = 0
         self._ready: deque[Loop] = deque()
@@ -54,31 +50,21 @@ class LoopThreads:
         self._numbers = count(1)
         # An idle thread waits for a poke; one of them waits no longer than until somebody is due.
         self._pokes: SimpleQueue[None] = SimpleQueue()
-        self._poked = self._idle = self._threads = 0
+        self._poked = self._idle = 0
         self._watched_s = NEVER_S
-        # Since when each thread has been at its turn.
-        self._since: dict[int, float] = {}
-        self._full = Event()
-        self._look: Background | None = None
+        # Held, so that whether a worker lives can be told by them.
+        self._threads: set[Background] = set()
 
     def entered(self) -> None:
         """A loop begins."""
         with self._lock:
             self._loops += 1
-            if self._look is None:
-                self._look = Background("loops", self._look_once, log, "loops not looked at")
-                self._look.start()
 
     def left(self) -> None:
         """A loop is over; with the last one the threads end."""
         with self._lock:
             self._loops -= 1
-            if self._loops or self._look is None:
-                return
-            self._look.stopping.set()
-            self._look = None
-            self._full.set()
-            while self._poked < self._idle:
+            while not self._loops and self._poked < self._idle:
                 self._poke()
 
     def wake(self, loop: Loop) -> None:
@@ -101,35 +87,41 @@ class LoopThreads:
 
     def _have_turn(self) -> object:
         """Have the turn of one loop; END where this thread is not needed any more."""
-        me = get_ident()
-        loop = self._next(me)
+        loop = self._next()
         if loop is None:
             return END
         pause_s = loop.turn()
+        if pause_s is ALONE:
+            self._go_on(loop)
+            return None
         with self._lock:
-            del self._since[me]
-            if pause_s is not ALONE:
-                # No call: this thread looks who is next itself.
-                self._park(loop, pause_s)
-        if pause_s is ALONE and loop.alive:
-            loop.alone()
+            # No call: this thread looks who is next itself.
+            self._park(loop, pause_s)
         return None
 
-    def _next(self, me: int) -> Loop | None:
+    def _go_on(self, loop: Loop) -> None:
+        """Let a loop go on in a thread of its own; where none can begin, in this one."""
+        if not loop.alive:
+            return
+        try:
+            loop.alone()
+        except RuntimeError as error:
+            log.warning("no thread can begin", loop=loop.name, reason=str(error))
+            loop.go_on()
+
+    def _next(self) -> Loop | None:
         """Wait for the next loop; None where this thread is to end."""
         while True:
             with self._lock:
                 loop = self._take()
                 if loop is not None:
-                    self._since[me] = monotonic()
                     self._call()
                     return loop
-                if not self._loops or self._counted() > self._most:
-                    self._threads -= 1
+                if not self._loops:
                     return None
                 first_s = self._due[0][0] if self._due else NEVER_S
                 watches = first_s < self._watched_s
-                wait_s = max(0.0, first_s - monotonic()) if watches else None
+                wait_s = max(0.0, first_s - monotonic()) if watches else self._idle_s
                 if watches:
                     self._watched_s = first_s
                 self._idle += 1
@@ -139,6 +131,9 @@ class LoopThreads:
                 self._poked -= poked
                 if watches and self._watched_s == first_s:
                     self._watched_s = NEVER_S
+                # A poke that nobody else is there for is this thread's, if it came late as well.
+                if not poked and not watches and self._poked <= self._idle:
+                    return None
 
     def _wait(self, wait_s: float | None) -> bool:
         """Wait for a poke; False where none came in time."""
@@ -147,17 +142,6 @@ class LoopThreads:
         except Empty:
             return False
         return True
-
-    def _look_once(self) -> None:
-        """Where all threads are at a turn, see after a while whether some of them hang."""
-        look = self._look
-        if not self._full.wait(CALM_S) or look is None:
-            return
-        look.stopping.wait(LOOK_S)
-        with self._lock:
-            self._full.clear()
-            if self._loops:
-                self._call()
 
     # -- under the lock --------------------------------------------------------------------------
 
@@ -187,18 +171,24 @@ class LoopThreads:
             self._poke()
         elif self._idle:
             return
-        elif self._counted() < self._most:
-            self._threads += 1
-            name = f"loops-{next(self._numbers)}"
-            Background(name, self._have_turn, log, "a turn was not had").start()
         else:
-            self._full.set()
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin one more thread; where none can, the others look when their turns are over."""
+        thread = Background(f"loops-{next(self._numbers)}", self._have_turn, log, "no turn was had")
+        thread.last = partial(self._ended, thread)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.warning("no thread can begin", reason=str(error))
+            return
+        self._threads.add(thread)
+
+    def _ended(self, thread: Background) -> None:
+        with self._lock:
+            self._threads.discard(thread)
 
     def _poke(self) -> None:
         self._poked += 1
         self._pokes.put(None)
-
-    def _counted(self) -> int:
-        """How many threads there are, but for those that hang."""
-        hang_s = monotonic() - HANGS_S
-        return self._threads - sum(since_s < hang_s for since_s in self._since.values())

@@ -60,6 +60,7 @@ class Loop:
         self._threads = threads
         self._turns: Turns | None = None
         self._over = Event()
+        self._own: Background | None = None
         self._begun = False
         # Kept by the threads, under their lock: by which number it waits to be due (0: it does
         # not), and whether it was woken amid a turn.
@@ -67,10 +68,15 @@ class Loop:
         self.woken = False
 
     def start(self) -> None:
-        """Begin, in a thread of its own."""
+        """Begin, in a thread of its own; RuntimeError where the system gives none."""
         self._begun = True
         self._threads.entered()
-        self.alone()
+        try:
+            self.alone()
+        except RuntimeError:
+            self._begun = False
+            self._threads.left()
+            raise
 
     def stop(self) -> None:
         """Ask for the end: its next turn is to see `stopping`."""
@@ -91,10 +97,14 @@ class Loop:
         return self._begun and not self._over.is_set()
 
     def alone(self) -> None:
-        """Go on in a thread of its own."""
-        Background(self.name, self._go_on_alone, log, "a loop stumbled").start()
+        """Go on in a thread of its own; RuntimeError where the system gives none."""
+        own = Background(self.name, self.go_on, log, "a loop stumbled")
+        own.start()
+        # Held, so that whether a worker lives can be told by it.
+        self._own = own
 
-    def _go_on_alone(self) -> object:
+    def go_on(self) -> object:
+        """Have the turns that block, up to the next pause, in the thread that calls."""
         pause_s = self.turn()
         while pause_s is ALONE and self.alive:
             pause_s = self.turn()
@@ -113,7 +123,8 @@ class Loop:
             return next(self._turns)
         except StopIteration:
             self._end()
-        except Exception as error:
+        except BaseException as error:
+            # A panic of RocksDB's binding is no Exception, and would end a thread of others.
             log.warning("a loop stumbled", loop=self.name, reason=str(error), exc_info=True)
             self._turns = None
             self.stopping.wait(AGAIN_S)
@@ -122,9 +133,11 @@ class Loop:
         return ALONE
 
     def _end(self) -> None:
-        self.last()
-        self._over.set()
-        self._threads.left()
+        try:
+            self.last()
+        finally:
+            self._over.set()
+            self._threads.left()
 
 
 def _nothing() -> None:

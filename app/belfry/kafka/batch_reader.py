@@ -66,7 +66,7 @@ class BatchReader:
             self._batches.append((batch, committed.holds(batch)))
 
     def take(self, at_most: int) -> list[SourceRecord]:
-        """The next records, at most `at_most`, and some megabytes.
+        """The next records, at most `at_most`, and some megabytes; no more than one large batch.
 
         An empty list where all has been read, or where many were passed over: `empty` tells which.
         Records come in the order of their offsets. A batch that cannot be read comes as one record
@@ -82,8 +82,9 @@ class BatchReader:
             some, some_bytes = self._some(opened, at_most - len(found))
             found += some
             size += some_bytes
-            if not some and self._opened is opened:
-                # It goes on passing over records with the next call.
+            if isinstance(opened, StreamedBatch) or (not some and self._opened is opened):
+                # It goes on with the next call: to unpack many megabytes takes its time, in which
+                # the other partitions are to be read as well.
                 break
         return found
 

@@ -41,6 +41,8 @@ SIP_S: Final = 0.02
 # Seconds for the thread of the last reader to end.
 END_S: Final = 5.0
 
+_NOBODY: Final[dict[Where, SourceReader]] = {}
+
 log = structlog.get_logger(__name__)
 
 
@@ -61,11 +63,13 @@ class RequestReaders:
     def enter(self, reader: SourceReader) -> None:
         """Read for it, until `leave` or its failure."""
         with self._lock:
-            self._entered = {**self._entered, reader.where: reader}
+            entered = {**self._entered, reader.where: reader}
             reading = self._reading
             if reading is None:
-                reading = self._reading = _ReadersThread(self._properties, self)
+                reading = _ReadersThread(self._properties, self)
                 reading.thread.start()
+            # Not before the thread is there: where the system gives none, nobody has entered.
+            self._entered, self._reading = entered, reading
         reading.wake()
 
     def leave(self, reader: SourceReader) -> None:
@@ -75,6 +79,9 @@ class RequestReaders:
             ended = None
             if not self._entered:
                 ended, self._reading = self._reading, None
+                if ended is not None:
+                    # Before anybody else can enter: it gives no turn to who has another thread.
+                    ended.thread.stopping.set()
         if ended is not None:
             ended.end()
 
@@ -90,9 +97,12 @@ class RequestReaders:
 
     # -- the readers' thread ---------------------------------------------------------------------
 
-    def entered(self) -> dict[Where, SourceReader]:
-        """Who is to be read for; the dictionary is never changed."""
-        return self._entered
+    def entered(self, thread: _ReadersThread) -> dict[Where, SourceReader]:
+        """Who is to be read for by a thread; the dictionary is never changed.
+
+        One that has ended, and has another one after it, reads for nobody.
+        """
+        return self._entered if self._reading is thread else _NOBODY
 
     def failed(self, reader: SourceReader, error: Exception) -> bool:
         """Read for it no more: its owner looks at the error, and begins anew.
@@ -106,9 +116,11 @@ class RequestReaders:
                 self._reading = None
             return not self._entered
 
-    def all_failed(self, error: Exception) -> None:
-        """The thread ends by an error that is no partition's own."""
+    def all_failed(self, thread: _ReadersThread, error: Exception) -> None:
+        """A thread ends by an error that is no partition's own."""
         with self._lock:
+            if self._reading is not thread:
+                return
             for reader in self._entered.values():
                 reader.failure = error
             self._entered, self._reading = {}, None
@@ -147,13 +159,13 @@ class _ReadersThread:
                 self._of(reader, lambda: reader.add(answer))
         except Exception as error:
             log.warning("requests not read", reason=str(error), exc_info=True)
-            self._readers.all_failed(error)
+            self._readers.all_failed(self, error)
             return END
         return END if self._over else None
 
     def _follow(self) -> None:
         """Fetch for those who are entered; for who is new from where its own term begins."""
-        entered = self._readers.entered()
+        entered = self._readers.entered(self)
         if entered is self._followed:
             return
         stay = {w: each for w, each in entered.items() if self._followed.get(w) is each}

@@ -50,6 +50,8 @@ class Site:
             {
                 "bootstrap.servers": bootstrap,
                 "linger.ms": 1,
+                # Where a leader goes away, what is sent again must not be a second request.
+                "enable.idempotence": True,
                 "log_level": 0,
                 "partitioner": "murmur2_random",
                 "message.max.bytes": 4_000_000,

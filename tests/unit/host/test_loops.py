@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Event, Lock, current_thread
+from threading import Event, Lock, Thread, current_thread
 from time import monotonic
 
 import pytest
 
-from belfry.host import loop_threads, loops
+from belfry.host import loops
 from belfry.host.background import started
 from belfry.host.loop_threads import LoopThreads
 from belfry.host.loops import ALONE, Loop, Turns
 
 LONG_S = 20.0
+IDLE_S = 0.2
 
 
 class Recorded:
@@ -42,9 +43,9 @@ class Recorded:
 
 @pytest.fixture
 def threads() -> Iterator[LoopThreads]:
-    """Two threads for all loops; none of them is left behind."""
+    """Threads that end soon when nobody needs them; none of them is left behind."""
     before = {each.name for each in started()}
-    yield LoopThreads(2)
+    yield LoopThreads(IDLE_S)
     until(lambda: {each.name for each in started()} <= before)
 
 
@@ -70,16 +71,27 @@ def test_a_loop_begins_alone_and_shares_threads_after_its_first_pause(threads: L
     assert all(name.startswith("belfry-loops-") for name in one.names[1:])
 
 
-def test_many_loops_need_few_threads_and_each_is_in_time(threads: LoopThreads) -> None:
+def test_many_loops_are_in_time_each(threads: LoopThreads) -> None:
     many = [Recorded(threads, 0.05, f"loop {number}") for number in range(30)]
     for each in many:
         each.loop.start()
     until(lambda: all(each.turns > 5 for each in many))
-    assert len(names()) <= 2
     for each in many:
         each.end()
         gaps = [after - before for before, after in zip(each.at, each.at[1:], strict=False)]
         assert all(gap > 0.04 for gap in gaps[1:-1])
+
+
+def test_many_loops_that_pause_need_one_thread(threads: LoopThreads) -> None:
+    many = [Recorded(threads, name=f"loop {number}") for number in range(30)]
+    for each in many:
+        each.loop.start()
+    until(lambda: all(each.turns == 1 for each in many) and len(names()) <= 1)
+    for each in many:
+        each.loop.wake()
+    until(lambda: all(each.turns == 2 for each in many))
+    for each in many:
+        each.end()
 
 
 def test_who_is_woken_has_a_turn_at_once_also_when_it_was_at_one(threads: LoopThreads) -> None:
@@ -121,13 +133,10 @@ def test_no_loop_has_two_turns_at_once(threads: LoopThreads) -> None:
     assert not any(at_once)
 
 
-def test_a_turn_that_hangs_holds_nobody_up(
-    threads: LoopThreads, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a partition whose broker is away would stop those of the others."""
-    monkeypatch.setattr(loop_threads, "HANGS_S", 0.05)
+def test_turns_that_hang_hold_nobody_up_however_many_they_are(threads: LoopThreads) -> None:
+    """Else partitions whose broker is slow would stop those of the others."""
     go_on = Event()
-    stuck = [Recorded(threads, name=f"stuck {number}") for number in range(5)]
+    stuck = [Recorded(threads, name=f"stuck {number}") for number in range(40)]
     for each in stuck:
         each.loop.start()
     until(lambda: all(each.turns == 1 for each in stuck))
@@ -138,9 +147,57 @@ def test_a_turn_that_hangs_holds_nobody_up(
     well.loop.start()
     until(lambda: all(each.turns == 2 for each in stuck) and well.turns > 10)
     go_on.set()
+    # Who is not needed any more ends, and the loops go on.
+    until(lambda: len(names()) <= 3)
+    before = well.turns
+    until(lambda: well.turns > before + 3)
     well.end()
-    until(lambda: len(names()) <= 2)
     for each in stuck:
+        each.end()
+
+
+def test_a_panic_ends_no_loop(threads: LoopThreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What bindings of Rust raise is no Exception."""
+    monkeypatch.setattr(loops, "AGAIN_S", 0.0)
+
+    class Panic(BaseException):
+        pass
+
+    def panic() -> None:
+        one.act = bool
+        raise Panic
+
+    one = Recorded(threads, 0.0)
+    one.loop.start()
+    until(lambda: one.turns > 2)
+    one.act = panic
+    before = one.turns
+    until(lambda: one.turns > before + 3)
+    assert one.loop.alive
+    one.end()
+
+
+def test_where_no_thread_can_begin_loops_go_on_in_those_that_are_there(
+    threads: LoopThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [Recorded(threads, 0.01, f"loop {number}") for number in range(8)]
+    for each in many:
+        each.loop.start()
+    until(lambda: all(each.turns > 1 for each in many))
+    begin = Thread.start
+
+    def refuse(self: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refuse)
+    late = Recorded(threads, name="late")
+    with pytest.raises(RuntimeError):
+        late.loop.start()
+    assert not late.loop.alive
+    before = [each.turns for each in many]
+    until(lambda: all(each.turns > was + 5 for each, was in zip(many, before, strict=True)))
+    monkeypatch.setattr(Thread, "start", begin)
+    for each in many:
         each.end()
 
 

@@ -284,3 +284,17 @@ def test_pieces_make_up_what_was_packed(codec: Any, size: int) -> None:
     pieces = [*chunks_of(number_of, memoryview(pack(data)))]
     assert b"".join(pieces) == data
     assert max(map(len, pieces), default=0) <= 4 * 1024 * 1024
+
+
+def test_one_batch_that_unpacks_to_much_is_read_at_a_time() -> None:
+    """Other partitions are read by the same thread: they wait for one of them, not for all."""
+    size = WHOLE_BYTES + 1
+    data = b"".join(
+        batch(base, gzip_encode(stored(0, b"x", (b"h", b"\0" * size))), 1, attributes=GZIP)
+        for base in (10, 11, 12)
+    )
+    reader = BatchReader(WHERE, 10)
+    reader.add(answer(data))
+    turns = [[record[0] for record in reader.take(500)] for _ in range(3)]
+    assert turns == [[10], [11], [12]]
+    assert reader.empty
