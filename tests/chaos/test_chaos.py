@@ -2,8 +2,8 @@
 
 ``make chaos SEEDS=10`` runs every fault of the table and every step by every signal, ten times in
 different orders; ``FAULTS=S6``, a regular expression, those whose names it is found in.  There are
-three brokers, with ``BROKERS=1`` a lone one.  ``make test`` and ``make chaos SEEDS=0`` run a slice:
-a few faults that tell most, one after the other.
+three brokers, with ``BROKERS=1`` a lone one.  ``make test`` and ``make chaos SEEDS=0`` run a slice
+with a lone one: a few faults that tell most, one after the other.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def play(brokers: Brokers, site: Site, shape: Shape, faults: Mapping[str, Fault]
 
 if not SEEDS:
 
-    def test_a_slice_of_everything(brokers: Brokers, tmp_path: Path, unique: Naming) -> None:
+    def test_a_slice_of_everything(lone_broker: Brokers, tmp_path: Path, unique: Naming) -> None:
         every = {**STEP_FAULTS, **FAULTS}
-        with site_on(brokers, unique("slice"), tmp_path) as site:
-            play(brokers, site, Shape(150, SHORT, 1), {name: every[name] for name in SLICE})
+        with site_on(lone_broker, unique("slice"), tmp_path) as site:
+            play(lone_broker, site, Shape(150, SHORT, 1), {name: every[name] for name in SLICE})
 
 
 if SEEDS:

@@ -230,6 +230,34 @@ def test_a_partition_that_fails_alone_ends_the_thread(
     anew.reader.stop()
 
 
+def test_a_thread_that_ends_late_does_nothing_to_those_who_came_after(
+    cluster: Cluster, readers: RequestReaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_readers, "END_S", 0.0)
+    amid, go_on = Event(), Event()
+    former = Owner(readers, A)
+    former.reader.start()
+    (late,) = cluster.fetchers
+
+    def hang(_wait_s: float, _but: Container[Where] = ()) -> None:
+        amid.set()
+        go_on.wait(LONG_S)
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(late, "take", hang)
+    assert amid.wait(LONG_S)
+    former.reader.stop()
+    after = Owner(readers, A)
+    after.reader.start()
+    go_on.set()
+    until(lambda: late.closed)
+    assert after.reader.failure is None
+    cluster.ends[A] = 1
+    until(lambda: after.reader.end == 1)
+    assert len(cluster.fetchers) == 2
+    after.reader.stop()
+
+
 def test_a_new_term_is_fetched_for_from_its_own_position(
     cluster: Cluster, readers: RequestReaders
 ) -> None:
