@@ -119,7 +119,7 @@ def cluster_asked(cluster: Cluster, given: tuple[Any, ...]) -> Any:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     monkeypatch.setattr(Client, "cluster_of", made, raising=False)
-    monkeypatch.setattr(fetch_client, "MeasuredClient", Client)
+    monkeypatch.setattr(fetch_client, "ParallelClient", Client)
     monkeypatch.setattr(feeding, "FetchRequest", lambda *given: cluster_asked(made, given))
     return made
 
