@@ -137,7 +137,7 @@ class Feeder:
         now = asyncio.get_running_loop().time()
         wanted: dict[int, _Request] = defaultdict(_Request)
         pause_s: float | None = None
-        if self._asking and len(self._asking) >= self._client.brokers:
+        if (known := self._client.brokers) and known <= self._asking.keys():
             return wanted, pause_s
         for where, place in [*self._places.items()]:
             if place.stopped or (found := self._client.leader_of(where)) in self._asking:

@@ -39,9 +39,9 @@ class FetchClient:
         return self._client.cluster
 
     @property
-    def brokers(self) -> int:
-        """How many brokers are known."""
-        return len(self._client.cluster.brokers())
+    def brokers(self) -> set[int]:
+        """The numbers of the brokers that are known."""
+        return {broker.nodeId for broker in self._client.cluster.brokers()}
 
     async def connected(self, topics: set[str]) -> None:
         """Be connected, and know who leads these topics; raises NotLetIn, or what aiokafka does."""

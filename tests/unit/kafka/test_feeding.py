@@ -88,3 +88,16 @@ async def test_a_leader_that_fails_is_told_and_asked_less_often_while_another_an
     await client.asks(2, 2)
     assert 2 not in feeder._failures_of
     running.cancel()
+
+
+async def test_a_leader_that_is_silent_and_gone_holds_up_nobody(
+    fed: tuple[Feeder, Client],
+) -> None:
+    feeder, client = fed
+    client.silent = {2}
+    running = asyncio.create_task(feeder.run())
+    await client.asks(2, 1)
+    client.brokers, client.leaders[B] = {1}, 1
+    await client.asks(1, 5)
+    assert 2 in feeder._asking
+    running.cancel()

@@ -65,7 +65,7 @@ class Client:
         self.cluster_of.clients.append(self)
         self.cluster = SimpleNamespace(
             leader_for_partition=lambda place: self.cluster_of.leaders.get(tuple(place)),
-            brokers=lambda: set(self.cluster_of.leaders.values()),
+            brokers=lambda: [SimpleNamespace(nodeId=n) for n in self.cluster_of.leaders.values()],
             unauthorized_topics=(),
         )
         self._topics: set[str] = set()
