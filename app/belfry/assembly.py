@@ -46,6 +46,7 @@ from belfry.host.passing import Streams
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.surroundings import WorkerPort
+from belfry.process.closing import closed, stopped_once
 from belfry.process.cluster_start import ClusterState, find, homes
 from belfry.process.concerns import Concerns
 from belfry.process.data_folder import RefusedToStart, only_one_in
@@ -223,18 +224,15 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     if settings.role == "all":
         dispatcher.start()
     # Deliveries go on elsewhere at once; all else is needed until the partitions are handed on.
-    delivering = asyncio.create_task(_stop_once(stop.asked, dispatcher))
+    delivering = asyncio.create_task(stopped_once(stop.asked, dispatcher.stop))
+    code = 1
     try:
-        return await process.run(heartbeats)
+        code = await process.run(heartbeats)
     finally:
         stop.asked.set()
         if opener.lookups is not None:
             opener.lookups.close()
-        # Each waits for a read that is under way; together they take no longer than one of them.
-        parts = (front, opener.policies, outputs, opener.watch)
-        await asyncio.gather(delivering, *(asyncio.to_thread(part.stop) for part in parts))
-
-
-async def _stop_once(asked: asyncio.Event, dispatcher: Dispatcher) -> None:
-    await asked.wait()
-    await asyncio.to_thread(dispatcher.stop)
+        stops = {"front": front.stop, "policies": opener.policies.stop, "outputs": outputs.stop}
+        stops["watch"] = opener.watch.stop
+        await closed(stops, {"deliveries": delivering}, code)
+    return code

@@ -11,14 +11,24 @@ before stays read.
 from __future__ import annotations
 
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from belfry.kafka.client_properties import untold
 
 # Seconds for one answer.
 REQUEST_S: Final = 10.0
+# Seconds for a partition to have another leader, and between two looks for it.
+MOVES_S: Final = 2.0
+LOOK_S: Final = 0.1
+_MOVED: Final = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+)
 WITHOUT_GROUP: Final[dict[str, Any]] = {
     "group.id": "belfry-reads-without-a-group",
     "enable.auto.commit": False,
@@ -99,10 +109,16 @@ class LogEnds:
 
 def asked(client: Consumer, where: TopicPartition, wait_s: float = REQUEST_S) -> tuple[int, int]:
     """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError."""
-    try:
-        ends = client.get_watermark_offsets(where, wait_s, cached=False)
-    except KafkaException as error:
-        raise ConnectionError(f"{where.topic}: {error.args[0].str()}") from error
+    until = monotonic() + min(wait_s, MOVES_S)
+    while True:
+        try:
+            ends = client.get_watermark_offsets(where, wait_s, cached=False)
+            break
+        except KafkaException as error:
+            # A client that is kept may know the former leader; its answer makes it look anew.
+            if error.args[0].code() not in _MOVED or monotonic() > until:
+                raise ConnectionError(f"{where.topic}: {error.args[0].str()}") from error
+        sleep(LOOK_S)
     if ends is None:
         raise ConnectionError(f"{where.topic}: no answer within {wait_s} s")
     low, high = ends

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -27,6 +28,13 @@ from belfry.settings import SharedSettings
 
 # Seconds for one answer of the coordinator.
 ANSWER_S: Final = 5.0
+# Seconds between two looks for a coordinator that moves to another broker.
+LOOK_S: Final = 0.1
+_MOVED: Final = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 # Nobody polls it, so what is in the way is told by its answers.
 _ASKING: Final = {
     "enable.auto.commit": False,
@@ -59,10 +67,7 @@ class OffsetNotes:
     def read(self, partitions: Iterable[int]) -> dict[int, str]:
         """The texts of those partitions that have one."""
         asked = [TopicPartition(self._topic, partition) for partition in partitions]
-        try:
-            found = self._client().committed(asked, timeout=ANSWER_S)
-        except KafkaException as error:
-            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
+        found = self._told(lambda client: client.committed(asked, timeout=ANSWER_S))
         unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
         for each in found:
             if each.error is not None and each.error.code() != unknown:
@@ -80,12 +85,23 @@ class OffsetNotes:
             for partition, text in texts.items()
         ]
         try:
-            self._client().commit(offsets=told, asynchronous=False)
-        except KafkaException as error:
+            self._told(lambda client: client.commit(offsets=told, asynchronous=False))
+        except ConnectionError as error:
             # It says that some were refused, and not which.
-            kept, why = self.read(texts), cause_of(error)
+            kept, why = self.read(texts), str(error)
             return {number: why for number, text in texts.items() if kept.get(number) != text}
         return {}
+
+    def _told(self, ask: Callable[[Any], Any]) -> Any:
+        """The coordinator's answer; one that has just moved is asked again where it is now."""
+        until = monotonic() + ANSWER_S
+        while True:
+            try:
+                return ask(self._client())
+            except KafkaException as error:
+                if error.args[0].code() not in _MOVED or monotonic() > until:
+                    raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
+            sleep(LOOK_S)
 
     def _client(self) -> Any:
         with self._lock:

@@ -8,9 +8,7 @@ SIGTERM, a refusal, Faust's end ──► hand the partitions on ──► leave
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -25,6 +23,7 @@ from belfry.group.membership import MembershipApp
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.surroundings import TakesBatches
+from belfry.process.closing import end_now
 from belfry.process.self_check import SelfCheck
 from belfry.wire.batch import SourceBatch
 
@@ -112,7 +111,7 @@ class WorkerProcess:
             12:00:00.500  the group has answered that the member left; exit code 0
 
         The exit code is 1 where Faust has crashed, or the worker was refused. Where the group does
-        not answer in time the process ends by `os._exit`: nothing is open by then.
+        not answer in time the process ends by `end_now`: nothing is open by then.
         """
         heartbeats.start(self._owners.well)
         self._group.connect(
@@ -138,9 +137,7 @@ class WorkerProcess:
         code = 1 if self._app.crashed or self._stop.refusal else 0
         if not await self._left_group():
             log.warning("ended without the group's answer")
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+            end_now(code)
         return code
 
     async def _left_group(self) -> bool:

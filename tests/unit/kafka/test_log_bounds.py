@@ -78,3 +78,26 @@ def test_one_reads_from_where_the_log_is() -> None:
         log.check(10)
     with pytest.raises(LostRange, match="in/2 begins at offset 3"):
         log.check(2)
+
+
+def test_a_leader_that_moves_is_asked_where_it_is_then(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rolling restart moves leaders: a take-over waits for a moment, and does not begin anew."""
+    shared = LogEnds({})
+    log = LogBounds({}, "in", 0, shared)
+    log.ends()
+    (client,) = clients
+    client.fails = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+
+    def look(_pause_s: float) -> None:
+        client.fails = None
+
+    monkeypatch.setattr(log_bounds, "sleep", look)
+    assert log.ends() == (3, 7)
+    assert len(clients) == 1
+    client.fails = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+    monkeypatch.setattr(log_bounds, "sleep", lambda _pause_s: None)
+    monkeypatch.setattr(log_bounds, "MOVES_S", 0.01)
+    with pytest.raises(ConnectionError, match="in:"):
+        log.ends()

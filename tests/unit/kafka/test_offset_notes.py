@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from belfry.kafka import offset_notes
 from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import Settings
 
@@ -22,13 +23,13 @@ class Coordinator:
         self.kept: dict[int, str] = {}
         self.errors: dict[int, KafkaError] = {}
         self.silent = False
+        self.moves = 0
 
     def connect(self, properties: dict[str, Any]) -> Coordinator:
         self.properties.append(properties)
         return self
 
     def committed(self, asked: list[Any], timeout: float) -> list[Any]:
-        assert timeout > 0
         return [self._told(one.topic, one.partition) for one in asked]
 
     def commit(self, offsets: list[Any], *, asynchronous: bool) -> list[Any]:
@@ -46,6 +47,9 @@ class Coordinator:
     def _told(self, topic: str, partition: int) -> Any:
         if self.silent:
             raise SILENT
+        if self.moves:
+            self.moves -= 1
+            raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
         assert topic == "belfry.tenants"
         text = self.kept.get(partition)
         offset = -1001 if text is None else 0
@@ -92,3 +96,20 @@ def test_a_cluster_that_is_silent_is_a_connection_that_failed() -> None:
         notes_of(coordinator).read([0])
     with pytest.raises(ConnectionError, match=r"group belfry\.identity"):
         notes_of(coordinator).write({0: "zero"})
+
+
+def test_a_coordinator_that_moves_is_asked_where_it_is_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rolling restart moves it: a take-over waits for a moment, and does not begin anew."""
+    monkeypatch.setattr(offset_notes, "LOOK_S", 0.0)
+    coordinator = Coordinator()
+    notes = notes_of(coordinator)
+    coordinator.moves = 3
+    assert notes.write({0: "zero"}) == {}
+    coordinator.moves = 3
+    assert notes.read([0]) == {0: "zero"}
+    monkeypatch.setattr(offset_notes, "ANSWER_S", -1.0)
+    coordinator.moves = 1
+    with pytest.raises(ConnectionError, match="oordinator"):
+        notes.read([0])
