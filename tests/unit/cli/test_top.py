@@ -117,6 +117,8 @@ def test_no_id_is_cut_however_narrow_the_terminal_is(
 def test_others_words_command_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Wide enough for all columns, whatever terminal these tests run in.
+    monkeypatch.setenv("COLUMNS", "200")
     worker = Worker(0, ready=False, problems=["[red]\x1b[2J"])
     run(monkeypatch, worker, "--count", "1")
     out = capsys.readouterr().out
