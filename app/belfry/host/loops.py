@@ -55,6 +55,9 @@ class Loop:
     def __init__(self, name: str, turns: Callable[[], Turns], threads: SharedThreads) -> None:
         self.name = name
         self.stopping = Event()
+        # Whether it was woken since its generator has cleared this: one that does not let itself be
+        # woken from a pause learns by it that the next one is to be short.
+        self.asked = False
         self.last: Callable[[], object] = _nothing
         self._make = turns
         self._threads = threads
@@ -85,6 +88,7 @@ class Loop:
 
     def wake(self) -> None:
         """Let the next turn begin now; from any thread, also in the midst of a turn."""
+        self.asked = True
         self._threads.wake(self)
 
     def join(self, timeout_s: float | None = None) -> bool:

@@ -61,7 +61,7 @@ class PartitionRunner:
         self.failures = Failures(self._log, opener.clock)
         self._commits = StepCommits(given, self.failures, self.leasing, self.upkeep)
         fires = lambda: self.state is Ownership.FIRING  # noqa: E731
-        self._steps = Steps(given, self._commits, self.upkeep, fires, self._stopping.is_set)
+        self._steps = Steps(given, self._commits, self.upkeep, fires, self._loop)
         self.arrivals = self._steps.arrivals
 
     # -- from other threads ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from belfry.engine.batches import GapInSource
 from belfry.engine.effects import Effects
-from belfry.host.loops import Turns
+from belfry.host.loops import Loop, Turns
 from belfry.kafka.outcome import Unknown
 from belfry.partitions.arrivals import LOOK_AGAIN_S, Arrivals, longest_s, take_aside
 from belfry.partitions.committing import StepCommits
@@ -29,8 +29,8 @@ from belfry.wire.batch import SourceBatch
 class Steps:
     """One partition's steps, term after term; one turn at a time.
 
-    `fires` says whether what is due may fire, `stops` whether the loop is to end. Batches come by
-    way of `mail`.
+    `fires` says whether what is due may fire. `loop` is the one that the steps are turns of.
+    Batches come by way of `mail`.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Steps:
         commits: StepCommits,
         upkeep: Upkeep,
         fires: Callable[[], bool],
-        stops: Callable[[], bool],
+        loop: Loop,
     ) -> None:
         settings = given.opener.settings
         self._clock = given.opener.clock
@@ -49,7 +49,7 @@ class Steps:
         self._commits = commits
         self._upkeep = upkeep
         self._fires = fires
-        self._stops = stops
+        self._loop = loop
         self._missing = MissingBatch()
         self._linger = Linger(settings.batch_records)
         self._waiting: SourceBatch | None = None
@@ -126,7 +126,10 @@ class Steps:
             return
         if linger_s := self._linger.left_s(self._clock.monotonic_ms()):
             yield from self._rest(linger_s)
-        yield 0.0 if self.mail.any else self._due_in_s(owned)
+        # A rest, which nobody cuts short, keeps what somebody wants meanwhile.
+        yield 0.0 if self._loop.asked or self.mail.any else self._due_in_s(owned)
+        # Before all looks: what is wanted from here on is seen by them, or by the next step.
+        self._loop.asked = False
         self._waiting = self.mail.next(owned.resolver.knows)
         now_ms = self._clock.monotonic_ms()
         if self._waiting is None:
@@ -138,7 +141,9 @@ class Steps:
         """Let so much time pass, whoever wakes the loop; less where it is to stop."""
         until_ms = self._clock.monotonic_ms() + 1000 * seconds
         yield seconds
-        while (left_ms := until_ms - self._clock.monotonic_ms()) > 0 and not self._stops():
+        while (
+            left_ms := until_ms - self._clock.monotonic_ms()
+        ) > 0 and not self._loop.stopping.is_set():
             yield left_ms / 1000
 
     def _due_in_s(self, owned: Owned) -> float:

@@ -324,6 +324,24 @@ def test_what_comes_in_a_rest_goes_into_one_transaction() -> None:
     assert [firing.step() for _ in range(2)] == [100.0 + 2 * LINGER_MS] * 2
 
 
+def test_who_is_woken_in_a_rest_goes_on_right_after_it() -> None:
+    """A reader over HTTP waits for a commit for a second at most, as long as an idle pause."""
+    firing = Firing()
+    firing.step()
+    firing.next_in_ms = 60_000
+    pauses = firing.runner._steps.step(firing.owned)
+    assert next(pauses) == LINGER_MS / 1000
+    firing.runner._loop.wake()
+    # Woken amid the rest, the loop has a turn: what is left of the rest is waited for.
+    assert next(pauses) == LINGER_MS / 1000
+    firing.now_ms += LINGER_MS
+    assert next(pauses) == 0.0
+    assert [*pauses] == []
+    firing.now_ms += LINGER_MS
+    # Once: the next pause is as long as any.
+    assert next(firing.runner._steps.step(firing.owned))
+
+
 def test_nobody_rests_where_nobody_asks() -> None:
     firing = Firing(asked=False)
     assert [firing.step(batch(0)), firing.step(batch(1))] == [100.0, 100.0]
