@@ -15,10 +15,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from faulthandler import cancel_dump_traceback_later, dump_traceback_later
 from hashlib import blake2b
 from time import monotonic, process_time
 
 MOST_SHOWN = 8
+# Seconds after which a seed is stuck: where each thread is is printed, and the run ends.
+STUCK_S = 120
 
 
 def main() -> int:
@@ -60,12 +63,15 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     struck: Counter[str] = Counter()
     for seed in seeds:
         scenario = chosen[seed % len(chosen)]
+        # A seed takes a fraction of a second, and for ever where a task waits outside of the stage.
+        dump_traceback_later(STUCK_S, exit=True)
         report = simulate(scenario, seed, replays=asked.replay)
         sums.update(seeds=1, requests=report.requests, fired=report.fired)
         sums.update(transactions=report.transactions)
         struck.update(report.struck)
         replayed.update(report.replayed)
         prints.update(report.fingerprint.encode())
+        cancel_dump_traceback_later()
         if report.problems:
             bad += 1
             _show(report.scenario, seed, report.problems)

@@ -97,33 +97,6 @@ class SimAdmin:
         self._ask()
         return {name: _settled(SimpleNamespace(members=[])) for name in names}
 
-    def list_consumer_group_offsets(self, asked: Any, **_: Any) -> dict[str, Future[Any]]:
-        """Offsets that groups without members committed, with their metadata."""
-        self._ask()
-        found: dict[str, Future[Any]] = {}
-        for each in asked:
-            offsets = []
-            for one in each.topic_partitions:
-                text = self._broker.anchors.get((each.group_id, one.topic, one.partition))
-                offset = -1001 if text is None else 0
-                kept = SimpleNamespace(offset=offset, metadata=text, error=None)
-                kept.partition = one.partition
-                offsets.append(kept)
-            found[each.group_id] = _settled(SimpleNamespace(topic_partitions=offsets))
-        return found
-
-    def alter_consumer_group_offsets(self, given: Any, **_: Any) -> dict[str, Future[Any]]:
-        """Commit such offsets."""
-        self._ask()
-        found: dict[str, Future[Any]] = {}
-        for each in given:
-            for one in each.topic_partitions:
-                place = (each.group_id, one.topic, one.partition)
-                self._broker.anchors[place] = one.metadata
-            answered = [SimpleNamespace(error=None) for _ in each.topic_partitions]
-            found[each.group_id] = _settled(SimpleNamespace(topic_partitions=answered))
-        return found
-
     def list_offsets(self, wanted: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
         """Where partitions end for readers of committed records."""
         self._ask()

@@ -7,7 +7,7 @@ with the position behind what markers and aborted records took.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, TopicPartition
 
@@ -15,6 +15,9 @@ from tests.simulation.broker import Log
 from tests.simulation.clients import SimMessage, failure, metadata
 from tests.simulation.machine import machine
 from tests.simulation.stage import here
+
+# Seconds that a commit which is waited for may take.
+COMMIT_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -32,12 +35,12 @@ class SimConsumer:
     def __init__(self, properties: dict[str, Any], **_: Any) -> None:
         self._machine = machine()
         self._committed = properties.get("isolation.level", "read_committed") == "read_committed"
+        self._group = properties.get("group.id", "")
         self._places: list[Place] = []
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """The cluster's metadata."""
-        if not self._machine.travel(timeout * 1000):
-            raise failure(KafkaError._TRANSPORT, "no answer")
+        self._ask(timeout)
         return metadata(self._machine.broker)
 
     def assign(self, partitions: list[TopicPartition]) -> None:
@@ -105,6 +108,28 @@ class SimConsumer:
         ends = (0, self._end(log))
         self._machine.travel(timeout * 1000)
         return ends
+
+    def committed(self, places: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
+        """Offsets that the group has committed, with their texts; -1001 where it has none."""
+        self._ask(timeout)
+        anchors, found = self._machine.broker.anchors, []
+        for place in places:
+            text = anchors.get((self._group, place.topic, place.partition))
+            offset = -1001 if text is None else 0
+            found.append(TopicPartition(place.topic, place.partition, offset, text or ""))
+        return found
+
+    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> None:
+        """Commit offsets with their texts; whoever asks waits for the answer."""
+        assert not asynchronous
+        self._ask(COMMIT_S)
+        for place in offsets:
+            key = (self._group, place.topic, place.partition)
+            self._machine.broker.anchors[key] = place.metadata or ""
+
+    def _ask(self, timeout: float) -> None:
+        if not self._machine.travel(timeout * 1000):
+            raise failure(KafkaError._TRANSPORT, "no answer")
 
     def close(self) -> None:
         """Nothing is kept open."""

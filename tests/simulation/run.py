@@ -15,7 +15,7 @@ from tests.simulation.checker import check
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced
-from tests.simulation.stage import enter, leave
+from tests.simulation.stage import enter, here, leave
 from tests.simulation.stores import check_believed
 from tests.simulation.world import World
 
@@ -104,8 +104,10 @@ def _listen(notes: list[str]) -> None:
 
     def hear(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> str:
         cause = str(event.get("cause", ""))
-        if event.get("exc_info") and not cause.startswith(EXPECTED):
-            notes.append(f"{event.get('event')}: {cause}")
+        # A process that was killed writes nothing while its threads unwind.
+        killed = here().current.host.dead
+        if event.get("exc_info") and not killed and not cause.startswith(EXPECTED):
+            notes.append(f"{event.get('event')}: {cause or event.get('reason')}")
         raise structlog.DropEvent
 
     structlog.configure(processors=[hear], cache_logger_on_first_use=False)

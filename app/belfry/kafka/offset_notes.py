@@ -54,11 +54,12 @@ class OffsetNotes:
         settings: SharedSettings,
         group: str,
         topic: str,
-        connect: Callable[[dict[str, Any]], Any] = Consumer,
+        connect: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
-        """`group` and `topic` by their full names; `connect` makes a consumer of properties."""
+        """Of a group and a topic by full names; `connect` makes another client than `Consumer`."""
         self._properties = {**untold(settings.kafka_properties()), **_ASKING, "group.id": group}
-        self._connect = connect
+        # Looked up when one is made, so that the simulator's takes its place.
+        self._connect = connect or Consumer
         self._lock = Lock()
         self._consumer: Any = None
         self._topic = topic
