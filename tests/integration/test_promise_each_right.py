@@ -30,7 +30,7 @@ from belfry.cli.doctor import checks as checks_of
 from belfry.cli.entry import main
 from belfry.cli.session import Session
 from belfry.kafka import topics
-from belfry.kafka.lacking import Lacking, lacking
+from belfry.kafka.lacking import Lacking, missing_rights
 from belfry.kafka.rights import Options, Right, tenant_rights, worker_rights
 from belfry.process.cluster_start import find
 from belfry.process.data_folder import RefusedToStart
@@ -153,7 +153,7 @@ def granted(line: str) -> set[One]:
 
 
 def told(asking: AdminClient, settings: Settings) -> list[Lacking]:
-    return list(lacking(asking, settings))
+    return list(missing_rights(asking, settings))
 
 
 @pytest.mark.parametrize("right", OF_WORKER, ids=str)

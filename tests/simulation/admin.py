@@ -118,12 +118,12 @@ def ask_brokers(_properties: dict[str, Any]) -> dict[str, Features | str]:
     raise ConnectionError("no answer")
 
 
-def nothing_lacks(_admin: Any, _settings: Any) -> list[Lacking]:
+def missing_rights(_admin: Any, _settings: Any) -> list[Lacking]:
     """Rights that are missing: its broker has no authorizer but for topics that it refuses."""
     return []
 
 
-def open_transactions(
+def look_up(
     _properties: dict[str, Any], places: Sequence[tuple[str, int]]
 ) -> list[OpenTransaction]:
     """Whose transactions are open in these partitions, the first of each partition first."""

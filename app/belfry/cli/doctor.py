@@ -68,7 +68,7 @@ def checks(session: Session) -> Iterator[Check]:
 
 def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check]:
     from belfry.client.errors import BelfryError
-    from belfry.kafka.lacking import lacking
+    from belfry.kafka.lacking import missing_rights
 
     began = monotonic()
     try:
@@ -85,7 +85,7 @@ def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check
         f" answers at {cluster.servers} in {took_ms:.0f} ms."
     )
     yield Check("kafka", Status.OK, detail)
-    lacks = [*lacking(admin, session.settings)]
+    lacks = [*missing_rights(admin, session.settings)]
     yield from _rights(lacks, session.settings)
     yield from _brokers(session, admin)
     hidden = {topic for each in lacks for topic in each.hides}

@@ -34,7 +34,7 @@ def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
     from confluent_kafka import KafkaException
 
     from belfry.kafka.holders import Untold, untold
-    from belfry.kafka.open_transactions import open_transactions
+    from belfry.kafka.open_transactions import look_up
 
     try:
         places = _places(admin, settings)
@@ -46,7 +46,7 @@ def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
     problems: list[Check] = []
     for place in stuck:
         try:
-            found = open_transactions(settings.kafka_properties(), [place])
+            found = look_up(settings.kafka_properties(), [place])
             problems += judge(place, found, settings, time() * 1000)
         except Untold as error:
             told = untold(error, place, settings)

@@ -16,13 +16,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from threading import Event
-from time import monotonic
 from typing import Any, Final
 
 import structlog
 
 from belfry.group.batches import Batch, PassOn
+from belfry.host import machine
 from belfry.settings import Settings
 from belfry.telemetry.limited import LimitedLogger
 
@@ -79,9 +78,11 @@ class BatchAgent:
         assert self._loop is not None, "nothing is read before the agents run"
         self._loop.call_soon_threadsafe(self._put, batch)
 
-    def pass_through(self, topic: str, partition: int, offset: int, stopping: Event) -> bool:
+    def pass_through(
+        self, topic: str, partition: int, offset: int, stopping: machine.Event
+    ) -> bool:
         """From a thread: wait until its batch has come through; False if it is to stop before."""
-        passed = Event()
+        passed = machine.Event()
         self.hand_over(partition, offset, passed.set, topic)
         while not passed.wait(WAIT_S):
             if stopping.is_set():
@@ -98,7 +99,7 @@ class BatchAgent:
         return stuck
 
     def _waits_since(self, seconds: float) -> bool:
-        return bool(self._waiting) and monotonic() - self._moved_s > seconds
+        return bool(self._waiting) and machine.monotonic() - self._moved_s > seconds
 
     # -- on the event loop -----------------------------------------------------------------------
 
@@ -110,9 +111,9 @@ class BatchAgent:
     async def mend(self) -> None:
         """Start the agent again where a batch waits for longer than Faust needs for that."""
         waits = self._waits_since(RESTART_S)
-        if not waits or monotonic() - self._started_s < RESTART_S:
+        if not waits or machine.monotonic() - self._started_s < RESTART_S:
             return
-        self._started_s = monotonic()
+        self._started_s = machine.monotonic()
         self._told(self.name, "restarted")
         log.error("an agent passes no batches on: started again", agent=self.name)
         self.agent.cancel()
@@ -123,7 +124,7 @@ class BatchAgent:
 
     def _put(self, batch: Batch) -> None:
         if not self._waiting:
-            self._moved_s = monotonic()
+            self._moved_s = machine.monotonic()
         self._waiting.append(batch.pass_on)
         self._app.topics.hand_over(batch, self._topic)
 
@@ -147,7 +148,7 @@ class BatchAgent:
                 self._log.warning(f"{self.name} fails", told, agent=self.name, cause=repr(error))
             await asyncio.sleep(AGAIN_S)
         self._waiting.popleft()
-        self._moved_s = monotonic()
+        self._moved_s = machine.monotonic()
 
 
 class WorkerAgents:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from threading import Lock
 
 from belfry.balance.assignment import Assignment, read_answer
 from belfry.balance.assignment_map import AssignmentMap, MemberMetadata
+from belfry.host import machine
 
 Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
 
@@ -41,7 +41,7 @@ class Group:
 
     def __init__(self, member_metadata: MemberMetadata, static: bool = False) -> None:
         self._member_metadata = member_metadata
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._assignment = Assignment()
         self._assignment_map = AssignmentMap()
         self._cannot: set[int] = set()

@@ -13,18 +13,19 @@ workers of older versions and those whose heartbeats are not acknowledged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Event, Lock
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.balance.assignment import NO_HEARTBEAT, Assignment
 from belfry.balance.assignment_map import IDLE_COMMIT_MS
 from belfry.balance.heartbeat import Heartbeat, read_heartbeat
 from belfry.group.heartbeat_watch import HeartbeatWatch
+from belfry.host import machine
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
+from belfry.kafka import librdkafka
 
 TURN_S: Final = 0.1
 LISTEN_EVERY_MS: Final = 200.0
@@ -51,7 +52,7 @@ class Heartbeats:
         self._worker = worker
         self._topic = topic
         self._clock = SystemClock()
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._watches: dict[int, HeartbeatWatch] = {}
         self._key = NO_HEARTBEAT
         self._number = int(self._clock.wall_ms())
@@ -60,10 +61,10 @@ class Heartbeats:
         self._acknowledged_ms = self._clock.monotonic_ms()
         self._late_ms = -LATE_COUNTS_MS
         self._problem = ""
-        self._ready = Event()
+        self._ready = machine.Event()
         self.works = False
         self._well: Callable[[], Iterable[int]] = tuple
-        self._consumer = Consumer(
+        self._consumer = librdkafka.Consumer(
             {
                 "socket.timeout.ms": 3_000,
                 "reconnect.backoff.max.ms": 500,

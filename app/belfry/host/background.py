@@ -17,11 +17,12 @@ are daemons, since one that hangs must not keep a process from ending.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Lock, Thread
 from typing import Any, Final
 from weakref import WeakSet
 
 from confluent_kafka import KafkaException
+
+from belfry.host import machine
 
 AGAIN_S: Final = 1.0
 # What a cluster that is away looks like: where it came from in the code tells nobody anything.
@@ -47,7 +48,7 @@ class Background:
         `last` may be set before the start: it runs in the thread after the last turn.
         """
         self.name = name
-        self.stopping = Event()
+        self.stopping = machine.Event()
         self.failures = 0
         self.last: Callable[[], object] = _nothing
         self._work = work
@@ -55,7 +56,7 @@ class Background:
         self._failing = failing
         self._again_s = again_s
         self._started = False
-        self._thread = Thread(target=self._run, name=f"belfry-{name}", daemon=True)
+        self._thread = machine.Thread(target=self._run, name=f"belfry-{name}", daemon=True)
 
     def start(self) -> None:
         """Begin the first turn; returns at once."""
@@ -103,7 +104,7 @@ class Background:
 
 _started: Final[WeakSet[Background]] = WeakSet()
 # Threads begin and end while others look at all of them.
-_guard: Final = Lock()
+_guard: Final = machine.Lock()
 
 
 def started() -> list[Background]:

@@ -19,13 +19,12 @@ from collections import deque
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from queue import Empty, SimpleQueue
-from threading import Lock
-from time import monotonic
+from queue import Empty
 from typing import Final
 
 import structlog
 
+from belfry.host import machine
 from belfry.host.background import END, Background
 from belfry.host.loops import ALONE, Loop
 
@@ -42,14 +41,14 @@ class LoopThreads:
     def __init__(self, idle_s: float = IDLE_S) -> None:
         """A thread that nobody has needed for `idle_s` seconds ends."""
         self._idle_s = idle_s
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._loops = 0
         self._ready: deque[Loop] = deque()
         # Who is due when, in seconds; an entry counts while its loop is parked by its number.
         self._due: list[tuple[float, int, Loop]] = []
         self._numbers = count(1)
         # An idle thread waits for a poke; one of them waits no longer than until somebody is due.
-        self._pokes: SimpleQueue[None] = SimpleQueue()
+        self._pokes: machine.SimpleQueue[None] = machine.SimpleQueue()
         self._poked = self._idle = 0
         self._watched_s = NEVER_S
         # Held, so that whether a worker lives can be told by them.
@@ -121,7 +120,7 @@ class LoopThreads:
                     return None
                 first_s = self._due[0][0] if self._due else NEVER_S
                 watches = first_s < self._watched_s
-                wait_s = max(0.0, first_s - monotonic()) if watches else self._idle_s
+                wait_s = max(0.0, first_s - machine.monotonic()) if watches else self._idle_s
                 if watches:
                     self._watched_s = first_s
                 self._idle += 1
@@ -151,11 +150,11 @@ class LoopThreads:
             self._ready.append(loop)
             return
         loop.parked = next(self._numbers)
-        heappush(self._due, (monotonic() + pause_s, loop.parked, loop))
+        heappush(self._due, (machine.monotonic() + pause_s, loop.parked, loop))
 
     def _take(self) -> Loop | None:
         """The loop whose turn it is, if any."""
-        now = monotonic()
+        now = machine.monotonic()
         while self._due and (self._due[0][0] <= now or self._due[0][1] != self._due[0][2].parked):
             _, number, loop = heappop(self._due)
             if loop.parked == number:

@@ -13,11 +13,11 @@ Sixty loops that are awake a tenth of the time need few threads at once (`loop_t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Event
 from typing import Final, Protocol
 
 import structlog
 
+from belfry.host import machine
 from belfry.host.background import END, Background
 
 # What a loop yields where the next thing that it does blocks.
@@ -54,7 +54,7 @@ class Loop:
 
     def __init__(self, name: str, turns: Callable[[], Turns], threads: SharedThreads) -> None:
         self.name = name
-        self.stopping = Event()
+        self.stopping = machine.Event()
         # Whether it was woken since its generator has cleared this: one that does not let itself be
         # woken from a pause learns by it that the next one is to be short.
         self.asked = False
@@ -62,7 +62,7 @@ class Loop:
         self._make = turns
         self._threads = threads
         self._turns: Turns | None = None
-        self._over = Event()
+        self._over = machine.Event()
         self._own: Background | None = None
         self._begun = False
         # Kept by the threads, under their lock: by which number it waits to be due (0: it does

@@ -12,23 +12,24 @@ A process that only delivers has no agents: there, what was read is used `at_onc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Event
 from typing import NamedTuple
 
 from confluent_kafka import Message
 
+from belfry.host import machine
+
 # Topic, partition, offset of the first record, and what asks the thread to stop; whether the batch
 # has come through.
-PassThrough = Callable[[str, int, int, Event], bool]
+PassThrough = Callable[[str, int, int, machine.Event], bool]
 
 
-def at_once(_topic: str, _partition: int, _offset: int, _stopping: Event) -> bool:
+def at_once(_topic: str, _partition: int, _offset: int, _stopping: machine.Event) -> bool:
     """Where there is no agent: a batch has always come through."""
     return True
 
 
 def all_pass(
-    through: PassThrough, topic: str, messages: Sequence[Message], stopping: Event
+    through: PassThrough, topic: str, messages: Sequence[Message], stopping: machine.Event
 ) -> bool:
     """Whether a topic's records have come through, as one batch for each partition of them."""
     begins: dict[int, int] = {}

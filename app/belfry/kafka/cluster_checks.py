@@ -23,14 +23,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
-from belfry.kafka import topics
-from belfry.kafka.broker_features import (
-    METADATA,
-    TRANSACTION,
-    Features,
-    ask_brokers,
-    feature_problems,
-)
+from belfry.kafka import broker_features, topics
+from belfry.kafka.broker_features import METADATA, TRANSACTION, Features, feature_problems
 from belfry.kafka.broker_rules import broker_problems
 from belfry.kafka.topic_rules import TopicProblem, unread
 from belfry.kafka.topics import REACH_S, described
@@ -82,7 +76,7 @@ def look_at_brokers(admin: AdminClient, settings: SharedSettings) -> BrokerFindi
         else:
             found += broker_problems(broker, config, len(names), needs)
     try:
-        answers = ask_brokers(settings.kafka_properties())
+        answers = broker_features.ask_brokers(settings.kafka_properties())
     except ConnectionError as error:
         found.append(_featureless("brokers", str(error)))
         return BrokerFindings(found, f"{len(names)} brokers of unknown release")

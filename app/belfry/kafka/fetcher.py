@@ -17,12 +17,12 @@ errors a user is told of, says `feeding.py`.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from belfry.host import machine
 from belfry.kafka.feeding import Feeder
 from belfry.kafka.fetch_position import Fetched, FetchPosition, OffsetGone, Where
 
@@ -71,7 +71,7 @@ class Fetcher:
         `wake` ends the wait.
         """
         if not self._places:
-            time.sleep(wait_s)
+            machine.sleep(wait_s)
             return None
         # No `asyncio.Runner`: on the main thread it would make a text of each answer.
         if self._loop is None:

@@ -8,10 +8,11 @@ that takes nothing in all that time is another matter, and rolls the step back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
+
+from belfry.host import machine
 
 # Seconds for room in the queue, and for one flush.
 LONGEST_S: Final = 8.0
@@ -22,13 +23,13 @@ _ERROR: Final = "_error"
 
 def produce_in_time(producer: Producer, produce: Callable[[], Any]) -> None:
     """Produce what the queue has just refused; BufferError where it stays full."""
-    deadline = monotonic() + LONGEST_S
+    deadline = machine.monotonic() + LONGEST_S
     while True:
         producer.flush(LOOK_S)
         try:
             produce()
         except BufferError:
-            if monotonic() > deadline:
+            if machine.monotonic() > deadline:
                 raise
         else:
             return
@@ -41,7 +42,7 @@ def produce_rows(
 
     False if they were taken in several parts, so that they may lie in another order.
     """
-    deadline = monotonic() + LONGEST_S
+    deadline = machine.monotonic() + LONGEST_S
     left = rows
     while (taken := producer.produce_batch(topic, left, partition=partition)) != len(left):
         left = [row for row in left if _ERROR in row]
@@ -49,7 +50,7 @@ def produce_rows(
             error = row.pop(_ERROR)
             if error.code() != KafkaError._QUEUE_FULL:
                 raise KafkaException(error)
-        if not taken and monotonic() > deadline:
+        if not taken and machine.monotonic() > deadline:
             raise BufferError(f"the producer's queue has no room for {len(left)} rows")
         producer.flush(LOOK_S)
     return left is rows

@@ -57,7 +57,7 @@ class Lacking(NamedTuple):
     """Topics that cannot be told from topics that are not there."""
 
 
-def lacking(admin: AdminClient, settings: SharedSettings) -> Iterator[Lacking]:
+def missing_rights(admin: AdminClient, settings: SharedSettings) -> Iterator[Lacking]:
     """What the principal of these settings lacks of the rights of a worker's main job.
 
     Each right is asked for when the one before has been told. What the brokers do not tell counts

@@ -10,12 +10,12 @@ before stays read.
 
 from __future__ import annotations
 
-from threading import Lock
-from time import monotonic, sleep
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from belfry.host import machine
+from belfry.kafka import librdkafka
 from belfry.kafka.client_properties import untold
 
 # Seconds for one answer.
@@ -62,8 +62,8 @@ class LogEnds:
     def __init__(self, properties: dict[str, Any]) -> None:
         """`properties` are librdkafka's."""
         self._properties = {**untold(properties), **WITHOUT_GROUP}
-        self._lock = Lock()
-        self._clients: dict[str, Consumer] = {}
+        self._lock = machine.Lock()
+        self._clients: dict[str, librdkafka.Consumer] = {}
 
     def ends(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> tuple[int, int]:
         """First offset of a log, and the first one that an open transaction holds back.
@@ -81,11 +81,11 @@ class LogEnds:
         found = self._client("read_uncommitted").list_topics(topic, wait_s).topics.get(topic)
         return [] if found is None else sorted(found.partitions)
 
-    def _client(self, isolation: str) -> Consumer:
+    def _client(self, isolation: str) -> librdkafka.Consumer:
         with self._lock:
             if isolation not in self._clients:
                 properties = {**self._properties, "isolation.level": isolation}
-                self._clients[isolation] = Consumer(properties)
+                self._clients[isolation] = librdkafka.Consumer(properties)
             return self._clients[isolation]
 
     def _asked(self, isolation: str, where: TopicPartition, wait_s: float) -> tuple[int, int]:
@@ -107,18 +107,20 @@ class LogEnds:
             client.close()
 
 
-def asked(client: Consumer, where: TopicPartition, wait_s: float = REQUEST_S) -> tuple[int, int]:
+def asked(
+    client: librdkafka.Consumer, where: TopicPartition, wait_s: float = REQUEST_S
+) -> tuple[int, int]:
     """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError."""
-    until = monotonic() + min(wait_s, MOVES_S)
+    until = machine.monotonic() + min(wait_s, MOVES_S)
     while True:
         try:
             ends = client.get_watermark_offsets(where, wait_s, cached=False)
             break
         except KafkaException as error:
             # A client that is kept may know the former leader; its answer makes it look anew.
-            if error.args[0].code() not in _MOVED or monotonic() > until:
+            if error.args[0].code() not in _MOVED or machine.monotonic() > until:
                 raise ConnectionError(f"{where.topic}: {error.args[0].str()}") from error
-        sleep(LOOK_S)
+        machine.sleep(LOOK_S)
     if ends is None:
         raise ConnectionError(f"{where.topic}: no answer within {wait_s} s")
     low, high = ends
@@ -165,7 +167,7 @@ class LogBounds:
         return self._asked("read_uncommitted")[1]
 
     def _asked(self, isolation: str) -> tuple[int, int]:
-        consumer = Consumer({**untold(self._properties), "isolation.level": isolation})
+        consumer = librdkafka.Consumer({**untold(self._properties), "isolation.level": isolation})
         try:
             return asked(consumer, self._name)
         finally:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message
 
 from belfry.engine.effects import Fired
+from belfry.kafka import librdkafka
 from belfry.kafka.client_properties import untold
 from belfry.kafka.full_queue import produce_in_time
 from belfry.kafka.giving_up import PURGED, give_up
@@ -36,7 +37,7 @@ class NonTransactionalProducer:
         kept = {key: value for key, value in given if "transaction" not in key}
         self._properties = {**kept, "acks": "all", "enable.idempotence": True}
         self._partitions_of = partitions_of
-        self._producer = Producer(self._properties)
+        self._producer = librdkafka.Producer(self._properties)
         self._left = 0
         self.refused: dict[str, str] = {}
 
@@ -71,7 +72,7 @@ class NonTransactionalProducer:
     def start_over(self) -> None:
         """Forget what is under way: the step that sent it is done again, with all of it."""
         self.close()
-        self._producer = Producer(self._properties)
+        self._producer = librdkafka.Producer(self._properties)
         self._left = 0
         # The next step may send nothing here, and must not be told what this one was refused.
         self.refused = {}

@@ -16,13 +16,13 @@ from __future__ import annotations
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from time import monotonic
 from typing import Any, Final
 
 import aiohttp
 import orjson
 from aiokafka.abc import AbstractTokenProvider
 
+from belfry.host import machine
 from belfry.host.errors import named
 
 # Seconds for the provider to answer.
@@ -54,7 +54,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]  # it ships no ty
         self._form = {"grant_type": "client_credentials", **form}
         self._said = said
         self.trusted: ssl.SSLContext | None = None
-        self.clock: Callable[[], float] = monotonic
+        self.clock: Callable[[], float] = machine.monotonic
         self._token = ""
         self._until = 0.0
 

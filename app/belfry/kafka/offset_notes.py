@@ -16,12 +16,12 @@ coordinator", as one does that has just started, or has just handed the group ov
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from threading import Lock
-from time import monotonic, sleep
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from belfry.host import machine
+from belfry.kafka import librdkafka
 from belfry.kafka.causes import cause_of
 from belfry.kafka.client_properties import untold
 from belfry.settings import SharedSettings
@@ -59,8 +59,8 @@ class OffsetNotes:
         """Of a group and a topic by full names; `connect` makes another client than `Consumer`."""
         self._properties = {**untold(settings.kafka_properties()), **_ASKING, "group.id": group}
         # Looked up when one is made, so that the simulator's takes its place.
-        self._connect = connect or Consumer
-        self._lock = Lock()
+        self._connect = connect or librdkafka.Consumer
+        self._lock = machine.Lock()
         self._consumer: Any = None
         self._topic = topic
         self.group = group
@@ -95,14 +95,14 @@ class OffsetNotes:
 
     def _told(self, ask: Callable[[Any], Any]) -> Any:
         """The coordinator's answer; one that has just moved is asked again where it is now."""
-        until = monotonic() + ANSWER_S
+        until = machine.monotonic() + ANSWER_S
         while True:
             try:
                 return ask(self._client())
             except KafkaException as error:
-                if error.args[0].code() not in _MOVED or monotonic() > until:
+                if error.args[0].code() not in _MOVED or machine.monotonic() > until:
                     raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
-            sleep(LOOK_S)
+            machine.sleep(LOOK_S)
 
     def _client(self) -> Any:
         with self._lock:

@@ -39,7 +39,7 @@ from belfry.kafka.transaction_requests import (
 ASK_S: Final = 5.0
 
 
-def open_transactions(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTransaction]:
+def look_up(properties: dict[str, Any], places: Sequence[Where]) -> list[OpenTransaction]:
     """The open transactions of these partitions, the first of each partition first.
 
     `properties` are librdkafka's.  Asks over connections of its own; for threads without an event

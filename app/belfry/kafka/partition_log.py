@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
+from belfry.kafka import librdkafka
 from belfry.kafka.changelog_sieve import Changes, Sieve
 from belfry.kafka.log_bounds import LogBounds, LogEnds, OutOfRange, asked
 
@@ -38,7 +39,7 @@ class PartitionLog(LogBounds):
     ) -> None:
         """`properties` are librdkafka's; `log_ends` tells the end that is held back."""
         super().__init__(properties, topic, partition, log_ends)
-        self._consumer = Consumer({**self._properties, **_READS})
+        self._consumer = librdkafka.Consumer({**self._properties, **_READS})
         self._failed: Exception | None = None
         # Which records of a changelog count; of other topics nobody asks.
         self.sieve = Sieve()

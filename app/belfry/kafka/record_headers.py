@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka import Message
-
+from belfry.kafka import librdkafka
 from belfry.store.signatures import SIGNATURE
 from belfry.wire.record import Headers
 from belfry.wire.unread import NO_TEXT, bounded
 
 
-def headers_of(messages: list[Message]) -> list[Headers | None]:
+def headers_of(messages: list[librdkafka.Message]) -> list[Headers | None]:
     """Headers of records, cut where there are thousands (`wire/unread.py`).
 
     Those of a record with a name that is no UTF-8 come back as one that says so.
@@ -25,7 +24,7 @@ def headers_of(messages: list[Message]) -> list[Headers | None]:
     does not, and each message is asked once only.
     """
     found: list[Headers | None] = []
-    calls: Any = map(Message.headers, messages)
+    calls: Any = map(librdkafka.Message.headers, messages)
     for _ in messages:
         try:
             found.append(bounded(next(calls)))
@@ -34,7 +33,7 @@ def headers_of(messages: list[Message]) -> list[Headers | None]:
     return found
 
 
-def proof_of(message: Message) -> bytes | None:
+def proof_of(message: librdkafka.Message) -> bytes | None:
     """What a tombstone of the changelog says to prove that it is a worker's; None for nothing."""
     headers = headers_of([message])[0] or ()
     return next((value or b"" for name, value in headers if name == SIGNATURE), None)

@@ -16,12 +16,12 @@ Kafka forgets an offset some days after its last commit, so owners say theirs ag
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from threading import Lock
 from typing import Final
 
 import orjson
 import structlog
 
+from belfry.host import machine
 from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import SharedSettings
 from belfry.store.signatures import NOWHERE
@@ -65,7 +65,7 @@ class Marks:
 
     def __init__(self, notes: OffsetNotes) -> None:
         self._notes = notes
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._owned: dict[int, Mark] = {}
         self._renewed_ms = 0.0
 

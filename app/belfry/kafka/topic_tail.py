@@ -21,12 +21,13 @@ what compaction removed have none. Methods block, `stretch` for `STRETCH_S` seco
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from belfry.host import machine
+from belfry.kafka import librdkafka
 from belfry.kafka.rights import READERS_GROUP
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ class TopicTail:
         partitions, and one that `before` does not name is not asked for.
         """
         self._topic = topic
-        self._consumer = Consumer({**properties, **_PROPERTIES})
+        self._consumer = librdkafka.Consumer({**properties, **_PROPERTIES})
         self._low: dict[int, int] = {}
         # The offset before which each partition is still to be read.
         self.rest: dict[int, int] = {}
@@ -104,9 +105,9 @@ class TopicTail:
             [TopicPartition(self._topic, partition, offset) for partition, offset in start.items()]
         )
         found: list[T] = []
-        deadline = monotonic() + STRETCH_S
+        deadline = machine.monotonic() + STRETCH_S
         while until:
-            if monotonic() > deadline:
+            if machine.monotonic() > deadline:
                 raise ConnectionError(f"{self._topic}: not read within {STRETCH_S} s")
             some = self._consumer.consume(BATCH, 0.01)
             found += [short(message) for message in some if self._is_within(message, until)]

@@ -6,7 +6,6 @@ changes a topic that exists.
 
 from __future__ import annotations
 
-from time import monotonic, sleep
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -17,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ResourceType,
 )
 
+from belfry.host import machine
 from belfry.kafka.topic_rules import DAY_MS, TopicProblem, problems_of, unread
 from belfry.kafka.wanted_topics import (
     TopicSpec,
@@ -99,13 +99,13 @@ def create_topics(admin: AdminClient, specs: list[TopicSpec]) -> list[str]:
 
 def _wait_usable(admin: AdminClient, specs: list[TopicSpec]) -> None:
     """The controller knows a topic before the brokers do."""
-    deadline = monotonic() + CREATE_S
+    deadline = machine.monotonic() + CREATE_S
     waiting = {spec.name for spec in specs}
-    while waiting and monotonic() < deadline:
+    while waiting and machine.monotonic() < deadline:
         topics = admin.list_topics(timeout=REACH_S).topics
         waiting = {name for name in waiting if not _usable(topics.get(name))}
         if waiting:
-            sleep(0.05)
+            machine.sleep(0.05)
     if waiting:
         raise KafkaException(
             KafkaError(

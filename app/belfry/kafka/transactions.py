@@ -10,10 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.read_lease import ReadLease
+from belfry.kafka import librdkafka
 from belfry.kafka.client_properties import untold
 from belfry.kafka.error_ends import end_of, is_blocked
 from belfry.kafka.full_queue import produce_in_time, produce_rows
@@ -42,7 +43,7 @@ class PartitionProducer:
         self, properties: dict[str, Any], partition: int, surroundings: ProducerSurroundings
     ) -> None:
         self._properties = properties = untold(properties)
-        self._producer = Producer(properties)
+        self._producer = librdkafka.Producer(properties)
         self._non_transactional: NonTransactionalProducer | None = None
         self._partition = partition
         self._output_topics = surroundings.output_topics
@@ -110,11 +111,10 @@ class PartitionProducer:
 
     def _produce(self, *args: Any, **options: Any) -> None:
         """Produce a record; one for which the queue has no room waits until it has."""
-        given: Any = self._producer.produce
         try:
-            given(*args, **options)
+            self._producer.produce(*args, **options)
         except BufferError:
-            produce_in_time(self._producer, partial(given, *args, **options))
+            produce_in_time(self._producer, partial(self._producer.produce, *args, **options))
 
     def _send_non_transactional(self, effects: Effects) -> list[Fired]:
         """Send what need not be in the transaction; the fired records that have to be."""

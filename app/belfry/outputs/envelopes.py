@@ -8,9 +8,9 @@ thread, which would wait out a time-out for each of its tenants.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Final
 
+from belfry.host import machine
 from belfry.registry.answers import RegistryError, RegistrySilentError
 from belfry.registry.client import Registry
 from belfry.registry.subjects import fired_event_id
@@ -31,11 +31,11 @@ class Envelopes:
         self,
         settings: Settings,
         registry: Registry | None,
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._settings = settings
         self._registry = registry
-        self._clock = clock
+        self._clock = clock or machine.monotonic
         self._silence = (0.0, "")
 
     def head(self, topic: str) -> tuple[bytes, str]:

@@ -17,11 +17,11 @@ May wait for the registry, as long as its client's time-out; never for a broker.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from time import monotonic
 from typing import Final
 
 import structlog
 
+from belfry.host import machine
 from belfry.outputs.envelopes import Envelopes, is_framed
 from belfry.outputs.output_state import OutputState
 from belfry.outputs.topic_queue import CROWDED_OUT, TO_MAKE
@@ -55,7 +55,7 @@ class Holds:
             reason, found = problems.get(name, ""), TenantFacts()
             enveloped = tenant.delivery is Delivery.ENVELOPE
             if not reason and enveloped and not is_framed(tenant, tenant.topic):
-                if self.state.pauses(name, monotonic()):
+                if self.state.pauses(name, machine.monotonic()):
                     # It is held, and its requests must not ask the registry with every step.
                     continue
                 found["envelope_head"], reason = self._envelopes.head(tenant.topic)
@@ -81,7 +81,7 @@ class Holds:
     def _kept_back(self, tenant: Tenant, reason: str) -> TenantFacts:
         # The thread that makes a topic tells what became of it: that needs no other look.
         made = reason == TO_MAKE
-        self.state.keep_back(tenant.name, tenant.topic, None if made else monotonic())
+        self.state.keep_back(tenant.name, tenant.topic, None if made else machine.monotonic())
         if not made and tenant.held in ("", TO_MAKE):
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
         return {"held": reason}

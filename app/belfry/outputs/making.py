@@ -15,12 +15,11 @@ is held with the brokers' reason.  The rate is that of `topic_queue`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event
-from time import monotonic
 from typing import Final
 
 import structlog
 
+from belfry.host import machine
 from belfry.host.background import Background
 from belfry.outputs.holding import Holds
 from belfry.outputs.output_state import FIRST_PAUSE_S
@@ -54,7 +53,7 @@ class TopicMaker:
         self._view = view
         self._queue = queue
         self._queued = queued
-        self._wanted = Event()
+        self._wanted = machine.Event()
         # When names that may collide may lead to a look again; seconds of the monotonic clock.
         self._look_at = 0.0
         self._thread = Background("topics", self._make, log, "output topics not made")
@@ -77,9 +76,12 @@ class TopicMaker:
         """Have topics (by tenant) made; why each tenant has to wait."""
         if not self._settings.create_topics:
             return dict.fromkeys(absent, "its topic is missing, and belfry creates none")
-        if any("." in name or "_" in name for name in absent) and monotonic() >= self._look_at:
+        if (
+            any("." in name or "_" in name for name in absent)
+            and machine.monotonic() >= self._look_at
+        ):
             # Another worker may have made one a moment ago that it collides with.
-            self._look_at = monotonic() + FIRST_PAUSE_S
+            self._look_at = machine.monotonic() + FIRST_PAUSE_S
             self._view.look()
         reasons = {name: self._want_one(name, topic) for name, topic in sorted(absent.items())}
         if len(self._queue):
@@ -90,7 +92,9 @@ class TopicMaker:
         if topic in self._queue:
             return TO_MAKE
         tenant = self._tenants.of(name)
-        if tenant.held not in ("", CROWDED_OUT) and self._holds.state.pauses(name, monotonic()):
+        if tenant.held not in ("", CROWDED_OUT) and self._holds.state.pauses(
+            name, machine.monotonic()
+        ):
             return tenant.held
         if tenant.collides_with is not None:
             return f"its topic collides with that of {tenant.collides_with}"
@@ -118,7 +122,7 @@ class TopicMaker:
         A topic that could not be made keeps its tenant held, with the broker's reason, and is tried
         again after its pause.
         """
-        topics = self._queue.next(monotonic())
+        topics = self._queue.next(machine.monotonic())
         if not topics:
             return
         made, problems = make_topics(self._view.admin, self._settings, topics)

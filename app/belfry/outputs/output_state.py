@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from threading import Lock
 from typing import Final
+
+from belfry.host import machine
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
@@ -32,7 +33,7 @@ class OutputState:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._ready: set[str] = set()
         self._open: set[str] = set()
         self._retry: dict[str, tuple[float, float]] = {}

@@ -28,15 +28,14 @@ Three sorts of threads meet here: partitions' threads (`prepare`, `hold`), the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from threading import Lock
-from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka.admin import AdminClient
 
 from belfry.engine.effects import Effects
+from belfry.host import machine
 from belfry.host.background import Background
+from belfry.kafka import librdkafka
 from belfry.kafka.outcome import Aborted
 from belfry.outputs.envelopes import Envelopes, is_framed
 from belfry.outputs.holding import OFFLINE, Holds
@@ -72,9 +71,9 @@ class Outputs:
         """
         self._tenants = tenants
         self._envelopes = Envelopes(settings, registry)
-        self._admin = AdminClient(settings.kafka_properties())
+        self._admin = librdkafka.AdminClient(settings.kafka_properties())
         self._state = OutputState()
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._looked = 0.0
         queue = TopicQueue(settings.new_topics_per_second)
         self._holds = Holds(tenants, self._state, self._envelopes)
@@ -96,7 +95,7 @@ class Outputs:
         Raises KafkaException where the brokers do not answer.
         """
         self._view.look()
-        self._looked = monotonic()
+        self._looked = machine.monotonic()
         self._thread.start()
         self._maker.start()
 
@@ -208,10 +207,10 @@ class Outputs:
     def _look_now_and_then(self) -> None:
         if self._thread.stopping.wait(min(LOOK_S, FIRST_PAUSE_S)):
             return
-        if monotonic() - self._looked >= LOOK_S:
-            self._looked = monotonic()
+        if machine.monotonic() - self._looked >= LOOK_S:
+            self._looked = machine.monotonic()
             self._view.look()
-        if due := self._state.due(monotonic()):
+        if due := self._state.due(machine.monotonic()):
             self._view.look()
             self._make_ready(due)
 

@@ -19,7 +19,6 @@ in the queue while it is made, so that nobody asks for it twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from threading import Lock
 from typing import Final
 
 import structlog
@@ -30,6 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-
     ConfigResource,
 )
 
+from belfry.host import machine
 from belfry.kafka.causes import cause_of
 from belfry.kafka.topics import create_topics
 from belfry.kafka.wanted_topics import output_topic_spec
@@ -55,7 +55,7 @@ class TopicQueue:
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        self._lock = Lock()
+        self._lock = machine.Lock()
         # In the order in which they came: those of tenants with a policy, and all others.
         self._known: dict[str, None] = {}
         self._unknown: dict[str, None] = {}

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from belfry.engine.effects import Effects
+from belfry.kafka import librdkafka
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.step_producer import ProducerSurroundings, Receipt
 from belfry.kafka.transactions import PartitionProducer
@@ -44,7 +45,7 @@ class ForwardingProducer(PartitionProducer):
     ) -> None:
         super().__init__(properties, partition, surroundings)
         self.group = str(properties["transactional.id"]).rpartition(".")[0]
-        self._member = Consumer({**_connection(properties), "group.id": self.group})
+        self._member = librdkafka.Consumer({**_connection(properties), "group.id": self.group})
 
     def _record(self, effects: Effects) -> float:
         assert effects.manifest is not None, "a step is sealed before it is committed"
@@ -90,7 +91,7 @@ class TenantInputProducer(ForwardingProducer):
 
 def committed_position(properties: dict[str, Any], topic: str, partition: int) -> int | None:
     """The position that the last owner committed, or None for none."""
-    consumer = Consumer({**properties, "isolation.level": "read_committed"})
+    consumer = librdkafka.Consumer({**properties, "isolation.level": "read_committed"})
     try:
         found = consumer.committed([TopicPartition(topic, partition)], COMMITTED_S)[0]
     except KafkaException as error:

@@ -12,12 +12,12 @@ scrape may come at any moment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from threading import Lock
 from typing import Any, Final
 
 import structlog
 
 from belfry.engine.effects import Effects
+from belfry.host import machine
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.client_figures import ClientFigures
 from belfry.telemetry.limited import LimitedLogger
@@ -39,7 +39,7 @@ class Gauges:
         self._metrics = metrics
         # None where nothing is traced.
         self._tracing = tracing
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._clients: dict[str, ClientFigures] = {}
         # A zone that is missing may hold back thousands: the first few are named, then sums.
         self._faults = LimitedLogger(log)

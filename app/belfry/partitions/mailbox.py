@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import Final
 
+from belfry.host import machine
 from belfry.kafka.outcome import Unknown
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
@@ -36,7 +36,7 @@ class Mailbox:
     """Takes in from any thread; one at a time takes out, so many requests and bytes at once."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
-        self._mail: SimpleQueue[tuple[int, SourceBatch]] = SimpleQueue()
+        self._mail: machine.SimpleQueue[tuple[int, SourceBatch]] = machine.SimpleQueue()
         self._most = most
         self._most_bytes = most_bytes
         self._term = 0

@@ -23,14 +23,14 @@ first of them a new thread and new connections.  The thread ends when nobody is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, Final
 
 import structlog
 
+from belfry.host import machine
 from belfry.host.background import END, Background
+from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Where
-from belfry.kafka.fetcher import Fetcher
 from belfry.partitions.source import SourceReader
 
 # Longest single wait for records or for room.
@@ -55,7 +55,7 @@ class RequestReaders:
     def __init__(self, properties: dict[str, Any]) -> None:
         """`properties` are librdkafka's."""
         self._properties = properties
-        self._lock = Lock()
+        self._lock = machine.Lock()
         # Replaced as a whole: the readers' thread sees by that whether somebody came or went.
         self._entered: dict[Where, SourceReader] = {}
         self._reading: _ReadersThread | None = None
@@ -131,7 +131,7 @@ class _ReadersThread:
 
     def __init__(self, properties: dict[str, Any], readers: RequestReaders) -> None:
         self._readers = readers
-        self._fetcher = Fetcher(properties, sip_s=SIP_S)
+        self._fetcher = fetcher.Fetcher(properties, sip_s=SIP_S)
         self._followed: dict[Where, SourceReader] = {}
         self._over = False
         self.thread = Background("requests", self._turn, log, "requests not read")

@@ -27,11 +27,11 @@ Everything here belongs to the partition's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from time import monotonic
 from typing import Final
 
 from belfry.engine.aside import Need
 from belfry.engine.claims import lane_of
+from belfry.host import machine
 from belfry.partitions.deferred_needs import DeferredNeeds
 from belfry.partitions.lookup_budgets import PaidLookups, WaitBudget, unavailable
 from belfry.registry.lookups import Lookups
@@ -63,7 +63,7 @@ class Resolver:
         lookups: Lookups | None,
         tenants: Tenants,
         limits: tuple[float, int],
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float] | None = None,
         *,
         forwards: bool = False,
     ) -> None:
@@ -74,7 +74,7 @@ class Resolver:
         self._reader = reader
         self._lookups = lookups
         self._tenants = tenants
-        self._clock = clock
+        self._clock = clock or machine.monotonic
         # What is looked up, and what that has used up.
         self._paid = PaidLookups(per_minute)
         self._began = self._until = 0.0

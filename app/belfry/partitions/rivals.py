@@ -10,7 +10,6 @@ Another owner that is alive would be fenced in turn, so nobody is in a hurry her
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Final
 
 import structlog
@@ -19,6 +18,7 @@ from belfry.balance.assignment import Watched
 from belfry.engine.ownership import Ownership
 from belfry.group.failure_detector import DetectorTimeouts, Timeouts
 from belfry.group.group import Group
+from belfry.host import machine
 from belfry.partitions.owner import PartitionRunner
 from belfry.settings import Settings
 
@@ -47,7 +47,7 @@ class Rivals:
     def fenced_in_haste(self, partition: int) -> None:
         """A standby took a partition over ahead of the group, and was fenced."""
         times, _ = self._backing_off.get(partition, (0, 0.0))
-        self._backing_off[partition] = times + 1, monotonic()
+        self._backing_off[partition] = times + 1, machine.monotonic()
 
     def timeouts(self, partition: int, owner: Watched) -> Timeouts | None:
         """For how long the owner may be silent; None where that is left to the group.
@@ -58,7 +58,7 @@ class Rivals:
         if not settings.silence_limit_ms:
             return None
         times, since = self._backing_off.get(partition, (0, 0.0))
-        if times and monotonic() - since > STEADY_S:
+        if times and machine.monotonic() - since > STEADY_S:
             del self._backing_off[partition]
             times = 0
         waits = DetectorTimeouts(settings.silence_limit_ms, 2.0 * settings.session_timeout_ms)
@@ -73,8 +73,8 @@ class Rivals:
         """
         if ended.state is not Ownership.STOPPED:
             return True
-        since = self._ended_at.setdefault(ended.partition, monotonic())
-        waited_s = monotonic() - since
+        since = self._ended_at.setdefault(ended.partition, machine.monotonic())
+        waited_s = machine.monotonic() - since
         if waited_s >= ASK_S and ended.partition not in self._asked:
             self._asked.add(ended.partition)
             log.warning(

@@ -10,10 +10,10 @@ The supervisor's thread begins and ends them; anybody may look at them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from threading import Lock
 
 from belfry.balance.assignment import Assignment
 from belfry.group.heartbeats import Heartbeats
+from belfry.host import machine
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.rivals import Rivals
 from belfry.partitions.standby import Standby
@@ -35,7 +35,7 @@ class Standbys:
         self._rivals = rivals
         self._heartbeats = heartbeats
         self._alarmed = alarmed
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._standbys: dict[int, Standby] = {}
 
     def all(self) -> list[Standby]:

@@ -11,8 +11,6 @@ returns at once.  Three things go beyond what the group says, and the fence make
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Event, Lock
-from time import monotonic
 from typing import Final
 
 import structlog
@@ -21,6 +19,7 @@ from belfry.balance.assignment import Assignment
 from belfry.balance.assignment_map import idle_commit_ms
 from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
+from belfry.host import machine
 from belfry.host.background import Background
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.owner import PartitionRunner
@@ -57,14 +56,14 @@ class Owners:
         self._make_runner = make_runner
         self._heartbeats = heartbeats
         self._group = group
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._assigned: set[int] = set()
         self._runners: dict[int, PartitionRunner] = {}
         self._rivals = Rivals(opener.settings, group)
         self._standbys = Standbys(
             opener, self._rivals, heartbeats, lambda _partition: self._changed.set()
         )
-        self._changed = Event()
+        self._changed = machine.Event()
         failing = "partitions not brought in line; trying again"
         self._thread = Background("owners", self._turn, log, failing, again_s=LOOK_S)
         self._thread.last = self._end
@@ -117,9 +116,9 @@ class Owners:
 
     def await_idle(self, limit_s: float) -> None:
         """Wait until no partition is owned here any more, or the time is over."""
-        deadline = monotonic() + limit_s
+        deadline = machine.monotonic() + limit_s
         for runner in self.runners():
-            runner.join(max(0.0, deadline - monotonic()))
+            runner.join(max(0.0, deadline - machine.monotonic()))
 
     @property
     def working(self) -> bool:

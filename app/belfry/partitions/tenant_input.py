@@ -10,11 +10,11 @@ still is the owner, by a commit, and then `begin`s anew (`tenant_reading.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event
 from typing import Final
 
 import structlog
 
+from belfry.host import machine
 from belfry.host.background import END, Background
 from belfry.partitions.tenant_reading import TenantInputDependencies, TenantInputReading
 from belfry.telemetry.limited import LimitedLogger
@@ -36,7 +36,7 @@ class TenantInputs:
         self._log = LimitedLogger(
             log.bind(partition=home), clock=lambda: means.clock.monotonic_ms() / 1000
         )
-        self._stopping = Event()
+        self._stopping = machine.Event()
         self._thread: Background | None = None
         self._ended_ms = 0.0
         self._read_once = False

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from belfry.engine.effects import STEP_BYTES, Effects
 from belfry.engine.forward import TenantInput, forward_requests
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, at_once
+from belfry.kafka import fetcher, librdkafka
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
-from belfry.kafka.fetcher import Fetcher
 from belfry.kafka.log_bounds import asked
 from belfry.partitions.forwarding import RENEW_MS, TenantInputProducer
 from belfry.partitions.gauges import Gauges
@@ -66,9 +66,9 @@ class TenantInputReading:
         self._means = means
         self._log = said
         self._producer = means.producer()
-        self._fetcher = Fetcher(means.consumer_properties, ANSWER_BYTES)
+        self._fetcher = fetcher.Fetcher(means.consumer_properties, ANSWER_BYTES)
         # Asks for positions alone.
-        self._consumer = Consumer(
+        self._consumer = librdkafka.Consumer(
             {**untold(means.consumer_properties), "group.id": self._producer.group}
             | {"enable.auto.commit": False, "isolation.level": "read_committed"}
         )

@@ -21,19 +21,18 @@ transaction open is told by the requests of KIP-664.
 
 from __future__ import annotations
 
-from threading import Event, Lock
-from time import monotonic
 from typing import Final
 
 import structlog
 from confluent_kafka import KafkaException
 
+from belfry.host import machine
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
+from belfry.kafka import open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold, tell, untold
 from belfry.kafka.log_bounds import LogEnds
-from belfry.kafka.open_transactions import open_transactions
 from belfry.partitions.gauges import Gauges
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
@@ -81,7 +80,7 @@ class TransactionWatch:
         self._names = {settings.topic(each): each for each in (CHANGELOG, SCHEDULES, TENANTS)}
         self._ends = LogEnds(settings.kafka_properties())
         self._policies: list[int] = []
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._followed: dict[int, float] = {}
         self._stable: dict[Where, int] = {}
         self._since_ms: dict[Where, float] = {}
@@ -89,14 +88,14 @@ class TransactionWatch:
         # Looks are numbered: one that began before a take-over says nothing to it.
         self._number = 0
         self._followed_at: dict[int, int] = {}
-        self._begun = monotonic()
-        self._hurry = Event()
+        self._begun = machine.monotonic()
+        self._hurry = machine.Event()
         self._thread = Background("transactions", self._turn, log, "transactions not looked at")
         self._thread.last = self._ends.close
 
     def start(self) -> None:
         """Begin to look."""
-        self._begun = monotonic()
+        self._begun = machine.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -108,7 +107,7 @@ class TransactionWatch:
     def follow(self, partition: int) -> None:
         """This partition is being taken over: look often for a while."""
         with self._lock:
-            self._followed[partition] = monotonic()
+            self._followed[partition] = machine.monotonic()
             # An answer of before, or of a look that has begun, says nothing about what it meets.
             self._followed_at[partition] = self._number
             self._strangers.pop((self._settings.topic(SCHEDULES), partition), None)
@@ -129,7 +128,7 @@ class TransactionWatch:
 
     def _turn(self) -> None:
         """One turn of the thread: look, then pause, unless somebody follows a partition now."""
-        began = monotonic()
+        began = machine.monotonic()
         try:
             self._look()
         except (KafkaException, ConnectionError) as error:
@@ -140,12 +139,12 @@ class TransactionWatch:
             self._failed()
             raise
         pause_s = HURRIED_S if self._hurried() else LOOK_S
-        self._hurry.wait(max(pause_s, PAUSES * (monotonic() - began)))
+        self._hurry.wait(max(pause_s, PAUSES * (machine.monotonic() - began)))
         self._hurry.clear()
 
     def _hurried(self) -> bool:
         """Whether some partition was begun to be followed a short while ago."""
-        now = monotonic()
+        now = machine.monotonic()
         with self._lock:
             latest = max(self._followed.values(), default=self._begun)
         return now - max(latest, self._begun) < HURRY_FOR_S
@@ -194,7 +193,7 @@ class TransactionWatch:
         are.
         """
         try:
-            return open_transactions(self._settings.kafka_properties(), [place]), ""
+            return open_transactions.look_up(self._settings.kafka_properties(), [place]), ""
         except Untold as error:
             return [], str(error)
 

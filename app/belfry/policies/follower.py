@@ -26,11 +26,11 @@ Threads: one reads and carries out.  Any thread may ask what is stored, and wait
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from time import monotonic
 from typing import Any
 
 import structlog
 
+from belfry.host import machine
 from belfry.host.background import Background
 from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.kafka.changelog_sieve import uncounted
@@ -84,11 +84,11 @@ class Policies:
 
         Raises ConnectionError where the topic is not read to its end in about `CATCH_UP_S`.
         """
-        started = monotonic()
+        started = machine.monotonic()
         self._topic.assign()
         self._thread.start()
         self._catch_up_patiently(started + CATCH_UP_S)
-        log.info("policies read", policies=len(self.stored), seconds=monotonic() - started)
+        log.info("policies read", policies=len(self.stored), seconds=machine.monotonic() - started)
 
     def catch_up(self) -> None:
         """Wait until all that can be read now has been read; ConnectionError if it is not.
@@ -103,7 +103,7 @@ class Policies:
             try:
                 return self.catch_up()
             except ConnectionError:
-                if monotonic() > deadline:
+                if machine.monotonic() > deadline:
                     raise
             self._thread.stopping.wait(WAIT_S)
 

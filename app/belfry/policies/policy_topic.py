@@ -14,13 +14,13 @@ holds nothing but records of aborted transactions is passed as well.
 
 from __future__ import annotations
 
-from threading import Event
-from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
+from belfry.host import machine
+from belfry.kafka import librdkafka
 from belfry.settings import Settings
 
 READ_RECORDS: Final = 10_000
@@ -50,8 +50,8 @@ class PolicyTopic:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
         }
-        self.consumer = Consumer(self._properties)
-        self.moved = Event()
+        self.consumer = librdkafka.Consumer(self._properties)
+        self.moved = machine.Event()
 
     def assign(self) -> None:
         """Begin with the first record of each partition."""
@@ -82,9 +82,9 @@ class PolicyTopic:
         Called at each take-over by the thread of the partition, and by HTTP before it writes.
         """
         ends = self._ends()
-        deadline = monotonic() + CATCH_UP_S
+        deadline = machine.monotonic() + CATCH_UP_S
         while any(self.positions[each] < end for each, end in ends.items()):
-            if monotonic() > deadline:
+            if machine.monotonic() > deadline:
                 raise ConnectionError(f"{self.name} was not read to its end in {CATCH_UP_S} s")
             self.moved.clear()
             self.moved.wait(WAIT_S)
@@ -105,7 +105,7 @@ class PolicyTopic:
         A new one each time: one that knew a leader's epoch before the broker's restart would ask
         with it for ever, and one that is shared must not go while another thread waits for it.
         """
-        asking = Consumer(self._properties)
+        asking = librdkafka.Consumer(self._properties)
         try:
             return {each: self._end(asking, each) for each in self.positions}
         except KafkaException as error:
@@ -113,7 +113,7 @@ class PolicyTopic:
         finally:
             asking.close()
 
-    def _end(self, asking: Consumer, partition: int) -> int:
+    def _end(self, asking: librdkafka.Consumer, partition: int) -> int:
         place = TopicPartition(self.name, partition)
         ends = asking.get_watermark_offsets(place, REQUEST_S, cached=False)
         if ends is None:

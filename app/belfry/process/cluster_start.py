@@ -17,20 +17,19 @@ meanwhile from its own thread, and SIGTERM is simply the end.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import structlog
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 
 from belfry.client.faults import CHECK_SECURITY, Faults
-from belfry.kafka import topics
+from belfry.host import machine
+from belfry.kafka import lacking, librdkafka, topics
 from belfry.kafka.agreement import compare_at_start, statement_notes
 from belfry.kafka.cluster_checks import check_at_start
-from belfry.kafka.lacking import NOT_LET, lacking, may_not_create
+from belfry.kafka.lacking import NOT_LET, may_not_create
 from belfry.process.data_folder import RefusedToStart
 from belfry.registry import startup
 from belfry.registry.client import Registry
@@ -49,7 +48,7 @@ log = structlog.get_logger("belfry")
 class ClusterState(NamedTuple):
     """What a worker finds in the cluster before it begins."""
 
-    admin: AdminClient
+    admin: librdkafka.AdminClient
     # Kafka's id of the cluster, which the state is compared with.
     cluster_id: str
     # None where no registry is configured.
@@ -66,7 +65,7 @@ def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
     """
     faults = Faults()
     reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
-    admin = AdminClient(reporting)
+    admin = librdkafka.AdminClient(reporting)
     cluster_id = _await_cluster(admin, faults, settings.bootstrap_servers, awaits)
     # What follows takes its time as well, and is not about brokers that do not answer.
     awaits("")
@@ -86,7 +85,9 @@ def _say_registry(awaits: Awaits, problem: str) -> None:
     awaits(problem)
 
 
-def _await_cluster(admin: AdminClient, faults: Faults, servers: str, awaits: Awaits) -> str:
+def _await_cluster(
+    admin: librdkafka.AdminClient, faults: Faults, servers: str, awaits: Awaits
+) -> str:
     """Cluster id, once a broker answers; who is locked out may be let in by then."""
     while True:
         try:
@@ -102,15 +103,15 @@ def _await_cluster(admin: AdminClient, faults: Faults, servers: str, awaits: Awa
             tell = log.error if faults.locked_out else log.warning
             tell(what, at=servers, reason=reason, cure=cure)
             awaits(f"{what} at {servers}: {reason}. {cure}")
-            time.sleep(1)
+            machine.sleep(1)
 
 
-def _rights(admin: AdminClient, settings: DeliverySettings) -> None:
+def _rights(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
     """Tell of each right that is missing; RefusedToStart where topics cannot be seen without it.
 
     Less may do for less work, so it is tried with what there is.
     """
-    for each in lacking(admin, settings):
+    for each in lacking.missing_rights(admin, settings):
         if each.hides:
             raise RefusedToStart(
                 f"{each.problem}: whether these topics are there cannot be told. Grant it:"
@@ -119,7 +120,7 @@ def _rights(admin: AdminClient, settings: DeliverySettings) -> None:
         log.error("a right is missing", problem=each.problem, cure=each.cure)
 
 
-def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
+def _topics(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
     """Make and check topics; RefusedToStart where some are missing, or cannot keep a promise."""
     if settings.create_topics:
         try:
@@ -146,7 +147,7 @@ def _topics(admin: AdminClient, settings: DeliverySettings) -> None:
         raise RefusedToStart(refusal)
 
 
-def homes(admin: AdminClient, changelog: str) -> int:
+def homes(admin: librdkafka.AdminClient, changelog: str) -> int:
     """Number of homes: the partitions of the changelog.
 
     It blocks for 10 s at most. The input may have more partitions than that, and these are nobody's

@@ -17,11 +17,11 @@ partitions.
 from __future__ import annotations
 
 import os
-from threading import Lock
 from typing import NamedTuple
 
 from belfry.firing.clock_guard import ClockGuard
 from belfry.group.group import Group
+from belfry.host import machine
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.loop_threads import LoopThreads
@@ -133,7 +133,7 @@ def share(
         settings.topic("fired."),
         Delivery(settings.default_delivery),
         Level(settings.lifecycle),
-        guard=Lock(),
+        guard=machine.Lock(),
         signing=_signing(settings),
         most_unknown=settings.unknown_tenants_most,
     )

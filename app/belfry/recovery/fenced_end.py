@@ -12,14 +12,14 @@ before it would fire it again.  So nothing is done until it can be read, and the
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Final
 
 import structlog
 
+from belfry.host import machine
 from belfry.host.clock import SystemClock
+from belfry.kafka import open_transactions
 from belfry.kafka.holders import Untold, tell, untold
-from belfry.kafka.open_transactions import open_transactions
 from belfry.kafka.partition_log import PartitionLog
 from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings
@@ -66,7 +66,7 @@ class FencedEnd:
         try:
             # In this order: what is appended in between does not look like something hidden.
             while (end := changelog.log_end()) > (stable := changelog.ends()[1]):
-                now = monotonic()
+                now = machine.monotonic()
                 began = now if began is None else began
                 if now - began >= TOLD_AFTER_S and (told is None or now - told >= TOLD_EVERY_S):
                     told = now
@@ -83,7 +83,7 @@ class FencedEnd:
         place = (topic, self._partition)
         properties = self._settings.kafka_properties()
         try:
-            found = open_transactions(properties, [place])
+            found = open_transactions.look_up(properties, [place])
             told = tell(found, place, self._settings, self._clock.wall_ms())
         except Untold as error:
             told = untold(error, place, self._settings)

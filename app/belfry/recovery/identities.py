@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from belfry.host import machine
 from belfry.kafka.anchors import Anchors, SomeNotKept
 from belfry.kafka.causes import cause_of
 from belfry.recovery.evidence import Recoveries
@@ -69,7 +69,7 @@ class Identities:
         self.anchors = anchors
         self._beside = beside
         self.recoveries = Recoveries()
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._owned: dict[int, Identity] = {}
         self._kept: dict[int, Identity] = {}
         self._looked_ms = self._renewed_ms = 0.0

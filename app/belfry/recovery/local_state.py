@@ -19,8 +19,8 @@ from typing import Final
 import orjson
 import structlog
 
+from belfry.host import rocks
 from belfry.host.clock import SystemClock
-from belfry.host.rocks import RocksMap, move, wipe
 from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import NOTHING, Progress
@@ -77,7 +77,7 @@ class LocalState:
     stale_ms: int
     clock: SystemClock
 
-    def open(self, replaced: Callable[[], bool]) -> RocksMap:
+    def open(self, replaced: Callable[[], bool]) -> rocks.RocksMap:
         """The store as it was left, or an empty one.
 
         `replaced` says whether the changelog holds anything; it is asked before state is given up,
@@ -85,17 +85,17 @@ class LocalState:
         another process has the store open is raised as it is.
         """
         try:
-            rows = RocksMap(self.path)
+            rows = rocks.RocksMap(self.path)
         except Exception as error:  # whatever RocksDB says of a damaged store
             if "/LOCK:" in str(error):
                 # Somebody has it open: that is no damage, and nothing to remove.
                 raise
             log.warning("local state is damaged", path=str(self.path), reason=str(error))
-            wipe(self.path)
-            rows = RocksMap(self.path)
+            rocks.wipe(self.path)
+            rows = rocks.RocksMap(self.path)
         return self.accept(rows, replaced)
 
-    def accept(self, rows: RocksMap, replaced: Callable[[], bool]) -> RocksMap:
+    def accept(self, rows: rocks.RocksMap, replaced: Callable[[], bool]) -> rocks.RocksMap:
         """This store where it may be used, else an empty one in its place; closed on errors."""
         try:
             try:
@@ -112,7 +112,7 @@ class LocalState:
             raise
         return self.anew(rows, why)
 
-    def anew(self, rows: RocksMap, why: str) -> RocksMap:
+    def anew(self, rows: rocks.RocksMap, why: str) -> rocks.RocksMap:
         """An empty store in place of this one.
 
         One that is whole, and is old for no reason that time alone explains, is put aside: it may
@@ -124,14 +124,14 @@ class LocalState:
             self._put_aside(why)
         else:
             self.forget(why)
-        rows = RocksMap(self.path)
+        rows = rocks.RocksMap(self.path)
         rows.write({keys.META_STAMP: self.stamp.encode()})
         return rows
 
     def give_up(self, why: str) -> None:
         """The same for a store that nobody has open; one that cannot be opened is removed."""
         try:
-            rows = RocksMap(self.path)
+            rows = rocks.RocksMap(self.path)
         except Exception as error:  # noqa: BLE001  # whatever RocksDB says of a damaged store
             self.forget(f"{why} ({error})")
             return
@@ -140,7 +140,7 @@ class LocalState:
     def forget(self, why: str) -> None:
         """Remove what lies there; nobody has it open."""
         log.warning("local state is set aside", path=str(self.path), reason=why)
-        wipe(self.path)
+        rocks.wipe(self.path)
 
     def _put_aside(self, why: str) -> None:
         """Rename a store, so that `belfry recover` finds it among the copies."""
@@ -149,9 +149,9 @@ class LocalState:
             "local state is set aside", path=str(self.path), reason=why, kept_as=str(to),
             to_do="compare it with docs/recovery.md, and delete it when nothing is missed",
         )  # fmt: skip
-        move(self.path, to)
+        rocks.move(self.path, to)
 
-    def _refuse_to_lose(self, rows: RocksMap) -> None:
+    def _refuse_to_lose(self, rows: rocks.RocksMap) -> None:
         """Raise `Contradiction` where this store may be the only copy of what it holds."""
         begun = _progress(rows)
         if begun is None or begun.manifest is None:
@@ -166,12 +166,12 @@ class LocalState:
             raise foreign_state(here, cluster, held)
         raise lost_changelog(here, changelog or "?", held)
 
-    def _is_stale(self, rows: RocksMap) -> bool:
+    def _is_stale(self, rows: rocks.RocksMap) -> bool:
         """Whether a store was last written too long ago; one that says nothing of it is not."""
         begun = _progress(rows)
         return begun is not None and self.clock.wall_ms() - begun.written_ms > self.stale_ms
 
-    def _unusable(self, rows: RocksMap) -> str:
+    def _unusable(self, rows: rocks.RocksMap) -> str:
         """Why a store may not be used, empty where it may; raises Damaged."""
         stamp = rows.get(keys.META_STAMP)
         if stamp is None:
@@ -190,7 +190,7 @@ class LocalState:
         return ""
 
 
-def _is_whole(rows: RocksMap) -> bool:
+def _is_whole(rows: rocks.RocksMap) -> bool:
     """Whether a store is the checked fold of some changelog."""
     try:
         return ScheduleStore(rows).state() is not None
@@ -207,7 +207,7 @@ def stamp_of(stamp: bytes) -> tuple[str, str]:
     return str(cluster), str(topic)
 
 
-def _progress(rows: RocksMap) -> Progress | None:
+def _progress(rows: rocks.RocksMap) -> Progress | None:
     """How far a store says that it goes, None where it cannot be read."""
     try:
         return ScheduleStore(rows).replayed()
@@ -215,7 +215,7 @@ def _progress(rows: RocksMap) -> Progress | None:
         return None
 
 
-def _holds_rows(rows: RocksMap) -> bool:
+def _holds_rows(rows: rocks.RocksMap) -> bool:
     """Whether a store has any row of a schedule."""
     starts = (keys.BACKLOG_PREFIX, keys.NAMED_PREFIX, keys.TIMELINE_PREFIX)
     return any(next(rows.scan(start, start + b"\xff" * 8), None) for start in starts)

@@ -23,8 +23,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
+from belfry.kafka import librdkafka
 from belfry.kafka.giving_up import give_up
 from belfry.recovery.partition_evidence import CannotRecover, PartitionEvidence
 from belfry.recovery.recovered_rows import changed_rows, manifest_of
@@ -61,7 +62,7 @@ class RecoveryWriter:
         # Where the next row comes to lie, and where the last one that was acknowledged lies.
         self._next = 0
         self._lies_at = -1
-        self._producer = Producer(
+        self._producer = librdkafka.Producer(
             {
                 "linger.ms": 100,
                 "compression.type": "lz4",

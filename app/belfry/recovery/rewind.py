@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from belfry.host.rocks import RocksMap
+from belfry.host import rocks
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.log_bounds import LogBounds
 from belfry.kafka.partition_log import PartitionLog
@@ -63,7 +63,7 @@ class Looker:
         changelog, schedules = self._topics
         with ExitStack() as undo:
             folder = undo.enter_context(TemporaryDirectory(prefix="belfry-recover-"))
-            rows = undo.enter_context(closing(RocksMap(Path(folder) / "log")))
+            rows = undo.enter_context(closing(rocks.RocksMap(Path(folder) / "log")))
             log = undo.enter_context(closing(PartitionLog(self._properties, changelog, partition)))
             source = LogBounds(self._properties, schedules, partition)
             evidence = Evidence(partition, self._identities.now(), self._identities.anchors, source)
@@ -82,7 +82,7 @@ class Looker:
         log: PartitionLog,
         evidence: Evidence,
         replay: Replay,
-        rows: RocksMap,
+        rows: rocks.RocksMap,
     ) -> PartitionEvidence:
         """Fold the changelog; a hole in it is a problem that is told, and no error here."""
         low, stable = log.ends()

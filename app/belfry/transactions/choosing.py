@@ -13,7 +13,7 @@ from typing import Any
 from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.transactions import PartitionProducer
 from belfry.settings import Settings
-from belfry.transactions.loop import WriterLoop
+from belfry.transactions import loop
 from belfry.transactions.producer import DirectProducer
 
 MakeProducer = Callable[[dict[str, Any], int, ProducerSurroundings], StepProducer]
@@ -22,5 +22,5 @@ MakeProducer = Callable[[dict[str, Any], int, ProducerSurroundings], StepProduce
 def producers(settings: Settings) -> MakeProducer:
     """What makes a producer of librdkafka's properties, a partition and its surroundings."""
     if settings.transaction_writer == "direct":
-        return partial(DirectProducer, loop=WriterLoop())
+        return partial(DirectProducer, loop=loop.WriterLoop())
     return PartitionProducer

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from threading import Lock, Thread
 from typing import Any, Final, TypeVar
+
+from belfry.host import machine
 
 T = TypeVar("T")
 # Seconds for the thread to end when nobody uses it any more.
@@ -30,10 +31,10 @@ class WriterLoop:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: Thread | None = None
+        self._thread: machine.Thread | None = None
 
     def enter(self) -> None:
         """Use the loop, until `leave`."""
@@ -41,7 +42,7 @@ class WriterLoop:
             self._users += 1
             if self._loop is None:
                 loop = self._loop = asyncio.new_event_loop()
-                self._thread = Thread(
+                self._thread = machine.Thread(
                     target=_run, args=(loop,), name="belfry-transaction-writer", daemon=True
                 )
                 self._thread.start()

@@ -32,9 +32,9 @@ from belfry.kafka.step_records import (
     fired_records,
     outcome_records,
 )
+from belfry.transactions import brokers
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import ProducedBatch, StepBatches
-from belfry.transactions.brokers import BrokerConnections
 from belfry.transactions.loop import WriterLoop
 from belfry.transactions.packing import CODECS, codec_of
 from belfry.transactions.placing import AcknowledgedStep, PlacedRecords
@@ -70,7 +70,7 @@ class DirectProducer:
         self._changelog = self._output_topics.changelog, partition
         self._codec = CODECS[codec_of(properties)]
         self._non_transactional: NonTransactionalProducer | None = None
-        self._cluster: BrokerConnections | None = None
+        self._cluster: brokers.BrokerConnections | None = None
         self._writer: TransactionWriter | None = None
         self._steps = 0
         self._closed = False
@@ -201,9 +201,9 @@ class DirectProducer:
     def _run(self, work: Any, most_s: float) -> Any:
         return self._loop.run(work, most_s + MARGIN_S)
 
-    async def _connect(self) -> BrokerConnections:
+    async def _connect(self) -> brokers.BrokerConnections:
         if self._cluster is None:
-            self._cluster = BrokerConnections(self._properties)
+            self._cluster = brokers.BrokerConnections(self._properties)
         cluster = self._cluster
         await cluster.start()
         await cluster.know([self._output_topics.changelog], CONNECT_S)

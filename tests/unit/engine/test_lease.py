@@ -20,7 +20,7 @@ from belfry.engine.read_lease import (
     ReadLease,
 )
 from belfry.group.silence import PROMPT_MS, Silence
-from belfry.kafka import transactions
+from belfry.kafka import librdkafka
 from belfry.kafka.outcome import Aborted
 from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
@@ -155,7 +155,7 @@ def test_a_manifest_tells_of_the_lease(leased: bool) -> None:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     client = MagicMock()
-    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    monkeypatch.setattr(librdkafka, "Producer", lambda _properties: client)
     return client
 
 

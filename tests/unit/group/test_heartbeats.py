@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.balance.assignment import Assignment, Watched
 from belfry.balance.heartbeat import Heartbeat, read_heartbeat
-from belfry.group import heartbeats as module
 from belfry.group.heartbeats import Heartbeats
+from belfry.kafka import librdkafka
 
 
 class Clock:
@@ -71,7 +71,7 @@ class Setting:
 
 @pytest.fixture
 def setting(monkeypatch: pytest.MonkeyPatch) -> Setting:
-    monkeypatch.setattr(module, "Consumer", Broker)
+    monkeypatch.setattr(librdkafka, "Consumer", Broker)
     return Setting()
 
 

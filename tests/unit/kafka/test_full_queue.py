@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.engine.rejected_record import RejectedRecord
-from belfry.kafka import full_queue, non_transactional, transactions
+from belfry.kafka import full_queue, librdkafka
 from belfry.kafka.full_queue import produce_rows
 from belfry.kafka.outcome import Aborted
 from belfry.kafka.step_producer import ProducerSurroundings
@@ -63,8 +63,7 @@ class Client:
 
 
 def commit(monkeypatch: pytest.MonkeyPatch, client: Client, effects: Effects) -> None:
-    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
-    monkeypatch.setattr(non_transactional, "Producer", lambda _properties: client)
+    monkeypatch.setattr(librdkafka, "Producer", lambda _properties: client)
     output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     clock: Any = MagicMock(monotonic_ms=lambda: 0.0, wall_ms=lambda: 0.0, both_ms=lambda: (0, 0))
     PartitionProducer({}, 0, ProducerSurroundings(output_topics, clock, MagicMock())).commit(

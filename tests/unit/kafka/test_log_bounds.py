@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.kafka import log_bounds
+from belfry.host import machine
+from belfry.kafka import librdkafka, log_bounds
 from belfry.kafka.log_bounds import AheadOfLog, LogBounds, LogEnds, LostRange
 
 
@@ -36,7 +37,7 @@ class Client:
 @pytest.fixture(autouse=True)
 def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     Client.made = []
-    monkeypatch.setattr(log_bounds, "Consumer", Client)
+    monkeypatch.setattr(librdkafka, "Consumer", Client)
     return Client.made
 
 
@@ -93,11 +94,11 @@ def test_a_leader_that_moves_is_asked_where_it_is_then(
     def look(_pause_s: float) -> None:
         client.fails = None
 
-    monkeypatch.setattr(log_bounds, "sleep", look)
+    monkeypatch.setattr(machine, "sleep", look)
     assert log.ends() == (3, 7)
     assert len(clients) == 1
     client.fails = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
-    monkeypatch.setattr(log_bounds, "sleep", lambda _pause_s: None)
+    monkeypatch.setattr(machine, "sleep", lambda _pause_s: None)
     monkeypatch.setattr(log_bounds, "MOVES_S", 0.01)
     with pytest.raises(ConnectionError, match="in:"):
         log.ends()

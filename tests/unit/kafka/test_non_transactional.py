@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from belfry.engine.effects import Fired
-from belfry.kafka import non_transactional
+from belfry.kafka import librdkafka
 from belfry.kafka.non_transactional import NonTransactionalProducer, Undelivered
 
 FIRED: list[Fired] = [("a", b"k", None, b"1", []), ("b", b"k", b"g", b"2", [])]
@@ -51,7 +51,7 @@ class FakeProducer:
 
 @pytest.fixture
 def producer(monkeypatch: pytest.MonkeyPatch) -> NonTransactionalProducer:
-    monkeypatch.setattr(non_transactional, "Producer", FakeProducer)
+    monkeypatch.setattr(librdkafka, "Producer", FakeProducer)
     monkeypatch.setattr(FakeProducer, "made", [])
     monkeypatch.setattr(FakeProducer, "fate", {"a": None, "b": None})
     properties = {"transactional.id": "x", "transaction.timeout.ms": 1, "linger.ms": 5}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from belfry.kafka import partition_log
+from belfry.kafka import librdkafka
 from belfry.kafka.partition_log import PartitionLog
 
 
@@ -49,7 +49,7 @@ REFUSED = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 def reader(monkeypatch: pytest.MonkeyPatch, *rounds: list[Told]) -> PartitionLog:
     client: Any = Client(*rounds)
-    monkeypatch.setattr(partition_log, "Consumer", lambda _: client)
+    monkeypatch.setattr(librdkafka, "Consumer", lambda _: client)
     log = PartitionLog({}, "belfry.changelog", 0)
     log.position = 10
     return log

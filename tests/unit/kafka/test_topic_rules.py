@@ -194,7 +194,7 @@ def test_a_broker_that_is_away_is_unchecked_and_ends_no_start(
 ) -> None:
     newest = Features({"metadata.version": 29}, {}, {24: 5})
     answers = {"1": newest, "2": "no answer within 5 s"}
-    monkeypatch.setattr(cluster_checks, "ask_brokers", lambda _: answers)
+    monkeypatch.setattr(broker_features, "ask_brokers", lambda _: answers)
     admin: Any = Admin(away="2")
     found = cluster_checks.look_at_brokers(admin, SETTINGS)
     assert [(each.topic, each.checked) for each in found.problems] == [("broker 2", False)] * 2

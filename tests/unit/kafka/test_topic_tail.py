@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.kafka import topic_tail
+from belfry.kafka import librdkafka
 from belfry.kafka.topic_tail import TopicTail, record_at
 
 LED: Final = 0
@@ -63,7 +63,7 @@ class Reader:
 
 @pytest.fixture(autouse=True)
 def _reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_tail, "Consumer", Reader)
+    monkeypatch.setattr(librdkafka, "Consumer", Reader)
 
 
 @pytest.mark.parametrize("offset", [5, 9])

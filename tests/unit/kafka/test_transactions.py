@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -9,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
-from belfry.kafka import non_transactional, transactions
+from belfry.kafka import librdkafka
 from belfry.kafka.outcome import Aborted, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_producer import ProducerSurroundings
@@ -23,12 +24,17 @@ def failure(code: int, *, fatal: bool = False, abort: bool = False) -> KafkaExce
     return KafkaException(KafkaError(code, "no", fatal, False, abort))
 
 
+def either(transactional: Any, other: Any) -> Callable[[dict[str, Any]], Any]:
+    """Makes the other one of the properties that a producer without transactions adds."""
+    return lambda given: other if "acks" in given else transactional
+
+
 def end_of(cause: int, monkeypatch: pytest.MonkeyPatch) -> BaseException:
     """How a step ends that fails by this, when the broker knows of no transaction to abort."""
     client = MagicMock()
     client.commit_transaction.side_effect = failure(cause, abort=True)
     client.abort_transaction.side_effect = failure(KafkaError.INVALID_TXN_STATE, fatal=True)
-    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    monkeypatch.setattr(librdkafka, "Producer", lambda _properties: client)
     output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     around = ProducerSurroundings(output_topics, MagicMock(), MagicMock())
     effects: Any = Effects(rows={b"\0": b"manifest"})
@@ -55,8 +61,7 @@ def test_a_topic_that_an_earlier_step_sent_to_is_innocent_of_a_later_roll_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client, sent = MagicMock(), MagicMock()
-    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
-    monkeypatch.setattr(non_transactional, "Producer", lambda _properties: sent)
+    monkeypatch.setattr(librdkafka, "Producer", either(client, sent))
     client.produce.side_effect = failure(KafkaError.INVALID_RECORD, abort=True)
     output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     producer = PartitionProducer(
@@ -86,8 +91,7 @@ def test_a_topic_that_goes_while_a_step_writes_to_it_rolls_the_step_back(
         raise TopicGone(topic)
 
     client = MagicMock()
-    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
-    monkeypatch.setattr(non_transactional, "Producer", lambda _properties: MagicMock())
+    monkeypatch.setattr(librdkafka, "Producer", either(client, MagicMock()))
     output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", gone)
     producer = PartitionProducer(
         {}, 0, ProducerSurroundings(output_topics, MagicMock(), MagicMock())
@@ -120,7 +124,7 @@ def test_rows_and_their_fillers_are_queued_where_nothing_else_is(
         return left
 
     client.produce, client.flush = produce, flush
-    monkeypatch.setattr(transactions, "Producer", lambda _properties: client)
+    monkeypatch.setattr(librdkafka, "Producer", lambda _properties: client)
     output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     clock = MagicMock(both_ms=lambda: (0.0, 0.0))
     producer = PartitionProducer({}, 0, ProducerSurroundings(output_topics, clock, MagicMock()))

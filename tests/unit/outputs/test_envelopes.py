@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from belfry.engine.effects import Effects
+from belfry.kafka import librdkafka
 from belfry.kafka.outcome import Aborted
-from belfry.outputs import readiness as outputs
 from belfry.outputs.envelopes import SILENT_S, Envelopes
 from belfry.outputs.readiness import Outputs
 from belfry.registry.answers import (
@@ -121,7 +121,7 @@ def registry() -> FakeRegistry:
 
 @pytest.fixture
 def site(registry: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.setattr(outputs, "AdminClient", Cluster)
+    monkeypatch.setattr(librdkafka, "AdminClient", Cluster)
     return Site(registry)
 
 

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.engine.effects import Effects
+from belfry.host import machine
+from belfry.kafka import librdkafka
 from belfry.kafka.outcome import Aborted, TopicGone
-from belfry.outputs import making
-from belfry.outputs import readiness as outputs
 from belfry.outputs.readiness import Outputs
 from belfry.outputs.topic_queue import (
     AT_ONCE,
@@ -61,7 +61,7 @@ class Cluster:
 def test_thousands_of_topics_are_described_some_at_a_time_and_a_slow_one_ends_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outputs, "AdminClient", Cluster)
+    monkeypatch.setattr(librdkafka, "AdminClient", Cluster)
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     tenants.of("tenant-1000")
     before = tenants.of("tenant-7").max_record_bytes
@@ -87,7 +87,7 @@ class Silent(Cluster):
 def test_a_cluster_that_does_not_tell_of_its_brokers_holds_whose_topic_is_to_be_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outputs, "AdminClient", Silent)
+    monkeypatch.setattr(librdkafka, "AdminClient", Silent)
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     found = Outputs(Settings(), tenants, None)
     found.apply(EffectivePolicy(TenantPolicy("new", output_topic="elsewhere", paused=True)))
@@ -106,7 +106,7 @@ def test_no_step_that_fires_to_a_reserved_topic_is_written(
     monkeypatch: pytest.MonkeyPatch, topic: str
 ) -> None:
     """Even where the directory gave a tenant such a topic, which it never does."""
-    monkeypatch.setattr(outputs, "AdminClient", Cluster)
+    monkeypatch.setattr(librdkafka, "AdminClient", Cluster)
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     found = Outputs(Settings(), tenants, None)
     monkeypatch.setattr(tenants, "on", lambda _: [SimpleNamespace(name="a", topic=topic, held="")])
@@ -163,7 +163,7 @@ def test_of_two_tenants_that_ask_at_once_kafka_says_whose_the_name_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was accepted before that waits, with the reason; nothing more is accepted."""
-    monkeypatch.setattr(outputs, "AdminClient", Taken)
+    monkeypatch.setattr(librdkafka, "AdminClient", Taken)
     monkeypatch.setattr(Taken, "names", ())
     driver = Driver()
     found = Outputs(Settings(), driver.tenants, None)
@@ -179,7 +179,7 @@ def test_of_two_tenants_that_ask_at_once_kafka_says_whose_the_name_is(
 
 def test_of_two_tenants_of_one_step_the_first_has_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """The step that accepted the other one is rolled back, and its request refused then."""
-    monkeypatch.setattr(outputs, "AdminClient", Made)
+    monkeypatch.setattr(librdkafka, "AdminClient", Made)
     driver = Driver()
     found = Outputs(Settings(), driver.tenants, None)
     driver.ask(tenant="a.b", at=T0 + HOUR)
@@ -199,7 +199,7 @@ def test_of_two_tenants_of_one_step_the_first_has_the_name(monkeypatch: pytest.M
 
 def test_a_topic_that_was_deleted_is_told_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that found it there may meet the look that misses it."""
-    monkeypatch.setattr(outputs, "AdminClient", Cluster)
+    monkeypatch.setattr(librdkafka, "AdminClient", Cluster)
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     found = Outputs(Settings(), tenants, None)
     with pytest.raises(TopicGone, match=r"belfry\.fired\.doomed is not there any more"):
@@ -210,7 +210,7 @@ def test_a_step_that_fires_to_a_topic_that_cannot_be_made_is_rolled_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its tenant was not held before: that it is now is found out for this very step."""
-    monkeypatch.setattr(outputs, "AdminClient", Taken)
+    monkeypatch.setattr(librdkafka, "AdminClient", Taken)
     monkeypatch.setattr(Taken, "names", ())
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     found = Outputs(Settings(), tenants, None)
@@ -236,7 +236,7 @@ def asked_for(driver: Driver, *tenants: str) -> Effects:
 def test_a_step_waits_for_no_topic_and_its_tenant_is_held_until_it_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outputs, "AdminClient", Made)
+    monkeypatch.setattr(librdkafka, "AdminClient", Made)
     driver = Driver()
     found = Outputs(Settings(), driver.tenants, None)
     found.prepare(asked_for(driver, "new"))
@@ -258,8 +258,8 @@ def test_made_up_tenants_topics_are_made_some_at_a_time_behind_those_of_known_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = SimpleNamespace(now=1_000.0)
-    monkeypatch.setattr(outputs, "AdminClient", Made)
-    monkeypatch.setattr(making, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(librdkafka, "AdminClient", Made)
+    monkeypatch.setattr(machine, "monotonic", lambda: clock.now)
     driver = Driver()
     driver.tenants.note_policies(["known"])
     found = Outputs(Settings(new_topics_per_second=10), driver.tenants, None)
@@ -279,7 +279,7 @@ def test_made_up_tenants_topics_are_made_some_at_a_time_behind_those_of_known_on
 def test_beyond_the_topics_that_unknown_tenants_may_have_they_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outputs, "AdminClient", Made)
+    monkeypatch.setattr(librdkafka, "AdminClient", Made)
     driver = Driver()
     driver.tenants.topics.most_unknown = 2
     found = Outputs(Settings(), driver.tenants, None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.log_bounds import OutOfRange
 from belfry.kafka.request_log import RequestLog
@@ -102,7 +103,7 @@ class Owner:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
-    monkeypatch.setattr(request_readers, "Fetcher", lambda *_, **__: Fetches(made))
+    monkeypatch.setattr(fetcher, "Fetcher", lambda *_, **__: Fetches(made))
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.ownership import Ownership
-from belfry.partitions import rivals as judging
+from belfry.host import machine
 from belfry.partitions.rivals import Rivals
 
 
@@ -22,7 +22,7 @@ def test_a_group_that_shares_while_it_is_asked_stops_nobody(
     group.rejoin = rivals.assigned_anew
     ended: Any = SimpleNamespace(state=Ownership.STOPPED, partition=3)
     now_s = 0.0
-    monkeypatch.setattr(judging, "monotonic", lambda: now_s)
+    monkeypatch.setattr(machine, "monotonic", lambda: now_s)
     assert not rivals.may_restart(ended)
     now_s = 1.0
     assert rivals.may_restart(ended)

@@ -13,6 +13,7 @@ from belfry.balance.assignment_map import IDLE_COMMIT_MS, MemberMetadata
 from belfry.balance.owners import even
 from belfry.engine.ownership import Ownership
 from belfry.group.group import Group, Surroundings
+from belfry.host import machine
 from belfry.partitions import rivals
 from belfry.partitions import supervisor as module
 from belfry.partitions.supervisor import Owners
@@ -124,7 +125,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
 ) -> None:
     """Else a former owner that was late keeps a partition until a session is over."""
     now = [0.0]
-    monkeypatch.setattr(rivals, "monotonic", lambda: now[0])
+    monkeypatch.setattr(machine, "monotonic", lambda: now[0])
     settings = SimpleNamespace(session_timeout_ms=30_000)
     opener: Any = SimpleNamespace(
         settings=settings, metrics=SimpleNamespace(lost=lambda _: None), clock=MagicMock()

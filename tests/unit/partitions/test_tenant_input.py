@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition
 from belfry.engine.effects import Effects
 from belfry.engine.forward import TenantInput
 from belfry.engine.reports import SourcePartition
+from belfry.kafka import fetcher, librdkafka
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.partitions import tenant_reading
 from belfry.partitions.tenant_reading import TenantInputDependencies, TenantInputReading
@@ -69,8 +70,8 @@ class Broker:
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
-    monkeypatch.setattr(tenant_reading, "Fetcher", lambda *_: made)
-    monkeypatch.setattr(tenant_reading, "Consumer", lambda _: made)
+    monkeypatch.setattr(fetcher, "Fetcher", lambda *_: made)
+    monkeypatch.setattr(librdkafka, "Consumer", lambda _: made)
     monkeypatch.setattr(tenant_reading, "SIP_S", 0.0)
     return made
 

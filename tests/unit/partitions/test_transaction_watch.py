@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.kafka import log_bounds
+from belfry.kafka import librdkafka, open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
-from belfry.partitions import transaction_watch
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.settings import Settings
 
@@ -35,8 +34,8 @@ class Cluster:
         self.asks: Callable[[], None] = lambda: None
         self.partitions: dict[int, None] = {0: None}
         self.shown: dict[tuple[str, int], float] = {}
-        monkeypatch.setattr(log_bounds, "Consumer", self._client)
-        monkeypatch.setattr(transaction_watch, "open_transactions", self._holders)
+        monkeypatch.setattr(librdkafka, "Consumer", self._client)
+        monkeypatch.setattr(open_transactions, "look_up", self._holders)
         clock: Any = SimpleNamespace(wall_ms=lambda: 100_000.0)
         metrics: Any = SimpleNamespace(open_transactions=self._show)
         self.watch = TransactionWatch(Settings(), HOMES, clock, metrics)

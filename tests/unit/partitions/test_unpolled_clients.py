@@ -8,9 +8,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.kafka import log_bounds, non_transactional, partition_log, transactions
+from belfry.kafka import fetcher, librdkafka, non_transactional, transactions
 from belfry.kafka.partition_log import PartitionLog
-from belfry.partitions import tenant_reading
 from belfry.partitions.tenant_reading import TenantInputReading
 from belfry.telemetry.limited import LimitedLogger
 
@@ -19,7 +18,6 @@ TOLD: Final[dict[str, Any]] = {
     "statistics.interval.ms": 10_000,
     "client.id": "here",
 }
-MODULES: Final = (transactions, non_transactional, partition_log, log_bounds, tenant_reading)
 
 
 @pytest.fixture
@@ -31,10 +29,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         found.append(properties)
         return MagicMock(get_watermark_offsets=lambda *_, **__: (0, 5))
 
-    for module in MODULES:
-        for kind in ("Producer", "Consumer"):
-            if hasattr(module, kind):
-                monkeypatch.setattr(module, kind, client)
+    for kind in ("Producer", "Consumer"):
+        monkeypatch.setattr(librdkafka, kind, client)
     return found
 
 
@@ -65,7 +61,7 @@ def test_who_asks_for_the_positions_of_tenants_topics_tells_none(
     made: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetchers: list[dict[str, Any]] = []
-    monkeypatch.setattr(tenant_reading, "Fetcher", lambda given, _: fetchers.append(given))
+    monkeypatch.setattr(fetcher, "Fetcher", lambda given, _: fetchers.append(given))
     means: Any = SimpleNamespace(
         producer=lambda: SimpleNamespace(group="g"),
         consumer_properties=TOLD,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from belfry.kafka import librdkafka
 from belfry.policies import follower as policies
-from belfry.policies import policy_topic
 from belfry.policies.follower import Policies
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
@@ -95,7 +95,7 @@ class Site:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.setattr(policy_topic, "Consumer", FakeConsumer)
+    monkeypatch.setattr(librdkafka, "Consumer", FakeConsumer)
     monkeypatch.setattr(policies, "headers_of", lambda messages: [None] * len(messages))
     return Site()
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from belfry.kafka import librdkafka
 from belfry.policies import follower as policies
-from belfry.policies import policy_topic
 from belfry.policies.follower import Policies
 from belfry.policies.stored_policies import UNSIGNED
 from belfry.settings import Settings
@@ -113,7 +113,7 @@ class Site:
 
 @pytest.fixture(autouse=True)
 def reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_topic, "Consumer", Reader)
+    monkeypatch.setattr(librdkafka, "Consumer", Reader)
     monkeypatch.setattr(policies, "headers_of", lambda told: [each.headers_ for each in told])
 
 

@@ -41,7 +41,7 @@ class Admin:
 def test_what_a_start_waits_for_is_told(
     monkeypatch: pytest.MonkeyPatch, code: int, what: str, level: str
 ) -> None:
-    monkeypatch.setattr("belfry.process.cluster_start.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("belfry.host.machine.sleep", lambda _seconds: None)
     faults, told = Faults(), list[str]()
     admin: Any = Admin(faults, code)
     with capture_logs() as lines:
@@ -75,11 +75,14 @@ def test_what_was_waited_for_is_told_no_longer_than_it_is(
             super().__init__(properties["error_cb"], KafkaError._TRANSPORT)
 
     here = "belfry.process.cluster_start"
-    monkeypatch.setattr(f"{here}.time.sleep", lambda _seconds: None)
-    monkeypatch.setattr(f"{here}.AdminClient", Starting)
+    monkeypatch.setattr("belfry.host.machine.sleep", lambda _seconds: None)
+    monkeypatch.setattr("belfry.kafka.librdkafka.AdminClient", Starting)
     monkeypatch.setattr(f"{here}.open_registry", lambda _settings: "registry")
     monkeypatch.setattr(f"{here}.startup.frames", frames)
-    steps = "lacking", "topics.create", "topics.missing", "check_at_start", "compare_at_start"
+    steps = (
+        *("lacking.missing_rights", "topics.create", "topics.missing"),
+        *("check_at_start", "compare_at_start"),
+    )
     for name in steps:
         monkeypatch.setattr(f"{here}.{name}", step(name))
     with capture_logs() as lines:

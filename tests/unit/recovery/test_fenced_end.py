@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from belfry.host import machine
+from belfry.kafka import open_transactions
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.outcome import Stopped
-from belfry.recovery import fenced_end
 from belfry.recovery.fenced_end import FencedEnd
 from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings
@@ -42,7 +43,7 @@ class Waits:
         self.reading, self.partition = ReplayProgress(), 3
         self.said: list[str] = []
         self._now, self._stops_after = 0.0, stops_after
-        monkeypatch.setattr(fenced_end, "monotonic", lambda: self._now)
+        monkeypatch.setattr(machine, "monotonic", lambda: self._now)
 
     def wait(self, seconds: float) -> None:
         self._now += seconds
@@ -64,7 +65,7 @@ def test_an_end_that_all_can_read_is_taken_at_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_hidden_is_waited_for_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fenced_end, "open_transactions", lambda *_: [HELD])
+    monkeypatch.setattr(open_transactions, "look_up", lambda *_: [HELD])
     waits = Waits(monkeypatch)
     assert ask(waits, Changelog(20)) == 30
     for word in ("outbox-1", "producer 4711 (epoch 2)", "for 60 s", "from offset 11 on"):
@@ -83,7 +84,7 @@ def test_brokers_that_do_not_tell_are_no_reason_to_go_on(monkeypatch: pytest.Mon
     def refuse(*_: Any) -> list[OpenTransaction]:
         raise Untold("error 29")
 
-    monkeypatch.setattr(fenced_end, "open_transactions", refuse)
+    monkeypatch.setattr(open_transactions, "look_up", refuse)
     waits = Waits(monkeypatch)
     assert ask(waits, Changelog(20)) == 30
     assert "unknown: error 29" in waits.said[-1]
@@ -91,7 +92,7 @@ def test_brokers_that_do_not_tell_are_no_reason_to_go_on(monkeypatch: pytest.Mon
 
 
 def test_a_worker_that_stops_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fenced_end, "open_transactions", lambda *_: [HELD])
+    monkeypatch.setattr(open_transactions, "look_up", lambda *_: [HELD])
     waits = Waits(monkeypatch, stops_after=15)
     with pytest.raises(Stopped):
         ask(waits, Changelog(1_000))

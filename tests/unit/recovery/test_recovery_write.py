@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from belfry.recovery import recovery_write
+from belfry.kafka import librdkafka
 from belfry.recovery.partition_evidence import CannotRecover
 from belfry.recovery.recovery_plan import LOG, NOTHING, RecoveryPlan
 from belfry.recovery.recovery_write import RecoveryWriter
@@ -52,7 +52,7 @@ def written(monkeypatch: pytest.MonkeyPatch, fails: str, error: KafkaError) -> s
     """What is said of a recovery whose producer fails so."""
     monkeypatch.setattr(Producer, "fails", fails)
     monkeypatch.setattr(Producer, "error", error)
-    monkeypatch.setattr(recovery_write, "Producer", Producer)
+    monkeypatch.setattr(librdkafka, "Producer", Producer)
     with pytest.raises(CannotRecover) as said:
         RecoveryWriter(Settings(), 3).write(FOUND, PLAN)
     return str(said.value)
@@ -130,7 +130,7 @@ def recovering(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> tuple[RecoveryWriter, Callable[[], Manifest]]:
     """A recovery that writes tombstones of all that the log holds, identity and manifest."""
-    monkeypatch.setattr(recovery_write, "Producer", Kept)
+    monkeypatch.setattr(librdkafka, "Producer", Kept)
     rows = MemoryMap()
     rows.write({keys.named_key(name): b"\x01\x06row" for name in (b"t/a", b"t/b")})
     found: Any = SimpleNamespace(logged=MANIFEST, store=ScheduleStore(rows), here=HERE)
