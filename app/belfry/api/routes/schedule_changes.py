@@ -14,7 +14,7 @@ that changes it. So no other change comes between the look and the change, whoev
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -46,6 +46,11 @@ ACTIONS: Final = {
     "pause": "Hold a schedule until it is resumed.",
     "resume": "End a pause.",
     "trigger": "Fire once now, besides the schedule's own instants.",
+}
+# What answers a change of a schedule that is there.
+VERDICTS: Final[dict[int | str, Any]] = {
+    **with_answer(VerdictAnswer, 200, 202),
+    **problems(404, 409, 412, 422, 429, 503),
 }
 
 
@@ -82,10 +87,7 @@ def add_changes(routes: APIRouter, writes: Writes, callers: Callers) -> None:
     @routes.delete(
         SCHEDULE,
         response_model=None,
-        responses={
-            **with_answer(VerdictAnswer, 200, 202),
-            **problems(404, 409, 412, 422, 429, 503),
-        },
+        responses=VERDICTS,
     )
     async def cancel(
         request: Request,
@@ -146,10 +148,7 @@ def _acting(routes: APIRouter, writes: Writes, callers: Callers, action: str) ->
         methods=["POST"],
         name=action,
         response_model=None,
-        responses={
-            **with_answer(VerdictAnswer, 200, 202),
-            **problems(404, 409, 412, 422, 429, 503),
-        },
+        responses=VERDICTS,
     )
 
 
@@ -159,10 +158,7 @@ def _acknowledging(routes: APIRouter, writes: Writes, callers: Callers) -> None:
     @routes.post(
         f"{SCHEDULE}/ack",
         response_model=None,
-        responses={
-            **with_answer(VerdictAnswer, 200, 202),
-            **problems(404, 409, 412, 422, 429, 503),
-        },
+        responses=VERDICTS,
     )
     async def ack(
         request: Request,
