@@ -102,7 +102,9 @@ def commit_of_the_fenced(books: Books) -> None:
 
 
 def commit_of_another_producer(books: Books) -> None:
-    wrote(books, 4, producer=8)
+    """Two may write in turn; one that comes back behind two others was fenced."""
+    wrote(books, 3, producer=8)
+    wrote(books, 4, producer=9)
 
 
 def owner_goes_back(books: Books) -> None:

@@ -37,7 +37,7 @@ RULED_OUT: Final = ("-end-", "result = ", "epoch[", "txn[", "net[", "awaits[", "
 FINDINGS: Final = {
     "visible[(fired[_pid]-1)]<=1": "an event fires twice",
     "visible[k]>=1": "an event is lost",
-    "log_row[i]>watermark": "the watermark goes back",
+    "log_row[stable]>watermark": "the watermark goes back",
     "epoch[0]<20": "two workers fence each other for ever",
     "(owns[assigned]>1)&&told[assigned]": "nobody owns the partition whom the group has told so",
     "(owns[(1-assigned)]==0)&& !(told[(1-assigned)])": "two workers own the partition",
@@ -78,6 +78,7 @@ class Bug:
 CHECKS: Final = (
     Check("ownership", ("PROTOCOL=2",), 600_000),
     Check("ownership", ("PROTOCOL=1", "FAULTS=2"), 1_000_000),
+    Check("ownership", ("IN_TURN", "PROTOCOL=2", "FAULTS=0"), 400_000),
     Check("takeover", ("FAULTS=1", "MOVES=0"), 300_000),
     Check("takeover", ("FAULTS=0", "MOVES=1"), 60_000),
     Check("standby", ("PROTOCOL=2",), 900_000),
@@ -89,6 +90,7 @@ CHECKS: Final = (
 # Wider bounds, for `make protocol DEEP=1`: half a minute, and a gigabyte of memory.
 DEEP: Final = (
     Check("ownership", ("PROTOCOL=2", "FAULTS=2"), 3_000_000),
+    Check("ownership", ("IN_TURN", "PROTOCOL=1"), 1_400_000),
     Check("takeover", ("FAULTS=1", "MOVES=1"), 3_000_000),
     Check("standby", ("PROTOCOL=2", "FAULTS=2", "REPEATS=0"), 6_000_000),
     Check("requests", ("INPUTS", "FAULTS=1"), 4_000_000),
@@ -100,6 +102,7 @@ BUGS: Final = (
     Bug("ownership", "STORE_FIRST", "an event is lost"),
     Bug("ownership", "UNKNOWN_RETRIED", "an event fires twice"),
     Bug("ownership", "END_REPEATED", "an event fires twice", ("PROTOCOL=1",)),
+    Bug("ownership", "SECOND_UNFENCED", "an event fires twice"),
     Bug("takeover", "GROUP_FOR_FENCE", "two workers own the partition"),
     Bug("takeover", "EARLY_AGAIN", "two workers fence each other for ever"),
     Bug("takeover", "NEVER_ASKS", "nobody owns the partition whom the group has told so"),

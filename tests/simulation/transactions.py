@@ -20,6 +20,20 @@ def check_transactions(partitions: list[list[Step]]) -> list[str]:
             problems += _alone(step)
         for before, after in pairwise(steps):
             problems += _between(before, after)
+        problems += _epochs(steps)
+    return problems
+
+
+def _epochs(steps: list[Step]) -> list[str]:
+    """Epochs that went back: of each transactional id, whoever writes with it."""
+    problems: list[str] = []
+    newest: dict[str, int] = {}
+    for step in steps:
+        name, epoch = step.txn.producer, step.txn.epoch
+        if epoch < (before := newest.get(name, epoch)):
+            where = f"partition {step.partition}, transaction {step.index + 1}"
+            problems.append(f"I8 {where}: epoch {epoch} of {name} follows {before}")
+        newest[name] = max(before, epoch)
     return problems
 
 
@@ -76,8 +90,6 @@ def _between(before: Step, after: Step) -> list[str]:
         problems.append(f"I9 {where}: number {two.number} follows {one.number}")
     if two.epoch < one.epoch:
         problems.append(f"I7 {where}: owner epoch {two.epoch} follows {one.epoch}")
-    if after.txn.epoch < before.txn.epoch:
-        problems.append(f"I8 {where}: producer epoch {after.txn.epoch} follows {before.txn.epoch}")
     if two.position < one.position:
         problems.append(f"I11 {where}: position {two.position} follows {one.position}")
     if two.watermark_ms < one.watermark_ms:

@@ -44,9 +44,9 @@ class World:
         writers = Random(f"{seed}/writer")
         writer = writers.choice(("librdkafka", "direct"))
         self.broker.own_epochs = writers.random() < 0.5
+        written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
         self.settings = settings_of(
-            scenario.partitions,
-            **{"lifecycle": level, "transaction_writer": writer, **scenario.settings},
+            scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
         self.group = Group(
             self.stage,

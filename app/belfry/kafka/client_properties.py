@@ -48,6 +48,14 @@ def producer_properties(settings: Settings, role: str) -> dict[str, Any]:
     }
 
 
+def transactional_ids(properties: Mapping[str, Any]) -> tuple[str, str]:
+    """The two ids of a partition.  Whoever takes it over fences both; one of them may do to write
+    (`transactions/alternating.py`).
+    """
+    first = str(properties["transactional.id"])
+    return first, f"{first}.b"
+
+
 def untold(properties: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a client that nobody polls while it is idle: its figures would pile up in it."""
     told = ("stats_cb", "statistics.interval.ms")

@@ -1,8 +1,8 @@
 """One transaction per step: fired records, outcomes, forwarded requests, changelog, manifest.
 
-One producer and one `transactional.id` per partition, used by that partition's thread alone.
-`open` fences the former owner and ends its open transaction.  `commit` tells three ends apart:
-committed, `Aborted` for certain, and `Unknown`, after which this producer is never used again.
+One producer per partition, used by that partition's thread alone.  `open` fences the former owner
+and ends its open transaction.  `commit` tells three ends apart: committed, `Aborted` for certain,
+and `Unknown`, after which this producer is never used again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from belfry.engine.read_lease import ReadLease
 from belfry.kafka import librdkafka
 from belfry.kafka.client_properties import untold
 from belfry.kafka.error_ends import end_of, is_blocked
+from belfry.kafka.fencing import fence
 from belfry.kafka.full_queue import produce_in_time, produce_rows
 from belfry.kafka.giving_up import PURGED, give_up
 from belfry.kafka.non_transactional import NonTransactionalProducer
@@ -32,7 +33,6 @@ from belfry.kafka.step_records import (
 from belfry.store.layout import keys
 
 COMMIT_S: Final = 9.5
-INIT_S: Final = 30.0
 CONNECT_S: Final = 10.0
 
 
@@ -69,7 +69,7 @@ class PartitionProducer:
         """Fence the former owner; from now on only this producer can commit."""
         self._failpoint("R1")
         try:
-            self._producer.init_transactions(INIT_S)
+            fence(self._producer, self._properties)
         except KafkaException as error:
             raise end_of(error, during="init_transactions") from error
 

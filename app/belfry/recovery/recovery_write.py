@@ -26,6 +26,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from belfry.kafka import librdkafka
+from belfry.kafka.client_properties import transactional_ids
 from belfry.kafka.giving_up import give_up
 from belfry.recovery.partition_evidence import CannotRecover, PartitionEvidence
 from belfry.recovery.recovered_rows import changed_rows, manifest_of
@@ -62,32 +63,38 @@ class RecoveryWriter:
         # Where the next row comes to lie, and where the last one that was acknowledged lies.
         self._next = 0
         self._lies_at = -1
-        self._producer = librdkafka.Producer(
-            {
-                "linger.ms": 100,
-                "compression.type": "lz4",
-                **settings.kafka_properties(),
-                "transactional.id": f"{settings.cluster.app_id}.{partition}",
-                "transaction.timeout.ms": TRANSACTION_MS,
-                "message.max.bytes": 100_000_000,
-            }
-        )
+        properties = {
+            "linger.ms": 100,
+            "compression.type": "lz4",
+            **settings.kafka_properties(),
+            "transactional.id": f"{settings.cluster.app_id}.{partition}",
+            "transaction.timeout.ms": TRANSACTION_MS,
+            "message.max.bytes": 100_000_000,
+        }
+        # The first of them writes.
+        self._producers = [
+            librdkafka.Producer({**properties, "transactional.id": name})
+            for name in transactional_ids(properties)
+        ]
+        self._producer = self._producers[0]
         try:
-            self._producer.init_transactions(ANSWER_S)
+            for producer in self._producers:
+                producer.init_transactions(ANSWER_S)
         except KafkaException as error:
             raise CannotRecover(f"the partition cannot be fenced: {error.args[0].str()}") from error
 
     def abort_what_is_torn(self) -> None:
-        """End what the partition's own producer has left open, where its marker is gone.
+        """End what the partition's own producers have left open, where the marker is gone.
 
         A marker of the same producer, of a later epoch, ends whatever it has open in the changelog.
         So this one has to be an abort: a commit would make half a transaction true.
         """
         try:
-            self._producer.begin_transaction()
-            self._produce(b"\0", None)
-            self._producer.flush(ANSWER_S)
-            self._producer.abort_transaction(ANSWER_S)
+            for producer in self._producers:
+                producer.begin_transaction()
+                producer.produce(self._topic, None, b"\0", partition=self._partition)
+                producer.flush(ANSWER_S)
+                producer.abort_transaction(ANSWER_S)
         except KafkaException as error:
             raise CannotRecover(f"nothing was changed: {error.args[0].str()}") from error
 
@@ -134,8 +141,9 @@ class RecoveryWriter:
             ) from error
 
     def close(self) -> None:
-        """Give the producer up."""
-        give_up(self._producer)
+        """Give the producers up."""
+        for producer in self._producers:
+            give_up(producer)
 
     def _signing(self, found: PartitionEvidence) -> RowKeys | None:
         """What signs the rows."""

@@ -135,6 +135,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     "its pace: outcomes do not depend on it": (
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
         *("webhook_in_flight", "webhook_per_host", "transaction_writer"),
+        "transactional_ids",
         "client_statistics_interval_ms",
     ),
     "how soon it gives up: Kafka fences owners whatever it is": (

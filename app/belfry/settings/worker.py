@@ -80,6 +80,12 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         description="Who writes the transactions of partitions: belfry's own writer, one request"
         " for each broker (`direct`); or librdkafka, one for each output partition.",
     )
+    # A take-over fences both in any case.  A worker of a release before this one fences the first.
+    transactional_ids: Literal[1, 2] = Field(
+        2,
+        description="How many transactional ids of a partition belfry's own writer uses in turn; 1"
+        " while workers that know of one alone are in the group.",
+    )
     # The most that one step may hold. The adaptive batch size stays below it.
     batch_records: int = Field(
         8_000, ge=1, le=50_000, description="Most requests taken in by one transaction."

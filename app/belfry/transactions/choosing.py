@@ -22,5 +22,5 @@ MakeProducer = Callable[[dict[str, Any], int, ProducerSurroundings], StepProduce
 def producers(settings: Settings) -> MakeProducer:
     """What makes a producer of librdkafka's properties, a partition and its surroundings."""
     if settings.transaction_writer == "direct":
-        return partial(DirectProducer, loop=loop.WriterLoop())
+        return partial(DirectProducer, loop=loop.WriterLoop(), in_turn=settings.transactional_ids)
     return PartitionProducer

@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.engine.read_lease import ReadLease
+from belfry.kafka.client_properties import transactional_ids
 from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
@@ -33,6 +34,7 @@ from belfry.kafka.step_records import (
     outcome_records,
 )
 from belfry.transactions import brokers
+from belfry.transactions.alternating import AlternatingWriter
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import ProducedBatch, StepBatches
 from belfry.transactions.loop import WriterLoop
@@ -58,8 +60,9 @@ class DirectProducer:
         partition: int,
         surroundings: ProducerSurroundings,
         loop: WriterLoop,
+        in_turn: int,
     ) -> None:
-        """`properties` are librdkafka's."""
+        """`properties` are librdkafka's; `in_turn` says how many transactional ids write."""
         self.signer: RowSigner | None = None
         self.lease = ReadLease()
         self._properties = dict(properties)
@@ -71,9 +74,10 @@ class DirectProducer:
         self._codec = CODECS[codec_of(properties)]
         self._non_transactional: NonTransactionalProducer | None = None
         self._cluster: brokers.BrokerConnections | None = None
-        self._writer: TransactionWriter | None = None
+        self._writer: AlternatingWriter | None = None
         self._steps = 0
         self._closed = False
+        self._in_turn = in_turn
         self._loop = loop
         loop.enter()
 
@@ -121,7 +125,7 @@ class DirectProducer:
             self._failpoint("S5")
             # From here on the transaction may become visible at any moment.
             self.lease.ends()
-            self._run(writer.end(commit=True), END_S)
+            self._run(writer.end(commit=True, signed=self.signer is not None), END_S)
             self._failpoint("S7")
         except TimeoutError as error:
             raise Unknown(f"a transaction: {error}") from error
@@ -164,7 +168,7 @@ class DirectProducer:
     # -- ends --------------------------------------------------------------------------------------
 
     def _roll_back(
-        self, writer: TransactionWriter, error: Exception, effects: Effects
+        self, writer: AlternatingWriter, error: Exception, effects: Effects
     ) -> Exception:
         """Roll the step back; what its end is, by what the brokers say to that."""
         if self.signer is not None:
@@ -176,7 +180,7 @@ class DirectProducer:
             blocked = error.blocked
         if writer.state is WriterState.OPEN:
             try:
-                self._run(writer.end(commit=False), END_S)
+                self._run(writer.end(commit=False, signed=self.signer is not None), END_S)
             except Ended as second:
                 return second.as_outcome(blocked=blocked, first=f"{error}; ")
             except TimeoutError as second:
@@ -213,15 +217,18 @@ class DirectProducer:
 
     async def _begin(self) -> None:
         cluster = await self._connect()
-        name = str(self._properties["transactional.id"])
         timeout_ms = int(self._properties.get(_TIMEOUT, 60_000))
         own_epochs = await cluster.gives_own_epochs()
-        writer = TransactionWriter(cluster, name, timeout_ms, own_epochs=own_epochs)
+        writers = [
+            TransactionWriter(cluster, name, timeout_ms, own_epochs=own_epochs)
+            for name in transactional_ids(self._properties)
+        ]
+        writer = AlternatingWriter(writers, self._in_turn)
         await writer.begin()
         self._writer = writer
 
     async def _write(
-        self, writer: TransactionWriter, batches: list[ProducedBatch]
+        self, writer: AlternatingWriter, batches: list[ProducedBatch]
     ) -> AcknowledgedStep:
         await writer.write(batches)
         manifest = next(batch for batch in reversed(batches) if batch.where == self._changelog)

@@ -25,6 +25,8 @@ from tests.acceptance.harness.sent import Sent
 
 # A broker ends a transaction after its time-out, which it looks for every ten seconds.
 LONGEST_OPEN_MS: Final = 10_000 + 10_000 + 5_000
+# A partition's producers: its transactional ids are used in turn.
+IN_TURN: Final = 2
 # An owner asks where the log ends some time before its first manifest stands there.
 ASKED_BEFORE_MS: Final = 5_000
 CATCH_UP_MS: Final = 30_000
@@ -108,7 +110,8 @@ class Ledger:
             where = f"partition {partition}, offsets {wrote.first} to {wrote.last}"
             if wrote.producer not in order:
                 order.append(wrote.producer)
-            superseded = wrote.producer != order[-1] or wrote.epoch < newest.get(wrote.producer, 0)
+            gone = wrote.producer not in order[-IN_TURN:]
+            superseded = gone or wrote.epoch < newest.get(wrote.producer, 0)
             if superseded and step.committed:
                 self._find("fenced", f"{where}: producer {wrote.producer}, epoch {wrote.epoch}")
             newest[wrote.producer] = max(wrote.epoch, newest.get(wrote.producer, 0))

@@ -7,7 +7,16 @@
        changelog   row, with the manifest: watermark 1, so events before 1 are over
 
    A state is a watermark.  Readers of committed records see the changelog up to its last stable offset,
-   which is the first record of an open transaction, or the end (`kafka/partition_log.py`). */
+   which is the first record of an open transaction, or the end (`kafka/partition_log.py`).
+
+   With IN_TURN the transactions of an owner are of two ids, and markers of a later one may come sooner.
+   A reader sees them in the order of the log nevertheless, and what has to hold is what it sees. */
+
+#ifdef IN_TURN
+#define under_way(id, event) (txn[1 - id] == COMMITTING && fired[1 - id] == event + 1)
+#else
+#define under_way(id, event) false
+#endif
 
 mtype = { OPEN, COMMITTED, ABORTED };
 
@@ -24,9 +33,15 @@ byte visible[EVENTS];           /* how often a reader of committed records finds
 byte watermark;                 /* of the last manifest that was committed */
 
 inline find_stable() {
-  stable = 0;
   do
-  :: stable < log_end && log_mark[stable] != OPEN -> stable++
+  :: stable < log_end && log_mark[stable] != OPEN ->
+       if
+       :: log_mark[stable] == COMMITTED && log_row[stable] > 0 ->
+            assert(log_row[stable] > watermark);              /* the watermark only grows */
+            watermark = log_row[stable]
+       :: else
+       fi;
+       stable++
   :: else -> break
   od
 }
@@ -82,9 +97,7 @@ inline marker(id, place, is_commit) {
               :: log_mark[i] == OPEN && log_of[i] == id ->
                    log_mark[i] = (is_commit -> COMMITTED : ABORTED); log_of[i] = 0;
                    if
-                   :: is_commit && log_row[i] > 0 ->
-                        assert(log_row[i] > watermark);       /* the watermark only grows */
-                        watermark = log_row[i]
+                   :: is_commit
                    :: else -> log_row[i] = 0
                    fi
               :: else
@@ -103,7 +116,12 @@ inline completed(id) {
   d_step {
     byte k = 0;
     do
-    :: k < row[id] && txn[id] == COMMITTING -> assert(visible[k] >= 1); k++          /* nothing is lost */
+    :: k < row[id] && txn[id] == COMMITTING ->
+         if
+         :: under_way(id, k)
+         :: else -> assert(visible[k] >= 1)                   /* nothing is lost */
+         fi;
+         k++
     :: else -> break
     od;
     k = 0; row[id] = 0
