@@ -118,6 +118,7 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group chart -o locks/chart.lock
+	$(LOCKED) -c requirements.lock --no-annotate clients/python/pyproject.toml -o locks/client.lock
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
@@ -146,6 +147,16 @@ sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is ma
 	$(AUDIT)/bin/cyclonedx-py requirements locks/product.lock --pyproject pyproject.toml --mc-type application \
 		--output-reproducible --of JSON -o dist/belfry.cdx.json 2> >(grep -v -i 'warn' >&2)
 	echo "dist/belfry.cdx.json: $$(grep -c '"purl"' dist/belfry.cdx.json) components"
+
+# The address of the repository, for links on an index.
+URL :=
+.PHONY: dist
+dist: install sbom ## Build what a release publishes from the commit, into dist/; URL=https://host/owner/name.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.release.build "$(URL)"
+
+.PHONY: platforms
+platforms: install ## Ask for which Pythons and platforms the locked packages have wheels; some minutes.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.release.platforms
 
 .PHONY: image
 image: install sbom ## Build dist/belfry-image.tar, an OCI image, without Docker; needs root, mmdebstrap, binutils.
