@@ -303,6 +303,7 @@ $(TOOLS)/promtool $(TOOLS)/prometheus &:
 .PHONY: alerts
 alerts: $(PROMTOOL) $(PROMETHEUS) ## Test each alert: silent until its condition holds, and told once it does.
 	$(PROMTOOL) check rules dashboards/alerts.yml
+	$(PROMTOOL) check config --syntax-only compose/prometheus.yml
 	$(PROMTOOL) test rules tests/alerts/*.test.yml
 
 # Linux and root: an outage needs a small disk of its own.
