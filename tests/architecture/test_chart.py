@@ -1,6 +1,6 @@
 """The chart without helm: its values, its settings, and what it has from the code.
 
-`make chart` renders it; this holds wherever the tests run.
+`make manifests` renders it; this holds wherever the tests run.
 """
 
 from __future__ import annotations
