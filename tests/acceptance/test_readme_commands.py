@@ -49,6 +49,10 @@ SEEN: Final = {
         ["UPDATED demo/reminder", "CANCELLED demo/reminder", "ACCEPTED 1", "'belfry-fire-id'"],
         {"hello", "order/4711", "price/0", "price/1", "price/2"},
     ),
+    "docs/first-event.md": (
+        ['"state":"FIRED"', "hello from kcat", "hello from Python"],
+        set[str](),
+    ),
     "docs/rejections.md": ([], set[str]()),
     "docs/http.md": (
         [
@@ -98,7 +102,10 @@ SEEN: Final = {
     ),
 }
 # Fragments that show a shape; what they name is tested where it lives.
-SHAPES: Final = {"docs/dev-stack.md": "tests/integration/test_devstack_kafka.py"}
+SHAPES: Final = {
+    "docs/dev-stack.md": "tests/integration/test_devstack_kafka.py",
+    "clients/python/README.md": "tests/acceptance/test_client_wheel.py",
+}
 # Commands that stop or need a world of their own: what runs each of them.
 ELSEWHERE: Final = {
     "docs/apply.md": "tests/integration/test_promise_declared.py",

@@ -59,6 +59,18 @@ def test_every_explanation_is_a_sentence_of_its_own() -> None:
     assert len(set(explanations)) == len(explanations)
 
 
+def test_the_first_event_of_a_language_is_what_its_page_runs() -> None:
+    page = read("docs/first-event.md")
+    for title in ("Java", "Go", "TypeScript"):
+        _, section = page.split(f"## {title}\n")
+        (typed,) = re.findall(r"```text\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
+        # tests/acceptance/test_clients.py runs these, and sees this line.
+        run = read(f"docs/how-to/{title.lower()}.md")
+        assert set(typed.splitlines()) <= set(run.splitlines())
+        assert f"fired greeting/1, occurrence 0: hello from {title}" in run
+        assert f"`fired greeting/1, occurrence 0: hello from {title}`" in section
+
+
 def test_the_index_lists_every_page() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     listed = re.findall(r"\]\(([a-z-]+\.md)\)", read("docs/README.md"))

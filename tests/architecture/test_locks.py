@@ -13,7 +13,7 @@ from tests.architecture.tree import ROOT
 PIN: Final = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[a-z,]+\])?==([^\s;\\]+)", re.MULTILINE)
 NAME: Final = re.compile(r"^[A-Za-z0-9_.-]+")
 HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
-GROUPS: Final = ("product", "build", "audit", "site", "chart", "helm", "go")
+GROUPS: Final = ("product", "run", "client", "build", "audit", "site", "chart", "helm", "go")
 LOCKS: Final = ("requirements.lock", *(f"locks/{name}.lock" for name in GROUPS))
 DOCKERFILE: Final = (ROOT / "compose" / "Dockerfile").read_text("utf-8")
 
@@ -26,7 +26,17 @@ def pins(lock: str) -> dict[str, str]:
 def asked_for() -> dict[str, list[str]]:
     """Names of the packages that the project depends on, by what for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    groups = {"product": project["project"]["dependencies"], **project["dependency-groups"]}
+    client = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text("utf-8"))
+    product, extras = (
+        project["project"]["dependencies"],
+        project["project"]["optional-dependencies"],
+    )
+    groups = {
+        "product": product,
+        "run": [*product, *extras["dev-stack"], *project["dependency-groups"]["build"]],
+        "client": client["project"]["dependencies"],
+        **project["dependency-groups"],
+    }
     return {
         group: [match[0] for each in given if (match := NAME.match(each))]
         for group, given in groups.items()
@@ -61,6 +71,8 @@ def test_the_product_brings_no_tool_of_its_tests() -> None:
     tools = {"pytest", "hypothesis", "ruff", "mypy", "schemathesis", "atheris", "hatchling", "pip"}
     assert tools - {"pip"} <= {*asked_for()["dev"]}
     assert not (tools | set(asked_for()["audit"])) & set(pins("locks/product.lock"))
+    # What it is built by, an editable install needs.
+    assert not (tools - {"hatchling"}) & set(pins("locks/run.lock"))
 
 
 def test_the_image_installs_from_locks_alone() -> None:

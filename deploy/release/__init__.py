@@ -1,0 +1,1 @@
+"""What is published of a release, built from a commit."""
