@@ -20,7 +20,15 @@ from standardwebhooks.webhooks import Webhook
 
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
+from belfry.delivery.answers import Again
+from belfry.delivery.follow_ups import Places, retry
+from belfry.delivery.work import Work
+from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import DeliveryState
 from belfry.tenants.policy import TenantPolicy
+from belfry.wire import framing
+from belfry.wire.fired import FiredEvent, encode_fired
+from belfry.wire.worker_keys import Purpose, first, keys_of
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -252,6 +260,28 @@ def test_a_record_that_is_no_delivery_is_put_aside(site: Site, receiver: Receive
         return found if len(found) >= 4 else []
 
     assert {record.value for record in wait_for("four letters", aside)} == {b"garbage"}
+
+
+def test_a_delivery_whose_retry_is_refused_is_given_up_by_itself(site: Site) -> None:
+    """Nobody lists or replays anything: a dispatcher reads what workers refuse."""
+    event = FiredEvent("lost", "a", "f" * 32, 1, 0, now_ms(), now_ms(), now_ms())
+    value = framing.single_object("FiredEvent") + encode_fired(event)
+    state = DeliveryState((HttpTarget("http://one.example.com/"),), attempt=2, tell=True)
+    key = first(keys_of([WORKERS.encode()], Purpose.DELIVERIES))
+    head = framing.single_object("ScheduleRequest")
+    places = Places(site.topic("schedules"), "", "", head, b"", retry_key=key)
+    # No instant is that far away, so a worker refuses it.
+    asked = retry(Work(b"lost/a", value, event, [], state), Again(2**62, state), places)
+    assert asked is not None
+    headers: Any = asked.headers
+    site.producer.produce(asked.topic, asked.value, asked.key, headers=headers)
+    assert site.producer.flush(20) == 0
+    (end,) = wait_ends(site, "lost", 1)["a"]
+    assert (end["outcome"], end["code"], end["attempt"]) == ("FAILED", "retry_refused", 2)
+    (letter,) = [each for each in undelivered(site) if each.value == value]
+    assert letter.header("belfry-error-code") == b"retry_refused"
+    pages = [worker.get("/metrics")[1] for worker in site.workers]
+    assert any('belfry_deliveries_total{outcome="SETTLED"} 1.0' in page for page in pages)
 
 
 @pytest.mark.timeout(120 + 40 * KILLS)

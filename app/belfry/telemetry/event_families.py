@@ -60,7 +60,8 @@ OF_EVENTS: Final = (
     Family(
         "belfry_deliveries_total",
         "counter",
-        "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED.",
+        "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED; and SETTLED,"
+        " those given up because a worker refused the next attempt.",
         ("outcome",),
     ),
     Family(

@@ -74,7 +74,7 @@ class Metrics:
         self.held = HeldMetrics(make)
         self._clients = ClientMetrics(make)
         self._deliveries = make.outcomes(
-            "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED"
+            "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED", "SETTLED"
         )
         self._audit = make.outcomes("belfry_audit_events_total", "written", "lost")
         self._lookups = make.outcomes("belfry_registry_lookups_total", "answered", "unanswered")
