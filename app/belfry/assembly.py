@@ -30,6 +30,7 @@ from belfry.audit.writer import AuditLog
 from belfry.balance.assignment_map import MemberMetadata
 from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.deliverer import Deliverer
+from belfry.delivery.figures import figures_of
 from belfry.delivery.setup import (
     BadWebhookSettings,
     DeliveryView,
@@ -106,8 +107,8 @@ def run_worker(settings: DeliverySettings) -> int:
                 configured = parts, means
                 make = partial(_worker, settings, found, clock, metrics, group, configured)
                 return asyncio.run(_run(make, view, group))
-            frames, told = found.frames, metrics.delivered
-            deliverer = deliverer_of(settings, frames, found.registry, means, told)
+            frames, figures = found.frames, figures_of(metrics, settings)
+            deliverer = deliverer_of(settings, frames, found.registry, means, figures)
             delivering.show(deliverer)
             return asyncio.run(deliver_until_asked(deliverer))
     except (RefusedToStart, HttpAddressError) as error:
@@ -189,8 +190,8 @@ def _worker(
     shared = share(settings, found, clock, Gauges(metrics, means.tracing), group, streams)
     heads = frames.request, frames.lifecycle
     front = Front(shared.opener, parts, heads, group, carries.history.pass_through)
-    told, through = metrics.delivered, carries.deliveries.pass_through
-    deliverer = deliverer_of(settings, frames, found.registry, means, told, through)
+    figures, through = figures_of(metrics, settings), carries.deliveries.pass_through
+    deliverer = deliverer_of(settings, frames, found.registry, means, figures, through)
     return _Worker(app, shared, front, deliverer)
 
 

@@ -8,7 +8,7 @@ left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -57,17 +57,23 @@ class DeliveryLog:
     """
 
     def __init__(
-        self, settings: DeliverySettings, on_assign: Any, on_revoke: Any, of: str = DELIVERIES
+        self,
+        settings: DeliverySettings,
+        told: Mapping[str, Any],
+        on_assign: Any,
+        on_revoke: Any,
+        of: str = DELIVERIES,
     ) -> None:
-        """`on_assign` gets {partition: DeliveryPosition}, `on_revoke` nothing.
+        """`told` are properties by which its clients tell figures.
 
-        `of` is which of belfry's topics is read; each has a group of its own.
+        `on_assign` gets {partition: DeliveryPosition}, `on_revoke` nothing.  `of` is
+        which of belfry's topics is read; each has a group of its own.
         """
         self._topic = settings.topic(of)
         self._on_assign, self._on_revoke = on_assign, on_revoke
         apart = "" if of == DELIVERIES else f".{of}"
-        self._producer = Producer(_producer_properties(settings, apart))
-        self._consumer = Consumer(_consumer_properties(settings, apart))
+        self._producer = Producer({**_producer_properties(settings, apart), **told})
+        self._consumer = Consumer({**_consumer_properties(settings, apart), **told})
         self._paused = False
         self._full_since = 0.0
 
@@ -84,6 +90,8 @@ class DeliveryLog:
         At most `at_most` records come, within `timeout_s` seconds. Raises KafkaException for an
         error that does not pass by itself.
         """
+        # Figures would pile up in a client that nobody polls.
+        self._producer.poll(0)
         if at_most <= 0:
             return self._wait()
         self._full_since = 0.0

@@ -17,8 +17,8 @@ import structlog
 from confluent_kafka import Message
 
 from belfry.delivery.delivery_log import DeliveryLog
+from belfry.delivery.figures import DELIVERIES, UNCOUNTED, DeliveryFigures
 from belfry.delivery.follow_ups import Places, Produced
-from belfry.delivery.gathering import Told
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.refused_retries import NotSettled, RetryReader, end_of
 from belfry.host.background import Background
@@ -45,10 +45,10 @@ class Settling:
         settings: DeliverySettings,
         places: Places,
         reader: RetryReader,
-        told: Told,
+        figures: DeliveryFigures = UNCOUNTED,
         through: PassThrough = at_once,
     ) -> None:
-        """`told` hears of what was given up, once it is committed.
+        """`figures` hear of what was given up, once it is committed.
 
         What is read comes `through` the agent of deliveries, where the process has one.
         """
@@ -57,7 +57,7 @@ class Settling:
         self._through = through
         self._places = places
         self._reader = reader
-        self._told = told
+        self._figures = figures
         self._clock = clock = SystemClock()
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
         self._thread = Background("refused-retries", self._term, log, "refused retries wait")
@@ -78,7 +78,8 @@ class Settling:
 
     def _term(self) -> None:
         """From joining the group to the first failure, or to the end."""
-        refused = DeliveryLog(self._settings, self._assigned, self._progress.clear, of="rejected")
+        clients, gone = self._figures.clients(DELIVERIES), self._progress.clear
+        refused = DeliveryLog(self._settings, clients, self._assigned, gone, of="rejected")
         try:
             refused.open()
             while not self._thread.stopping.is_set():
@@ -122,7 +123,7 @@ class Settling:
         if moved:
             refused.commit(records, moved)
         if number:
-            self._told(Counter({SETTLED: number}), Counter())
+            self._figures.delivered(Counter({SETTLED: number}), Counter())
 
     def _left(self, partition: int, offset: int, problem: str) -> None:
         """Tell of a refused retry that no end follows from."""

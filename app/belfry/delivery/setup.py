@@ -26,8 +26,8 @@ from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.confined import BadUser, close_to_own_user, identity
 from belfry.delivery.deliverer import Deliverer
 from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.figures import DeliveryFigures
 from belfry.delivery.follow_ups import Places
-from belfry.delivery.gathering import Told
 from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.kinds import Senders
@@ -109,7 +109,7 @@ def deliverer_of(
     frames: Frames,
     registry: Registry | None,
     means: SenderDependencies,
-    told: Told,
+    figures: DeliveryFigures,
     through: PassThrough = at_once,
 ) -> Deliverer:
     """What delivers, not started; it takes no more work than it can have files open.
@@ -139,16 +139,16 @@ def deliverer_of(
         if apart
         else partial(HttpSender, means)
     )
-    sender: MakeSender = partial(Senders, settings, http)
+    sender: MakeSender = partial(Senders, settings, http, clients=figures.clients)
     if means.tracing is not None:
         sender = traced(sender, means.tracing)
-    dispatcher = Dispatcher(settings, places, sender, decoder, told, through)
+    dispatcher = Dispatcher(settings, places, sender, decoder, figures, through)
     # A decoder is for one thread.
     requests, events = (
         Decoder(name, look, only=True) for name in ("ScheduleRequest", "FiredEvent")
     )
     reader = RetryReader(requests, events, settings.worker_keys(Purpose.DELIVERIES))
-    return Deliverer(dispatcher, Settling(settings, places, reader, told, through))
+    return Deliverer(dispatcher, Settling(settings, places, reader, figures, through))
 
 
 def _files() -> int:

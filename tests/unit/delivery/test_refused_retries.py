@@ -11,6 +11,7 @@ import pytest
 from belfry.client.decoding import Decoder
 from belfry.delivery import settling
 from belfry.delivery.answers import Again
+from belfry.delivery.figures import DeliveryFigures
 from belfry.delivery.follow_ups import Places, Produced, retry
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.refused_retries import CODE, NotSettled, RefusedRetry, RetryReader, end_of
@@ -127,7 +128,8 @@ def test_ends_and_positions_are_one_commit_and_counted_once_it_is_done(
 ) -> None:
     monkeypatch.setattr(settling, "headers_of", lambda given: [each.record[2] for each in given])
     told: list[Counter[str]] = []
-    found = Settling(Settings(), PLACES, reader(KEY), lambda counts, _: told.append(counts))
+    figures = DeliveryFigures(lambda counts, _: told.append(counts))
+    found = Settling(Settings(), PLACES, reader(KEY), figures)
     log: Any = FakeLog()
     forged = refused(replace(PLACES, retry_key=b""))
     batch: Any = [

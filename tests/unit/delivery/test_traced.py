@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError
 
 from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.attempts import SenderDependencies
+from belfry.delivery.figures import UNCOUNTED
 from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.kinds.kafka import KafkaSender
@@ -166,7 +167,7 @@ def test_a_dispatcher_traces_what_it_sends_to_targets_of_every_kind() -> None:
     transport: Any = None
     means = SenderDependencies(transport, Secrets({}), SystemClock(), 3, tracing=tracer)
     frames: Any = SimpleNamespace(request=b"", lifecycle=b"")
-    deliverer = deliverer_of(Settings(), frames, None, means, lambda *_: None)
+    deliverer = deliverer_of(Settings(), frames, None, means, UNCOUNTED)
     senders: Any = deliverer.dispatcher._senders
     sent = Sent("kafka:good", 1.0, 2.0, End.DELIVERED, 0, "")
     for sender in senders._by_kind.values():
