@@ -127,6 +127,7 @@ ELSEWHERE: Final = {
     "replicas are not in sync": "tests/unit/cli/test_doctor_replicas.py",
     "one broker alone acknowledges": "tests/unit/kafka/test_topic_rules.py",
     "brokers do not verify transactions": "tests/unit/kafka/test_topic_rules.py",
+    "nobody delivers": "tests/integration/test_promise_webhooks.py",
     "workers have several versions of zone data": "tests/unit/cli/test_doctor_versions.py",
     "zone data is old": "tests/unit/cli/test_doctor_versions.py",
     "events wait for a later release": "tests/unit/cli/test_doctor_tenants.py",

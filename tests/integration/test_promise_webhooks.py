@@ -168,15 +168,20 @@ def told(site: Site, method: str, path: str) -> Any:
 
 def deliveries(site: Site, *words: str) -> str:
     """What ``belfry deliveries …`` prints."""
+    return belfry(site, "deliveries", *words)
+
+
+def belfry(site: Site, *words: str, code: int | None = 0) -> str:
+    """What a command prints, which ends with this exit code; None: with any."""
     prefix = {"BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix, "NO_COLOR": "1"}
     prefix["BELFRY_CLUSTER__APP_ID"] = site.name
     prefix["BELFRY_HTTP_WORKER_SECRET"] = WORKERS
     where = ["--bootstrap-servers", site.bootstrap]
     answer = subprocess.run(
-        [sys.executable, "-m", "belfry.cli", "deliveries", *words, *where],
+        [sys.executable, "-m", "belfry.cli", *words, *where],
         capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **prefix},
     )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr
+    assert code in (None, answer.returncode), answer.stderr
     return answer.stdout
 
 
@@ -195,13 +200,20 @@ def test_what_has_no_end_is_found_and_delivered_again(
         assert unended(site) == {"done": "waiting", "later": "waiting"}
         assert states(site) == unended(site)
         assert unended(site, "--older", "1h") == {}
+        assert nobody_delivers(site)
         site.worker(ROLE="deliver").start().wait_ready()
         wait_for("a retry", lambda: unended(site) == {"later": "retrying"}, 30)
+        assert not nobody_delivers(site)
         assert states(site) == unended(site)
         replayed = deliveries(site, "replay", "demo", "--all", "--open", "--older", "0s")
         assert "replayed 1" in replayed
         wait_ends(site, "demo", 2)
         assert unended(site) == {}
+
+
+def nobody_delivers(site: Site) -> bool:
+    """Whether `belfry doctor` says so."""
+    return "Nobody delivers: up to " in belfry(site, "doctor", code=None)
 
 
 def states(site: Site) -> dict[str, str]:
