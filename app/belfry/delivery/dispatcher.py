@@ -63,14 +63,13 @@ class Dispatcher:
         figures: DeliveryFigures = UNCOUNTED,
         through: PassThrough = at_once,
     ) -> None:
-        """`sender` makes what sends to targets of all kinds.
+        """`sender` makes what sends to targets of all kinds, `figures` hear what is counted.
 
-        `figures` hear of attempts by outcome, of what arrived by tenant, and of clients.  What is
-        read comes `through` an agent, where the process has one.
+        What is read comes `through` an agent, where the process has one.
         """
         self._through = through
         self._settings = settings
-        self._clients = figures.clients(DELIVERIES)
+        self._figures = figures
         self._places = places
         self._topic = settings.topic("deliveries")
         self._decoder = decoder
@@ -108,8 +107,8 @@ class Dispatcher:
     def _membership(self) -> None:
         """From joining the group to the first failure, or to the end."""
         try:
-            given = self._settings, self._clients, self._assigned, self._revoked
-            delivery_log = self._delivery_log = DeliveryLog(*given)
+            given = self._figures.clients(DELIVERIES), self._assigned, self._revoked
+            delivery_log = self._delivery_log = DeliveryLog(self._settings, *given)
             delivery_log.open()
             while not self._thread.stopping.is_set():
                 self._turn(delivery_log)
@@ -195,6 +194,7 @@ class Dispatcher:
 
     def _follow(self, work_id: WorkId, work: Work, answer: Answer) -> None:
         self.silent.after(answer)
+        self._figures.sent(answer.sent)
         now_ms = int(self._clock.wall_ms())
         step = step_after(work.state, work.event, answer, now_ms)
         self._gathered.count(work, step)

@@ -6,11 +6,14 @@ targets       writes to topics that are targets
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from belfry.delivery.answers import Sent
 from belfry.delivery.gathering import Told, untold
+from belfry.schedules.target_kinds import kind_of
+from belfry.schedules.targets import HttpTarget
 from belfry.settings import DeliverySettings
 from belfry.telemetry.metrics import Metrics
 
@@ -26,11 +29,17 @@ def silent_clients(_kind: str) -> Mapping[str, Any]:
     return {}
 
 
+def unmeasured(_sent: Iterable[Sent]) -> None:
+    """Nobody measures how long targets take."""
+
+
 class DeliveryFigures(NamedTuple):
     """Who hears of what is counted."""
 
     delivered: Told = untold
     clients: ClientTold = silent_clients
+    # Posts that were made, and records that were written, each once.
+    sent: Callable[[Iterable[Sent]], None] = unmeasured
 
 
 UNCOUNTED: Final = DeliveryFigures()
@@ -43,4 +52,10 @@ def figures_of(metrics: Metrics, settings: DeliverySettings) -> DeliveryFigures:
     def clients(kind: str) -> Mapping[str, Any]:
         return metrics.client(kind, settings.client_statistics_interval_ms).properties()
 
-    return DeliveryFigures(metrics.delivered, clients)
+    def sent(posts: Iterable[Sent]) -> None:
+        for each in posts:
+            kind = kind_of(HttpTarget(each.target)).name
+            # The clock may have been set back meanwhile.
+            metrics.target_answered(kind, max(0.0, each.ended_ms - each.began_ms) / 1000)
+
+    return DeliveryFigures(metrics.delivered, clients, sent)

@@ -65,6 +65,13 @@ OF_EVENTS: Final = (
         ("outcome",),
     ),
     Family(
+        "belfry_delivery_seconds",
+        "histogram",
+        "Time from a post to its answer, or from a record for a topic to its acknowledgement, by"
+        " kind of target.",
+        ("kind",),
+    ),
+    Family(
         "belfry_slo_asked_total",
         "counter",
         "Events that the canary had to schedule; those count that nobody asked for in time.",
