@@ -7,7 +7,7 @@ whose `max_pending` is reached has its next schedules refused, while all that wa
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -31,20 +31,21 @@ def throttled_checks(metrics: str) -> Iterator[Check]:
     seconds = throttled(metrics)
     if sum(seconds.values()) < TOLERATED_S:
         return
-    told = ", ".join(f"{client} for {each:.1f} s" for client, each in seconds.most_common() if each)
+    longest = sorted(seconds, key=seconds.__getitem__, reverse=True)
+    told = ", ".join(f"{each} for {seconds[each]:.1f} s" for each in longest if seconds[each])
     yield Check(
         NAME,
         Status.RISK,
         f"A quota of the brokers has held the worker's Kafka clients back since its start: {told}.",
         "give the workers' user or client id a larger quota, or none: kafka-configs.sh --describe"
-        " --entity-type users --entity-type clients shows what there is. BelfryFiresLate tells"
-        " whether it hurts",
+        " --entity-type users --entity-type clients shows what there is. BelfryThrottled tells"
+        " whether it goes on",
     )
 
 
-def throttled(metrics: str) -> Counter[str]:
+def throttled(metrics: str) -> dict[str, float]:
     """Seconds for which clients were held back, by what they are for."""
-    found: Counter[str] = Counter()
+    found: defaultdict[str, float] = defaultdict(float)
     for line in metrics.splitlines():
         if line.startswith(f"{THROTTLED}{{"):
             found[line.partition('client="')[2].partition('"')[0]] += float(line.split()[-1])

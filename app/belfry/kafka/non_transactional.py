@@ -8,7 +8,7 @@ of their topics joins the transaction, which is what makes them cheap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ class NonTransactionalProducer:
     Its client is made with the first record: most partitions have none.
     """
 
-    def __init__(self, properties: dict[str, Any], partitions_of: Callable[[str], int]) -> None:
+    def __init__(self, properties: Mapping[str, Any], partitions_of: Callable[[str], int]) -> None:
         kept = {key: value for key, value in properties.items() if "transaction" not in key}
         self._properties = {**kept, "acks": "all", "enable.idempotence": True}
         self._partitions_of = partitions_of

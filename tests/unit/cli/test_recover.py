@@ -134,7 +134,7 @@ def test_an_anchor_of_somebody_elses_recovery_is_told() -> None:
 
 
 def test_partitions_are_counted_as_they_are_looked_at() -> None:
-    one, _ = recovery(WELL)
+    one: Any = recovery(WELL)[0]
     told: list[tuple[str, list[int]]] = []
 
     def counted(each: Any, what: str) -> Any:

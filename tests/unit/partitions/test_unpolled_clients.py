@@ -78,8 +78,13 @@ def test_a_standby_serves_its_producer() -> None:
     opener.clock.monotonic_ms.return_value = 1.0
     standby = Standby(0, opener, MagicMock())
     # Two turns, and it is asked to stop.
-    reads = iter([None, standby.ask_to_stop])
-    warm.changelog.read.side_effect = lambda *_: (next(reads) or (lambda: None))() or []
+    reads = iter([lambda: None, standby.ask_to_stop])
+
+    def read(*_: Any) -> list[Any]:
+        next(reads)()
+        return []
+
+    warm.changelog.read.side_effect = read
     standby._follow()
     assert warm.producer.serve.call_count == 2
 
