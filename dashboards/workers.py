@@ -6,6 +6,8 @@ from typing import Final
 
 from dashboards.parts import Chart, Group, Query, quantile
 
+TARGETS: Final = "rate(belfry_delivery_seconds_bucket[$__rate_interval])"
+
 WORKERS: Final = (
     Group(
         "Partitions",
@@ -173,6 +175,15 @@ WORKERS: Final = (
                         "{{outcome}}",
                         "sum by (outcome) (rate(belfry_deliveries_total[$__rate_interval]))",
                     ),
+                ),
+            ),
+            Chart(
+                "Time until a target answers",
+                "Of one post, or of one record for a topic; attempts that wait are not among them.",
+                "s",
+                (
+                    Query("{{kind}} p50", quantile(0.5, TARGETS, "kind")),
+                    Query("{{kind}} p99", quantile(0.99, TARGETS, "kind")),
                 ),
             ),
             Chart(

@@ -29,12 +29,13 @@ from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.writer import AuditLog
 from belfry.balance.assignment_map import MemberMetadata
 from belfry.delivery.attempts import SenderDependencies
-from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.deliverer import Deliverer
+from belfry.delivery.figures import figures_of
 from belfry.delivery.setup import (
     BadWebhookSettings,
     DeliveryView,
     deliver_until_asked,
-    dispatcher_of,
+    deliverer_of,
     means_of,
 )
 from belfry.group.group import Group
@@ -106,10 +107,10 @@ def run_worker(settings: DeliverySettings) -> int:
                 configured = parts, means
                 make = partial(_worker, settings, found, clock, metrics, group, configured)
                 return asyncio.run(_run(make, view, group))
-            frames, told = found.frames, metrics.delivered
-            dispatcher = dispatcher_of(settings, frames, found.registry, means, told)
-            delivering.show(dispatcher)
-            return asyncio.run(deliver_until_asked(dispatcher))
+            frames, figures = found.frames, figures_of(metrics, settings)
+            deliverer = deliverer_of(settings, frames, found.registry, means, figures)
+            delivering.show(deliverer)
+            return asyncio.run(deliver_until_asked(deliverer))
     except (RefusedToStart, HttpAddressError) as error:
         log.critical("refused to start", reason=str(error))
         return 1
@@ -169,7 +170,7 @@ class _Worker(NamedTuple):
     app: MembershipApp
     shared: Shared
     front: Front
-    dispatcher: Dispatcher
+    deliverer: Deliverer
 
 
 def _worker(
@@ -189,14 +190,14 @@ def _worker(
     shared = share(settings, found, clock, Gauges(metrics, means.tracing), group, streams)
     heads = frames.request, frames.lifecycle
     front = Front(shared.opener, parts, heads, group, carries.history.pass_through)
-    told, through = metrics.delivered, carries.deliveries.pass_through
-    dispatcher = dispatcher_of(settings, frames, found.registry, means, told, through)
-    return _Worker(app, shared, front, dispatcher)
+    figures, through = figures_of(metrics, settings), carries.deliveries.pass_through
+    deliverer = deliverer_of(settings, frames, found.registry, means, figures, through)
+    return _Worker(app, shared, front, deliverer)
 
 
 async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     # Faust's services belong to the event loop in which they are made.
-    app, shared, front, dispatcher = make()
+    app, shared, front, deliverer = make()
     opener, guard, outputs, _ = shared
     settings, app_id = opener.settings, opener.settings.cluster.app_id
     stop = StopRequest()
@@ -218,13 +219,13 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     outputs.start()
     opener.watch.start()
     front.start(owners)
-    concerns = Concerns(settings, opener.lookups, dispatcher.silent, process.self_check.disk)
+    concerns = Concerns(settings, opener.lookups, deliverer.silent, process.self_check.disk)
     view.show(Running(owners, guard, group, process, concerns))
     look_for_cycles_rarely()
     if settings.role == "all":
-        dispatcher.start()
+        deliverer.start()
     # Deliveries go on elsewhere at once; all else is needed until the partitions are handed on.
-    delivering = asyncio.create_task(stopped_once(stop.asked, dispatcher.stop))
+    delivering = asyncio.create_task(stopped_once(stop.asked, deliverer.stop))
     code = 1
     try:
         code = await process.run(heartbeats)

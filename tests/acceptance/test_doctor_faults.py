@@ -29,6 +29,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from belfry.cli.doctor_quotas import throttled
+from tests.acceptance.harness.quotas import limit_requests
 from tests.acceptance.harness.requests import policy
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.architecture.tree import ROOT
@@ -38,6 +40,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 NOWHERE: Final = "http://127.0.0.1:1"
 MIB: Final = 1024 * 1024
 BAD: Final = ("problem", "risk")
+FULL: Final = 'belfry_rejected_total{code="too_many_pending"} 1.0'
 UNKNOWN_SCHEMA: Final = b"\x00\x00\x00\x27\x0f" + b"no known schema"
 ALTERED: Final = {
     "schedules": {
@@ -80,6 +83,8 @@ PLANTED: Final = {
     "an acknowledgement is missing": r"tenants: acking waits \(ack_lock\)",
     "a tenant floods": r"tenants: flooding waits \(rate\)",
     "a disk is nearly full": r"workers: .*the disk of .* MiB left",
+    "brokers hold belfry back": r"quotas: A quota of the brokers has held .*: .*writer for",
+    "a tenant's quota is used up": r"quotas: full has used up its quota: 1 of .* max_pending is 1",
     "a host of webhooks is silent": r"workers: .*webhook hosts do not answer: 127.0.0.1:1",
     "a worker reaches no registry": r"workers: .*the schema registry does not answer",
 }
@@ -122,6 +127,9 @@ ELSEWHERE: Final = {
     "replicas are not in sync": "tests/unit/cli/test_doctor_replicas.py",
     "one broker alone acknowledges": "tests/unit/kafka/test_topic_rules.py",
     "brokers do not verify transactions": "tests/unit/kafka/test_topic_rules.py",
+    "nobody delivers": "tests/integration/test_promise_webhooks.py",
+    "workers have several versions of zone data": "tests/unit/cli/test_doctor_versions.py",
+    "zone data is old": "tests/unit/cli/test_doctor_versions.py",
     "events wait for a later release": "tests/unit/cli/test_doctor_tenants.py",
 }
 
@@ -172,7 +180,9 @@ def reports(
         "REGISTRY_AUTO_REGISTER": "false",
         "REGISTRY_WAIT_MS": "60000",
     }
-    with Site(kafka, f"faults-{uuid4().hex[:8]}", home, **settings) as site:
+    name = f"faults-{uuid4().hex[:8]}"
+    settings["KAFKA"] = json.dumps({"client_id": name})
+    with Site(kafka, name, home, **settings) as site:
         admin = AdminClient({"bootstrap.servers": kafka})
         _topics(site)
         site.fired_topics(["fine", "resting", "acking", "flooding", "hooked"])
@@ -185,6 +195,13 @@ def reports(
         _plant_requests(site)
         hanging = _plant_in_kafka(site, admin)
         wait_for("what goes wrong at the worker", lambda: _gone_wrong(worker.get("/metrics")[1]))
+        # Policies are followed by now.
+        for number in range(2):
+            site.ask("full", f"q/{number}", at=now_ms() + 3_600_000, payload=b"x")
+        wait_for("a full quota", lambda: FULL in worker.get("/metrics")[1])
+        limit_requests(kafka, name, 0.01)
+        wait_for("a worker held back", lambda: throttled(worker.get("/metrics")[1])["writer"] > 1)
+        limit_requests(kafka, name, None)
         after = ask(site, url)
         hanging.abort_transaction(10)
         strange = _strange(site, admin, url)
@@ -206,6 +223,7 @@ def _plant_requests(site: Site) -> None:
     policies: dict[str, dict[str, Any]] = {
         "resting": {"paused": True},
         "flooding": {"max_fires_per_second": 1},
+        "full": {"max_pending": 1},
     }
     for tenant, fields in policies.items():
         site.producer.produce(site.topic("tenants"), policy(tenant, **fields), tenant.encode())

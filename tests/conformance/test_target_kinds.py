@@ -65,7 +65,7 @@ def test_work_goes_to_the_sender_of_its_kind(name: str, monkeypatch: pytest.Monk
             handed.extend(self.kind for _ in pieces)
 
     for kind in SENDERS:
-        monkeypatch.setitem(SENDERS, kind, lambda _s, _f, kind=kind: Noting(kind))
+        monkeypatch.setitem(SENDERS, kind, lambda _s, _f, _c, kind=kind: Noting(kind))
     http: Any = Noting(HTTP)
     senders = Senders(Settings(), lambda _finished: http, lambda *_: None)
     work: Any = type(

@@ -20,7 +20,15 @@ from standardwebhooks.webhooks import Webhook
 
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
+from belfry.delivery.answers import Again
+from belfry.delivery.follow_ups import Places, retry
+from belfry.delivery.work import Work
+from belfry.schedules.targets import HttpTarget
+from belfry.tenants.deliveries import DeliveryState
 from belfry.tenants.policy import TenantPolicy
+from belfry.wire import framing
+from belfry.wire.fired import FiredEvent, encode_fired
+from belfry.wire.worker_keys import Purpose, first, keys_of
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -160,15 +168,20 @@ def told(site: Site, method: str, path: str) -> Any:
 
 def deliveries(site: Site, *words: str) -> str:
     """What ``belfry deliveries …`` prints."""
+    return belfry(site, "deliveries", *words)
+
+
+def belfry(site: Site, *words: str, code: int | None = 0) -> str:
+    """What a command prints, which ends with this exit code; None: with any."""
     prefix = {"BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix, "NO_COLOR": "1"}
     prefix["BELFRY_CLUSTER__APP_ID"] = site.name
     prefix["BELFRY_HTTP_WORKER_SECRET"] = WORKERS
     where = ["--bootstrap-servers", site.bootstrap]
     answer = subprocess.run(
-        [sys.executable, "-m", "belfry.cli", "deliveries", *words, *where],
+        [sys.executable, "-m", "belfry.cli", *words, *where],
         capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **prefix},
     )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr
+    assert code in (None, answer.returncode), answer.stderr
     return answer.stdout
 
 
@@ -187,13 +200,20 @@ def test_what_has_no_end_is_found_and_delivered_again(
         assert unended(site) == {"done": "waiting", "later": "waiting"}
         assert states(site) == unended(site)
         assert unended(site, "--older", "1h") == {}
+        assert nobody_delivers(site)
         site.worker(ROLE="deliver").start().wait_ready()
         wait_for("a retry", lambda: unended(site) == {"later": "retrying"}, 30)
+        assert not nobody_delivers(site)
         assert states(site) == unended(site)
         replayed = deliveries(site, "replay", "demo", "--all", "--open", "--older", "0s")
         assert "replayed 1" in replayed
         wait_ends(site, "demo", 2)
         assert unended(site) == {}
+
+
+def nobody_delivers(site: Site) -> bool:
+    """Whether `belfry doctor` says so."""
+    return "Nobody delivers: up to " in belfry(site, "doctor", code=None)
 
 
 def states(site: Site) -> dict[str, str]:
@@ -252,6 +272,28 @@ def test_a_record_that_is_no_delivery_is_put_aside(site: Site, receiver: Receive
         return found if len(found) >= 4 else []
 
     assert {record.value for record in wait_for("four letters", aside)} == {b"garbage"}
+
+
+def test_a_delivery_whose_retry_is_refused_is_given_up_by_itself(site: Site) -> None:
+    """Nobody lists or replays anything: a dispatcher reads what workers refuse."""
+    event = FiredEvent("lost", "a", "f" * 32, 1, 0, now_ms(), now_ms(), now_ms())
+    value = framing.single_object("FiredEvent") + encode_fired(event)
+    state = DeliveryState((HttpTarget("http://one.example.com/"),), attempt=2, tell=True)
+    key = first(keys_of([WORKERS.encode()], Purpose.DELIVERIES))
+    head = framing.single_object("ScheduleRequest")
+    places = Places(site.topic("schedules"), "", "", head, b"", retry_key=key)
+    # No instant is that far away, so a worker refuses it.
+    asked = retry(Work(b"lost/a", value, event, [], state), Again(2**62, state), places)
+    assert asked is not None
+    headers: Any = asked.headers
+    site.producer.produce(asked.topic, asked.value, asked.key, headers=headers)
+    assert site.producer.flush(20) == 0
+    (end,) = wait_ends(site, "lost", 1)["a"]
+    assert (end["outcome"], end["code"], end["attempt"]) == ("FAILED", "retry_refused", 2)
+    (letter,) = [each for each in undelivered(site) if each.value == value]
+    assert letter.header("belfry-error-code") == b"retry_refused"
+    pages = [worker.get("/metrics")[1] for worker in site.workers]
+    assert any('belfry_deliveries_total{outcome="SETTLED"} 1.0' in page for page in pages)
 
 
 @pytest.mark.timeout(120 + 40 * KILLS)

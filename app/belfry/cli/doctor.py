@@ -15,6 +15,7 @@ import typer
 
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_changelog import changelog_checks
+from belfry.cli.doctor_deliveries import delivery_checks
 from belfry.cli.doctor_group import group_checks
 from belfry.cli.doctor_kept import identity_checks, settings_checks
 from belfry.cli.doctor_topics import finding, letter_checks, replica_checks, topic_checks
@@ -39,8 +40,9 @@ def doctor(session: Session) -> int:
 
     Looks at broker, rights, topics with their ids and replicas, settings that workers share,
     signatures of the changelog, the group of workers, transactions that stay open, what was refused
-    lately, schema registry, all workers with their clocks, and tenants whose events wait. Nothing
-    is changed and nothing is written. Exit code 1 on problems.
+    lately, deliveries that nobody makes, schema registry, all workers with their clocks and time
+    zone data, quotas, and tenants whose events wait. Nothing is changed and nothing is written.
+    Exit code 1 on problems.
     """
     worst: list[Status] = []
 
@@ -97,6 +99,7 @@ def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check
     yield from group_checks(admin, session.settings)
     yield from transaction_checks(admin, session.settings)
     yield from letter_checks(admin, brokers, session.settings)
+    yield from delivery_checks(admin, brokers, session.settings)
 
 
 def _rights(found: Sequence[Lacking], settings: SharedSettings) -> Iterator[Check]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from belfry.cli.check import Check, Status
+from belfry.cli.doctor_versions import version_checks
 from belfry.cli.failures import CommandError
 from belfry.cli.remote import Remote
 from belfry.cli.session import Session
@@ -42,12 +43,14 @@ class Expected(NamedTuple):
     """What is known of the worker that is asked; the cluster's id where Kafka told it.
 
     `said` names the checks (`worker`, `clock`) that have told already what is wrong with it.
+    `zone_data` is the version beside the command.
     """
 
     app_id: str
     kafka_cluster_id: str | None
     now_s: float
     said: frozenset[str] = frozenset()
+    zone_data: str = ""
 
 
 def cluster_checks(
@@ -59,12 +62,15 @@ def cluster_checks(
     """
     from time import time
 
+    from belfry.schedules.triggers.zones import VERSION
+
     try:
         found = Remote(session).get("/v1/cluster")
     except CommandError as error:
         yield Check(NAME, Status.SKIPPED, f"The worker does not tell of the others: {error}")
         return
-    expected = Expected(session.settings.cluster.app_id, kafka_cluster_id, time(), said)
+    app_id = session.settings.cluster.app_id
+    expected = Expected(app_id, kafka_cluster_id, time(), said, VERSION)
     yield from judge(found, expected)
 
 
@@ -74,7 +80,8 @@ def judge(found: Mapping[str, Any], expected: Expected) -> Iterator[Check]:
     if strange:
         yield from strange
         return
-    checks = [*_silent(found), *_versions(found), *_standbys(found)]
+    versions = version_checks(found["workers"], expected.zone_data)
+    checks = [*_silent(found), *versions, *_standbys(found)]
     # The one that is asked comes first.
     for number, worker in enumerate(found["workers"]):
         new = worker if number else _not_said(worker, expected.said)
@@ -114,19 +121,6 @@ def _silent(found: Mapping[str, Any]) -> Iterator[Check]:
             "look whether its process runs and answers /healthz/live; restarting it is safe. If it"
             " answers there, set its BELFRY_HTTP_ADVERTISED_URL to an address that others reach",
         )
-
-
-def _versions(found: Mapping[str, Any]) -> Iterator[Check]:
-    by_version: dict[str, list[str]] = {}
-    for worker in found["workers"]:
-        by_version.setdefault(worker["version"], []).append(worker["worker_id"])
-    if len(by_version) > 1:
-        told = "; ".join(
-            f"{plain(version)}: {plain(', '.join(names))}"
-            for version, names in sorted(by_version.items())
-        )
-        to_do = "finish the rolling restart"
-        yield Check(NAME, Status.RISK, f"Workers are of several releases. {told}.", to_do)
 
 
 def _standbys(found: Mapping[str, Any]) -> Iterator[Check]:

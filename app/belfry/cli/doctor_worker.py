@@ -7,6 +7,7 @@ from typing import Final
 
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_cluster import SKEW_S, cluster_checks, tenant_checks
+from belfry.cli.doctor_quotas import quota_checks, throttled_checks
 from belfry.cli.session import Session
 from belfry.cli.shown import amount, plain
 
@@ -39,8 +40,10 @@ def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Ch
     yield clock
     yield from keys_checks(metrics)
     yield from foreign_checks(metrics)
+    yield from throttled_checks(metrics)
     yield from cluster_checks(session, kafka_cluster_id, said_by(ready, clock))
     yield from tenant_checks(session)
+    yield from quota_checks(session)
 
 
 def readiness(url: str, status: int, answer: str) -> Check:

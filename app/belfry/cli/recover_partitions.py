@@ -48,6 +48,7 @@ class PartitionRecovery:
     ) -> None:
         self._settings = settings = session.settings
         self._choices = choices
+        self._counted = session.printer.counted
         self._apply = apply
         self.left = 0
         cluster, admin = session.admin()
@@ -73,7 +74,7 @@ class PartitionRecovery:
         people, and is printed as it comes. A partition that cannot be recovered is told as refused,
         and the others go on. Raises `CannotRecover` for a number that no partition has.
         """
-        for partition in wanted or range(self._homes):
+        for partition in self._counted(wanted or range(self._homes), "partitions looked at"):
             if partition >= self._homes:
                 raise CannotRecover(
                     f"Partition {partition} keeps no state: there are {self._homes}, from 0 on."

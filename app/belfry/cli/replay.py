@@ -187,7 +187,8 @@ def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
         look = look_in(open_registry(settings))
         signed = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else None
         policies = topics.policies(Decoder("TenantPolicy", look, only=True), signed)
-        yield ReplayWorld(topics, settings, policies, homes, look, judges(session), chunk)
+        counted = session.printer.counted
+        yield ReplayWorld(topics, settings, policies, homes, look, judges(session), chunk, counted)
 
 
 def _chosen(world: ReplayWorld, partitions: list[int] | None) -> list[int]:

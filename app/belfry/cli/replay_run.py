@@ -12,7 +12,7 @@ Digests of events do lie in memory, some 150 bytes for each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,6 +72,8 @@ class ReplayWorld(NamedTuple):
     judge_of: Callable[[int], Judge]
     # Most events that the workers fire in a transaction.
     chunk: int
+    # The same, while notes say how many of what have come.
+    counted: Callable[[Iterable[Any], str], Iterator[Any]]
 
     def place(self, partition: int) -> SourcePartition:
         """The partition as an engine sees it."""
@@ -118,7 +120,8 @@ def played(
             place, lambda: stores.enter_context(store()), reader, world.treatment, world.chunk
         )
         cutter, stream, compared = StepCutter(), None, 0
-        for record in world.topics.rows(partition, span, world.judge_of(partition)):
+        rows = world.topics.rows(partition, span, world.judge_of(partition))
+        for record in world.counted(rows, f"records of partition {partition} played"):
             step = cutter.feed(record)
             if step is None:
                 continue
@@ -169,7 +172,8 @@ def played_virtually(
         for each, _ in playing:
             each.begin_at(start)
         count, now_ms = 0, 0
-        for requests, appended in stream.rest():
+        batches = world.counted(stream.rest(), f"batches of partition {partition} played")
+        for requests, appended in batches:
             now_ms = max(now_ms, requests[0][1])
             if now_ms > until_ms:
                 break

@@ -8,7 +8,7 @@ left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -29,6 +29,7 @@ from belfry.delivery.progress import DeliveryPosition
 from belfry.kafka.client_properties import MESSAGE_TIMEOUT_MS
 from belfry.settings import DeliverySettings
 
+DELIVERIES: Final = "deliveries"
 # Seconds to end what a former life left open, for a commit, and for committed positions.
 INIT_S: Final = 30.0
 COMMIT_S: Final = 9.5
@@ -55,12 +56,24 @@ class DeliveryLog:
     by the new member, with the same id.
     """
 
-    def __init__(self, settings: DeliverySettings, on_assign: Any, on_revoke: Any) -> None:
-        """`on_assign` gets {partition: Progress}, `on_revoke` nothing."""
-        self._topic = settings.topic("deliveries")
+    def __init__(
+        self,
+        settings: DeliverySettings,
+        told: Mapping[str, Any],
+        on_assign: Any,
+        on_revoke: Any,
+        of: str = DELIVERIES,
+    ) -> None:
+        """`told` are properties by which its clients tell figures.
+
+        `on_assign` gets {partition: DeliveryPosition}, `on_revoke` nothing.  `of` is
+        which of belfry's topics is read; each has a group of its own.
+        """
+        self._topic = settings.topic(of)
         self._on_assign, self._on_revoke = on_assign, on_revoke
-        self._producer = Producer(_producer_properties(settings))
-        self._consumer = Consumer(_consumer_properties(settings))
+        apart = "" if of == DELIVERIES else f".{of}"
+        self._producer = Producer({**_producer_properties(settings, apart), **told})
+        self._consumer = Consumer({**_consumer_properties(settings, apart), **told})
         self._paused = False
         self._full_since = 0.0
 
@@ -77,6 +90,8 @@ class DeliveryLog:
         At most `at_most` records come, within `timeout_s` seconds. Raises KafkaException for an
         error that does not pass by itself.
         """
+        # Figures would pile up in a client that nobody polls.
+        self._producer.poll(0)
         if at_most <= 0:
             return self._wait()
         self._full_since = 0.0
@@ -154,14 +169,14 @@ class DeliveryLog:
         self._on_revoke()
 
 
-def _producer_properties(settings: DeliverySettings) -> dict[str, Any]:
+def _producer_properties(settings: DeliverySettings, apart: str) -> dict[str, Any]:
     """A short transaction time-out, and one transactional id for each data directory."""
-    own = _own_id(settings.data_dir)
+    own = _own_id(settings.data_dir, apart)
     return {
         "linger.ms": 5,
         "compression.type": "lz4",
         **settings.kafka_properties(),
-        "transactional.id": f"{settings.cluster.app_id}.deliver.{own}",
+        "transactional.id": f"{settings.cluster.app_id}.deliver{apart}.{own}",
         "transaction.timeout.ms": TRANSACTION_MS,
         "message.timeout.ms": min(MESSAGE_TIMEOUT_MS, TRANSACTION_MS),
         "partitioner": "murmur2_random",
@@ -169,15 +184,15 @@ def _producer_properties(settings: DeliverySettings) -> dict[str, Any]:
     }
 
 
-def _consumer_properties(settings: DeliverySettings) -> dict[str, Any]:
+def _consumer_properties(settings: DeliverySettings, apart: str) -> dict[str, Any]:
     """A static member (KIP-345) that reads what is committed and commits nothing by itself."""
     return {
         "fetch.wait.max.ms": 100,
         "queued.max.messages.kbytes": 16 * 1024,
         **settings.kafka_properties(),
-        "group.id": f"{settings.cluster.app_id}.deliver",
+        "group.id": f"{settings.cluster.app_id}.deliver{apart}",
         # Who restarts gets its partitions back at once, instead of waiting for its own ghost.
-        "group.instance.id": _own_id(settings.data_dir),
+        "group.instance.id": _own_id(settings.data_dir, apart),
         "session.timeout.ms": max(settings.session_timeout_ms, 6_000),
         "heartbeat.interval.ms": settings.heartbeat_interval_ms,
         "enable.auto.commit": False,
@@ -186,9 +201,9 @@ def _consumer_properties(settings: DeliverySettings) -> dict[str, Any]:
     }
 
 
-def _own_id(data_dir: Path) -> str:
-    """A name of this data directory's own, the same after a restart."""
-    path = data_dir / "deliverer"
+def _own_id(data_dir: Path, apart: str) -> str:
+    """A name of this data directory's own, the same after a restart; one for each topic read."""
+    path = data_dir / f"deliverer{apart}"
     if not path.exists():
         path.write_text(uuid4().hex)
     return path.read_text()

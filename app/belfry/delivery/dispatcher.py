@@ -24,8 +24,9 @@ from confluent_kafka import KafkaException, Message
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, step_after
 from belfry.delivery.delivery_log import DeliveryLog
+from belfry.delivery.figures import DELIVERIES, UNCOUNTED, DeliveryFigures
 from belfry.delivery.follow_ups import Places, Produced, dead_letter, follow_up
-from belfry.delivery.gathering import Gathered, Told, untold
+from belfry.delivery.gathering import Gathered
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.silent_hosts import SilentHosts
@@ -59,16 +60,16 @@ class Dispatcher:
         places: Places,
         sender: Callable[[Finished], Sender],
         decoder: Decoder,
-        told: Told = untold,
+        figures: DeliveryFigures = UNCOUNTED,
         through: PassThrough = at_once,
     ) -> None:
-        """`sender` makes what sends to targets of all kinds.
+        """`sender` makes what sends to targets of all kinds, `figures` hear what is counted.
 
-        `told` hears of what is counted: attempts by outcome, and what arrived by tenant.  What is
-        read comes `through` an agent, where the process has one.
+        What is read comes `through` an agent, where the process has one.
         """
         self._through = through
         self._settings = settings
+        self._figures = figures
         self._places = places
         self._topic = settings.topic("deliveries")
         self._decoder = decoder
@@ -84,7 +85,7 @@ class Dispatcher:
         self._progress: dict[int, DeliveryPosition] = {}
         self._ahead: deque[tuple[WorkId, Work]] = deque()
         self._under_way = UnderWay(settings.webhook_in_flight)
-        self._gathered = Gathered(places, told)
+        self._gathered = Gathered(places, figures.delivered)
 
     def start(self) -> None:
         """Begin to deliver; returns at once."""
@@ -106,9 +107,8 @@ class Dispatcher:
     def _membership(self) -> None:
         """From joining the group to the first failure, or to the end."""
         try:
-            delivery_log = self._delivery_log = DeliveryLog(
-                self._settings, self._assigned, self._revoked
-            )
+            given = self._figures.clients(DELIVERIES), self._assigned, self._revoked
+            delivery_log = self._delivery_log = DeliveryLog(self._settings, *given)
             delivery_log.open()
             while not self._thread.stopping.is_set():
                 self._turn(delivery_log)
@@ -194,6 +194,7 @@ class Dispatcher:
 
     def _follow(self, work_id: WorkId, work: Work, answer: Answer) -> None:
         self.silent.after(answer)
+        self._figures.sent(answer.sent)
         now_ms = int(self._clock.wall_ms())
         step = step_after(work.state, work.event, answer, now_ms)
         self._gathered.count(work, step)

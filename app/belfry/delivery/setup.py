@@ -2,7 +2,7 @@
 
 A worker delivers beside its partitions, and posts in a thread of its own. `belfry worker --role
 deliver` runs `deliver_until_asked` alone, and there a child process posts. What differs is chosen
-in `dispatcher_of`; the dispatcher itself is the same.
+in `deliverer_of`; the dispatcher itself is the same.
 
 Settings that mean nothing are told at start (`BadWebhookSettings`), and not at the first post.
 """
@@ -24,14 +24,17 @@ from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
 from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.confined import BadUser, close_to_own_user, identity
+from belfry.delivery.deliverer import Deliverer
 from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.figures import DeliveryFigures
 from belfry.delivery.follow_ups import Places
-from belfry.delivery.gathering import Told
 from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.kinds import Senders
 from belfry.delivery.references import References
+from belfry.delivery.refused_retries import RetryReader
 from belfry.delivery.separate_sender import SeparateSender
+from belfry.delivery.settling import Settling
 from belfry.delivery.traced import MakeSender, traced
 from belfry.delivery.transport import HttpTransport
 from belfry.engine.tenant_figures import TenantFigures
@@ -101,15 +104,15 @@ def _check_user(settings: DeliverySettings) -> None:
         raise BadWebhookSettings(f"BELFRY_WEBHOOK_USER: {error}") from None
 
 
-def dispatcher_of(
+def deliverer_of(
     settings: DeliverySettings,
     frames: Frames,
     registry: Registry | None,
     means: SenderDependencies,
-    told: Told,
+    figures: DeliveryFigures,
     through: PassThrough = at_once,
-) -> Dispatcher:
-    """A dispatcher that is not started; it takes no more work than it can have files open.
+) -> Deliverer:
+    """What delivers, not started; it takes no more work than it can have files open.
 
     Where the process does nothing else, what talks to strangers is a process of its own.
     """
@@ -128,17 +131,24 @@ def dispatcher_of(
     if in_flight < settings.webhook_in_flight:
         log.warning("fewer deliveries at once: too few open files", webhook_in_flight=in_flight)
     settings = settings.model_copy(update={"webhook_in_flight": in_flight})
-    decoder = Decoder("FiredEvent", look_in(registry), only=True)
+    look = look_in(registry)
+    decoder = Decoder("FiredEvent", look, only=True)
     apart = settings.role == "deliver"
     http: MakeSender = (
         partial(SeparateSender, settings, references_of(settings))
         if apart
         else partial(HttpSender, means)
     )
-    sender: MakeSender = partial(Senders, settings, http)
+    sender: MakeSender = partial(Senders, settings, http, clients=figures.clients)
     if means.tracing is not None:
         sender = traced(sender, means.tracing)
-    return Dispatcher(settings, places, sender, decoder, told, through)
+    dispatcher = Dispatcher(settings, places, sender, decoder, figures, through)
+    # A decoder is for one thread.
+    requests, events = (
+        Decoder(name, look, only=True) for name in ("ScheduleRequest", "FiredEvent")
+    )
+    reader = RetryReader(requests, events, settings.worker_keys(Purpose.DELIVERIES))
+    return Deliverer(dispatcher, Settling(settings, places, reader, figures, through))
 
 
 def _files() -> int:
@@ -152,8 +162,8 @@ def _files() -> int:
     return hard if hard != resource.RLIM_INFINITY else 1 << 20
 
 
-async def deliver_until_asked(dispatcher: Dispatcher) -> int:
-    """Run a dispatcher and nothing else; the exit code.
+async def deliver_until_asked(deliverer: Deliverer) -> int:
+    """Deliver and do nothing else; the exit code.
 
     It returns when SIGTERM or SIGINT has come and what was under way has been written down, or
     given up after the dispatcher's grace time.
@@ -163,11 +173,11 @@ async def deliver_until_asked(dispatcher: Dispatcher) -> int:
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, asked.set)
-    dispatcher.start()
+    deliverer.start()
     look_for_cycles_rarely()
     await asked.wait()
     log.info("stopping")
-    await asyncio.to_thread(dispatcher.stop)
+    await asyncio.to_thread(deliverer.stop)
     return 0
 
 
@@ -177,27 +187,27 @@ class DeliveryView:
     def __init__(self, identity: WorkerIdentity, metrics: Metrics) -> None:
         self.identity = identity
         self._metrics = metrics
-        self._dispatcher: Dispatcher | None = None
+        self._deliverer: Deliverer | None = None
         self._awaits = ""
 
     def awaits(self, what: str) -> None:
         """What the start of this process waits for, as a clause; empty for nothing."""
         self._awaits = what
 
-    def show(self, dispatcher: Dispatcher) -> None:
-        """Show what this dispatcher does."""
-        self._dispatcher = dispatcher
+    def show(self, deliverer: Deliverer) -> None:
+        """Show what is delivered."""
+        self._deliverer = deliverer
 
     def live(self) -> bool:
         """A dispatcher starts over by itself; a thread that ended does not."""
-        return self._dispatcher is None or self._dispatcher.alive
+        return self._deliverer is None or self._deliverer.alive
 
     def readiness(self) -> Readiness:
         """Whether the group has given it its share."""
-        if self._dispatcher is None:
+        if self._deliverer is None:
             problem = f"it starts: {self._awaits}" if self._awaits else "it starts"
             return Readiness(ready=False, problems=[problem], started=False)
-        ready, silent = self._dispatcher.ready, self._dispatcher.silent.sentence()
+        ready, silent = self._deliverer.ready, self._deliverer.silent.sentence()
         problems = [] if ready else ["the group that delivers has not answered yet"]
         return Readiness(ready, [], problems, ready, [silent] if silent else [])
 
@@ -216,5 +226,5 @@ class DeliveryView:
     def refresh(self) -> None:
         """Bring the gauges up to date; all else is counted as it happens."""
         self._metrics.readiness(ready=self.readiness().ready)
-        if self._dispatcher is not None:
-            self._metrics.silent_hosts(len(self._dispatcher.silent))
+        if self._deliverer is not None:
+            self._metrics.silent_hosts(len(self._deliverer.silent))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from belfry.kafka import librdkafka
-from belfry.kafka.client_properties import transactional_ids
+from belfry.kafka.client_properties import transactional_ids, untold
 from belfry.kafka.giving_up import give_up
 
 # Seconds for each of the two.
@@ -27,7 +27,7 @@ def fence(producer: librdkafka.Producer, properties: Mapping[str, Any]) -> None:
     """
     producer.init_transactions(FENCE_S)
     _, second = transactional_ids(properties)
-    other = librdkafka.Producer({**properties, "transactional.id": second})
+    other = librdkafka.Producer({**untold(properties), "transactional.id": second})
     try:
         other.init_transactions(FENCE_S)
     finally:

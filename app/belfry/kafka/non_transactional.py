@@ -8,7 +8,7 @@ of their topics joins the transaction, which is what makes them cheap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from confluent_kafka import KafkaError, Message
 
 from belfry.engine.effects import Fired
 from belfry.kafka import librdkafka
-from belfry.kafka.client_properties import untold
 from belfry.kafka.full_queue import produce_in_time
 from belfry.kafka.giving_up import PURGED, give_up
 from belfry.schedules.identity import partition_of
@@ -30,21 +29,24 @@ class Undelivered(BufferError):
 
 
 class NonTransactionalProducer:
-    """Sends records beside a partition's transactions; used by the partition's thread alone."""
+    """Sends records beside a partition's transactions; used by the partition's thread alone.
 
-    def __init__(self, properties: dict[str, Any], partitions_of: Callable[[str], int]) -> None:
-        given = untold(properties).items()
-        kept = {key: value for key, value in given if "transaction" not in key}
+    Its client is made with the first record: most partitions have none.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], partitions_of: Callable[[str], int]) -> None:
+        kept = {key: value for key, value in properties.items() if "transaction" not in key}
         self._properties = {**kept, "acks": "all", "enable.idempotence": True}
         self._partitions_of = partitions_of
-        self._producer = librdkafka.Producer(self._properties)
+        self._producer: librdkafka.Producer | None = None
         self._left = 0
         self.refused: dict[str, str] = {}
 
     def send(self, fired: Iterable[Fired]) -> None:
         """Send the records of a step; `settle` waits for them."""
         self.refused = {}
-        produce: Any = self._producer.produce
+        producer = self._producer = self._producer or librdkafka.Producer(self._properties)
+        produce: Any = producer.produce
         told = self._told
         for topic, key, group, value, headers in fired:
             where = {}
@@ -58,12 +60,12 @@ class NonTransactionalProducer:
                 again = partial(
                     produce, topic, value, key, headers=headers, on_delivery=told, **where
                 )
-                produce_in_time(self._producer, again)
+                produce_in_time(producer, again)
             self._left += 1
 
     def settle(self) -> None:
         """Wait until all are acknowledged; Undelivered where one is not."""
-        if self._left:
+        if self._left and self._producer is not None:
             self._producer.flush(SETTLE_S)
         if self.refused or self._left:
             refused = "; ".join(f"{topic}: {why}" for topic, why in self.refused.items())
@@ -72,14 +74,20 @@ class NonTransactionalProducer:
     def start_over(self) -> None:
         """Forget what is under way: the step that sent it is done again, with all of it."""
         self.close()
-        self._producer = librdkafka.Producer(self._properties)
+        self._producer = None
         self._left = 0
         # The next step may send nothing here, and must not be told what this one was refused.
         self.refused = {}
 
+    def serve(self) -> None:
+        """Have figures told that wait in the client."""
+        if self._producer is not None:
+            self._producer.poll(0)
+
     def close(self) -> None:
         """Give the producer up."""
-        give_up(self._producer)
+        if self._producer is not None:
+            give_up(self._producer)
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
         """Note what became of a record; librdkafka calls it within `flush` and `poll`."""

@@ -60,5 +60,11 @@ class StepProducer(Protocol):
     def commit(self, effects: Effects) -> Receipt:
         """Make a sealed step's effects true; raises Aborted, Fenced or Unknown."""
 
+    def serve(self) -> None:
+        """Let its clients tell what waits in them, such as figures; called while nothing commits.
+
+        Returns at once.
+        """
+
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""

@@ -15,7 +15,6 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from belfry.engine.effects import Effects, Fired
 from belfry.engine.read_lease import ReadLease
 from belfry.kafka import librdkafka
-from belfry.kafka.client_properties import untold
 from belfry.kafka.error_ends import end_of, is_blocked
 from belfry.kafka.fencing import fence
 from belfry.kafka.full_queue import produce_in_time, produce_rows
@@ -42,9 +41,10 @@ class PartitionProducer:
     def __init__(
         self, properties: dict[str, Any], partition: int, surroundings: ProducerSurroundings
     ) -> None:
-        self._properties = properties = untold(properties)
+        self._properties = properties
         self._producer = librdkafka.Producer(properties)
-        self._non_transactional: NonTransactionalProducer | None = None
+        beside = NonTransactionalProducer(properties, surroundings.output_topics.partitions_of)
+        self._non_transactional = beside
         self._partition = partition
         self._output_topics = surroundings.output_topics
         self._clock = surroundings.clock
@@ -83,7 +83,7 @@ class PartitionProducer:
             self._failpoint("S3")
             sent_ms = self._record(effects)
             self._see_places()
-            if effects.non_transactional and self._non_transactional is not None:
+            if effects.non_transactional:
                 self._non_transactional.settle()
             self._failpoint("S5")
             self._producer.commit_transaction(COMMIT_S)
@@ -118,10 +118,6 @@ class PartitionProducer:
 
     def _send_non_transactional(self, effects: Effects) -> list[Fired]:
         """Send what need not be in the transaction; the fired records that have to be."""
-        if self._non_transactional is None:
-            self._non_transactional = NonTransactionalProducer(
-                self._properties, self._output_topics.partitions_of
-            )
         non_transactional = effects.non_transactional
         self._non_transactional.send(each for each in effects.fired if each[0] in non_transactional)
         return [each for each in effects.fired if each[0] not in non_transactional]
@@ -220,9 +216,8 @@ class PartitionProducer:
                 return end
         if isinstance(error, TopicGone):
             self._refused[error.topic] = str(error)
-        if self._non_transactional is not None:
-            self._refused |= self._non_transactional.refused
-            self._non_transactional.start_over()
+        self._refused |= self._non_transactional.refused
+        self._non_transactional.start_over()
         try:
             self._producer.abort_transaction(COMMIT_S)
         except KafkaException as second:
@@ -233,8 +228,12 @@ class PartitionProducer:
         self._watchful = True
         return Aborted(str(error), dict(self._refused))
 
+    def serve(self) -> None:
+        """Have figures told that wait in its clients, which would pile up in one that is idle."""
+        self._producer.poll(0)
+        self._non_transactional.serve()
+
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""
         give_up(self._producer)
-        if self._non_transactional is not None:
-            self._non_transactional.close()
+        self._non_transactional.close()

@@ -175,8 +175,8 @@ class Standby:
         detector = FailureDetector(self.partition, self._clock.monotonic_ms())
         while not self._stopping.is_set():
             self._read(warm, detector)
-            watched = self._watched
-            if watched is None:
+            warm.producer.serve()
+            if (watched := self._watched) is None:
                 continue
             timeouts, heartbeats = watched
             detector.follow(heartbeats, timeouts)

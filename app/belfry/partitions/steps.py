@@ -85,6 +85,7 @@ class Steps:
         owned.check()
         yield from self._await_work(owned)
         self.comes_round()
+        owned.producer.serve()
         engine, now_ms = owned.engine, self.guarded_ms()
         effects: Effects | None = None
         if self._may_fire():

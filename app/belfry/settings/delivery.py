@@ -56,3 +56,10 @@ class DeliverySettings(ServerSettings):
     webhook_per_host: int = Field(
         64, ge=1, le=10_000, description="Most posts to one host at the same time."
     )
+    client_statistics_interval_ms: int = Field(
+        10_000,
+        ge=0,
+        le=3_600_000,
+        description="How often librdkafka tells figures of its clients, for `belfry_client_...`."
+        " 0: never; clients of belfry's own tell theirs all the same.",
+    )

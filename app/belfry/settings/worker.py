@@ -61,13 +61,6 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
     disk_reserve_mb: int = Field(
         64, ge=0, le=1_000_000, description="Free space without which a worker counts as unfit."
     )
-    client_statistics_interval_ms: int = Field(
-        10_000,
-        ge=0,
-        le=3_600_000,
-        description="How often librdkafka tells figures of its clients, for `belfry_client_...`."
-        " 0: never; clients of belfry's own tell theirs all the same.",
-    )
     last_fires: bool = Field(
         True,
         description="Keep the last ten fires of a schedule that recurs in its row. `false` while"
@@ -81,8 +74,10 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         " for each broker (`direct`); or librdkafka, one for each output partition.",
     )
     # A take-over fences both in any case.  A worker of a release before this one fences the first.
-    transactional_ids: Literal[1, 2] = Field(
+    transactional_ids: int = Field(
         2,
+        ge=1,
+        le=2,
         description="How many transactional ids of a partition belfry's own writer uses in turn; 1"
         " while workers that know of one alone are in the group.",
     )

@@ -60,8 +60,16 @@ OF_EVENTS: Final = (
     Family(
         "belfry_deliveries_total",
         "counter",
-        "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED.",
+        "Attempts at HTTP deliveries, by what followed: DELIVERED, RETRIED or FAILED; and SETTLED,"
+        " those given up because a worker refused the next attempt.",
         ("outcome",),
+    ),
+    Family(
+        "belfry_delivery_seconds",
+        "histogram",
+        "Time from a post to its answer, or from a record for a topic to its acknowledgement, by"
+        " kind of target.",
+        ("kind",),
     ),
     Family(
         "belfry_slo_asked_total",

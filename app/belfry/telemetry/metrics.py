@@ -74,8 +74,9 @@ class Metrics:
         self.held = HeldMetrics(make)
         self._clients = ClientMetrics(make)
         self._deliveries = make.outcomes(
-            "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED"
+            "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED", "SETTLED"
         )
+        self._targets = make.histogram("belfry_delivery_seconds", HTTP_BOUNDS)
         self._audit = make.outcomes("belfry_audit_events_total", "written", "lost")
         self._lookups = make.outcomes("belfry_registry_lookups_total", "answered", "unanswered")
         self._spans = make.outcomes("belfry_spans_total", "exported", "dropped", "failed")
@@ -109,6 +110,10 @@ class Metrics:
         for outcome, count in outcomes.items():
             self._deliveries.labels(outcome).inc(count)
         self._tenants.delivered(tenants)
+
+    def target_answered(self, kind: str, seconds: float) -> None:
+        """Count an answer of a target of a kind (``http``, ``kafka``), and how long it took."""
+        self._targets.labels(kind).observe(seconds)
 
     def audited(self, outcome: str, count: int) -> None:
         """Count events of the audit log: ``written`` or ``lost``."""

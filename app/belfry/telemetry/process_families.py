@@ -119,8 +119,8 @@ OF_PROCESSES: Final = (
     Family(
         "belfry_client_answers_total",
         "counter",
-        "Answers of a broker to clients of a kind: writer, requests, tenant_inputs, changelog."
-        " Those to fetches, for which brokers wait, are left out.",
+        "Answers of a broker to clients of a kind: writer, requests, tenant_inputs, changelog,"
+        " deliveries, targets. Those to fetches, for which brokers wait, are left out.",
         ("client", "broker"),
     ),
     Family(

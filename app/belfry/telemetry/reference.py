@@ -117,12 +117,13 @@ Two dashboards for Grafana 12 show all of them: `dashboards/belfry.json` for who
 `dashboards/tenants.json` for chosen tenants.  Import them, or have the chart make a ConfigMap of
 them (`monitoring.dashboards`).  Grafana's SDK makes them from code (`make docs`).
 
-`belfry_client_…` tell of the Kafka clients of partitions by what they are for: `writer` makes
-transactions, `requests` and `tenant_inputs` read requests, `changelog` reads state.  Those of
-belfry's own tell of each request, which takes 2 µs.  Readers of the changelog are librdkafka's, and
-tell every `BELFRY_CLIENT_STATISTICS_INTERVAL_MS` (10 000), which takes 33 µs each.  With
-`BELFRY_TRANSACTION_WRITER=librdkafka` there is no `writer`: its figures would pile up while a
-partition is idle.
+`belfry_client_…` tell of the Kafka clients of partitions and of deliveries by what they are for:
+`writer` writes steps, `requests` and `tenant_inputs` read requests, `changelog` reads state,
+`deliveries` reads deliveries and writes what follows, `targets` writes to topics that are targets.
+Those of belfry's own tell of each request, which takes 2 µs.  Those of librdkafka tell every
+`BELFRY_CLIENT_STATISTICS_INTERVAL_MS` (10 000), which takes 33 µs each: `changelog`, `deliveries`
+and `targets`, and of `writer` what is written at least once, or with
+`BELFRY_TRANSACTION_WRITER=librdkafka` all of it.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|

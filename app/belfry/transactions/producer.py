@@ -27,12 +27,7 @@ from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_producer import ProducerSurroundings, Receipt
-from belfry.kafka.step_records import (
-    OutputTopics,
-    delivery_records,
-    fired_records,
-    outcome_records,
-)
+from belfry.kafka.step_records import OutputTopics, delivery_records, fired_records, outcome_records
 from belfry.transactions import brokers
 from belfry.transactions.alternating import AlternatingWriter
 from belfry.transactions.asking import Ended
@@ -72,7 +67,9 @@ class DirectProducer:
         self._failpoint = surroundings.failpoints.reach
         self._changelog = self._output_topics.changelog, partition
         self._codec = CODECS[codec_of(properties)]
-        self._non_transactional: NonTransactionalProducer | None = None
+        self._non_transactional = NonTransactionalProducer(
+            properties, self._output_topics.partitions_of
+        )
         self._cluster: brokers.BrokerConnections | None = None
         self._writer: AlternatingWriter | None = None
         self._steps = 0
@@ -120,7 +117,7 @@ class DirectProducer:
             self._failpoint("S4")
             acknowledged: AcknowledgedStep = self._run(self._write(writer, batches), WRITE_S)
             acknowledged.compare(self.signer)
-            if effects.non_transactional and self._non_transactional is not None:
+            if effects.non_transactional:
                 self._non_transactional.settle()
             self._failpoint("S5")
             # From here on the transaction may become visible at any moment.
@@ -133,13 +130,16 @@ class DirectProducer:
             raise self._roll_back(writer, error, effects) from error
         return acknowledged.receipt(self.signer, sent_ms)
 
+    def serve(self) -> None:
+        """Have figures told that wait in the client of what is sent at least once."""
+        self._non_transactional.serve()
+
     def close(self) -> None:
         """Give the producer up; an open transaction is left to the next owner's fence."""
         if self._closed:
             return
         self._closed = True
-        if self._non_transactional is not None:
-            self._non_transactional.close()
+        self._non_transactional.close()
         try:
             if self._cluster is not None:
                 self._run(self._cluster.close(), CLOSE_S)
@@ -154,10 +154,6 @@ class DirectProducer:
         fired = effects.fired
         if effects.non_transactional:
             non_transactional = effects.non_transactional
-            if self._non_transactional is None:
-                self._non_transactional = NonTransactionalProducer(
-                    self._properties, self._output_topics.partitions_of
-                )
             self._non_transactional.send(each for each in fired if each[0] in non_transactional)
             fired = [each for each in fired if each[0] not in non_transactional]
         placed.add(fired_records(fired, self._output_topics))
@@ -195,9 +191,8 @@ class DirectProducer:
         if isinstance(error, Ended):
             fired = {each[0] for each in effects.fired}
             topics |= {topic: why for topic, why in error.topics.items() if topic in fired}
-        if self._non_transactional is not None:
-            topics |= self._non_transactional.refused
-            self._non_transactional.start_over()
+        topics |= self._non_transactional.refused
+        self._non_transactional.start_over()
         return topics
 
     # -- in the loop -------------------------------------------------------------------------------

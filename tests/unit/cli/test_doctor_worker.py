@@ -80,6 +80,7 @@ def test_a_report_says_once_what_is_wrong_with_the_worker_that_is_asked(
     monkeypatch.setattr(doctor_worker, "fetch", pages.__getitem__)
     monkeypatch.setattr(doctor_cluster, "Remote", lambda _: remote)
     monkeypatch.setattr(doctor_worker, "tenant_checks", lambda _: [])
+    monkeypatch.setattr(doctor_worker, "quota_checks", lambda _: [])
     session: Any = SimpleNamespace(settings=CommandSettings(http_url=URL))
     found = [*worker_checks(session, "kafka-1")]
     assert [(each.check, each.status) for each in found] == [

@@ -63,6 +63,7 @@ def recovery(found: PartitionEvidence, *, apply: bool = True) -> tuple[Partition
     one._settings = one._homes = 1
     one._choices, one._apply, one.left = Choices("nothing"), apply, 0
     one._looker, one._anchors = Looker(), Anchors()
+    one._counted = lambda each, _what: each
     return one, one._anchors
 
 
@@ -130,3 +131,16 @@ def test_an_anchor_of_somebody_elses_recovery_is_told() -> None:
     anchors.newer = {0: NOW._replace(generation=3)}
     assert "generation 3, which is later" in said(one)[-1][1]
     assert one.left == 1
+
+
+def test_partitions_are_counted_as_they_are_looked_at() -> None:
+    one: Any = recovery(WELL)[0]
+    told: list[tuple[str, list[int]]] = []
+
+    def counted(each: Any, what: str) -> Any:
+        told.append((what, [*each]))
+        return told[-1][1]
+
+    one._counted = counted
+    said(one)
+    assert told == [("partitions looked at", [0])]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from belfry.cli.entry import main
-from belfry.cli.replay_run import PartitionPlayed
+from belfry.cli.replay_run import PartitionPlayed, ReplayWorld, played, played_virtually
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import RequestStream
 from belfry.playback.comparing import StepDifference
 from belfry.playback.contrast import MovedEvent, TenantContrast
 from belfry.playback.player import PlayedCounts
+from belfry.settings import CommandSettings
 
 COUNTS = PlayedCounts(steps=1_284, requests=20_417, fires=9, rows=30, owners=2)
 
@@ -120,3 +122,24 @@ def test_a_file_without_a_policy_is_refused(
     file.write_text("[]")
     assert main(["replay", "--with", str(file)]) == 2
     assert "no policy is in it" in capsys.readouterr().err
+
+
+def test_a_long_playback_says_how_far_it_is() -> None:
+    told: list[str] = []
+
+    def counted(each: Any, what: str) -> Any:
+        told.append(what)
+        return each
+
+    topics: Any = SimpleNamespace(
+        rows=lambda *_: iter(()),
+        span=lambda _: None,
+        requests=lambda *_: (0, SimpleNamespace(rest=lambda: iter(()))),
+    )
+    settings = CommandSettings()
+    judge_of: Any = lambda _: None  # noqa: E731
+    world = ReplayWorld(topics, settings, [], 1, None, judge_of, 100, counted)
+    nothing: Any = None
+    played(world, 0, nothing, None, nothing)
+    played_virtually(world, 0, 1, [])
+    assert told == ["records of partition 0 played", "batches of partition 0 played"]

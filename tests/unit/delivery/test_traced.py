@@ -13,13 +13,14 @@ from confluent_kafka import KafkaError
 
 from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.attempts import SenderDependencies
+from belfry.delivery.figures import UNCOUNTED
 from belfry.delivery.http_requests import Secrets
 from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.kinds.kafka import KafkaSender
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.references import NOWHERE
 from belfry.delivery.separate_sender import SeparateSender
-from belfry.delivery.setup import dispatcher_of
+from belfry.delivery.setup import deliverer_of
 from belfry.delivery.traced import traced
 from belfry.delivery.transport import HttpTransport
 from belfry.delivery.work import Finished, Work, WorkId
@@ -166,8 +167,8 @@ def test_a_dispatcher_traces_what_it_sends_to_targets_of_every_kind() -> None:
     transport: Any = None
     means = SenderDependencies(transport, Secrets({}), SystemClock(), 3, tracing=tracer)
     frames: Any = SimpleNamespace(request=b"", lifecycle=b"")
-    dispatcher = dispatcher_of(Settings(), frames, None, means, lambda *_: None)
-    senders: Any = dispatcher._senders
+    deliverer = deliverer_of(Settings(), frames, None, means, UNCOUNTED)
+    senders: Any = deliverer.dispatcher._senders
     sent = Sent("kafka:good", 1.0, 2.0, End.DELIVERED, 0, "")
     for sender in senders._by_kind.values():
         sender._finished(

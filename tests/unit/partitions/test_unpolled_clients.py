@@ -1,4 +1,4 @@
-"""Clients that nobody polls while they are idle tell no figures, which would pile up in them."""
+"""Figures pile up in clients that nobody polls: those are not asked, or are polled while idle."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 
 from belfry.kafka import fetcher, librdkafka, non_transactional, transactions
 from belfry.kafka.partition_log import PartitionLog
+from belfry.partitions import steps
+from belfry.partitions.standby import Standby
 from belfry.partitions.tenant_reading import TenantInputReading
 from belfry.telemetry.limited import LimitedLogger
+from belfry.transactions.producer import DirectProducer
 
 TOLD: Final[dict[str, Any]] = {
     "stats_cb": print,
@@ -39,12 +42,65 @@ def assert_untold(given: dict[str, Any]) -> None:
     assert TOLD.keys() & given.keys() == {"client.id"}
 
 
-def test_the_producers_of_a_partition_tell_none(made: list[dict[str, Any]]) -> None:
-    transactions.PartitionProducer(TOLD, 0, MagicMock())
-    non_transactional.NonTransactionalProducer(TOLD, lambda _: 1)
-    assert len(made) == 2
-    for given in made:
-        assert_untold(given)
+@pytest.mark.parametrize("writer", [transactions.PartitionProducer, DirectProducer])
+def test_the_producers_of_a_partition_tell_and_are_polled_while_they_are_idle(
+    made: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, writer: Any
+) -> None:
+    clients: list[MagicMock] = []
+
+    def client(properties: dict[str, Any]) -> Any:
+        made.append(properties)
+        clients.append(MagicMock())
+        return clients[-1]
+
+    for module in (transactions, non_transactional):
+        monkeypatch.setattr(module, "Producer", client)
+    more = {"loop": MagicMock(), "in_turn": 2} if writer is DirectProducer else {}
+    producer = writer(TOLD, 0, MagicMock(), **more)
+    # That of tenants that are content with at least once is made with their first record.
+    producer._non_transactional.send([("fired", b"k", None, b"v", [])])
+    assert len(made) == (1 if writer is DirectProducer else 2)
+    assert all(TOLD.items() <= given.items() for given in made)
+    producer.serve()
+    for each in clients:
+        each.poll.assert_called_once_with(0)
+
+
+def test_a_standby_serves_its_producer() -> None:
+    opener = MagicMock()
+    warm = opener.open_warm.return_value
+    warm.changelog.ends.return_value = (0, 0)
+    warm.changelog.position = 0
+    warm.replay.begun = False
+    opener.clock.monotonic_ms.return_value = 1.0
+    standby = Standby(0, opener, MagicMock())
+    # Two turns, and it is asked to stop.
+    reads = iter([lambda: None, standby.ask_to_stop])
+
+    def read(*_: Any) -> list[Any]:
+        next(reads)()
+        return []
+
+    warm.changelog.read.side_effect = read
+    standby._follow()
+    assert warm.producer.serve.call_count == 2
+
+
+def test_an_owner_serves_its_producer_in_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, owned, upkeep = MagicMock(), MagicMock(), MagicMock()
+    given.opener.settings = SimpleNamespace(batch_records=10, step_bytes=1_000)
+    given.opener.clock.both_ms.return_value = (1.0, 1.0)
+    given.opener.clock.monotonic_ms.return_value = 1.0
+    upkeep.add_to.return_value, upkeep.longest_s.return_value = None, 1.0
+    owned.engine.next_due_ms.return_value = None
+    owned.engine.aside.any = False
+    owned.source.end = owned.engine.position = 5
+    monkeypatch.setattr(steps, "take_aside", lambda *_: None)
+    loop: Any = SimpleNamespace(asked=False)
+    one = steps.Steps(given, MagicMock(), upkeep, lambda: False, loop)
+    for _ in range(2):
+        assert list(one.step(owned)) == [1.0]
+    assert owned.producer.serve.call_count == 2
 
 
 def test_who_reads_a_changelog_tells_and_who_asks_for_its_end_does_not(

@@ -170,6 +170,7 @@ def test_what_was_accepted_and_delivered_is_shown_of_the_tenant() -> None:
         "DELIVERED": 5,
         "RETRIED": 0,
         "FAILED": 1,
+        "SETTLED": 0,
     }
 
 

@@ -148,6 +148,9 @@ class WorkerAnswer(ReadyAnswer):
 
     worker_id: str
     version: str
+    zone_data: str = Field(
+        "", description="Version of the time zone data that it finds instants by, such as `2026c`."
+    )
     # Counters of this worker begin here.
     started_at: str
     # False asks an orchestrator to restart the process.

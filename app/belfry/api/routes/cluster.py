@@ -34,6 +34,7 @@ from belfry.api.workers.everyone import ask_others
 from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerView
+from belfry.schedules.triggers.zones import VERSION
 from belfry.telemetry.metrics import Metrics
 
 # What another worker is asked: for itself, or each would ask all others in turn.
@@ -97,6 +98,7 @@ def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
         partitions=ready.partitions,
         worker_id=identity.worker_id,
         version=__version__,
+        zone_data=VERSION,
         started_at=instant(identity.started_ms),
         live=view.live(),
         pending=sum(each.pending for each in readiness.partitions) if full else None,

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
+from belfry.delivery.figures import ClientTold, silent_clients
 from belfry.delivery.kinds.kafka import KafkaSender
 from belfry.delivery.kinds.kind import Sender
 from belfry.delivery.work import Finished, Work, WorkId
@@ -19,7 +20,7 @@ from belfry.settings import DeliverySettings
 
 # HTTP is not here: `delivery/setup.py` says whether this process posts, or a child of it.
 HTTP: Final = "http"
-SENDERS: Final[dict[str, Callable[[DeliverySettings, Finished], Sender]]] = {
+SENDERS: Final[dict[str, Callable[[DeliverySettings, Finished, ClientTold], Sender]]] = {
     "kafka": KafkaSender,
 }
 
@@ -32,10 +33,11 @@ class Senders:
         settings: DeliverySettings,
         http: Callable[[Finished], Sender],
         finished: Finished,
+        clients: ClientTold = silent_clients,
     ) -> None:
         """`finished` gets every piece back, from threads of the senders."""
         self._by_kind = {HTTP: http(finished)}
-        self._by_kind |= {name: make(settings, finished) for name, make in SENDERS.items()}
+        self._by_kind |= {name: make(settings, finished, clients) for name, make in SENDERS.items()}
 
     def start(self) -> None:
         """Begin to wait for work."""

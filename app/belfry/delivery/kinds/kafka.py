@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.client.faults import ABSENT
 from belfry.delivery.answers import Answer, End, Sent
+from belfry.delivery.figures import TARGETS, ClientTold, silent_clients
 from belfry.delivery.work import Finished, Work, WorkId
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
@@ -51,10 +52,7 @@ MESSAGE_TIMEOUT_MS: Final = 10_000
 # Bytes of a record that the client takes; brokers judge by their own limits.
 MOST_BYTES: Final = 4_000_000
 
-_DENIED: Final = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-}
+_DENIED: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 log = structlog.get_logger(__name__)
 
@@ -66,9 +64,12 @@ class KafkaSender:
     for: their answers come within `MESSAGE_TIMEOUT_MS`.
     """
 
-    def __init__(self, settings: DeliverySettings, finished: Finished) -> None:
+    def __init__(
+        self, settings: DeliverySettings, finished: Finished, clients: ClientTold = silent_clients
+    ) -> None:
         """Clients are made when the first work comes: most belfries have no such targets."""
         self._properties = settings.kafka_properties()
+        self._clients = clients
         self._names = TopicNames(settings.cluster.topic_prefix)
         self._finished = finished
         self._clock = SystemClock()
@@ -156,7 +157,8 @@ class KafkaSender:
     def _produce(self, topic: str, work_id: WorkId, work: Work) -> None:
         """Raises KafkaException, and BufferError where too much is on its way."""
         if self._producer is None:
-            self._producer = Producer(_producer_properties(self._properties))
+            told = self._clients(TARGETS)
+            self._producer = Producer(_producer_properties({**self._properties, **told}))
         self._producer.produce(
             topic,
             work.event.payload,

@@ -1,0 +1,41 @@
+"""All that a process does for deliveries: attempts, and the end of those that nobody makes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.settling import Settling
+from belfry.delivery.silent_hosts import SilentHosts
+
+
+class Deliverer(NamedTuple):
+    """A dispatcher, and what settles deliveries whose retries were refused."""
+
+    dispatcher: Dispatcher
+    settling: Settling
+
+    def start(self) -> None:
+        """Begin to deliver; returns at once."""
+        self.dispatcher.start()
+        self.settling.start()
+
+    def stop(self) -> None:
+        """Finish what is under way, for a few seconds, and leave."""
+        self.dispatcher.stop()
+        self.settling.stop()
+
+    @property
+    def alive(self) -> bool:
+        """Whether both run, or were not started yet."""
+        return self.dispatcher.alive and self.settling.alive
+
+    @property
+    def ready(self) -> bool:
+        """Whether the group has given the dispatcher its share."""
+        return self.dispatcher.ready
+
+    @property
+    def silent(self) -> SilentHosts:
+        """Hosts that do not answer."""
+        return self.dispatcher.silent

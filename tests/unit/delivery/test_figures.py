@@ -1,0 +1,93 @@
+"""Figures of a process that delivers: of its clients, also where they idle, and of targets."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from belfry.client.decoding import Decoder
+from belfry.delivery.answers import Answer, End, Sent
+from belfry.delivery.delivery_log import DeliveryLog
+from belfry.delivery.dispatcher import Dispatcher
+from belfry.delivery.figures import DELIVERIES, TARGETS, DeliveryFigures, figures_of
+from belfry.delivery.follow_ups import Places
+from belfry.delivery.kinds import kafka
+from belfry.delivery.progress import DeliveryPosition
+from belfry.delivery.work import Work, WorkId
+from belfry.schedules.targets import HttpTarget
+from belfry.settings import Settings
+from belfry.telemetry.metrics import Metrics
+from belfry.tenants.deliveries import DeliveryState
+from belfry.wire.fired import FiredEvent
+
+
+def test_who_reads_deliveries_and_who_writes_what_follows_tell_figures(tmp_path: Path) -> None:
+    settings = Settings(
+        bootstrap_servers="127.0.0.1:1", data_dir=tmp_path, client_statistics_interval_ms=50
+    )
+    clients = figures_of(Metrics(CollectorRegistry()), settings).clients
+    told = clients(DELIVERIES)
+    log = DeliveryLog(settings, told, None, None)
+    heard: Any = told["stats_cb"]
+    deadline = time.monotonic() + 10
+    while len(heard._told) < 2 and time.monotonic() < deadline:
+        log.read(1, 0.05)
+    kinds = sorted(name.partition("#")[2].partition("-")[0] for name in heard._told)
+    assert kinds == ["consumer", "producer"]
+    # All clients of a kind have their figures in common.
+    assert clients(DELIVERIES)["stats_cb"] is heard
+    assert clients(TARGETS)["stats_cb"] is not heard
+
+
+def test_who_writes_to_targets_tells_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+
+    class FakeProducer:
+        def __init__(self, properties: dict[str, Any]) -> None:
+            made.append(properties)
+
+        def produce(self, *_: Any, **__: Any) -> None:
+            """Take a record."""
+
+    monkeypatch.setattr(kafka, "Producer", FakeProducer)
+    sender = kafka.KafkaSender(Settings(), lambda *_: None, lambda kind: {"stats_cb": kind})
+    event = FiredEvent("demo", "a", "f" * 32, 1, 0, 1, 1, 1, payload=b"{}")
+    state = DeliveryState((HttpTarget("kafka:payments.audit"),))
+    sender._produce("payments.audit", WorkId(0, 0, 0), Work(b"demo/a", b"", event, [], state))
+    assert [each["stats_cb"] for each in made] == [TARGETS]
+
+
+def test_the_time_that_targets_take_is_counted_by_their_kind() -> None:
+    registry = CollectorRegistry()
+    figures = figures_of(Metrics(registry), Settings())
+    https = Sent("https://one.example.com/", 1_000.0, 1_250.0, End.DELIVERED, 204, "")
+    back = https._replace(ended_ms=900.0)
+    figures.sent([https, Sent("kafka:audit", 0.0, 30.0, End.AGAIN, 0, "kafka"), back])
+    shown = {
+        kind: [
+            registry.get_sample_value(f"belfry_delivery_seconds_{what}", {"kind": kind})
+            for what in ("count", "sum")
+        ]
+        for kind in ("http", "kafka")
+    }
+    assert shown == {"http": [2, 0.25], "kafka": [1, 0.03]}
+
+
+def test_a_dispatcher_tells_what_was_sent_of_each_attempt() -> None:
+    told: list[Any] = []
+    figures = DeliveryFigures(sent=told.append)
+    sender: Any = None
+    places = Places("s", "l", "undelivered", b"", b"")
+    decoder = Decoder("FiredEvent", only=True)
+    dispatcher = Dispatcher(Settings(), places, lambda _: sender, decoder, figures)
+    dispatcher._progress = {0: DeliveryPosition(0)}
+    event = FiredEvent("demo", "a", "f" * 32, 1, 0, 1, 1, 1, payload=b"{}")
+    state = DeliveryState((HttpTarget("https://one.example.com/"),))
+    sent = Sent("https://one.example.com/", 1.0, 2.0, End.DELIVERED, 204, "")
+    answer = Answer(End.DELIVERED, sent.target, sent=(sent,))
+    dispatcher._follow(WorkId(0, 0, 0), Work(b"demo/a", b"", event, [], state), answer)
+    assert told == [(sent,)]
