@@ -97,6 +97,7 @@ class FakeApi:
         self.job: dict[str, Any] = JOB
         self.listed: list[dict[str, Any]] = [SCHEDULE]
         self.asked: list[tuple[str, str, dict[str, str], Any]] = []
+        self.queries: list[dict[str, str]] = []
         self.app = Starlette(
             routes=[Route("/{path:path}", self.answer, methods=["GET", "POST", "PUT", "DELETE"])]
         )
@@ -106,6 +107,7 @@ class FakeApi:
         told = orjson.loads(body) if body else dict(request.query_params)
         path = request.url.path
         self.asked.append((request.method, path, dict(request.headers), told))
+        self.queries.append(dict(request.query_params))
         if path == "/metrics":
             rows = ((0.001, 50), (0.01, 99), ("+Inf", 100))
             lines = [f'belfry_fire_lateness_seconds_bucket{{le="{b}"}} {n}' for b, n in rows]

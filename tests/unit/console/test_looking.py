@@ -126,6 +126,14 @@ def test_a_policy_is_changed_as_a_whole_under_the_version_that_was_seen(
     assert "look_back_ms" not in told
 
 
+def test_a_change_of_a_policy_goes_with_its_reason(client: TestClient, api: FakeApi) -> None:
+    for page in ("/console/policy?tenant=t", "/console/tenants?tenant=t"):
+        assert 'name="reason"' in client.get(page).text
+    fields = {"tenant": "t", "etag": '"7.3"', "paused": "true", "reason": "month end"}
+    client.post("/console/policy", data=fields, headers=FORM)
+    assert api.queries[-1] == {"reason": "month end"}
+
+
 def test_a_pause_changes_nothing_else(client: TestClient, api: FakeApi) -> None:
     fields = {"tenant": "t", "etag": '"7.3"', "paused": "true"}
     client.post("/console/policy", data=fields, headers=FORM)

@@ -202,6 +202,7 @@ def _event(
         request_id=known.request or headers.get("x-request-id"),
         trace_id=None if trace is None else trace.trace_id,
         changes=known.changes,
+        reason=known.reason,
     )
 
 
