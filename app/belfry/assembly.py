@@ -206,6 +206,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
         refused=stop.refused,
         committed=front.committed,
         is_asked=front.is_asked,
+        took_over=group.take_overs.note,
     )
     changelog, name = opener.output_topics.changelog, f"{app_id}.heartbeats"
     heartbeats = Heartbeats(group.worker, changelog, settings.kafka_properties(), name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,7 @@ import structlog
 
 from belfry.api.workers.view import Readiness, StandbyView, WorkerIdentity
 from belfry.balance.assignment_map import AssignmentMap
+from belfry.balance.take_overs import TakeOverEntry
 from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
 from belfry.delivery.attempts import SenderDependencies
@@ -208,6 +209,10 @@ class DeliveryView:
     def standbys(self) -> list[StandbyView]:
         """It stands by for nobody."""
         return []
+
+    def take_overs(self) -> Sequence[TakeOverEntry]:
+        """It takes no partitions over."""
+        return ()
 
     def tenants(self) -> Mapping[str, TenantFigures]:
         """It owns no schedules."""

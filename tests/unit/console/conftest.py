@@ -54,6 +54,11 @@ WORKER: Final[dict[str, Any]] = {
         "partition": 0, "state": "firing", "missing": HOSTILE, "pending": 5, "position": 1,
         "ingest_lag_records": 0, "oldest_due_at": "2020-01-01T09:00:00.000Z",
         "waiting_for": "tenant_blocked"}],
+    "take_overs": [
+        {"partition": 3, "at": "2030-01-01T09:00:00.000Z", "took_seconds": 0.25, "former": HOSTILE,
+         "cause": "owner_silent", "warm": True, "records": 12},
+        {"partition": 4, "at": "2030-01-01T09:00:01.000Z", "took_seconds": 2.0, "former": None,
+         "cause": HOSTILE, "warm": False, "records": None}],
 }  # fmt: skip
 
 

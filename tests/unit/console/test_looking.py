@@ -126,6 +126,18 @@ def test_a_policy_is_changed_as_a_whole_under_the_version_that_was_seen(
     assert "look_back_ms" not in told
 
 
+def test_the_cluster_lists_take_overs_the_latest_first(client: TestClient) -> None:
+    page = client.get("/console/cluster").text
+    rows = page[page.index('id="moves-title"') :].split("<tr>")[2:]
+    assert [re.findall(r'<td class="number">(.*?)</td>', row) for row in rows] == [
+        ["4", "2 s", "–"],
+        ["3", "250 ms", "12"],
+    ]
+    assert "Its owner was silent" in rows[1]
+    # A cause of a later release is shown as it is told.
+    assert "alert(1)" in rows[0]
+
+
 def test_a_change_of_a_policy_goes_with_its_reason(client: TestClient, api: FakeApi) -> None:
     for page in ("/console/policy?tenant=t", "/console/tenants?tenant=t"):
         assert 'name="reason"' in client.get(page).text

@@ -6,11 +6,12 @@ must not block, and returns values that nobody changes afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from belfry.balance.assignment_map import AssignmentMap
+from belfry.balance.take_overs import TakeOverEntry
 from belfry.engine.tenant_figures import TenantFigures
 
 
@@ -78,6 +79,9 @@ class WorkerView(Protocol):
     def standbys(self) -> list[StandbyView]:
         """The partitions that this worker stands by for."""
 
+    def take_overs(self) -> Sequence[TakeOverEntry]:
+        """The last partitions that this worker took over, the latest last."""
+
     def tenants(self) -> Mapping[str, TenantFigures]:
         """The tenants of the owned partitions; "" for what names no tenant that is known."""
 
@@ -105,6 +109,10 @@ class Nobody:
     def standbys(self) -> list[StandbyView]:
         """Nobody stands by."""
         return []
+
+    def take_overs(self) -> Sequence[TakeOverEntry]:
+        """Nobody took anything over."""
+        return ()
 
     def tenants(self) -> Mapping[str, TenantFigures]:
         """Nobody has tenants."""
