@@ -153,7 +153,7 @@ def _configured(
     tracing = tracing_of(settings, identity.worker_id, metrics.traced, clock.wall_ms)
     gate = gate_of(settings, clock.wall_ms)
     parts = ApiDependencies(gate, keys, clock.wall_ms, audit.trail, tracing)
-    return parts, means_of(settings, clock, tracing), reached_host(settings)
+    return parts, means_of(settings, clock, tracing, parts.breaks), reached_host(settings)
 
 
 def _group(settings: Settings, name: str, url: str) -> Group:

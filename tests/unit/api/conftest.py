@@ -9,7 +9,14 @@ from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
 
 from belfry.api.routes.app import create_app
-from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
+from belfry.api.workers.view import (
+    PartitionView,
+    Posting,
+    Readiness,
+    SilentHostView,
+    StandbyView,
+    WorkerIdentity,
+)
 from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.balance.take_overs import TakenOver, TakeOverCause, TakeOverEntry
 from belfry.engine.tenant_figures import TenantFigures
@@ -64,6 +71,10 @@ class FakeWorker:
                 AssignedMember("worker-2", rack="b", stands_by=(0,)),
             )
         )
+
+    def posting(self) -> Posting:
+        silent = SilentHostView("hooks.example:8443", 1_000, 2_000, 9_000, "no answer")
+        return Posting(posts=True, silent_hosts=[silent])
 
     def take_overs(self) -> list[TakeOverEntry]:
         taken = TakenOver(0, 1_700_000_000_000, 250, 12, True, True)

@@ -96,6 +96,7 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.role = "operate"
+        self.tenants = ["*"]
         self.verdict = 200
         self.refused = ""
         self.schedule: dict[str, Any] = SCHEDULE
@@ -121,6 +122,8 @@ class FakeApi:
             return Response(orjson.dumps({"outcome": "CONFLICT"}), 412)
         if request.method == "POST" and path.endswith("/jobs"):
             return Response(orjson.dumps(self.job_answer(request)), 201)
+        if path.endswith(("/break", "/close")):
+            return Response(orjson.dumps({"hosts": [], "workers": ["w"], "silent": []}))
         if path.endswith("/pause"):
             return Response(orjson.dumps({"outcome": "PAUSED"}), self.verdict)
         status = self.verdict if request.method != "GET" and path != "/v1/preview" else 200
@@ -137,7 +140,7 @@ class FakeApi:
         if path.endswith(("/counts", "/statistics")):
             path = f"/v1/tenants/t/{path.rpartition('/')[2]}"
         ends: dict[str, Any] = {
-            "/v1/me": {"name": "n", "role": self.role, "tenants": ["*"]},
+            "/v1/me": {"name": "n", "role": self.role, "tenants": self.tenants},
             "/v1/cluster": {
                 "app_id": HOSTILE, "members": [
                     {"worker_id": HOSTILE, "owns": [0], "stands_by": [1]}], "standbys": [],
@@ -170,6 +173,15 @@ class FakeApi:
                 "deliveries": [LETTER], "examined": 9, "cursor": "more"},
             "/v1/tenants/t/deliveries": {
                 "deliveries": [{**LETTER, "id": None, "state": "retrying"}], "examined": 9},
+            "/v1/delivery-hosts": {
+                "hosts": [
+                    {"host": HOSTILE, "worker_id": HOSTILE, "state": "silent", "by": None,
+                     "since": FIRED["at"], "tried_at": FIRED["at"], "next_try_at": None,
+                     "reason": HOSTILE},
+                    {"host": "h:1", "worker_id": "w", "state": "broken", "by": HOSTILE,
+                     "since": FIRED["at"], "tried_at": None, "next_try_at": FIRED["at"],
+                     "reason": None}],
+                "workers": ["w"], "silent": [HOSTILE]},
             "/v1/tenants/t/locks": {"locks": [
                 {"schedule_id": "a", "fire_id": "f" * 32, "expires_at": FIRED["at"]}]},
             "/v1/preview": {"words": HOSTILE, "timezone": "UTC", "occurrences": [
