@@ -93,7 +93,7 @@ async def replay(api: Api, request: Request) -> Response:
     fields = await posted(request)
     tenant, letter = needed(fields, "tenant"), needed(fields, "id")
     path = f"{tenant_path(tenant)}/dead-letters/{quote(letter, safe='')}/replay"
-    (await api.ask("POST", path, {})).json()
+    (await api.ask("POST", path, {"reason": fields.get("reason")})).json()
     return gone_to(f"{DELIVERIES}?" + urlencode({"tenant": tenant, "replayed": letter}))
 
 

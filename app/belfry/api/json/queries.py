@@ -179,6 +179,12 @@ class AskingWhy(ChangeQuery):
     )
 
 
+class Why(Known):
+    """Why something is done that is no request about a schedule."""
+
+    reason: str | None = Field(None, max_length=2000, description="Why; kept in the audit log.")
+
+
 class AskingOfFire(AskingWhy):
     """The same for requests about one fire."""
 

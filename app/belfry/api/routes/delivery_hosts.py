@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.document import problems
-from belfry.api.json.queries import DecodedHost, Known
+from belfry.api.json.queries import DecodedHost, Why
 from belfry.api.json.worker_answers import instant
 from belfry.api.notes import note
 from belfry.api.problems import Problem
@@ -65,11 +65,10 @@ class DeliveryHostsAnswer(BaseModel):
     )
 
 
-class HostsAsked(Known):
+class HostsAsked(Why):
     """Who is to answer."""
 
     alone: bool = Field(False, description="The worker that is asked, without asking the others.")
-    reason: str | None = Field(None, max_length=2000, description="Why; kept in the audit log.")
 
 
 class BreakAsked(HostsAsked):

@@ -35,7 +35,7 @@ from starlette.responses import Response
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.credentials import warned_of_policy
 from belfry.api.json.document import body_of, problems, with_answer
-from belfry.api.json.queries import Known
+from belfry.api.json.queries import Why
 from belfry.api.json.values import Strict
 from belfry.api.notes import note
 from belfry.api.routes.callers import Callers
@@ -72,15 +72,7 @@ PolicyAnswer: Final[type[BaseModel]] = create_model(
 )
 
 
-class PolicyAsking(Known):
-    """Why a policy is changed."""
-
-    reason: str | None = Field(
-        None, max_length=2000, description="Why; kept in the audit log, up to 300 characters."
-    )
-
-
-class Setting(PolicyAsking):
+class Setting(Why):
     """How a policy is set."""
 
     share_topic: bool = Field(
@@ -88,7 +80,7 @@ class Setting(PolicyAsking):
     )
 
 
-class RemovalOptions(PolicyAsking):
+class RemovalOptions(Why):
     """What becomes of what is pending."""
 
     cancel_pending: bool = Field(
