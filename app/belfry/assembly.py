@@ -154,7 +154,7 @@ def _configured(
     tracing = tracing_of(settings, identity.worker_id, metrics.traced, clock.wall_ms)
     gate = gate_of(settings, clock.wall_ms)
     parts = ApiDependencies(gate, keys, clock.wall_ms, audit.trail, tracing)
-    return parts, means_of(settings, clock, tracing), reached_host(settings)
+    return parts, means_of(settings, clock, tracing, parts.breaks), reached_host(settings)
 
 
 def _group(settings: Settings, name: str, url: str) -> Group:
@@ -207,6 +207,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
         refused=stop.refused,
         committed=front.committed,
         is_asked=front.is_asked,
+        took_over=group.take_overs.note,
     )
     changelog, name = opener.output_topics.changelog, f"{app_id}.heartbeats"
     heartbeats = Heartbeats(group.worker, changelog, settings.kafka_properties(), name)

@@ -175,6 +175,7 @@ RICH: dict[str, dict[str, Any]] = {
         "source_topic": "belfry.tenants",
         "source_partition": 3,
         "source_offset": 2**40,
+        "reason": "é: a larger customer",
     },
 }
 CASES = {"minimal": MINIMAL, "rich": RICH}

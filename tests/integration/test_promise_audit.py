@@ -109,7 +109,8 @@ def test_a_policy_is_in_the_log_with_who_set_it_and_with_what_came_of_it(
     }
     http = Http(site.workers[1])
     body = {"max_pending": 7, "http_targets": [target]}
-    assert http("PUT", "/v1/tenants/set-over-http", body, **bearing(PLATFORM))[0] == 200
+    path = "/v1/tenants/set-over-http?reason=month+end"
+    assert http("PUT", path, body, **bearing(PLATFORM))[0] == 200
     events = wait_for(
         "both events",
         lambda: found if len(found := reader.listed(AuditFilter("set-over-http"))) > 1 else [],
@@ -120,6 +121,7 @@ def test_a_policy_is_in_the_log_with_who_set_it_and_with_what_came_of_it(
     for each in events:
         assert {change.field: change.after for change in each.changes}["max_pending"] == "7"
         assert "s3cret" not in str(each)
+        assert each.reason == "month end"
 
 
 def test_a_policy_that_an_operator_writes_to_kafka_is_noted_once(

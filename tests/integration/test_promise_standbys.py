@@ -34,6 +34,14 @@ def heartbeats(site: Site) -> dict[str, frozenset[int]]:
     return {beat.worker: beat.well for beat in told if beat is not None and beat.well}
 
 
+def moved(worker: Worker, cause: str) -> dict[int, str | None]:
+    """From whom it says that it took partitions over for this cause, with how long it took."""
+    told = cluster(worker)["workers"][0]["take_overs"]
+    found = [each for each in told if each["cause"] == cause]
+    assert all(0 <= each["took_seconds"] < 60 for each in found)
+    return {each["partition"]: each["former"] for each in found}
+
+
 def all_warm(worker: Worker) -> bool:
     """Whether it stands by for two partitions, and could take over at once."""
     standbys = cluster(worker)["standbys"]
@@ -66,8 +74,10 @@ def test_a_standby_takes_over_long_before_the_session_is_over(
         wait_for("heartbeats of both", lambda: len(heartbeats(site)) == 2, 30)
         for number in range(16):
             site.ask(f"t{number}", "x", at=now_ms() + 2_000, payload=b"%d" % number)
+        left, name = owned(one), cluster(one)["workers"][0]["worker_id"]
         one.kill()
         wait_for("the standby to own all", lambda: owned(other) == set(range(4)), 30)
+        assert moved(other, "owner_silent") == dict.fromkeys(left, name)
         tenants = [f"t{number}" for number in range(16)]
         wait_for("all of them", lambda: len(site.fired(*tenants)) == 16, 30)
         assert other.stop() == 0

@@ -23,7 +23,7 @@ class RequestNotes:
 
     __slots__ = (
         *("caller", "changes", "changes_nothing", "code", "coded", "forwarded", "many", "objects"),
-        *("request", "role"),
+        *("reason", "request", "role"),
     )
 
     def __init__(self) -> None:
@@ -34,6 +34,7 @@ class RequestNotes:
         self.changes_nothing = False
         self.objects: list[Object] = []
         self.request: str | None = None
+        self.reason: str | None = None
         self.changes: tuple[PolicyChange, ...] = ()
         self.code: str | None = None
         self.coded = 0
@@ -45,6 +46,10 @@ class RequestNotes:
     def problem(self, status: int, code: str) -> None:
         """An answer that is a problem was made; it counts if it is the one that is sent."""
         self.coded, self.code = int(status), code
+
+    def because(self, reason: str | None) -> None:
+        """Why it is asked for, in the caller's words."""
+        self.reason = reason
 
     def asked(self, schedule_id: str, request_id: str | None) -> None:
         """A request about a schedule is on its way to Kafka."""

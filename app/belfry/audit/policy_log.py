@@ -34,7 +34,7 @@ from belfry.host.background import Background
 from belfry.settings import DeliverySettings
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import AuditEvent, bounded, encode_audit
-from belfry.wire.policies import policy_of
+from belfry.wire.policies import policy_of, reason_of
 
 READ_RECORDS: Final = 1_000
 WAIT_S: Final = 0.5
@@ -145,7 +145,8 @@ class PolicyLog:
         """The event of a record of the topic; None where it has been noted before."""
         partition, offset, value = message.partition(), message.offset(), message.value()
         name = (message.key() or b"").decode(errors="replace")
-        record = None if value is None else self._decoder.record(value, headers_of(message))
+        headers = headers_of(message)
+        record = None if value is None else self._decoder.record(value, headers)
         after = None if record is None else policy_of(record)
         known = self._policies[partition]
         before = known.pop(name, None)
@@ -168,6 +169,7 @@ class PolicyLog:
                 source_topic=message.topic(),
                 source_partition=partition,
                 source_offset=offset,
+                reason=reason_of(headers),
             )
         )
 

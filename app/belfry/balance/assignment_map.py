@@ -22,6 +22,7 @@ from belfry.balance.members import Member
 
 # Of the assignment map as it travels to members of format 1.
 FORMAT: Final = 1
+LISTS: Final = ("owns", "stands_by", "held")
 METADATA_FORMAT: Final = 2
 IDLE_COMMIT_MS: Final = 300
 IDLE_COMMIT_MS_PER_PARTITION: Final = 25
@@ -69,7 +70,7 @@ class MemberMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AssignedMember:
-    """One worker of the group."""
+    """One worker of the group; `held` is what it said in joining that it owned by then."""
 
     worker: str
     version: str = ""
@@ -79,6 +80,7 @@ class AssignedMember:
     leaving: bool = False
     owns: tuple[int, ...] = ()
     stands_by: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
 
 
 def assigned_member_of(
@@ -94,6 +96,8 @@ def assigned_member_of(
         member_metadata.leaving,
         tuple(owns),
         tuple(stands_by),
+        # What is only on its way there has no epoch yet.
+        tuple(partition for partition, epoch in member_metadata.owns.items() if epoch >= 0),
     )
 
 
@@ -151,7 +155,7 @@ def read_assignment_map(told: bytes) -> AssignmentMap:
     """The whole map, as a member of format 1 is told it; an empty one where there is none."""
     entries = read_object(told).get("seats")
     rows: Iterable[dict[str, Any]] = entries if isinstance(entries, list) else ()
-    return AssignmentMap(tuple(_made(AssignedMember, row, ("owns", "stands_by")) for row in rows))
+    return AssignmentMap(tuple(_made(AssignedMember, row, LISTS) for row in rows))
 
 
 def read_object(told: bytes) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def line(event: AuditEvent) -> str:
     """An event in a line for people.
 
     Its columns are the instant, the result, the action, who asked, on what, the HTTP status, the
-    outcome, the code, and what was changed. A caller that is not known over HTTP is shown as ``?``.
+    outcome, the code, what was changed, and why. A caller that is not known over HTTP is ``?``.
     """
     who = event.caller or ("?" if event.via == "http" else event.via)
     what = "/".join(each for each in (event.tenant, event.object) if each)
@@ -189,6 +189,7 @@ def line(event: AuditEvent) -> str:
         f"x{event.count}" if event.count > 1 else "",
         f"{len(event.objects)} schedules" if event.objects else "",
         "  ".join(f"{each.field}: {each.before} -> {each.after}" for each in event.changes),
+        f"because {event.reason!r}" if event.reason else "",
         f"from {event.source_address}" if event.source_address else "",
     ]
     # Ids, names and paths are others' words.

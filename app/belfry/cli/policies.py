@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlencode
 
 from belfry.cli.failures import CommandError, Exit
 from belfry.cli.remote import Remote, tenant_path
@@ -40,10 +41,15 @@ class PolicyStore(Protocol):
     def get(self, tenant: str) -> TenantPolicy | None:
         """The policy of a tenant, or None for one that has none."""
 
-    def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
-        """Write policies, of which one may name another tenant's topic if that is to be shared."""
+    def put(
+        self, *policies: TenantPolicy, share_topic: bool = False, reason: str | None = None
+    ) -> None:
+        """Write policies, of which one may name another tenant's topic if that is to be shared.
 
-    def remove(self, tenant: str) -> None:
+        `reason` says why, for the audit log.
+        """
+
+    def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a tenant's policy."""
 
     def is_known(self, tenant: str) -> bool:
@@ -107,20 +113,33 @@ class HttpPolicies:
                 return None
             raise
 
-    def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
+    def put(
+        self, *policies: TenantPolicy, share_topic: bool = False, reason: str | None = None
+    ) -> None:
         """Write policies; the worker works out the former spreads of a tenant without a policy."""
         for policy in policies:
             fields: dict[str, Any] = asdict(policy)
             del fields["tenant"]
             if not policy.former_spreads and self.get(policy.tenant) is None:
                 del fields["former_spreads"]
-            query = "?share_topic=true" if share_topic else ""
+            shares = {"share_topic": "true"} if share_topic else {}
+            query = _query(shares | _because(reason))
             self._remote.ask("PUT", tenant_path(policy.tenant) + query, fields)
 
-    def remove(self, tenant: str) -> None:
+    def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a tenant's policy."""
-        self._remote.ask("DELETE", tenant_path(tenant))
+        self._remote.ask("DELETE", tenant_path(tenant) + _query(_because(reason)))
 
     def is_known(self, _tenant: str) -> bool:
         """Left to the worker, which knows better."""
         return False
+
+
+def _because(reason: str | None) -> dict[str, str]:
+    """The reason as a part of a query."""
+    return {} if reason is None else {"reason": reason}
+
+
+def _query(given: dict[str, str]) -> str:
+    """A query behind a path, empty where it says nothing."""
+    return f"?{urlencode(given)}" if given else ""

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from belfry.cli.policies import PolicyStore
     from belfry.tenants.policy import TenantPolicy
 
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the audit log.")
+]
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant.", show_default=False)]
 
 
@@ -85,6 +88,7 @@ def set_(
         bool,
         typer.Option("--share-topic", help="Allow the output_topic of another tenant's policy."),
     ] = False,
+    reason: Reason = None,
 ) -> None:
     """Set fields of a tenant's policy, or whole policies from a file.
 
@@ -101,7 +105,7 @@ def set_(
         found = list(from_file(file))
     else:
         found = [_with(policies, tenant or "", assigned(field or (), "paused=true"))]
-    policies.put(*found, share_topic=share_topic)
+    policies.put(*found, share_topic=share_topic, reason=reason)
     _warn(session, found)
     session.printer.many((shown(each), line(each)) for each in found)
 
@@ -161,6 +165,8 @@ def remove(
             help="Refuse its requests from now on, and cancel what is pending.",
         ),
     ] = False,
+    *,
+    reason: Reason = None,
 ) -> None:
     """Remove a tenant's policy.
 
@@ -172,11 +178,11 @@ def remove(
     if before is None and not cancel_pending:
         raise CommandError(_no_policy(tenant), Exit.NOT_FOUND)
     if cancel_pending:
-        policies.put(_with(policies, tenant, {"removed": True}))
+        policies.put(_with(policies, tenant, {"removed": True}), reason=reason)
         text = f"removed  {tenant}: requests are refused, what is pending is cancelled"
     else:
         _check_removal(before)
-        policies.remove(tenant)
+        policies.remove(tenant, reason=reason)
         text = f"removed  {tenant}: it is treated by the defaults, or waits where those are closed"
     session.printer.one({"tenant": tenant, "cancel_pending": cancel_pending}, text)
 

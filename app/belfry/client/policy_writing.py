@@ -29,7 +29,9 @@ from belfry.client.errors import Unavailable
 from belfry.client.faults import MOVING
 from belfry.client.kafka import NO_GROUP, REACH_S, RETRY_S, Cluster, flush
 from belfry.schedules.identity import partition_of
+from belfry.wire.policies import reason_header
 from belfry.wire.policy_signatures import RecordLocation, policy_signature
+from belfry.wire.record import Headers
 
 # Seconds for a broker to say where a partition ends.
 READ_S: Final = 30.0
@@ -51,15 +53,15 @@ class PolicyWriter:
         self._cluster, self._topic, self._key = cluster, topic, key
         self._producer: Producer | None = None
 
-    def write(self, values: Values) -> None:
-        """Write records by tenant (None: a tombstone); raises `Unavailable`.
+    def write(self, values: Values, reason: str | None = None) -> None:
+        """Write records by tenant (None: a tombstone), with the reason; raises `Unavailable`.
 
         To repeat it is safe: the last record of a tenant counts. It blocks until all are
         acknowledged.
         """
         producer = self._producer or self._cluster.producer()
         self._producer = None
-        one = _Writing(self._cluster, producer, self._topic, self._key)
+        one = _Writing(self._cluster, producer, self._topic, self._key, reason_header(reason))
         left = dict(values)
         for _ in range(ROUNDS):
             left = one.round(left)
@@ -91,8 +93,12 @@ def log_bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int
 class _Writing:
     """One write, by one producer."""
 
-    def __init__(self, cluster: Cluster, producer: Producer, topic: str, key: bytes) -> None:
+    def __init__(
+        self, cluster: Cluster, producer: Producer, topic: str, key: bytes, more: Headers
+    ) -> None:
+        """`more` are headers of each record, besides its signature."""
         self._cluster, self._producer, self._topic, self._key = cluster, producer, topic, key
+        self._more = more
         self._partitions = len(cluster.partitions(producer, topic))
         self._errors: list[KafkaError] = []
         self._misplaced: dict[str, bytes | None] = {}
@@ -134,7 +140,8 @@ class _Writing:
                 self._misplaced[name] = value
 
         tenant = name.encode()
-        headers: Any = policy_signature(self._key, location, tenant, value) if self._key else []
+        signed = policy_signature(self._key, location, tenant, value) if self._key else []
+        headers: Any = [*signed, *self._more]
         self._producer.produce(
             self._topic,
             value,

@@ -133,10 +133,13 @@ class TenantPolicies:
         self._writer.write({each.tenant: frame + encode_policy(each) for each in chosen})
         return chosen
 
-    def put(self, *policies: TenantPolicy, share_topic: bool = False) -> None:
+    def put(
+        self, *policies: TenantPolicy, share_topic: bool = False, reason: str | None = None
+    ) -> None:
         """Write policies; raises `BadPolicy` before anything is written.
 
-        With `share_topic` one may name the `output_topic` of another tenant's policy.
+        With `share_topic` one may name the `output_topic` of another tenant's policy. `reason` says
+        why, for the audit log: each record carries it as a header.
         """
         wrong = [f"{each.tenant}: {why}" for each in policies for why in self._problems(each)]
         before = self.all()
@@ -145,7 +148,8 @@ class TenantPolicies:
         if wrong:
             raise BadPolicy(" ".join(wrong))
         frame = self._frame()
-        self._writer.write({each.tenant: frame + encode_policy(each) for each in policies})
+        values = {each.tenant: frame + encode_policy(each) for each in policies}
+        self._writer.write(values, reason)
 
     def _problems(self, policy: TenantPolicy) -> Iterator[str]:
         """What is wrong with a policy whatever others there are."""
@@ -154,11 +158,11 @@ class TenantPolicies:
         if reserved is not None:
             yield reserved
 
-    def remove(self, tenant: str) -> None:
+    def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a tenant's policy; the tenant is treated by the defaults then. `removal_problem`
         first.
         """
-        self._writer.write({tenant: None})
+        self._writer.write({tenant: None}, reason)
 
     def is_known(self, tenant: str) -> bool:
         """Whether the tenant may have schedules: its topic of fired events exists."""

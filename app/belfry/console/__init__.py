@@ -10,7 +10,7 @@ audit log are those of the API and there is no second way to the data.
     posted.py      what forms send, and from which page
     words.py       values in words: instants, durations, lateness, payloads
     overview.py, schedules.py, one_schedule.py, versions.py, editing.py, bulk.py,
-    timeline.py, creating.py, places.py, policies.py, kept.py      the views
+    timeline.py, creating.py, places.py, policies.py, kept.py, hosts.py      the views
 
 **Why the key stays in the tab.**  The key lies in the browser's session storage and goes with each
 request as the header `Authorization`, put there by `assets/page.js`.  A cookie would go along with

@@ -8,6 +8,7 @@ goes on where it ended, with the cursor in its address.
     GET  …/deliveries                   what a target has not confirmed yet
     GET  …/dead-letters                 what was given up
     POST …/dead-letters/{id}/replay     *Deliver again*: the same event under the same fire id
+    GET  /v1/delivery-hosts             hosts that are not posted to (`hosts.py`)
 
 A request that was refused may be anything: fields are shown where it can be read, else its text,
 else hex. It enters the page as text, as everything does. Neither view refreshes itself: a look at a
@@ -25,13 +26,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.console.asking import Api, tenant_path
+from belfry.console.hosts import DELIVERIES, shown_hosts
 from belfry.console.one_schedule import ACTING
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
 from belfry.console.words import hex_dump_of
 
 REJECTIONS: Final = "/console/rejections"
-DELIVERIES: Final = "/console/deliveries"
 OPTIONAL: Final = ("key_text", "key_base64", "request", "sample_text", "sample_base64")
 
 
@@ -58,25 +59,31 @@ async def deliveries(api: Api, request: Request) -> Shown:
     """A tenant's deliveries without an end, and its dead letters."""
     me = await api.get("/v1/me")
     tenant, cursor = _asked(request)
+    asked = request.query_params
     shown: dict[str, Any] = {
+        "acted": {name: asked.get(name, "") for name in ("host", "acted", "workers")},
         "me": me,
         "may_act": me["role"] in ACTING,
         "tenant": tenant,
-        "replayed": request.query_params.get("replayed", ""),
+        "replayed": asked.get("replayed", ""),
         "open": [],
         "letters": [],
         "examined": 0,
         "older": "",
         "is_first": not cursor,
     }
-    if tenant:
+    if not tenant:
+        shown |= await shown_hosts(api, me)
+    else:
         # Both read topics, so they do at the same time.
-        letters, latest = await asyncio.gather(
+        letters, latest, hosts = await asyncio.gather(
             api.get(f"{tenant_path(tenant)}/dead-letters", cursor=cursor),
             _nothing() if cursor else api.get(f"{tenant_path(tenant)}/deliveries"),
+            shown_hosts(api, me),
         )
         older = _older(DELIVERIES, tenant, letters["cursor"])
         shown |= {"letters": letters["deliveries"], "examined": letters["examined"], "older": older}
+        shown |= hosts
         shown["open"] = latest["deliveries"]
     return "deliveries.html", shown
 
@@ -86,7 +93,7 @@ async def replay(api: Api, request: Request) -> Response:
     fields = await posted(request)
     tenant, letter = needed(fields, "tenant"), needed(fields, "id")
     path = f"{tenant_path(tenant)}/dead-letters/{quote(letter, safe='')}/replay"
-    (await api.ask("POST", path, {})).json()
+    (await api.ask("POST", path, {"reason": fields.get("reason")})).json()
     return gone_to(f"{DELIVERIES}?" + urlencode({"tenant": tenant, "replayed": letter}))
 
 

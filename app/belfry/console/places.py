@@ -5,8 +5,8 @@ was asked for, and above it those whose events wait, whatever that order is. A t
 is shown in full, with its policy and how much of its quota it uses. Shares are worked out here, of
 what the listed tenants fired; all else is told by the API.
 
-*Cluster* shows `GET /v1/cluster` as it is. Every worker answers for itself, so one that does not is
-named instead of left out.
+*Cluster* shows `GET /v1/cluster` as it is, and the take-overs that its workers remember as one
+list. Every worker answers for itself, so one that does not is named instead of left out.
 """
 
 from __future__ import annotations
@@ -30,6 +30,16 @@ ORDERS: Final = {
 }
 NOTHING: Final[dict[str, Any]] = {"policy": None, "etag": "", "pending": None, "counted": True}
 PAGE: Final = 50
+MOST_MOVES: Final = 50
+# Why a partition changed hands.
+CAUSES: Final = {
+    "owner_silent": "Its owner was silent: a standby took it over ahead of the group.",
+    "owner_gone": "Its owner is not in the group any more.",
+    "owner_leaving": "Its owner stops, or is unfit.",
+    "moved": "The group has levelled the shares of its workers.",
+    "started_over": "The same worker began anew, after a failure: its log says which.",
+    "no_owner_known": "It had no owner that this worker knows of: workers were started.",
+}
 
 
 async def tenants(api: Api, request: Request) -> Shown:
@@ -86,4 +96,15 @@ async def _one(api: Api, tenant: str) -> dict[str, Any]:
 
 async def cluster(api: Api, _request: Request) -> Shown:
     """What the group of workers is and how it is."""
-    return "cluster.html", {"me": await api.get("/v1/me"), "cluster": await api.get("/v1/cluster")}
+    me, found = await api.get("/v1/me"), await api.get("/v1/cluster")
+    return "cluster.html", {"me": me, "cluster": found, "moves": _moves(found)}
+
+
+def _moves(cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    """The last take-overs of all workers, the latest first, each with its cause in words."""
+    found = [
+        {**each, "to": worker["worker_id"], "why": CAUSES.get(each["cause"], each["cause"])}
+        for worker in cluster["workers"]
+        for each in worker.get("take_overs", ())
+    ]
+    return sorted(found, key=lambda each: str(each["at"]), reverse=True)[:MOST_MOVES]

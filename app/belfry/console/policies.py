@@ -2,7 +2,7 @@
 
     GET  /v1/tenants/shop      the policy and its ETag; 404: the tenant is treated by the defaults
     the form                   some of its fields, in groups; what is empty is the default
-    PUT  /v1/tenants/shop      the whole policy, with If-Match: the ETag of the form
+    PUT  /v1/tenants/shop      the whole policy, with If-Match: the ETag of the form, and a reason
 
 The form shows what people change.  Targets, hosts, secrets and the spread go back as they were
 read, or are left out where only the platform sets them, so no credential enters a page. The button
@@ -97,7 +97,8 @@ async def save(api: Api, request: Request) -> Response:
     emptied = {name for name in _NUMBERED if body.get(name) is None}
     body = {name: value for name, value in body.items() if name not in left_out | emptied}
     match = {"if-match": etag} if etag else {}
-    (await api.ask("PUT", tenant_path(tenant), {}, body, match)).json()
+    why = {"reason": fields.get("reason")}
+    (await api.ask("PUT", tenant_path(tenant), why, body, match)).json()
     return gone_to("/console/tenants?" + urlencode({"tenant": tenant}))
 
 

@@ -37,6 +37,7 @@ from belfry.console import (
     bulk,
     creating,
     editing,
+    hosts,
     kept,
     one_schedule,
     overview,
@@ -81,6 +82,7 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/console/edit-preview": editing.preview,
         "/console/first": creating.first,
         "/console/replay": kept.replay,
+        "/console/host": hosts.act,
         "/console/policy": policies.save,
     }
     for path, view in views.items():

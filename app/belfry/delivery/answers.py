@@ -35,6 +35,8 @@ AGAIN: Final = frozenset({408, 425, 429})
 LONGEST_RETRY_AFTER_MS: Final = 86_400_000
 # Code of an attempt amid which the process that posts has ended: it says nothing of the host.
 INTERRUPTED: Final = "interrupted"
+# Code of a delivery that was postponed because somebody has broken its host.
+HOST_BROKEN: Final = "host_broken"
 
 
 class End(Enum):

@@ -2,6 +2,7 @@
 
     allowed by the policy, and its secrets may be shown there     else  FINAL      nothing is sent
     room at the host: so many posts at once                       else  it waits
+    nobody has broken the host (`host_breaks.py`)                 else  POSTPONED  nothing is sent
     the host answers these days (`hosts.py`)                      else  POSTPONED  nothing is sent
     its secret is known, and signs the post                       else  AGAIN
     posted (`transport.py`)                                             what the host has said
@@ -17,10 +18,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 from urllib.parse import urlsplit
 
-from belfry.delivery.answers import Answer, End, Sent, best
+from belfry.api.workers.host_breaks import HostBreak, HostBreaks
+from belfry.delivery.answers import HOST_BROKEN, Answer, End, Sent, best
 from belfry.delivery.hosts import Hosts
 from belfry.delivery.http_requests import NoSecret, Secrets, post_of
 from belfry.delivery.references import NOWHERE, References
@@ -31,6 +34,9 @@ from belfry.schedules.header_secrets import reach_problem
 from belfry.schedules.target_kinds import is_allowed, place_of
 from belfry.schedules.targets import HttpTarget
 from belfry.telemetry.tracing import Tracing
+
+# How long a delivery to a broken host waits: so long after the break's end the last one goes out.
+BROKEN_STEP_MS: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class SenderDependencies:
     per_host: int
     references: References = NOWHERE
     tracing: Tracing | None = None
+    breaks: HostBreaks = field(default_factory=HostBreaks)
 
 
 class Attempts:
@@ -98,6 +105,11 @@ class Attempts:
         """Sign, post, and note whether the host has answered."""
         now_ms = self._now_ms()
         host = self._hosts.of(name, now_ms)
+        broken = self._means.breaks.standing(name, now_ms)
+        if broken is not None:
+            return _postponed(target, name, broken, now_ms)
+        if self._means.breaks.is_tried(name):
+            host.try_now()
         closed_until_ms = host.closed_until_ms(now_ms)
         if closed_until_ms:
             reason = f"{name} did not answer {host.failures} times in a row"
@@ -120,3 +132,11 @@ class Attempts:
 
     def _now_ms(self) -> int:
         return int(self._clock.wall_ms())
+
+
+def _postponed(target: HttpTarget, name: str, broken: HostBreak, now_ms: int) -> Answer:
+    """What a delivery comes to whose host somebody has broken; it is looked at again in a while."""
+    why = f": {broken.reason}" if broken.reason else ""
+    until_ms = min(broken.until_ms, now_ms + BROKEN_STEP_MS)
+    reason = f"{broken.by} has broken {name}{why}"
+    return Answer(End.POSTPONED, target.url, HOST_BROKEN, reason, until_ms)

@@ -81,7 +81,7 @@ class Dispatcher:
         self._delivery_log: DeliveryLog | None = None
         self._term = 0
         self.ready = False
-        self.silent = SilentHosts(clock.monotonic_ms)
+        self.silent = SilentHosts(clock.monotonic_ms, clock.wall_ms)
         self._progress: dict[int, DeliveryPosition] = {}
         self._ahead: deque[tuple[WorkId, Work]] = deque()
         self._under_way = UnderWay(settings.webhook_in_flight)

@@ -38,6 +38,10 @@ class Host:
             return self.open_until_ms
         return now_ms + FIRST_PAUSE_MS if self.probing else 0
 
+    def try_now(self) -> None:
+        """Somebody asks for it: where it is open, the next post goes out, as after its pause."""
+        self.open_until_ms = 0
+
     def begin(self, now_ms: int) -> None:
         """A post goes out."""
         self.seen_ms = now_ms

@@ -12,14 +12,16 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import structlog
 
-from belfry.api.workers.view import Readiness, StandbyView, WorkerIdentity
+from belfry.api.workers.host_breaks import HostBreaks
+from belfry.api.workers.view import Posting, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.assignment_map import AssignmentMap
+from belfry.balance.take_overs import TakeOverEntry
 from belfry.client.decoding import Decoder
 from belfry.delivery.addresses import networks
 from belfry.delivery.attempts import SenderDependencies
@@ -61,11 +63,14 @@ class BadWebhookSettings(ValueError):
 
 
 def means_of(
-    settings: DeliverySettings, clock: SystemClock, tracing: Tracing | None = None
+    settings: DeliverySettings,
+    clock: SystemClock,
+    tracing: Tracing | None = None,
+    breaks: HostBreaks | None = None,
 ) -> SenderDependencies:
     """What sending needs; `BadWebhookSettings` names a setting that means nothing.
 
-    `tracing` is None where nothing is traced.
+    `tracing` is None where nothing is traced, `breaks` where nobody breaks hosts.
     """
     try:
         allowed = networks(settings.webhook_private_networks)
@@ -79,7 +84,8 @@ def means_of(
     per_host = settings.webhook_per_host
     transport = partial(HttpTransport, clock, allowed)
     references = references_of(settings)
-    return SenderDependencies(transport, secrets, clock, per_host, references, tracing)
+    more = references, tracing, breaks or HostBreaks()
+    return SenderDependencies(transport, secrets, clock, per_host, *more)
 
 
 def references_of(settings: DeliverySettings) -> References:
@@ -218,6 +224,15 @@ class DeliveryView:
     def standbys(self) -> list[StandbyView]:
         """It stands by for nobody."""
         return []
+
+    def posting(self) -> Posting:
+        """A child process posts; which hosts do not answer, its answers say."""
+        silent = () if self._dispatcher is None else self._dispatcher.silent.views()
+        return Posting(posts=True, apart=True, silent_hosts=silent)
+
+    def take_overs(self) -> Sequence[TakeOverEntry]:
+        """It takes no partitions over."""
+        return ()
 
     def tenants(self) -> Mapping[str, TenantFigures]:
         """It owns no schedules."""

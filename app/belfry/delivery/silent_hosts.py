@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from belfry.delivery.answers import INTERRUPTED, Answer
+from belfry.api.workers.view import SilentHostView
+from belfry.delivery.answers import HOST_BROKEN, INTERRUPTED, Answer
 from belfry.delivery.hosts import FAILURES
 from belfry.telemetry.limited import LimitedLogger
 
@@ -29,13 +30,14 @@ log = structlog.get_logger(__name__)
 class SilentHosts:
     """Posts in a row without an answer, by host.  One thread writes; any other may read."""
 
-    def __init__(self, now_ms: Callable[[], float]) -> None:
-        """`now_ms` is a monotonic clock."""
+    def __init__(self, now_ms: Callable[[], float], wall_ms: Callable[[], float]) -> None:
+        """`now_ms` is a monotonic clock, `wall_ms` epoch milliseconds, for people."""
         self._now_ms = now_ms
+        self._wall_ms = wall_ms
         self._missed: OrderedDict[str, int] = OrderedDict()
-        # Hosts that are silent, with the instant of the last try: a mapping of its own for each
-        # change, as other threads read it.
-        self._silent: dict[str, float] = {}
+        # Hosts that are silent, with the monotonic instant of the last try: a mapping of its own
+        # for each change, as other threads read it.
+        self._silent: dict[str, tuple[float, SilentHostView]] = {}
         # A host that comes and goes would fill the log.
         self._log = LimitedLogger(log)
 
@@ -45,7 +47,12 @@ class SilentHosts:
     def names(self) -> list[str]:
         """Hosts that do not answer, in the order of their names."""
         since_ms = self._now_ms() - REMEMBERED_MS
-        return sorted(name for name, tried_ms in self._silent.items() if tried_ms > since_ms)
+        return sorted(name for name, (at_ms, _) in self._silent.items() if at_ms > since_ms)
+
+    def views(self) -> list[SilentHostView]:
+        """The same, each with since when, why, and when it is tried again."""
+        silent = self._silent
+        return [silent[name][1] for name in self.names() if name in silent]
 
     def after(self, answer: Answer) -> None:
         """Take in what an attempt came to; any answer, even a refusal, shows that a host is there.
@@ -53,8 +60,10 @@ class SilentHosts:
         An attempt that was postponed says nothing new of a host, unless it was for its silence.
         Targets of other kinds have no host.
         """
+        if answer.code in (INTERRUPTED, HOST_BROKEN):
+            return
         address = urlsplit(answer.target)
-        if address.scheme not in ("http", "https") or answer.code == INTERRUPTED:
+        if address.scheme not in ("http", "https"):
             return
         postponed = answer.code == "host_silent"
         name, missed = address.netloc.lower(), 0
@@ -92,9 +101,19 @@ class SilentHosts:
         if missed < FAILURES and not was_silent:
             return
         kept = {host: at for host, at in self._silent.items() if host in self._missed}
-        self._silent = {**kept, name: self._now_ms()} if missed else kept
+        self._silent = {**kept, name: self._seen(name, answer)} if missed else kept
         if missed and not was_silent:
             told = "a webhook host does not answer: deliveries to it are tried again later"
             self._log.warning("silent", told, host=name, cause=answer.reason)
         elif not missed:
             self._log.warning("answers", "a webhook host answers again", host=name)
+
+    def _seen(self, name: str, answer: Answer) -> tuple[float, SilentHostView]:
+        """A silent host after one more attempt; one that was postponed keeps the cause before."""
+        _, before = self._silent.get(name, (0.0, None))
+        at_ms, reason = int(self._wall_ms()), answer.reason
+        if answer.code == "host_silent" and before is not None:
+            reason = before.reason
+        since_ms = at_ms if before is None else before.since_ms
+        view = SilentHostView(name, since_ms, at_ms, answer.not_before_ms, reason)
+        return self._now_ms(), view

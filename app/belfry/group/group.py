@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from belfry.balance.assignment import Assignment, read_answer
 from belfry.balance.assignment_map import AssignmentMap, MemberMetadata
+from belfry.group.take_over_log import TakeOverLog
 from belfry.host import machine
 
 Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
@@ -50,6 +51,7 @@ class Group:
         # Whether the group has yet to hear something, and shares anew for it.
         self._wishes = False
         self.static = static
+        self.take_overs = TakeOverLog(member_metadata.worker)
         self._surroundings = Surroundings()
 
     def connect(self, surroundings: Surroundings) -> None:
@@ -127,9 +129,9 @@ class Group:
         with self._lock:
             self._answered = self._said
             self._assignment = assignment
-            if assignment_map is not None:
-                self._assignment_map = assignment_map
             self._wishes = asks = self._wishes and not self._heard()
+        if assignment_map is not None:
+            self.met(assignment_map)
         if asks:
             self.rejoin()
 
@@ -142,6 +144,7 @@ class Group:
         """The group has told who is in it."""
         with self._lock:
             self._assignment_map = assignment_map
+        self.take_overs.met(assignment_map)
 
     def leave(self, leaving: bool = True) -> None:
         """Ask the group for no partitions, or for some again."""

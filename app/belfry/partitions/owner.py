@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import structlog
 
+from belfry.balance.take_overs import TakenOver
 from belfry.engine.ownership import Event, Ownership, after
 from belfry.host.loops import ALONE, Loop, Turns
 from belfry.kafka.agreement import OwnershipRefused
@@ -48,10 +49,9 @@ class PartitionRunner:
         self._opener = opener
         self._outputs = given.outputs
         self._worker = given.worker
-        self._warm = warm
+        self._warm, self._took_over = warm, False
         self._clock = opener.clock
         self._metrics = opener.metrics
-        self._catch_up_limit_ms = opener.settings.catch_up_limit_ms
         self._log = log.bind(partition=partition)
         self._loop = Loop(f"partition-{partition}", self._terms, given.threads)
         self._loop.last = self._leave
@@ -156,7 +156,7 @@ class PartitionRunner:
         self._move(Event.ASSIGNED)
         self._hold_blocked_tenants()
         self._commits.begin()
-        started_ms = self._clock.monotonic_ms()
+        started_ms, ahead = self._clock.monotonic_ms(), self.preemptive
         warm, self._warm = self._warm, None
         owned = self._opener.take_over(
             Term(
@@ -184,14 +184,15 @@ class PartitionRunner:
         self.leasing.outwait(owned, self._stopping.wait)
         self._steps.comes_round()
         self._move(Event.REPLAYED)
-        self._told_taken_over(started_ms, warm=warm is not None)
+        self._told_taken_over(started_ms, warm=warm is not None, ahead=ahead)
         self._steps.begin_reading()
         owned.source.start()
         return owned
 
     def _until_it_ends(self, owned: Owned) -> Turns:
         """Step after step, until the partition is to be given up or one of them fails."""
-        deadline_ms = self._clock.monotonic_ms() + self._catch_up_limit_ms
+        limit_ms = self._opener.settings.catch_up_limit_ms
+        deadline_ms = self._clock.monotonic_ms() + limit_ms
         while not self._stopping.is_set():
             if self.state is Ownership.TAKING_IN and (
                 taken_in(owned, self._clock.monotonic_ms())
@@ -208,10 +209,13 @@ class PartitionRunner:
         if self.failures.was_blocked() and not self._outputs.hold({}):
             self._stopping.wait(PAUSE_AFTER_ERROR_S)
 
-    def _told_taken_over(self, started_ms: float, *, warm: bool) -> None:
-        seconds = (self._clock.monotonic_ms() - started_ms) / 1000
-        self._metrics.recovered(seconds)
-        told = {"seconds": round(seconds, 3), "records": self.reading.records, "warm": warm}
+    def _told_taken_over(self, started_ms: float, *, warm: bool, ahead: bool) -> None:
+        took_ms, at_ms = self._clock.monotonic_ms() - started_ms, int(self._clock.wall_ms())
+        again, self._took_over, records = self._took_over, True, self.reading.records
+        self._metrics.recovered(took_ms / 1000)
+        done = TakenOver(self.partition, at_ms, int(took_ms), records, warm, ahead, again)
+        self._worker.took_over(done)
+        told = {"seconds": round(took_ms / 1000, 3), "records": records, "warm": warm}
         self._log.info("partition taken over", **told, by_the_group=self.assigned)
 
     def _give_up(self) -> None:

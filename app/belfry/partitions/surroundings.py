@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from belfry.balance.take_overs import TakenOver
 from belfry.firing.clock_guard import ClockGuard
 from belfry.host.loop_threads import LoopThreads
 from belfry.outputs.readiness import Outputs
@@ -33,13 +34,15 @@ class WorkerPort:
 
     `hand_over` gives a batch that was read to the agent, with the runner and the number of the term
     that it was read in; `refused` says why this worker must not run; `committed` hears of the
-    outcomes of each commit; `is_asked` says whether somebody uses the HTTP port just now.
+    outcomes of each commit; `is_asked` says whether somebody uses the HTTP port just now;
+    `took_over` hears of each take-over.
     """
 
     hand_over: Callable[[TakesBatches, int, SourceBatch], None]
     refused: Callable[[str], None]
     committed: Callable[[Sequence[LifecycleEvent]], None]
     is_asked: Callable[[], bool]
+    took_over: Callable[[TakenOver], None] = lambda _taken: None
 
 
 class RunnerDependencies(NamedTuple):

@@ -62,10 +62,13 @@ class PolicyClient:
         if problem:
             raise BadPolicy(f"{tenant}: {problem}")
 
-    def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
+    def put(
+        self, policy: TenantPolicy, *, share_topic: bool = False, reason: str | None = None
+    ) -> None:
         """Write a policy; blocks.  Raises `BadPolicy` or `Unavailable`.
 
-        With `share_topic` it may name the topic of another tenant's policy.
+        With `share_topic` it may name the topic of another tenant's policy.  `reason` says why, for
+        the audit log.
 
         A new reference to a secret is followed first: one that leads nowhere would have all of the
         tenant's requests refused.  That this worker can read it says nothing of the others, which
@@ -75,7 +78,7 @@ class PolicyClient:
         before = self.policy(policy.tenant)
         if reference is not None and (before is None or before.signing_secret_ref != reference):
             self._try(policy.tenant, reference)
-        self._written.put(policy, share_topic=share_topic)
+        self._written.put(policy, share_topic=share_topic, reason=reason)
 
     def _try(self, tenant: str, reference: str) -> None:
         try:
@@ -83,9 +86,9 @@ class PolicyClient:
         except BadSecret as error:
             raise BadPolicy(f"{tenant}: signing_secret_ref: {error}") from None
 
-    def remove(self, tenant: str) -> None:
+    def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a policy; blocks.  Raises `Unavailable`."""
-        self._written.remove(tenant)
+        self._written.remove(tenant, reason=reason)
 
     def is_used(self, tenant: str) -> bool:
         """Whether the tenant may have schedules already; blocks."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from belfry.api.workers.view import Posting
 from belfry.delivery.silent_hosts import SilentHosts
 from belfry.host.disk import MIB, DataDisk
 from belfry.registry.lookups import Lookups
@@ -30,6 +31,11 @@ class Concerns:
         self._wait_ms = settings.registry_wait_ms
         self._lookups = lookups
         self._silent = silent
+        self._posts = settings.role == "all"
+
+    def posting(self) -> Posting:
+        """Whether this worker delivers, and which hosts of webhooks do not answer."""
+        return Posting(self._posts, silent_hosts=self._silent.views())
 
     def found(self) -> list[str]:
         """A sentence for each thing that is wrong, without its full stop."""

@@ -15,11 +15,18 @@ fire, and *started* once the group has answered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
+from belfry.api.workers.view import (
+    PartitionView,
+    Posting,
+    Readiness,
+    StandbyView,
+    WorkerIdentity,
+)
 from belfry.balance.assignment_map import AssignmentMap
+from belfry.balance.take_overs import TakeOverEntry
 from belfry.engine.ownership import Ownership
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.tenant_figures import TenantFigures
@@ -98,6 +105,14 @@ class View:
             StandbyView(s.partition, s.warm, s.reading.end - s.reading.position, s.problem)
             for s in found
         ]
+
+    def take_overs(self) -> Sequence[TakeOverEntry]:
+        """The last partitions that this worker took over, the latest last."""
+        return () if self._running is None else self._running.group.take_overs.latest()
+
+    def posting(self) -> Posting:
+        """Whether this worker posts to hosts of webhooks, and which of them do not answer."""
+        return Posting() if self._running is None else self._running.concerns.posting()
 
     def readiness(self) -> Readiness:
         """Whether every owned partition fires, and what is missing where one does not.

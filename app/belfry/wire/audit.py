@@ -46,7 +46,8 @@ class AuditEvent:
 
     Never changed once it is made; not frozen, since one is made for each request.  `via` is how the
     change came in (`http`, `topic`), `role` the caller's role, `count` how many refusals the event
-    stands for, and `source_…` the record of the topic of policies that it is about.
+    stands for, `source_…` the record of the topic of policies that it is about, and `reason` why
+    it was asked for, in the caller's words.
     """
 
     at: int
@@ -70,11 +71,12 @@ class AuditEvent:
     source_topic: str | None = None
     source_partition: int | None = None
     source_offset: int | None = None
+    reason: str | None = None
 
 
 _TEXTS: Final = (
     *("action", "caller", "role", "source_address", "tenant", "object", "outcome", "code"),
-    *("request_id", "trace_id", "worker", "source_topic"),
+    *("request_id", "trace_id", "worker", "source_topic", "reason"),
 )
 
 

@@ -1,6 +1,7 @@
 """`TenantPolicy` records: bytes of the topic of policies to values and back.
 
     belfry.tenants   key: the tenant's name   value: frame, then a body   null: no policy
+                     header belfry-policy-reason: why it was written, for the audit log alone
 
 The body may be of a later release: a symbol that this one does not know reads as UNKNOWN, and
 `problems` then says why the policy cannot be carried out as it is meant.
@@ -16,6 +17,7 @@ from belfry.schedules.targets import target_of as http_target
 from belfry.tenants.policy import TenantPolicy, problems
 from belfry.wire import catalogue
 from belfry.wire.catalogue import RecordReader
+from belfry.wire.record import Headers
 
 __all__ = [
     "HttpTarget",
@@ -25,9 +27,12 @@ __all__ = [
     "http_target",
     "policy_of",
     "problems",
+    "reason_header",
+    "reason_of",
 ]
 
 NAME: Final = "TenantPolicy"
+REASON: Final = "belfry-policy-reason"
 
 
 def encode_policy(policy: TenantPolicy) -> bytes:
@@ -51,6 +56,17 @@ def policy_of(record: dict[str, Any]) -> TenantPolicy:
         name: tuple(record[name]) for name in ("allowed_hosts", "former_spreads", "secret_refs")
     }
     return TenantPolicy(**{**record, "http_targets": targets, **lists})
+
+
+def reason_header(reason: str | None) -> Headers:
+    """The header that says why a policy is written; none where nobody said."""
+    return [] if reason is None else [(REASON, reason.encode(errors="replace"))]
+
+
+def reason_of(headers: Headers) -> str | None:
+    """Why a policy was written, as its record says; it may be anybody's text."""
+    given = next((value for name, value in headers if name == REASON), None)
+    return None if given is None else given.decode(errors="replace")
 
 
 def _target_record(target: HttpTarget) -> dict[str, Any]:

@@ -172,6 +172,11 @@ OPEN: Final = {
     **LETTER, "id": None, "schedule_id": "invoices/retry-4709", "state": "retrying", "attempt": 2,
     "code": "timeout", "reason": "The target did not answer within 10 s.",
 }  # fmt: skip
+SILENT_HOST: Final = {
+    "host": "hooks.example.net:8443", "worker_id": "worker-a", "state": "silent", "by": None,
+    "since": moment(NOW_MS - 9 * MINUTE), "tried_at": moment(NOW_MS - 20_000),
+    "next_try_at": moment(NOW_MS + 40_000), "reason": "The target did not answer within 10 s.",
+}  # fmt: skip
 
 
 def _preview() -> dict[str, Any]:
@@ -221,6 +226,7 @@ def _answers(path: str, asked: dict[str, str]) -> Any:
         f"{tenant}/jobs": {"jobs": []},
         f"{tenant}/dead-letters": {"deliveries": [LETTER], "examined": 61, "cursor": None},
         f"{tenant}/deliveries": {"deliveries": [OPEN], "examined": 61},
+        "/v1/delivery-hosts": {"hosts": [SILENT_HOST], "workers": ["worker-a"], "silent": []},
         "/v1/rejections": {"rejections": [REJECTED], "examined": 25, "cursor": None},
         "/v1/preview": _preview(),
     }  # fmt: skip

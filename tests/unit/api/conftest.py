@@ -9,8 +9,16 @@ from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
 
 from belfry.api.routes.app import create_app
-from belfry.api.workers.view import PartitionView, Readiness, StandbyView, WorkerIdentity
+from belfry.api.workers.view import (
+    PartitionView,
+    Posting,
+    Readiness,
+    SilentHostView,
+    StandbyView,
+    WorkerIdentity,
+)
 from belfry.balance.assignment_map import AssignedMember, AssignmentMap
+from belfry.balance.take_overs import TakenOver, TakeOverCause, TakeOverEntry
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.telemetry.metrics import Metrics
 
@@ -63,6 +71,14 @@ class FakeWorker:
                 AssignedMember("worker-2", rack="b", stands_by=(0,)),
             )
         )
+
+    def posting(self) -> Posting:
+        silent = SilentHostView("hooks.example:8443", 1_000, 2_000, 9_000, "no answer")
+        return Posting(posts=True, silent_hosts=[silent])
+
+    def take_overs(self) -> list[TakeOverEntry]:
+        taken = TakenOver(0, 1_700_000_000_000, 250, 12, True, True)
+        return [TakeOverEntry(taken, "worker-2", TakeOverCause.SILENT)]
 
     def standbys(self) -> list[StandbyView]:
         return [StandbyView(3, warm=True, lag_records=2)]

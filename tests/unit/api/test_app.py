@@ -85,6 +85,10 @@ def test_cluster(client: TestClient, metrics: Metrics) -> None:
     cluster = client.get("/v1/cluster").json()
     assert (cluster["app_id"], cluster["kafka_cluster_id"]) == ("belfry", "cluster-a")
     (worker,) = cluster["workers"]
+    assert worker["take_overs"] == [
+        {"partition": 0, "at": "2023-11-14T22:13:20.000Z", "took_seconds": 0.25, "warm": True,
+         "former": "worker-2", "cause": "owner_silent", "records": 12}
+    ]  # fmt: skip
     assert worker["worker_id"] == "worker-1"
     assert worker["version"] == __version__
     assert worker["started_at"] == "2023-11-14T22:13:20.000Z"

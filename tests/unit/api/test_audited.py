@@ -64,6 +64,12 @@ def test_a_change_is_noted_with_all_that_is_known_of_it(door: Door) -> None:
     )
 
 
+def test_the_reason_of_an_action_is_noted_with_it(door: Door) -> None:
+    door("PUT", f"{PATH}/a", SHOWN, orjson.dumps({"at": AT}))
+    door("POST", f"{PATH}/a/pause?reason=the+customer+asks", SHOWN)
+    assert [each.reason for each in noted(door)] == [None, "the customer asks"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "action"),
     [
@@ -189,6 +195,24 @@ def test_a_policy_is_noted_with_the_fields_that_changed(policies: Policies) -> N
     assert changed.keys() == {"max_pending", "http_targets"}
     assert changed["max_pending"] == ("10", "11")
     assert "s3cret" not in str(event)
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize("query", ["", "&cancel_pending=true"])
+def test_the_reason_of_a_change_is_noted_and_goes_along(
+    policies: Policies, method: str, query: str
+) -> None:
+    policies.kept = {"big": TenantPolicy("big")}
+    parts, client = asks(policies)
+    address = f"/big?reason=month%20end{query if method == 'DELETE' else ''}"
+    with client:
+        answer = client.request(
+            method, address, headers={"authorization": "Bearer platform"},
+            json={"max_pending": 11} if method == "PUT" else None,
+        )  # fmt: skip
+        assert answer.status_code in (200, 204)
+    (event,) = parts.trail.take(10, 0)
+    assert (event.reason, policies.reason) == ("month end", "month end")
 
 
 def test_a_policy_that_is_the_platforms_is_noted_with_what_was_tried(policies: Policies) -> None:

@@ -91,7 +91,7 @@ class Caller:
         entry = {"name": "n", "sha256": digest(key), "tenants": tenants, "role": role}
         keys = ApiKeys(json.dumps([entry]), None, lambda: 0.0)
         parts = ApiDependencies(Gate([keys]), (), lambda: 0.0)
-        self.topics = FakeTopics()
+        self.topics, self.trail = FakeTopics(), parts.trail
         opened: Any = (None, None, None, None, None, self.topics)
         parts.open(Open(*opened))
         app = create_app(FakeWorker(), Metrics(CollectorRegistry()), parts=parts)
@@ -124,6 +124,12 @@ def test_to_deliver_again_takes_the_role_schedule(role: Role) -> None:
     assert caller.post("/v1/tenants/mine/dead-letters/1-7/replay").status_code == status
     assert caller.post("/v1/tenants/other/dead-letters/1-7/replay").status_code == 403
     assert caller.topics.asked == ([] if role is Role.READ else [("mine", (1, 7))])
+
+
+def test_why_something_is_delivered_again_is_noted() -> None:
+    caller = Caller("schedule", "mine")
+    caller.post("/v1/tenants/mine/dead-letters/1-7/replay?reason=mended")
+    assert [each.reason for each in caller.trail.take(10, 0)] == ["mended"]
 
 
 def test_rejections_of_all_tenants_are_for_who_sees_all() -> None:

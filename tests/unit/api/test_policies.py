@@ -29,6 +29,7 @@ class Policies:
     def __init__(self) -> None:
         self.kept = {"big": TenantPolicy("big", spread=2)}
         self.shared = False
+        self.reason: str | None = None
         self.closed = False
         self.wrong = ""
         # Written by another worker, and not read by this one yet.
@@ -42,12 +43,15 @@ class Policies:
     def policy(self, tenant: str) -> TenantPolicy | None:
         return self.kept.get(tenant)
 
-    def put(self, policy: TenantPolicy, *, share_topic: bool = False) -> None:
+    def put(
+        self, policy: TenantPolicy, *, share_topic: bool = False, reason: str | None = None
+    ) -> None:
         time.sleep(0.05)
-        self.shared = share_topic
+        self.shared, self.reason = share_topic, reason
         self.kept[policy.tenant] = policy
 
-    def remove(self, tenant: str) -> None:
+    def remove(self, tenant: str, *, reason: str | None = None) -> None:
+        self.reason = reason
         del self.kept[tenant]
 
     def is_used(self, _tenant: str) -> bool:

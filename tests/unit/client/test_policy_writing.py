@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError
 
 from belfry.client.errors import Unavailable
 from belfry.client.policy_writing import PolicyWriter
+from belfry.wire.policies import reason_of
 
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
 
@@ -20,6 +21,7 @@ class Kafka:
         self.made = 0
         self.fails: KafkaError | None = None
         self.written: list[str] = []
+        self.headers: list[Any] = []
 
     def producer(self) -> Kafka:
         self.made += 1
@@ -28,7 +30,10 @@ class Kafka:
     def partitions(self, _client: object, _topic: str) -> list[int]:
         return [0]
 
-    def produce(self, _topic: str, _value: object, key: bytes, on_delivery: Any, **_: Any) -> None:
+    def produce(
+        self, _topic: str, _value: object, key: bytes, on_delivery: Any, **more: Any
+    ) -> None:
+        self.headers.append(more["headers"])
         if self.fails is None:
             self.written.append(key.decode())
         on_delivery(self.fails, None)
@@ -49,6 +54,14 @@ def test_one_producer_writes_as_long_as_nothing_fails() -> None:
     writer.write({"a": b"1"})
     writer.write({"b": b"2"})
     assert (kafka.made, kafka.written) == (1, ["a", "b"])
+
+
+def test_the_reason_goes_along_as_a_header_that_the_audit_log_reads() -> None:
+    kafka = Kafka()
+    writer = PolicyWriter(kafka, "belfry.tenants", b"")  # type: ignore[arg-type]
+    writer.write({"a": None}, "éclair \ud800")
+    writer.write({"a": b"1"})
+    assert [reason_of(each) for each in kafka.headers] == ["éclair ?", None]
 
 
 def test_what_has_failed_writes_no_more() -> None:

@@ -54,6 +54,11 @@ WORKER: Final[dict[str, Any]] = {
         "partition": 0, "state": "firing", "missing": HOSTILE, "pending": 5, "position": 1,
         "ingest_lag_records": 0, "oldest_due_at": "2020-01-01T09:00:00.000Z",
         "waiting_for": "tenant_blocked"}],
+    "take_overs": [
+        {"partition": 3, "at": "2030-01-01T09:00:00.000Z", "took_seconds": 0.25, "former": HOSTILE,
+         "cause": "owner_silent", "warm": True, "records": 12},
+        {"partition": 4, "at": "2030-01-01T09:00:01.000Z", "took_seconds": 2.0, "former": None,
+         "cause": HOSTILE, "warm": False, "records": None}],
 }  # fmt: skip
 
 
@@ -91,12 +96,14 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.role = "operate"
+        self.tenants = ["*"]
         self.verdict = 200
         self.refused = ""
         self.schedule: dict[str, Any] = SCHEDULE
         self.job: dict[str, Any] = JOB
         self.listed: list[dict[str, Any]] = [SCHEDULE]
         self.asked: list[tuple[str, str, dict[str, str], Any]] = []
+        self.queries: list[dict[str, str]] = []
         self.app = Starlette(
             routes=[Route("/{path:path}", self.answer, methods=["GET", "POST", "PUT", "DELETE"])]
         )
@@ -106,6 +113,7 @@ class FakeApi:
         told = orjson.loads(body) if body else dict(request.query_params)
         path = request.url.path
         self.asked.append((request.method, path, dict(request.headers), told))
+        self.queries.append(dict(request.query_params))
         if path == "/metrics":
             rows = ((0.001, 50), (0.01, 99), ("+Inf", 100))
             lines = [f'belfry_fire_lateness_seconds_bucket{{le="{b}"}} {n}' for b, n in rows]
@@ -114,6 +122,8 @@ class FakeApi:
             return Response(orjson.dumps({"outcome": "CONFLICT"}), 412)
         if request.method == "POST" and path.endswith("/jobs"):
             return Response(orjson.dumps(self.job_answer(request)), 201)
+        if path.endswith(("/break", "/close")):
+            return Response(orjson.dumps({"hosts": [], "workers": ["w"], "silent": []}))
         if path.endswith("/pause"):
             return Response(orjson.dumps({"outcome": "PAUSED"}), self.verdict)
         status = self.verdict if request.method != "GET" and path != "/v1/preview" else 200
@@ -130,7 +140,7 @@ class FakeApi:
         if path.endswith(("/counts", "/statistics")):
             path = f"/v1/tenants/t/{path.rpartition('/')[2]}"
         ends: dict[str, Any] = {
-            "/v1/me": {"name": "n", "role": self.role, "tenants": ["*"]},
+            "/v1/me": {"name": "n", "role": self.role, "tenants": self.tenants},
             "/v1/cluster": {
                 "app_id": HOSTILE, "members": [
                     {"worker_id": HOSTILE, "owns": [0], "stands_by": [1]}], "standbys": [],
@@ -163,6 +173,15 @@ class FakeApi:
                 "deliveries": [LETTER], "examined": 9, "cursor": "more"},
             "/v1/tenants/t/deliveries": {
                 "deliveries": [{**LETTER, "id": None, "state": "retrying"}], "examined": 9},
+            "/v1/delivery-hosts": {
+                "hosts": [
+                    {"host": HOSTILE, "worker_id": HOSTILE, "state": "silent", "by": None,
+                     "since": FIRED["at"], "tried_at": FIRED["at"], "next_try_at": None,
+                     "reason": HOSTILE},
+                    {"host": "h:1", "worker_id": "w", "state": "broken", "by": HOSTILE,
+                     "since": FIRED["at"], "tried_at": None, "next_try_at": FIRED["at"],
+                     "reason": None}],
+                "workers": ["w"], "silent": [HOSTILE]},
             "/v1/tenants/t/locks": {"locks": [
                 {"schedule_id": "a", "fire_id": "f" * 32, "expires_at": FIRED["at"]}]},
             "/v1/preview": {"words": HOSTILE, "timezone": "UTC", "occurrences": [

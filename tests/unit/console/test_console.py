@@ -128,10 +128,12 @@ def test_forms_of_other_pages_are_refused(
 
 
 def test_a_dead_letter_is_delivered_again_by_its_place(client: TestClient, api: FakeApi) -> None:
-    answer = client.post("/console/replay", data={"tenant": "t", "id": "0-7"}, headers=FORM)
+    fields = {"tenant": "t", "id": "0-7", "reason": "mended"}
+    answer = client.post("/console/replay", data=fields, headers=FORM)
     assert answer.status_code == 204
     assert "replayed=0-7" in json.loads(answer.headers["hx-location"])["path"]
     assert api.asked[-1][:2] == ("POST", "/v1/tenants/t/dead-letters/0-7/replay")
+    assert api.queries[-1] == {"reason": "mended"}
 
 
 def test_rejections_and_dead_letters_go_further_back(client: TestClient, api: FakeApi) -> None:

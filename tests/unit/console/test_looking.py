@@ -126,6 +126,57 @@ def test_a_policy_is_changed_as_a_whole_under_the_version_that_was_seen(
     assert "look_back_ms" not in told
 
 
+def test_the_cluster_lists_take_overs_the_latest_first(client: TestClient) -> None:
+    page = client.get("/console/cluster").text
+    rows = page[page.index('id="moves-title"') :].split("<tr>")[2:]
+    assert [re.findall(r'<td class="number">(.*?)</td>', row) for row in rows] == [
+        ["4", "2 s", "–"],
+        ["3", "250 ms", "12"],
+    ]
+    assert "Its owner was silent" in rows[1]
+    # A cause of a later release is shown as it is told.
+    assert "alert(1)" in rows[0]
+
+
+@pytest.mark.parametrize("address", ["/console/deliveries", "/console/deliveries?tenant=t"])
+def test_hosts_that_are_not_posted_to_are_shown_to_who_may_see_all(
+    client: TestClient, api: FakeApi, address: str
+) -> None:
+    page = client.get(address).text
+    assert "does not answer" in page
+    assert "with its next delivery" in page
+    # One that is broken is closed; one whose breaker is open may be broken for longer.
+    assert re.findall(r'data-opens="host-(\w+)-(\d)"', page) == [
+        ("close", "1"),
+        ("break", "1"),
+        ("close", "2"),
+    ]
+    api.role = "read"
+    assert "data-opens" not in client.get(address).text
+    api.tenants = ["t"]
+    assert "hosts-title" not in client.get(address).text
+
+
+@pytest.mark.parametrize(("action", "query"), [("break", {"minutes": "5"}), ("close", {})])
+def test_a_host_is_broken_and_closed_with_a_reason(
+    client: TestClient, api: FakeApi, action: str, query: dict[str, str]
+) -> None:
+    fields = {"host": "h/1:2", "action": action, "minutes": "5", "reason": "moves", "tenant": "t"}
+    answer = client.post("/console/host", data=fields, headers=FORM)
+    assert api.asked[-1][:2] == ("POST", f"/v1/delivery-hosts/h/1:2/{action}")
+    assert api.queries[-1] == {**query, "reason": "moves"}
+    shown = f"tenant=t&host=h%2F1%3A2&acted={action}&workers=w"
+    assert shown in answer.headers["hx-location"]
+
+
+def test_a_change_of_a_policy_goes_with_its_reason(client: TestClient, api: FakeApi) -> None:
+    for page in ("/console/policy?tenant=t", "/console/tenants?tenant=t"):
+        assert 'name="reason"' in client.get(page).text
+    fields = {"tenant": "t", "etag": '"7.3"', "paused": "true", "reason": "month end"}
+    client.post("/console/policy", data=fields, headers=FORM)
+    assert api.queries[-1] == {"reason": "month end"}
+
+
 def test_a_pause_changes_nothing_else(client: TestClient, api: FakeApi) -> None:
     fields = {"tenant": "t", "etag": '"7.3"', "paused": "true"}
     client.post("/console/policy", data=fields, headers=FORM)

@@ -67,8 +67,8 @@ class Desk:
     def __init__(self) -> None:
         self.net = Net()
         self.results: SimpleQueue[tuple[WorkId, Work, Answer]] = SimpleQueue()
-        means = SenderDependencies(lambda: self.net, Secrets({}), SystemClock(), PER_HOST)
-        self.sender = HttpSender(means, lambda *result: self.results.put(result))
+        self.means = SenderDependencies(lambda: self.net, Secrets({}), SystemClock(), PER_HOST)
+        self.sender = HttpSender(self.means, lambda *result: self.results.put(result))
         self.sender.start()
         self._number = 0
 

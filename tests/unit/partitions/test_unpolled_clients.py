@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.kafka import fetcher, librdkafka, non_transactional, transactions
+from belfry.kafka import fetcher, librdkafka, transactions
 from belfry.kafka.partition_log import PartitionLog
 from belfry.partitions import steps
 from belfry.partitions.standby import Standby
@@ -53,8 +53,7 @@ def test_the_producers_of_a_partition_tell_and_are_polled_while_they_are_idle(
         clients.append(MagicMock())
         return clients[-1]
 
-    for module in (transactions, non_transactional):
-        monkeypatch.setattr(module, "Producer", client)
+    monkeypatch.setattr(librdkafka, "Producer", client)
     more = {"loop": MagicMock(), "in_turn": 2} if writer is DirectProducer else {}
     producer = writer(TOLD, 0, MagicMock(), **more)
     # That of tenants that are content with at least once is made with their first record.

@@ -27,22 +27,22 @@ def concerns(tmp_path: Path, silent: SilentHosts, why: str = "", reserve_mb: int
 
 
 def silent_host() -> SilentHosts:
-    found = SilentHosts(now)
+    found = SilentHosts(now, now)
     found.after(Answer(End.POSTPONED, "http://h:1/x", "host_silent", "silent"))
     return found
 
 
 def test_nothing_is_wrong(tmp_path: Path) -> None:
-    assert concerns(tmp_path, SilentHosts(now)).found() == []
+    assert concerns(tmp_path, SilentHosts(now, now)).found() == []
 
 
 def test_a_worker_without_a_registry_asks_none(tmp_path: Path) -> None:
     disk = DataDisk(tmp_path)
-    assert Concerns(Settings(data_dir=tmp_path), None, SilentHosts(now), disk).found() == []
+    assert Concerns(Settings(data_dir=tmp_path), None, SilentHosts(now, now), disk).found() == []
 
 
 def test_a_registry_that_does_not_answer(tmp_path: Path) -> None:
-    (found,) = concerns(tmp_path, SilentHosts(now), "ConnectError: refused").found()
+    (found,) = concerns(tmp_path, SilentHosts(now, now), "ConnectError: refused").found()
     assert found.startswith("the schema registry does not answer: ConnectError: refused. ")
     assert "2.5 s (BELFRY_REGISTRY_WAIT_MS)" in found
 
@@ -64,14 +64,14 @@ def test_a_disk_is_told_of_before_its_reserve_is_gone() -> None:
 
 
 def test_a_disk_without_room_is_seen(tmp_path: Path) -> None:
-    (found,) = concerns(tmp_path, SilentHosts(now), reserve_mb=1_000_000).found()
+    (found,) = concerns(tmp_path, SilentHosts(now, now), reserve_mb=1_000_000).found()
     assert f"the disk of {tmp_path} has" in found
 
 
 def test_a_folder_that_is_gone_is_a_warning_and_no_error(tmp_path: Path) -> None:
     """Probes and scrapes ask for this: they are to be answered whatever the file system does."""
     registry = CollectorRegistry()
-    gone = concerns(tmp_path / "gone", SilentHosts(now))
+    gone = concerns(tmp_path / "gone", SilentHosts(now, now))
     (found,) = gone.found()
     assert found.startswith(f"the disk of {tmp_path}/gone cannot be looked at: FileNotFoundError")
     gone.show(Metrics(registry))

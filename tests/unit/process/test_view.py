@@ -70,7 +70,7 @@ def test_a_dispatcher_measures_its_readiness_and_its_hosts() -> None:
     shown = DeliveryView(WorkerIdentity("one", "belfry", 0), Metrics(registry))
     shown.refresh()
     assert registry.get_sample_value("belfry_ready") == 0
-    silent = SilentHosts(lambda: 0.0)
+    silent = SilentHosts(lambda: 0.0, lambda: 0.0)
     silent.after(Answer(End.POSTPONED, "http://h:1/x", "host_silent", "silent"))
     dispatcher: Any = SimpleNamespace(ready=True, silent=silent)
     shown.show(dispatcher)

@@ -52,7 +52,7 @@ FIELDS = {
     "AuditEvent": (
         "at action result via caller role source_address tenant object status outcome code"
         " request_id trace_id worker count objects changes source_topic source_partition"
-        " source_offset"
+        " source_offset reason"
     ),
 }
 EVERY = pytest.mark.parametrize("name", catalogue.names())

@@ -39,6 +39,7 @@ from belfry.store.lookup import STATES, Wanted
 # States of schedules, as a list may be filtered by.
 State = StrEnum("State", {name: name for name in STATES})  # type: ignore[misc]
 TENANT_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
+HOST_PATTERN: Final = r"^[^\u0000-\u0020/?#@\u007f-\u009f]{1,300}$"
 _TAG: Final = re.compile(r'(?:W/)?"?([0-9.]{1,21})"?')
 
 
@@ -68,6 +69,19 @@ def _schedule_id(name: str) -> str:
     return name
 
 
+def _host(name: str) -> str:
+    """A host's name, with a port or without one, in lower case, as breakers tell hosts apart."""
+    if re.fullmatch(HOST_PATTERN, name) is None:
+        raise ValueError("it is no host: give a name or name:port, as /v1/delivery-hosts has it")
+    return name.lower()
+
+
+DecodedHost = Annotated[
+    str,
+    BeforeValidator(_decoded),
+    AfterValidator(_host),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 300, "pattern": HOST_PATTERN}),
+]
 DecodedTenant = Annotated[
     str,
     BeforeValidator(_decoded),
@@ -163,6 +177,12 @@ class AskingWhy(ChangeQuery):
         max_length=255,
         description="Name of the request: a repeat within an hour changes nothing.",
     )
+
+
+class Why(Known):
+    """Why something is done that is no request about a schedule."""
+
+    reason: str | None = Field(None, max_length=2000, description="Why; kept in the audit log.")
 
 
 class AskingOfFire(AskingWhy):

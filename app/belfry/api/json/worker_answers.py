@@ -1,4 +1,5 @@
-"""Shapes of the JSON answers of health and of the cluster; they are what `/openapi.json` documents.
+"""Shapes of the JSON answers of health, and of what workers say of their partitions; they are what
+`/openapi.json` documents.
 
 Instants are RFC 3339 in UTC with milliseconds, durations are seconds.
 
@@ -11,9 +12,6 @@ tell them of others' load. So such a caller gets the same shape with nulls (`wit
 Each model has an `of`, which makes it of a value of `api/workers/view.py`. The docstrings of
 models, and the descriptions of their fields, are the text of the OpenAPI document; so what is said
 here only for those who change the code stands in comments.
-
-One worker reads the answers of another (`routes/cluster.py`), which may be of another release. If
-that one's answer lacks a field that has no default here, its worker is shown as silent.
 """
 
 from __future__ import annotations
@@ -23,8 +21,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, Field
 
 from belfry.api.json.tenant_answers import WaitAnswer
-from belfry.api.workers.view import PartitionView, Readiness, StandbyView
-from belfry.balance.assignment_map import AssignedMember
+from belfry.api.workers.view import PartitionView, Readiness
 
 
 def instant(epoch_ms: int) -> str:
@@ -141,89 +138,3 @@ class ReadyAnswer(BaseModel):
             problems=[],
             partitions=[PartitionAnswer.without_counts(view) for view in views],
         )
-
-
-class WorkerAnswer(ReadyAnswer):
-    """One worker of the cluster."""
-
-    worker_id: str
-    version: str
-    zone_data: str = Field(
-        "", description="Version of the time zone data that it finds instants by, such as `2026c`."
-    )
-    # Counters of this worker begin here.
-    started_at: str
-    # False asks an orchestrator to restart the process.
-    live: bool
-    pending: int | None = Field(
-        description="Sum over the partitions; null for a caller who is not bound to all tenants."
-    )
-    fired: int | None = Field(description="Events fired since this worker started; null likewise.")
-    clock_skew_seconds: float = Field(description="This machine's clock minus the broker's.")
-    firing_paused: bool = Field(description="Whether the clock guard holds back firing.")
-
-
-class StandbyAnswer(BaseModel):
-    """One partition that a worker stands by for."""
-
-    partition: int
-    warm: bool = Field(description="Whether it could take over at once.")
-    lag_records: int | None = Field(
-        description="Changelog records that it has not read yet; null for a caller who is not bound"
-        " to all tenants."
-    )
-    problem: str | None
-
-    @classmethod
-    def of(cls, view: StandbyView, *, full: bool = True) -> StandbyAnswer:
-        """The answer that shows a standby; without what tells of others unless `full`."""
-        return cls(
-            partition=view.partition,
-            warm=view.warm,
-            lag_records=max(0, view.lag_records) if full else None,
-            problem=(view.problem or None) if full else None,
-        )
-
-
-class MemberAnswer(BaseModel):
-    """One member of the group, as the group's leader told all workers."""
-
-    worker_id: str
-    version: str
-    http_url: str
-    # Its share of the partitions, in relation to the weights of the others.
-    weight: int
-    rack: str | None
-    leaving: bool = Field(description="It stops, or is unfit, and gets no partitions.")
-    # Numbers of partitions of the topic of requests.
-    owns: list[int]
-    stands_by: list[int]
-
-    @classmethod
-    def of(cls, entry: AssignedMember) -> MemberAnswer:
-        """The answer that shows a member."""
-        return cls(
-            worker_id=entry.worker,
-            version=entry.version,
-            http_url=entry.http,
-            weight=entry.weight,
-            rack=entry.rack or None,
-            leaving=entry.leaving,
-            owns=list(entry.owns),
-            stands_by=list(entry.stands_by),
-        )
-
-
-class ClusterAnswer(BaseModel):
-    """Answer of `/v1/cluster`: who owns what in the group, and each worker in full."""
-
-    app_id: str
-    kafka_cluster_id: str | None
-    members: list[MemberAnswer] = Field(description="All workers, by the group's last rebalance.")
-    standbys: list[StandbyAnswer] = Field(description="Of the worker that answers.")
-    workers: list[WorkerAnswer] = Field(
-        description="The worker that was asked, and then those of the others that answer."
-    )
-    silent: list[str] = Field(
-        default_factory=list, description="Workers of the group that did not answer in time."
-    )

@@ -32,6 +32,7 @@ from belfry.api.routes.calendars import calendar_routes
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.cluster import cluster_routes
 from belfry.api.routes.deliveries import delivery_routes
+from belfry.api.routes.delivery_hosts import delivery_host_routes
 from belfry.api.routes.express import Express
 from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
@@ -132,6 +133,7 @@ def _routers(
         preview_routes(parts, reads, callers),
         rejection_routes(kept, callers),
         delivery_routes(kept, callers),
+        delivery_host_routes(view, parts, callers),
         readable_routes(parts, callers),
         usage_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),

@@ -15,6 +15,7 @@ down on the request's `RequestNotes` by whoever knows it.
     DELETE /v1/tenants/{tenant}/jobs/{job}                 bulk.stop
     PUT    /v1/tenants/{tenant}/calendars/{calendar}       calendar.set
     DELETE /v1/tenants/{tenant}/calendars/{calendar}       calendar.remove
+    POST   /v1/delivery-hosts/{host}/{break or close}      host.break, host.close
     any other method that may change something             its name in lower case
     what changes nothing, and was refused                  read
 
@@ -52,6 +53,7 @@ _SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
 _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
 _JOBS: Final = re.compile(r"jobs(?:/(.+))?", re.DOTALL)
+_HOST: Final = re.compile(r"/v1/delivery-hosts/([^/]+)/(break|close)")
 _CALENDAR: Final = re.compile(r"calendars/([^/]+)")
 # They look, whatever their method says.
 LOOKS: Final = frozenset({"/v1/preview", "/v1/decode"})
@@ -88,7 +90,7 @@ def asked_by(method: str, path: str) -> AuditedRequest:
     if method in CHANGES_NOTHING or path in LOOKS:
         return AuditedRequest(READ, tenant)
     if found is None or tenant is None:
-        return AuditedRequest(method.lower())
+        return _of_host(method, path)
     rest = found[2]
     if rest is None and method in _OF_POLICY:
         return AuditedRequest(_OF_POLICY[method], tenant, tenant)
@@ -105,6 +107,14 @@ def asked_by(method: str, path: str) -> AuditedRequest:
     if named is not None:
         return _of_schedule(method, tenant, named[1])
     return AuditedRequest(method.lower(), tenant)
+
+
+def _of_host(method: str, path: str) -> AuditedRequest:
+    """What a request outside of tenants is about: a host of webhooks, or nothing that is known."""
+    host = _HOST.fullmatch(path)
+    if host is None or method != "POST":
+        return AuditedRequest(method.lower())
+    return AuditedRequest(f"host.{host[2]}", None, unquote(host[1]))
 
 
 def _of_schedule(method: str, tenant: str, named: str) -> AuditedRequest:
@@ -202,6 +212,7 @@ def _event(
         request_id=known.request or headers.get("x-request-id"),
         trace_id=None if trace is None else trace.trace_id,
         changes=known.changes,
+        reason=known.reason,
     )
 
 

@@ -19,16 +19,16 @@ from pydantic import Field
 
 from belfry import __version__
 from belfry.api.auth.principal import Principal, Role
-from belfry.api.json.document import problems
-from belfry.api.json.queries import Known
-from belfry.api.json.worker_answers import (
+from belfry.api.json.cluster_answers import (
     ClusterAnswer,
     MemberAnswer,
-    ReadyAnswer,
     StandbyAnswer,
+    TakeOverAnswer,
     WorkerAnswer,
-    instant,
 )
+from belfry.api.json.document import problems
+from belfry.api.json.queries import Known
+from belfry.api.json.worker_answers import ReadyAnswer, instant
 from belfry.api.routes.callers import Callers
 from belfry.api.workers.everyone import ask_others
 from belfry.api.workers.internal_token import Target
@@ -105,4 +105,5 @@ def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
         fired=int(metrics.value("belfry_fired_total")) if full else None,
         clock_skew_seconds=metrics.value("belfry_clock_skew_seconds"),
         firing_paused=bool(metrics.value("belfry_firing_paused")),
+        take_overs=[TakeOverAnswer.of(each, full=full) for each in view.take_overs()],
     )

@@ -19,13 +19,15 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.cursors import question
 from belfry.api.json.document import problems
+from belfry.api.json.queries import Why
 from belfry.api.json.worker_answers import instant
+from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.parameters import TenantName
@@ -82,6 +84,7 @@ class ReplayAnswer(BaseModel):
     replayed: int
 
 
+WhyQuery = Annotated[Why, Query()]
 LetterId = Annotated[str, Path(pattern=PLACE, description="`id` of a delivery.")]
 
 
@@ -116,9 +119,13 @@ def delivery_routes(reads: TopicReads, callers: Callers) -> APIRouter:
         "/tenants/{tenant}/dead-letters/{letter}/replay", responses=problems(404, 422, 429, 503)
     )
     async def replay(
-        tenant: TenantName, letter: LetterId, _caller: Principal = callers.who(Role.SCHEDULE)
+        tenant: TenantName,
+        letter: LetterId,
+        query: WhyQuery,
+        _caller: Principal = callers.who(Role.SCHEDULE),
     ) -> ReplayAnswer:
         """Deliver again what was given up, from the first attempt on and under the same fire id."""
+        note().because(query.reason)
         # The pattern of the path has seen to it that both are numbers.
         partition, _, offset = letter.partition("-")
         place = int(partition), int(offset)

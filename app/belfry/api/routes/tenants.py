@@ -35,7 +35,7 @@ from starlette.responses import Response
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.credentials import warned_of_policy
 from belfry.api.json.document import body_of, problems, with_answer
-from belfry.api.json.queries import Known
+from belfry.api.json.queries import Why
 from belfry.api.json.values import Strict
 from belfry.api.notes import note
 from belfry.api.routes.callers import Callers
@@ -72,7 +72,7 @@ PolicyAnswer: Final[type[BaseModel]] = create_model(
 )
 
 
-class Setting(Known):
+class Setting(Why):
     """How a policy is set."""
 
     share_topic: bool = Field(
@@ -80,7 +80,7 @@ class Setting(Known):
     )
 
 
-class RemovalOptions(Known):
+class RemovalOptions(Why):
     """What becomes of what is pending."""
 
     cancel_pending: bool = Field(
@@ -162,6 +162,7 @@ def _setting(
 
         With `If-Match` it counts only if the policy still has the ETag that was given with it.
         """
+        note().because(query.reason)
         body = await parsed(request, PolicyBody)
         policies = parts.ready.policies
         # `former_spreads` says where schedules may still live, so a body without it does not empty
@@ -177,7 +178,7 @@ def _setting(
             after = changed(before or TenantPolicy(tenant), given, used=used)
             note().policy(before, after)
             check_rights(caller, before or TenantPolicy(tenant), after, shares=query.share_topic)
-            policies.put(after, share_topic=query.share_topic)
+            policies.put(after, share_topic=query.share_topic, reason=query.reason)
             return after
 
         async with turn:
@@ -202,6 +203,7 @@ def _removing(
     ) -> Response:
         """Remove a policy: the tenant is treated by the defaults, or, where unknown tenants are
         not served, waits."""
+        note().because(query.reason)
         policies = parts.ready.policies
         async with turn:
             stands = await written(lambda: policy_now(policies, caller, tenant))
@@ -210,13 +212,13 @@ def _removing(
                 gone = changed(before, {"removed": True}, used=True)
                 note().policy(stands, gone)
                 check_rights(caller, before, gone)
-                await written(lambda: policies.put(gone))
+                await written(lambda: policies.put(gone, reason=query.reason))
                 await followed(lambda: policies.policy(tenant) == gone)
             else:
                 note().policy(stands, None)
                 check_removal(tenant, stands)
                 check_rights(caller, before, TenantPolicy(tenant))
-                await written(lambda: policies.remove(tenant))
+                await written(lambda: policies.remove(tenant, reason=query.reason))
                 await followed(lambda: policies.policy(tenant) is None)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 

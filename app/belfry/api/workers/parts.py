@@ -19,6 +19,7 @@ from belfry.api.problems import Problem
 from belfry.api.server.limits import Traffic
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
+from belfry.api.workers.host_breaks import HostBreaks
 from belfry.api.workers.internal_token import InternalToken
 from belfry.api.workers.kept import KeptTopics
 from belfry.api.workers.peers import Peers
@@ -73,6 +74,8 @@ class ApiDependencies:
         self.traffic = Traffic()
         self.internal_token = InternalToken(keys, gate, now_ms)
         self.peers = Peers(self.internal_token)
+        # Written by a route, and read by what posts in this process.
+        self.breaks = HostBreaks()
         self._open: Open | None = None
 
     def open(self, parts: Open) -> None:

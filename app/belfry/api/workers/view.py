@@ -6,11 +6,12 @@ must not block, and returns values that nobody changes afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from belfry.balance.assignment_map import AssignmentMap
+from belfry.balance.take_overs import TakeOverEntry
 from belfry.engine.tenant_figures import TenantFigures
 
 
@@ -50,6 +51,32 @@ class StandbyView:
 
 
 @dataclass(frozen=True, slots=True)
+class SilentHostView:
+    """A host of webhooks whose circuit breaker is open at one moment; instants in epoch ms.
+
+    `tried_ms` is the last post or postponed delivery, and before `next_ms` none is sent: 0 where
+    that is not known, and the next delivery is tried.  `reason` is what the last post came to.
+    """
+
+    host: str
+    since_ms: int
+    tried_ms: int
+    next_ms: int
+    reason: str
+
+
+class Posting(NamedTuple):
+    """Whether a process posts to hosts of webhooks, and which of them do not answer, by name.
+
+    `apart`: a child process posts, which takes no breaks of hosts.
+    """
+
+    posts: bool = False
+    apart: bool = False
+    silent_hosts: Sequence[SilentHostView] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerIdentity:
     """Who answers."""
 
@@ -78,6 +105,12 @@ class WorkerView(Protocol):
     def standbys(self) -> list[StandbyView]:
         """The partitions that this worker stands by for."""
 
+    def take_overs(self) -> Sequence[TakeOverEntry]:
+        """The last partitions that this worker took over, the latest last."""
+
+    def posting(self) -> Posting:
+        """Whether this process posts to hosts of webhooks, and which of them do not answer."""
+
     def tenants(self) -> Mapping[str, TenantFigures]:
         """The tenants of the owned partitions; "" for what names no tenant that is known."""
 
@@ -105,6 +138,14 @@ class Nobody:
     def standbys(self) -> list[StandbyView]:
         """Nobody stands by."""
         return []
+
+    def posting(self) -> Posting:
+        """Nothing is posted."""
+        return Posting()
+
+    def take_overs(self) -> Sequence[TakeOverEntry]:
+        """Nobody took anything over."""
+        return ()
 
     def tenants(self) -> Mapping[str, TenantFigures]:
         """Nobody has tenants."""

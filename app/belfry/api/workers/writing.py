@@ -83,6 +83,7 @@ class Writes:
         """
         noted = note()
         noted.asked(fields["schedule_id"], fields["request_id"])
+        noted.because(fields["reason"])
         verdict = await self._carried_out(fields, wait=wait)
         noted.became(verdict.schedule_id, verdict.outcome, verdict.code)
         return verdict

@@ -1,0 +1,211 @@
+"""Hosts of webhooks whose circuit breakers are open, and those that people have broken.
+
+    GET  /v1/delivery-hosts                            what each worker that posts knows of them
+    POST /v1/delivery-hosts/hooks.example:8443/break   nothing is posted there for `minutes`
+    POST /v1/delivery-hosts/hooks.example:8443/close   the next post goes out at once
+
+Each process that posts has breakers of its own, so the worker that is asked asks the others, as for
+`/v1/cluster`.  A process that delivers alone (`--role deliver`) is no member of the group, so it is
+not asked: its `/healthz/ready` names its silent hosts.  It takes no breaks, because its posts are
+made by a child process.
+
+Hosts are shared by all tenants, so all of it is for who is bound to all of them (`*`).
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Final, Literal
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
+
+from belfry.api.auth.principal import Principal, Role, forbidden
+from belfry.api.json.document import problems
+from belfry.api.json.queries import DecodedHost, Why
+from belfry.api.json.worker_answers import instant
+from belfry.api.notes import note
+from belfry.api.problems import Problem
+from belfry.api.routes.callers import Callers
+from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.host_breaks import MOST, HostBreak
+from belfry.api.workers.internal_token import Target
+from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.view import SilentHostView, WorkerView
+
+PATH: Final = "/v1/delivery-hosts"
+MINUTE_MS: Final = 60_000
+
+
+class DeliveryHostAnswer(BaseModel):
+    """A host that a worker does not post to."""
+
+    host: str = Field(description="Its name, with the port where the address has one.")
+    worker_id: str
+    state: Literal["silent", "broken"] = Field(
+        description="`silent`: its circuit breaker is open; `broken`: somebody has broken it."
+    )
+    since: str
+    tried_at: str | None = Field(description="The last post, or delivery that was postponed.")
+    next_try_at: str | None = Field(
+        description="Nothing is posted before; null where its next delivery is tried."
+    )
+    reason: str | None = Field(description="What the last post came to; or why it was broken.")
+    by: str | None = Field(None, description="Who has broken it.")
+
+
+class DeliveryHostsAnswer(BaseModel):
+    """Hosts that are not posted to, by the workers that post."""
+
+    hosts: list[DeliveryHostAnswer]
+    workers: list[str] = Field(description="Those that post, and have answered.")
+    silent: list[str] = Field(
+        default_factory=list, description="Workers of the group that did not answer in time."
+    )
+
+
+class HostsAsked(Why):
+    """Who is to answer."""
+
+    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
+
+
+class BreakAsked(HostsAsked):
+    """For how long."""
+
+    minutes: int = Field(30, ge=1, le=1440, description="The break ends by itself after these.")
+
+
+HostName = Annotated[DecodedHost, Path(description="As the list has it: name, or name:port.")]
+Look = Annotated[HostsAsked, Query()]
+Breaking = Annotated[BreakAsked, Query()]
+
+
+def delivery_host_routes(view: WorkerView, parts: ApiDependencies, callers: Callers) -> APIRouter:
+    """Routes of hosts: one lists them, one breaks one, one closes it."""
+    routes = APIRouter(prefix="/v1", tags=["kept"])
+    hosts = DeliveryHosts(view, parts)
+
+    @routes.get("/delivery-hosts", responses=problems(422, 429))
+    async def listed(
+        query: Look, caller: Principal = callers.who(Role.READ)
+    ) -> DeliveryHostsAnswer:
+        """Hosts that are not posted to: since when, why, and when they are tried again."""
+        if not caller.reaches_all:
+            raise forbidden(f"{caller.name} is bound to some tenants, and hosts are everybody's.")
+        return await hosts.everywhere(caller, Target("GET", PATH, "alone=true"), query)
+
+    @routes.post("/delivery-hosts/{host}/break", responses=problems(409, 422, 429))
+    async def open_(
+        host: HostName, query: Breaking, caller: Principal = callers.who(Role.OPERATE)
+    ) -> DeliveryHostsAnswer:
+        """Post nothing to a host for a while: its deliveries are postponed, and grow older."""
+        hosts.check(caller, query)
+        hosts.break_(host, caller, query)
+        asked = {"minutes": query.minutes, "alone": "true"}
+        return await hosts.everywhere(caller, _target(host, "break", query, asked), query)
+
+    @routes.post("/delivery-hosts/{host}/close", responses=problems(409, 422, 429))
+    async def close(
+        host: HostName, query: Look, caller: Principal = callers.who(Role.OPERATE)
+    ) -> DeliveryHostsAnswer:
+        """End a break, and try the next delivery at once; its answer closes the circuit breaker."""
+        hosts.check(caller, query)
+        parts.breaks.close(host, int(parts.now_ms()))
+        return await hosts.everywhere(
+            caller, _target(host, "close", query, {"alone": "true"}), query
+        )
+
+    return routes
+
+
+class DeliveryHosts:
+    """What this worker knows of hosts, and what it does with them."""
+
+    def __init__(self, view: WorkerView, parts: ApiDependencies) -> None:
+        self._view = view
+        self._parts = parts
+
+    def check(self, caller: Principal, query: HostsAsked) -> None:
+        """Refuse who does not operate all tenants, and a process that takes no breaks."""
+        note().because(query.reason)
+        if not caller.is_platform:
+            raise forbidden(f"{caller.name} does not operate all tenants (*), whose hosts it are.")
+        if self._view.posting().apart:
+            detail = (
+                "This process posts from a child process, which takes no breaks: stop it, or take"
+                " the host out of allowed_hosts of the policies."
+            )
+            raise Problem(HTTPStatus.CONFLICT, detail, "posts_apart")
+
+    def break_(self, host: str, caller: Principal, query: BreakAsked) -> None:
+        """Break a host here; raises `Problem` where too many are."""
+        now_ms = int(self._parts.now_ms())
+        until_ms = now_ms + query.minutes * MINUTE_MS
+        if not self._parts.breaks.open(
+            HostBreak(host, now_ms, until_ms, caller.name, query.reason)
+        ):
+            detail = f"{MOST} hosts are broken, which is the most: close some of them first."
+            raise Problem(HTTPStatus.CONFLICT, detail, "too_many_breaks")
+
+    async def everywhere(
+        self, caller: Principal, target: Target, query: HostsAsked
+    ) -> DeliveryHostsAnswer:
+        """What this worker answers, and the others unless it is asked alone."""
+        mine, view, parts = self._own(), self._view, self._parts
+        if query.alone:
+            return mine
+        others = await ask_others(view, parts, caller, target, DeliveryHostsAnswer)
+        found = [mine, *(each for each in others.values() if each)]
+        return DeliveryHostsAnswer(
+            hosts=sorted(
+                (host for each in found for host in each.hosts),
+                key=lambda host: (host.host, host.worker_id),
+            ),
+            workers=[name for each in found for name in each.workers],
+            silent=[name for name, each in others.items() if each is None],
+        )
+
+    def _own(self) -> DeliveryHostsAnswer:
+        name, now_ms = self._view.identity.worker_id, int(self._parts.now_ms())
+        posting = self._view.posting()
+        if not posting.posts:
+            return DeliveryHostsAnswer(hosts=[], workers=[])
+        broken = [_broken(name, each) for each in self._parts.breaks.all(now_ms)]
+        names = {each.host for each in broken}
+        silent = [
+            _silent(name, each, now_ms) for each in posting.silent_hosts if each.host not in names
+        ]
+        return DeliveryHostsAnswer(hosts=[*broken, *silent], workers=[name])
+
+
+def _target(host: str, action: str, query: HostsAsked, asked: dict[str, object]) -> Target:
+    """The same question to another worker."""
+    why = {} if query.reason is None else {"reason": query.reason}
+    return Target("POST", f"{PATH}/{quote(host, safe='')}/{action}", urlencode(asked | why))
+
+
+def _broken(worker: str, each: HostBreak) -> DeliveryHostAnswer:
+    return DeliveryHostAnswer(
+        host=each.host,
+        worker_id=worker,
+        state="broken",
+        since=instant(each.since_ms),
+        tried_at=None,
+        next_try_at=instant(each.until_ms),
+        reason=each.reason,
+        by=each.by,
+    )
+
+
+def _silent(worker: str, each: SilentHostView, now_ms: int) -> DeliveryHostAnswer:
+    return DeliveryHostAnswer(
+        host=each.host,
+        worker_id=worker,
+        state="silent",
+        since=instant(each.since_ms),
+        tried_at=instant(each.tried_ms),
+        next_try_at=instant(each.next_ms) if each.next_ms > now_ms else None,
+        reason=each.reason or None,
+    )

@@ -1,0 +1,46 @@
+"""Hosts of webhooks that are not posted to, as a part of the deliveries; one is broken and closed.
+
+    GET  /v1/delivery-hosts               circuit breakers that are open, by worker
+    POST /v1/delivery-hosts/{host}/break  *Break*: nothing is posted there for a while
+    POST /v1/delivery-hosts/{host}/close  *Close*: the next delivery is tried at once
+
+Hosts are shared by all tenants, so only a key that is bound to all of them is shown any, and only
+one of the role `operate` may act.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belfry.console.asking import Api
+from belfry.console.page import gone_to
+from belfry.console.policies import is_platform
+from belfry.console.posted import needed, posted
+
+HOSTS = "/v1/delivery-hosts"
+DELIVERIES = "/console/deliveries"
+
+
+async def shown_hosts(api: Api, me: dict[str, Any]) -> dict[str, Any]:
+    """What the deliveries show of hosts; nothing for a key that is bound to some tenants."""
+    told = await api.get(HOSTS) if "*" in me["tenants"] else None
+    return {"hosts": told, "may_break": is_platform(me)}
+
+
+async def act(api: Api, request: Request) -> Response:
+    """Break or close a host, and show the deliveries again."""
+    fields = await posted(request)
+    host, action = needed(fields, "host").strip(), needed(fields, "action")
+    minutes = fields.get("minutes") if action == "break" else None
+    asked = {"minutes": minutes, "reason": fields.get("reason")}
+    path = f"{HOSTS}/{quote(host, safe='')}/{quote(action, safe='')}"
+    told = (await api.ask("POST", path, asked)).json()
+    back = {"tenant": fields.get("tenant", ""), "host": host, "acted": action}
+    back["workers"] = ", ".join(told["workers"])
+    return gone_to(
+        f"{DELIVERIES}?" + urlencode({name: each for name, each in back.items() if each})
+    )

@@ -1,0 +1,57 @@
+"""The last take-overs of this worker, for those who look: from whom, how long it took, and why.
+
+    12:00:00.050   partition 3 is taken over         the map is still that of before the rebalance
+    12:00:00.300   the map of after it comes         w1 is not in it: from w1, owner_gone
+
+So an entry waits for the next map where it needs one.  It is kept in memory alone, and so many of
+them: what is older, or of a worker that has ended, stands in that one's log ("partition taken
+over").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final
+
+from belfry.balance.assignment_map import AssignmentMap
+from belfry.balance.take_overs import TakenOver, TakeOverEntry, entry_of, told_by
+
+MOST: Final = 100
+
+
+class TakeOverLog:
+    """Take-overs by one worker, the latest last; every method may be called from any thread."""
+
+    def __init__(self, worker: str) -> None:
+        self._worker = worker
+        self._lock = Lock()
+        self._after = self._before = AssignmentMap()
+        self._entries: list[TakeOverEntry] = []
+        # Those that wait for the map of after the rebalance.
+        self._open: list[TakenOver] = []
+
+    def note(self, taken: TakenOver) -> None:
+        """A partition was taken over."""
+        with self._lock:
+            self._entries.append(entry_of(taken, self._worker, self._after, self._before))
+            del self._entries[:-MOST]
+            if not told_by(taken, self._worker, self._after):
+                self._open.append(taken)
+                del self._open[:-MOST]
+
+    def met(self, told: AssignmentMap) -> None:
+        """The group has told who is in it; the same again says nothing new."""
+        with self._lock:
+            if told == self._after:
+                return
+            self._before, self._after = self._after, told
+            waited, self._open = self._open, []
+            for at, entry in enumerate(self._entries):
+                if entry.taken in waited:
+                    self._entries[at] = entry_of(entry.taken, self._worker, told, self._before)
+
+    def latest(self) -> Sequence[TakeOverEntry]:
+        """The last ones, the latest last."""
+        with self._lock:
+            return tuple(self._entries)
