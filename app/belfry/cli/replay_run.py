@@ -11,6 +11,7 @@ Digests of events do lie in memory, some 150 bytes for each.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -26,7 +27,7 @@ from belfry.host.rocks import RocksMap
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference
 from belfry.playback.logged import StepCutter, Unplayable
-from belfry.playback.player import PlayedCounts
+from belfry.playback.played import PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.playback.written_events import WrittenEvents
@@ -112,11 +113,14 @@ def played(
 
     `span` is what was in the changelog before the events were read.  Raises `Unplayable`.
     """
-    with ExitStack() as stores:
-        reader, place = RequestReader(), world.place(partition)
-        player = BranchingPlayer(
-            place, lambda: stores.enter_context(store()), reader, world.treatment, world.chunk
-        )
+    with TemporaryDirectory(prefix="belfry-replay-") as folder:
+        reader, place, numbers = RequestReader(), world.place(partition), itertools.count()
+
+        def new_rows() -> OrderedMap:
+            # Branches come and go; RocksDB closes what nobody has any more.
+            return RocksMap(Path(folder) / str(next(numbers)))
+
+        player = BranchingPlayer(place, new_rows, reader, world.treatment, world.chunk)
         cutter, stream, compared = StepCutter(), None, 0
         for record in world.topics.rows(partition, span, world.judge_of(partition)):
             step = cutter.feed(record)
