@@ -26,7 +26,7 @@ from belfry.engine.reports import SourcePartition
 from belfry.host.rocks import RocksMap
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference
-from belfry.playback.logged import StepCutter, Unplayable
+from belfry.playback.logged import Unplayable
 from belfry.playback.played import PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     from belfry.registry.subjects import Look
     from belfry.settings import CommandSettings
     from belfry.store.row_judge import Judge
+
+
+class Bounds(NamedTuple):
+    """From and up to when a partition is played (epoch ms); None: its birth, its end."""
+
+    from_ms: int | None = None
+    until_ms: int | None = None
 
 
 class PartitionPlayed(NamedTuple):
@@ -106,10 +113,10 @@ def played(
     world: ReplayWorld,
     partition: int,
     span: ReadableRange,
-    until_ms: int | None,
+    bounds: Bounds,
     events: WrittenEvents,
 ) -> PartitionPlayed:
-    """Play a partition up to an instant (None: to its end), or to the first difference.
+    """Play a partition within its bounds, or to the first difference.
 
     `span` is what was in the changelog before the events were read.  Raises `Unplayable`.
     """
@@ -121,15 +128,16 @@ def played(
             return RocksMap(Path(folder) / str(next(numbers)))
 
         player = BranchingPlayer(place, new_rows, reader, world.treatment, world.chunk)
-        cutter, stream, compared = StepCutter(), None, 0
+        cutter = player.beginning(bounds.from_ms)
+        stream, compared = None, 0
         for record in world.topics.rows(partition, span, world.judge_of(partition)):
             step = cutter.feed(record)
             if step is None:
                 continue
-            if until_ms is not None and step.written_ms > until_ms:
+            if bounds.until_ms is not None and step.written_ms > bounds.until_ms:
                 return PartitionPlayed(partition, player.counts, compared, None)
             if stream is None:
-                check_secrets(world, step.rows.get(keys.STATEMENT_KEY))
+                check_secrets(world, step.rows.get(keys.STATEMENT_KEY) or player.statement)
                 _, stream = world.topics.requests(partition, step.manifest.position)
             requests = stream.up_to(step.manifest.position)
             world.read_with(reader, requests)
@@ -141,6 +149,7 @@ def played(
                         break
             if found is not None:
                 return PartitionPlayed(partition, player.counts, compared, found)
+        cutter.ended()
         return PartitionPlayed(partition, player.counts, compared, player.owed)
 
 

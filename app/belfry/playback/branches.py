@@ -19,11 +19,13 @@ from typing import Final
 from belfry.engine.effects import Effects
 from belfry.engine.reports import SourcePartition
 from belfry.playback.attempts import CHUNK
+from belfry.playback.beginning import Beginning
 from belfry.playback.comparing import StepDifference
 from belfry.playback.logged import LoggedStep
 from belfry.playback.played import PlayedCounts, PlayedPartition
 from belfry.playback.player import PartitionPlayer
 from belfry.playback.treatment import Treatment
+from belfry.store.layout import keys
 from belfry.store.ordered_map import OrderedMap
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
@@ -50,6 +52,15 @@ class BranchingPlayer:
         self._chunk = chunk
         partition = PlayedPartition(place, new_rows, reader, new_treatment())
         self._branches = [PartitionPlayer(partition, chunk)]
+
+    def beginning(self, from_ms: int | None) -> Beginning:
+        """What cuts the changelog into steps, from the birth or a later take-over (epoch ms) on."""
+        return Beginning(self._branches[0].partition, from_ms)
+
+    @property
+    def statement(self) -> bytes | None:
+        """The statement of the owner before the next step; None before the first."""
+        return self._branches[0].partition.store.named(keys.STATEMENT_KEY)
 
     @property
     def counts(self) -> PlayedCounts:

@@ -90,7 +90,7 @@ class PlayedPartition:
 
     def takes_over(self, step: LoggedStep) -> bool:
         """Whether a step is the first of another owner than the one before it."""
-        return self.engine is not None and step.manifest.owner_epoch != self._epoch
+        return step.manifest.owner_epoch != self._epoch
 
     # -- copies ----------------------------------------------------------------------------------
 
@@ -102,7 +102,6 @@ class PlayedPartition:
         folded.append((keys.manifest_key(manifest.txn_seq), encode_manifest(manifest)))
         copy = PlayedPartition(self._place, self._new_rows, self._reader, treatment)
         Replay(copy.store).apply(folded, [*range(len(folded))], 0)
-        copy.engine, copy._epoch = self.engine, self._epoch
         copy.heard_ms, copy.counts = self.heard_ms, replace(self.counts)
         copy.owed = self.owed.copy()
         return copy
@@ -125,7 +124,7 @@ class PlayedPartition:
     def take_over(self, step: LoggedStep) -> Judged:
         """A new owner begins, and claims the partition."""
         logged = step.rows
-        born = self.engine is None
+        born = self.store.state() is None and self.store.progress() is None
         if not born:
             self.store = ScheduleStore(self._rows)
             Replay(self.store).finish(step.written_ms)
