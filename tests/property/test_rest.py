@@ -41,7 +41,7 @@ class Resting(History):
         """Whatever the engine remembers of it: what its store holds is due later, or may not go."""
         rows = self.driver.rows
         waiting = self.engine._parts.waiting
-        if max(self.engine._stands.scan.reached_ms, waiting.held_up_to_ms) > self.now_ms:
+        if max(self.engine._step.scan.reached_ms, waiting.held_up_to_ms) > self.now_ms:
             # The clock was set back: what is late waits until it is where it was.
             return
         for key, _ in rows.scan(keys.TIMELINE_PREFIX, keys.TIMELINE_END):

@@ -2,6 +2,7 @@
 
     belfry replay                        the same bytes? each transaction of each partition
     belfry replay --until 2026-12-01T…   up to that instant
+    belfry replay --from 2026-11-30T…    from the first take-over on that came then or later
     belfry replay --with slower.json     what would have been under other policies
     belfry replay --zone-data 2024a      the same with time zone data of another release
 
@@ -32,7 +33,7 @@ from belfry.cli.session import Session, with_session
 from belfry.schedules.instants import parse_instant
 
 if TYPE_CHECKING:
-    from belfry.cli.replay_run import PartitionPlayed, ReplayWorld
+    from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld
     from belfry.tenants.policy import TenantPolicy
 
 # A difference was found, where 1 is an error.
@@ -51,6 +52,15 @@ Until = Annotated[
     int | None,
     typer.Option(
         "--until", parser=parse_instant, metavar="INSTANT", help="Play up to then.  [default: now]"
+    ),
+]
+From = Annotated[
+    int | None,
+    typer.Option(
+        "--from",
+        parser=parse_instant,
+        metavar="INSTANT",
+        help="Begin with the first take-over from then on.  [default: the partition's birth]",
     ),
 ]
 With = Annotated[
@@ -99,17 +109,20 @@ def replay(
     other: OtherWorld,
     *,
     partition: Partitions = None,
+    from_: From = None,
     until: Until = None,
     fire_chunk: Chunk = 10_000,
 ) -> int:
     """Play the log of requests through the engine again, and compare it with what was written.
 
-    Needs all of a partition's changelog and requests, from its birth on. Exit code 0 for the same
+    Needs all of a partition's changelog and requests, from its birth on, or --from a later
+    take-over. Exit code 0 for the same
     bytes, 4 for a difference, 1 for what cannot be played, 3 where there is no changelog. With
     --with or --zone-data it shows what these would have done. Example:
 
     belfry replay --with slower.json
     """
+    from belfry.cli.replay_run import Bounds
     from belfry.playback.logged import Unplayable
 
     policies = _policies(other)
@@ -117,7 +130,11 @@ def replay(
         chosen = _chosen(world, partition)
         try:
             if other == OtherWorld():
-                return _show_same(session, world, chosen, until)
+                return _show_same(session, world, chosen, Bounds(from_, until))
+            if from_ is not None:
+                raise WrongUse(
+                    "--from is for a comparison with the log: --with begins at the birth."
+                )
             until_ms = int(time() * 1000) if until is None else until
             _show_virtual(session, world, (chosen, until_ms), other, policies)
         except Unplayable as error:
@@ -203,9 +220,7 @@ def _chosen(world: ReplayWorld, partitions: list[int] | None) -> list[int]:
 # -- the same bytes --------------------------------------------------------------------------------
 
 
-def _show_same(
-    session: Session, world: ReplayWorld, chosen: list[int], until_ms: int | None
-) -> int:
+def _show_same(session: Session, world: ReplayWorld, chosen: list[int], bounds: Bounds) -> int:
     """Play partitions, and print each as it is done."""
     from belfry.cli.replay_run import played
     from belfry.cli.replay_shown import line, shown
@@ -218,7 +233,7 @@ def _show_same(
 
     def all_of_them() -> Iterator[tuple[dict[str, Any], str]]:
         for each in chosen:
-            found.append(played(world, each, spans[each], until_ms, events))
+            found.append(played(world, each, spans[each], bounds, events))
             yield shown(found[-1]), line(found[-1])
 
     session.printer.many(all_of_them())

@@ -11,6 +11,7 @@ Digests of events do lie in memory, some 150 bytes for each.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -25,8 +26,8 @@ from belfry.engine.reports import SourcePartition
 from belfry.host.rocks import RocksMap
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference
-from belfry.playback.logged import StepCutter, Unplayable
-from belfry.playback.player import PlayedCounts
+from belfry.playback.logged import Unplayable
+from belfry.playback.played import PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.playback.written_events import WrittenEvents
@@ -46,6 +47,13 @@ if TYPE_CHECKING:
     from belfry.registry.subjects import Look
     from belfry.settings import CommandSettings
     from belfry.store.row_judge import Judge
+
+
+class Bounds(NamedTuple):
+    """From and up to when a partition is played (epoch ms); None: its birth, its end."""
+
+    from_ms: int | None = None
+    until_ms: int | None = None
 
 
 class PartitionPlayed(NamedTuple):
@@ -107,28 +115,32 @@ def played(
     world: ReplayWorld,
     partition: int,
     span: ReadableRange,
-    until_ms: int | None,
+    bounds: Bounds,
     events: WrittenEvents,
 ) -> PartitionPlayed:
-    """Play a partition up to an instant (None: to its end), or to the first difference.
+    """Play a partition within its bounds, or to the first difference.
 
     `span` is what was in the changelog before the events were read.  Raises `Unplayable`.
     """
-    with ExitStack() as stores:
-        reader, place = RequestReader(), world.place(partition)
-        player = BranchingPlayer(
-            place, lambda: stores.enter_context(store()), reader, world.treatment, world.chunk
-        )
-        cutter, stream, compared = StepCutter(), None, 0
+    with TemporaryDirectory(prefix="belfry-replay-") as folder:
+        reader, place, numbers = RequestReader(), world.place(partition), itertools.count()
+
+        def new_rows() -> OrderedMap:
+            # Branches come and go; RocksDB closes what nobody has any more.
+            return RocksMap(Path(folder) / str(next(numbers)))
+
+        player = BranchingPlayer(place, new_rows, reader, world.treatment, world.chunk)
+        cutter = player.beginning(bounds.from_ms)
+        stream, compared = None, 0
         rows = world.topics.rows(partition, span, world.judge_of(partition))
         for record in world.counted(rows, f"records of partition {partition} played"):
             step = cutter.feed(record)
             if step is None:
                 continue
-            if until_ms is not None and step.written_ms > until_ms:
+            if bounds.until_ms is not None and step.written_ms > bounds.until_ms:
                 return PartitionPlayed(partition, player.counts, compared, None)
             if stream is None:
-                check_secrets(world, step.rows.get(keys.STATEMENT_KEY))
+                check_secrets(world, step.rows.get(keys.STATEMENT_KEY) or player.statement)
                 _, stream = world.topics.requests(partition, step.manifest.position)
             requests = stream.up_to(step.manifest.position)
             world.read_with(reader, requests)
@@ -140,6 +152,7 @@ def played(
                         break
             if found is not None:
                 return PartitionPlayed(partition, player.counts, compared, found)
+        cutter.ended()
         return PartitionPlayed(partition, player.counts, compared, player.owed)
 
 

@@ -49,11 +49,11 @@ a lock lets go fires in the next step, because the backlog is read from what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from belfry.engine.locks import GroupRoom, Lock, group_lock, is_full, locks_of
-from belfry.engine.releasing import MOST_AT_ONCE, Held, Releasing
+from belfry.engine.releasing import MOST_AT_ONCE, Held, Release, Releasing
 from belfry.engine.undo import Tracked, UndoLog
 from belfry.store.layout import keys
 from belfry.store.layout.locations import BEHIND_LOCK, Location
@@ -85,11 +85,16 @@ class AckLocks:
                 if self._room.fills(lock, key, awaited.at_once) and lock not in self._locked:
                     self._room.shut(lock)
                     self._locked[lock] = key
-        for each in self._store.locks():
+        for each in sorted(self._store.locks()):
             lock = Lock(*each)
             if lock not in self._locked:
                 self._room.shut(lock)
                 self._releasing.begin(lock)
+
+    @property
+    def releasing(self) -> Mapping[Lock, Release]:
+        """Locks that are open and still hold something back, in the order in which they let go."""
+        return self._releasing.locks
 
     # -- asked before something fires ------------------------------------------------------------
 

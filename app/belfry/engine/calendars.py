@@ -73,7 +73,7 @@ class Calendars:
         self._going: Tracked[bytes, CalendarRow] = Tracked(undo, going)
         # What this very step has changed: its schedules are not all to be seen yet.
         self._fresh: set[bytes] = set()
-        undo.scratch(self._fresh.clear)
+        undo.scratch(set.clear, self._fresh)
 
     @property
     def under_way(self) -> bool:

@@ -13,7 +13,7 @@ them.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, WAITING_OVERLAPS, without_targets
 from belfry.schedules.triggers import MOST_RULES, trigger_of
@@ -68,6 +68,10 @@ class CompiledRule:
         wait_ms = self.rule.ack_timeout_ms or DEFAULT_ACK_TIMEOUT_MS
         self.awaits = (locks, wait_ms, self.rule.at_once) if locks else None
         self.simple = self.recurs and not locks
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Itself, for it never changes; zones that it may hold cannot be copied."""
+        return self
 
     def why_over(self, nominal_ms: int, fires: int) -> str | None:
         """Why nothing follows this instant, the last of so many fires, where no bound says so."""

@@ -68,7 +68,7 @@ class KeptJobs:
         rows = ((key, decode_job(row)) for key, row in store.between(JOB_PREFIX, JOB_END))
         self._running = Tracked(undo, {key: row for key, row in rows if row.state == RUNNING})
         self._fresh: set[bytes] = set()
-        undo.scratch(self._fresh.clear)
+        undo.scratch(set.clear, self._fresh)
 
     @property
     def under_way(self) -> bool:

@@ -44,7 +44,7 @@ class Limits:
         self._store = store
         # How many wait, with those that the step has begun, by tenant; read once in a step.
         self._waiting: dict[bytes, int] = {}
-        undo.scratch(self._waiting.clear)
+        undo.scratch(dict.clear, self._waiting)
 
     def too_many_requests(self, tenant: Tenant, arrived_ms: int) -> Rejection | None:
         """Why a request is one too many, or None; only a request that is taken in uses the rate.

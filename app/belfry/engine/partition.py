@@ -77,8 +77,7 @@ class PartitionEngine:
     def begin_at(self, position: int) -> None:
         """Start at this source offset: the partition never had an owner."""
         assert self.manifest is NO_MANIFEST, "a partition that has state has its position"
-        manifest = NO_MANIFEST._replace(position=position)
-        self._stands = self._stands._replace(manifest=manifest)
+        self._stands = self._stands._replace(manifest=NO_MANIFEST._replace(position=position))
         self._step.position = position
 
     # -- what is to be done, and when ------------------------------------------------------------
@@ -86,13 +85,13 @@ class PartitionEngine:
     def next_due_ms(self) -> int | None:
         """Instant of the next event to fire, None for none; in the past where a backlog waits."""
         self._see_tenants()
-        return self._parts.due.next_ms(self._stands.scan)
+        return self._parts.due.next_ms(self._step.scan)
 
     @property
     def drains(self) -> bool:
         """Whether something that was held back may fire at once, from a backlog or a lock."""
         self._see_tenants()
-        return self._parts.due.drains(self._stands.scan)
+        return self._parts.due.drains(self._step.scan)
 
     def oldest_due_ms(self) -> dict[str, int]:
         """Earliest due instants by what is waited for (`engine/oldest.py`); from any thread."""
@@ -114,6 +113,11 @@ class PartitionEngine:
     def sweeps_behind(self) -> bool:
         """Whether more was written than sweeps have made up for."""
         return self._maintenance.retention.behind
+
+    @property
+    def unsaid(self) -> tuple[object, ...]:
+        """What the step has come to that its rows do not tell: places, turns, the scan position."""
+        return self._step.scan, self._store.unsaid, self._parts.waiting.unsaid
 
     # -- the parts of a step ---------------------------------------------------------------------
 
@@ -143,11 +147,9 @@ class PartitionEngine:
     def fire_due(self, now_ms: int, at_most: int) -> Effects:
         """Fire at most `at_most` events that are due by `now_ms`; the first half of a step."""
         step, first_ms = self._step, self._parts.due.first_ms
-        empty = first_ms is None or first_ms > now_ms
-        if empty and now_ms > self._stands.scan.watermark_ms:
+        if (first_ms is None or first_ms > now_ms) and now_ms > step.scan.watermark_ms:
             # Nothing lies between the watermark and now, so this needs no transaction.
             step.scan = ScanPosition.at(now_ms)
-            self._stands = self._stands._replace(scan=step.scan)
         due_ms = self.next_due_ms()
         if due_ms is not None and due_ms <= now_ms:
             step.begin_firing(now_ms)

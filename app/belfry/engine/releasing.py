@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.locks import UNREADABLE_LOCK, GroupRoom, Lock, is_full
-from belfry.engine.undo import Tracked, UndoLog
+from belfry.engine.undo import TrackedOrder, UndoLog
 from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, Location, encode_location
@@ -44,35 +44,38 @@ class Release(NamedTuple):
 
 
 class Releasing:
-    """The locks of one partition that are open and still hold something back."""
+    """The locks of one partition that are open and still hold something back.
+
+    They are in the order in which they let go, which is that of the tenants' turns that follow.
+    """
 
     def __init__(self, store: ScheduleStore, room: GroupRoom, undo: UndoLog) -> None:
         self._store = store
         self._room = room
-        self._releasing: Tracked[Lock, Release] = Tracked(undo)
+        self.locks: TrackedOrder[Lock, Release] = TrackedOrder(undo)
         # Where what joined behind a lock in this step begins: a scan does not see it yet.
         self._joined: dict[Lock, keys.SortKey] = {}
-        undo.scratch(self._joined.clear)
+        undo.scratch(dict.clear, self._joined)
 
     @property
     def goes_on(self) -> bool:
         """Whether some lock may let go more by now."""
-        return any(self._has_left(release) for release in self._releasing.values())
+        return any(self._has_left(release) for release in self.locks.values())
 
     def holds_back(self, lock: Lock, row: Pending) -> bool:
         """Whether a due row may not leave yet, as far as this lock is concerned."""
-        release = self._releasing.get(lock)
+        release = self.locks.get(lock)
         return release is not None and row.sort_key >= release.first
 
     def begin(self, lock: Lock) -> None:
         """A lock is open; what it holds back may leave."""
-        self._releasing[lock] = Release(NOWHERE)
+        self.locks[lock] = Release(NOWHERE)
 
     def stop(self, lock: Lock) -> bool:
         """A lock is closed again; whether it was releasing."""
-        if lock not in self._releasing:
+        if lock not in self.locks:
             return False
-        del self._releasing[lock]
+        del self.locks[lock]
         return True
 
     def joined(self, lock: Lock, sort_key: keys.SortKey) -> None:
@@ -82,7 +85,7 @@ class Releasing:
     def all(self) -> list[Held]:
         """What all locks that are open let go, for the backlogs of their tenants."""
         let_go: list[Held] = []
-        for lock, release in list(self._releasing.items()):
+        for lock, release in list(self.locks.items()):
             if self._has_left(release):
                 let_go += self.of(lock)
         return let_go
@@ -101,7 +104,7 @@ class Releasing:
             held_at = keys.sort_key(key)
             if ends or (joined is not None and joined < held_at) or len(let_go) == MOST_AT_ONCE:
                 first = held_at if joined is None else min(joined, held_at)
-                self._releasing[lock] = Release(first, *last)
+                self.locks[lock] = Release(first, *last)
                 return let_go
             row = decode_pending(record)
             self._store.take([(key, record)])
@@ -113,9 +116,9 @@ class Releasing:
                 places = (*places, (row.name, at_once))
                 ends = is_full(places)
         if joined is not None:
-            self._releasing[lock] = Release(joined, *last)
+            self.locks[lock] = Release(joined, *last)
             return let_go
-        del self._releasing[lock]
+        del self.locks[lock]
         self._room.free(lock)
         return let_go
 

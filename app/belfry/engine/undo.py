@@ -6,7 +6,8 @@ the partition:
 
     counts = Tracked(undo)        a dictionary that notes what it was
     undo.attribute(self, "rate")  before an attribute changes
-    undo.scratch(joined.clear)    once: what holds for one step only, emptied at the end of each
+    undo.scratch(dict.clear, joined)
+                                  once: what holds for one step only, emptied at the end of each
 
 So commit and roll-back are one call each, in `partition.py`, and no order matters.  A roll-back
 costs what the step did, not what is stored: nothing is read anew.
@@ -25,7 +26,8 @@ Why an undo log, and no copy of the state: a step touches a few tenants of some 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from copy import deepcopy
+from typing import Any, NoReturn, Self, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -40,7 +42,7 @@ class UndoLog:
 
     def __init__(self) -> None:
         self._put_back: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
-        self._scratch: list[Callable[[], object]] = []
+        self._scratch: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self.step = 0
         """Number of the step; a participant that sees another one begins to note anew."""
 
@@ -52,9 +54,12 @@ class UndoLog:
         """An attribute of this object changes now."""
         self.note(setattr, owner, name, getattr(owner, name))
 
-    def scratch(self, clear: Callable[[], object]) -> None:
-        """Call this at the end of every step."""
-        self._scratch.append(clear)
+    def scratch(self, clear: Callable[..., object], *given: Any) -> None:
+        """Call this at the end of every step.
+
+        Give what is to be emptied as an argument: a copy of the partition then empties its own.
+        """
+        self._scratch.append((clear, given))
 
     def forget(self) -> None:
         """The step is committed: what it has changed stays."""
@@ -69,8 +74,8 @@ class UndoLog:
     def _end(self) -> None:
         self._put_back.clear()
         self.step += 1
-        for clear in self._scratch:
-            clear()
+        for clear, given in self._scratch:
+            clear(*given)
 
 
 class Tracked(dict[Key, Value]):
@@ -102,6 +107,13 @@ class Tracked(dict[Key, Value]):
         if key not in self._before:
             self._before[key] = self[key]
         dict.__delitem__(self, key)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The same, with a copy of the undo log; between two steps, when there is nothing noted."""
+        other = memo[id(self)] = type(self).__new__(type(self))
+        # The log knows of those who have something to empty, and they know of this.
+        other.__init__(deepcopy(self._undo, memo), deepcopy(dict(self), memo))  # type: ignore[misc]
+        return other
 
     def _begin(self) -> None:
         self._of_step = self._undo.step

@@ -78,6 +78,13 @@ class Waiting:
         first_ms = self._store.first_of_queue_ms
         return [tenant for tenant in self.backlog if first_ms(IN_BACKLOG, tenant, later_ms)]
 
+    @property
+    def unsaid(self) -> tuple[object, ...]:
+        """All that is counted here, to compare; where the order is that of turns, as a list."""
+        ordered = self.backlog, self.catch_up, self.locks.releasing
+        in_order = [list(each.items()) for each in ordered]
+        return in_order, dict(self.hints), self.slowed, self.held_up_to_ms
+
     # -- putting a record where it waits ---------------------------------------------------------
 
     def isolate(self, tenant: bytes) -> None:

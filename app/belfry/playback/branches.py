@@ -1,4 +1,4 @@
-"""Ways in which owners may have taken a partition over: each is played until its bytes differ.
+"""Ways in which a partition may have come to what its log says: each is played until it differs.
 
 An owner with local state finds what was held back (behind an ack lock, in a backlog, late) where it
 lay.  One without folds the changelog, which does not say where things lay, and puts all of it into
@@ -7,6 +7,8 @@ makes a difference, the partition is played both ways:
 
     steps       ─── 1 ─── 2 ───┬─── 3 ─── 4 ─── 5 ───►    with local state
     take-over                  └─── 3 ─── 4 ✗             without: differs at 4, and is dropped
+
+A step may also have several ways to the same bytes (`twins.py`), and each goes on likewise.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from typing import Final
 from belfry.engine.effects import Effects
 from belfry.engine.reports import SourcePartition
 from belfry.playback.attempts import CHUNK
+from belfry.playback.beginning import Beginning
 from belfry.playback.comparing import StepDifference
 from belfry.playback.logged import LoggedStep
-from belfry.playback.player import PartitionPlayer, PlayedCounts
+from belfry.playback.played import PlayedCounts, PlayedPartition
+from belfry.playback.player import PartitionPlayer
 from belfry.playback.treatment import Treatment
+from belfry.store.layout import keys
 from belfry.store.ordered_map import OrderedMap
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
@@ -43,24 +48,34 @@ class BranchingPlayer:
         new_treatment: Callable[[], Treatment],
         chunk: int = CHUNK,
     ) -> None:
-        self._new_rows = new_rows
         self._new_treatment = new_treatment
-        self._branches = [PartitionPlayer(place, new_rows(), reader, new_treatment(), chunk)]
+        self._chunk = chunk
+        partition = PlayedPartition(place, new_rows, reader, new_treatment())
+        self._branches = [PartitionPlayer(partition, chunk)]
+
+    def beginning(self, from_ms: int | None) -> Beginning:
+        """What cuts the changelog into steps, from the birth or a later take-over (epoch ms) on."""
+        return Beginning(self._branches[0].partition, from_ms)
+
+    @property
+    def statement(self) -> bytes | None:
+        """The statement of the owner before the next step; None before the first."""
+        return self._branches[0].partition.store.named(keys.STATEMENT_KEY)
 
     @property
     def counts(self) -> PlayedCounts:
         """What was played, by the branch that is likeliest."""
-        return self._branches[0].counts
+        return self._branches[0].partition.counts
 
     @property
     def treatment(self) -> Treatment:
         """How tenants are treated by now."""
-        return self._branches[0].treatment
+        return self._branches[0].partition.treatment
 
     @property
     def owed(self) -> StepDifference | None:
         """At the end of the log, a row that a step wrote and that is nowhere in it; or None."""
-        return self._branches[0].owed
+        return self._branches[0].partition.owed.first
 
     def play(
         self, step: LoggedStep, requests: Sequence[SourceRecord], *, appended: bool = True
@@ -69,14 +84,28 @@ class BranchingPlayer:
 
         Raises `Unplayable` for what no playback knows.
         """
-        for each in self._branches.copy():
-            if each.takes_over(step) and each.holds_back:
-                self._branches.append(each.cold_copy(self._new_rows(), self._new_treatment()))
-        del self._branches[MOST_BRANCHES:]
+        first = self._branches[0].partition
+        if first.takes_over(step) and any(each.partition.holds_back for each in self._branches):
+            # All have the same changelog, so one that folds it is enough.
+            cold = first.cold_copy(self._new_treatment())
+            self._branches.append(PartitionPlayer(cold, self._chunk))
         results = [each.play(step, requests, appended=appended) for each in self._branches]
         pairs = zip(self._branches, results, strict=True)
         fits = [(each, result) for each, result in pairs if result[1] is None]
         if not fits:
             return results[0]
         self._branches = [each for each, _ in fits]
+        for each, _ in fits:
+            self._branches += each.twins
+        if len(self._branches) > MOST_BRANCHES:
+            self._branches = _different(self._branches)[:MOST_BRANCHES]
         return fits[0][1]
+
+
+def _different(branches: list[PartitionPlayer]) -> list[PartitionPlayer]:
+    """The branches without those that have come to the same as one before them."""
+    found: list[PartitionPlayer] = []
+    for each in branches:
+        if not any(each.partition.is_like(other.partition) for other in found):
+            found.append(each)
+    return found

@@ -4,8 +4,9 @@
     record   row a  row b  manifest 7   marker  row c  manifest 8
              └── step 7 ──────────────┘         └── step 8 ──────┘
 
-A playback begins with a partition's birth: what an engine keeps in memory is not in the changelog,
-and follows from all steps before.  So the manifests have to begin with 1 and have no gap.  Where
+A playback begins with a partition's birth, or with a later take-over (`beginning.py`): what an
+engine keeps in memory is not in the changelog, and follows from all steps since.  So the manifests
+have to begin there and have no gap.  Where
 compaction has removed some of them, or a recovery has rewritten rows, `Unplayable` says what is
 missing.
 
@@ -57,15 +58,18 @@ class LoggedStep(NamedTuple):
 
 
 class StepCutter:
-    """Cuts the records of one changelog partition into steps."""
+    """Cuts the records of one changelog partition into steps, from the one behind `number` on.
 
-    def __init__(self) -> None:
+    `ended_at` is the offset of that one's manifest; -2 for none.
+    """
+
+    def __init__(self, number: int = 0, ended_at: int = -2) -> None:
         self._rows: dict[bytes, bytes | None] = {}
         self._offsets: dict[bytes, int] = {}
         self._first: int | None = None
         self._twice: bytes | None = None
-        self._number = 0
-        self._ended_at = -2
+        self._number = number
+        self._ended_at = ended_at
 
     def feed(self, record: LoggedRow) -> LoggedStep | None:
         """Take the next row; the step that it ends, or None.  Raises `Unplayable`."""
@@ -101,7 +105,8 @@ class StepCutter:
         raise Unplayable(
             f"The changelog holds transaction {number}, and not {gone} before it: compaction has"
             " removed them, or the partition was recovered. What an engine keeps in memory follows"
-            " from all steps, so a partition is played from its birth on; this one cannot be."
+            " from all steps since a take-over, so none may be missing: --from a later instant"
+            " begins with the first take-over from there on."
         )
 
 

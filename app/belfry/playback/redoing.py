@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 from belfry.engine.partition import PartitionEngine
 from belfry.playback.attempts import Attempt
 from belfry.playback.logged import LoggedStep
-from belfry.store.layout import keys
 from belfry.store.layout.jobs import HEAD_OF_JOB, KEPT_MS, decode_job
 from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
 from belfry.store.layout.verdicts import REQUEST_ID_MS, decode_verdict, is_answer
@@ -54,7 +53,7 @@ def redo(
 
     `store` is the engine's own.
     """
-    if attempt.fires and _may_look(store, attempt.now_ms, step):
+    if attempt.fires:
         engine.fire_due(attempt.now_ms, attempt.at_most)
     behind = step.manifest.position
     if behind > engine.position:
@@ -66,17 +65,6 @@ def redo(
         engine.sweep(attempt.later_ms, SWEEP_ROWS)
     if attempt.budget is not None:
         engine.advance_jobs(attempt.later_ms, attempt.budget)
-
-
-def _may_look(store: ScheduleStore, now_ms: int, step: LoggedStep) -> bool:
-    """Whether a look at what is due by now can lead to the watermark of the step.
-
-    Where nothing is due, a look moves the scan up to now, and no roll-back moves it back.
-    """
-    if now_ms <= step.manifest.watermark_ms:
-        return True
-    first_ms = store.first_due_ms(keys.FIRST_SORT_KEY)
-    return first_ms is not None and first_ms <= now_ms
 
 
 def _forget_as_logged(store: ScheduleStore, step: LoggedStep, heard_ms: int) -> None:

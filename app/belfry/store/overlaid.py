@@ -60,6 +60,11 @@ class Overlaid(Committed):
         """Changelog keys whose rows the step has changed so far; it follows the step."""
         return self._named.keys()
 
+    @property
+    def unsaid(self) -> tuple[object, ...]:
+        """Where the step has put rows and records, to compare: the changelog is not told that."""
+        return self._named.copy(), self._records.copy(), self._cleared.copy()
+
     def prefetch(self, names: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
         """Committed rows under changelog keys in one go, also for the `named` that follow."""
         rows = self._rows.get_many([b"k" + name for name in names])

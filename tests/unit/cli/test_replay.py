@@ -14,7 +14,7 @@ from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import RequestStream
 from belfry.playback.comparing import StepDifference
 from belfry.playback.contrast import MovedEvent, TenantContrast
-from belfry.playback.player import PlayedCounts
+from belfry.playback.played import PlayedCounts
 from belfry.settings import CommandSettings
 
 COUNTS = PlayedCounts(steps=1_284, requests=20_417, fires=9, rows=30, owners=2)

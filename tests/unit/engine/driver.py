@@ -95,13 +95,13 @@ class Step(NamedTuple):
         ]
 
 
-def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
-    """What an engine knows of where schedules wait, besides what its store says."""
-    waiting = engine._parts.waiting
-    locks = waiting.locks
-    found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.hints]
-    found += [locks._locked, locks._releasing._releasing, locks._room._places, locks.tenants]
-    return [each.copy() for each in found], waiting.held_up_to_ms
+def counted(engine: PartitionEngine) -> tuple[object, ...]:
+    """What an engine knows of where schedules wait, besides what its store says.
+
+    Of some of it the order counts: it is that of the tenants' turns.
+    """
+    locks = engine._parts.waiting.locks
+    return engine.unsaid, locks._locked.copy(), locks._room._places.copy(), locks.tenants.copy()
 
 
 class Watched(MemoryMap):

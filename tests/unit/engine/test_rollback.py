@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 
 import pytest
 
-from belfry.engine.undo import Tracked, UndoLog
+from belfry.engine.undo import Tracked, TrackedOrder, UndoLog
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
@@ -121,13 +122,26 @@ def test_it_is_not_changed_behind_its_own_back() -> None:
     assert counts == {"a": 1}
 
 
+def test_a_copy_goes_its_own_way() -> None:
+    undo = UndoLog()
+    counts, scratch = TrackedOrder(undo, {"a": 1}), {"b": 2}
+    undo.scratch(dict.clear, scratch)
+    other, there, own = deepcopy((undo, scratch, counts))
+    own["c"] = 3
+    other.roll_back()
+    assert (own, there, counts, scratch) == ({"a": 1}, {}, {"a": 1}, {"b": 2})
+    counts["d"] = 4
+    other.roll_back()
+    assert counts == {"a": 1, "d": 4}
+
+
 class Participant:
     """Keeps something of a step, and something for the step alone."""
 
     def __init__(self, undo: UndoLog) -> None:
         self.cursor = 1
         self.scratch = ["nothing"]
-        undo.scratch(self.scratch.clear)
+        undo.scratch(list.clear, self.scratch)
 
 
 def test_an_attribute_goes_back_to_what_it_was_when_the_step_began() -> None:
@@ -165,3 +179,46 @@ def test_a_roll_back_leaves_the_order_of_turns() -> None:
     first = driver.step(T0 + 1, at_most=3, commit=False).ids
     assert first == ["a0", "b0", "c0"]
     assert driver.step(T0 + 1, at_most=3).ids == first
+
+
+def test_a_roll_back_leaves_the_order_in_which_locks_let_go() -> None:
+    driver = Driver()
+    for tenant in ("a", "b"):
+        for each in range(3):
+            serial(driver, f"{tenant}{each}", T0 + each, tenant=tenant)
+    driver.step(T0 - 1)
+    for shot in fires(driver, T0 + 5):
+        driver.ask(action="ACK", tenant=shot.id[0], schedule_id=shot.id, fire_id=fire_id(shot))
+    driver.step(T0 + 6, fire=False)
+    locks = driver.engine._parts.waiting.locks.releasing
+    assert [lock.tenant for lock in locks] == [b"a", b"b"]
+    # The lock of `a` is closed anew by a fire that comes back, and is not the last in turn for it.
+    assert driver.step(T0 + 7, at_most=1, take=0, commit=False).ids == ["a1"]
+    assert [lock.tenant for lock in locks] == [b"a", b"b"]
+
+
+def test_a_look_at_nothing_is_forgotten_with_the_step() -> None:
+    driver = Driver()
+    driver.step(T0, fire=False)
+    driver.ask(at=T0 + 10)
+    driver.step(T0, fire=False)
+    driver.engine.fire_due(T0 + 5, 100)
+    driver.ask(schedule_id="b", at=T0 + 10)
+    driver.step(T0 + 5, fire=False, commit=False)
+    assert driver.engine.unsaid == driver.counted[0]
+
+
+def test_a_new_owner_lets_locks_go_in_the_order_of_their_names() -> None:
+    """The order of turns follows from it, and a set of bytes has another one in each process."""
+    driver = Driver()
+    tenants = [f"t{each:02}" for each in range(20)]
+    for tenant in reversed(tenants):
+        for each in range(3):
+            serial(driver, f"{tenant}-{each}", T0 + each, tenant=tenant)
+    driver.step(T0 - 1)
+    for shot in fires(driver, T0 + 5):
+        name = shot.id.partition("-")[0]
+        driver.ask(action="ACK", tenant=name, schedule_id=shot.id, fire_id=fire_id(shot))
+    driver.step(T0 + 6, fire=False)
+    locks = driver.start(driver.rows)._parts.waiting.locks.releasing
+    assert [lock.tenant.decode() for lock in locks] == tenants

@@ -222,3 +222,62 @@ def test_time_zone_data_of_another_release_is_told() -> None:
     log = replaced(trail.log, b"\0z", b"\1\x071999z")
     with pytest.raises(Unplayable, match="1999z"):
         play(trail, log)
+
+
+def test_a_step_that_fired_nothing_may_have_taken_one_row_more() -> None:
+    """Each way goes on, for which of them it was shows with the next step alone."""
+    trail = Leaving()
+    trail.ask(T0, schedule_id="first", at=T0 + 1, group="g", serial=True, ack_timeout_ms=MINUTE)
+    for each in range(99):
+        trail.ask(T0, schedule_id=f"held-{each}", at=T0 + 10 + each, group="g")
+        trail.ask(T0, schedule_id=f"free-{each}", at=T0 + 200 + each)
+    trail.step(T0)
+    trail.step(T0 + 2, take=0)
+    # The 50th is due one millisecond after the watermark of the step that holds it back.
+    trail.step(T0 + 400, at_most=50, take=0)
+    assert trail.engine.manifest.watermark_ms == T0 + 10 + 48
+    assert trail.step(T0 + 401, at_most=50, take=0).ids == ["free-0"]
+    trail.run(T0 + 402)
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+    assert outcome.events == len(trail.events) == 100
+
+
+def several_owners() -> Leaving:
+    """Three owners: the second takes over while something is overdue, the third is not told so."""
+    trail = Leaving()
+    cron = {"kind": "CRON", "cron": "*/10 * * * * *", "timezone": "Europe/Paris"}
+    trail.ask(T0, schedule_id="cron", **cron)
+    for each in range(5):
+        trail.ask(T0, schedule_id=f"s{each}", at=T0 + 1_000, request_id=f"r{each}")
+    trail.step(T0)
+    trail.tenants.hold("demo", "its topic is missing")
+    trail.step(T0 + 1_001, take=0)
+    trail.own(T0 + 2_000)
+    trail.tenants.hold("demo", "")
+    trail.run(T0 + 2_001)
+    trail.own(T0 + MINUTE, cold=True)
+    trail.ask(T0 + MINUTE, schedule_id="s0", at=T0 + MINUTE + 5)
+    trail.step(T0 + MINUTE, fire=False)
+    trail.run(T0 + 2 * MINUTE)
+    return trail
+
+
+@pytest.mark.parametrize("from_ms", [T0 + 1_500, T0 + 3_000])
+def test_a_playback_may_begin_with_a_later_owner(from_ms: int) -> None:
+    trail = several_owners()
+    outcome = play(trail, from_ms=from_ms)
+    assert outcome.differs is None, outcome.differs
+    counts = outcome.player.counts
+    assert (counts.owners, counts.requests) == (1, 1)
+    assert 5 < counts.fires == outcome.events < len(trail.events)
+
+
+def test_a_playback_begins_where_the_state_is_whole() -> None:
+    trail = several_owners()
+    with pytest.raises(Unplayable, match="no owner took the partition over since then"):
+        play(trail, from_ms=T0 + HOUR)
+    last = max(each.offset for each in trail.log if each.key == b"demo/cron")
+    compacted = [each for each in trail.log if each.key != b"demo/cron" or each.offset == last]
+    with pytest.raises(Unplayable, match="compaction has removed too much"):
+        play(trail, compacted, from_ms=T0 + 3_000)

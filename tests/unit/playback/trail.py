@@ -8,7 +8,7 @@ from typing import Any, Final
 from belfry.engine.effects import Fired
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference
-from belfry.playback.logged import LoggedRow, StepCutter
+from belfry.playback.logged import LoggedRow
 from belfry.playback.treatment import PolicyAt, Treatment
 from belfry.playback.written_events import WrittenEvents
 from belfry.store.layout import keys
@@ -84,20 +84,25 @@ class Outcome:
     effects: list[Any] = field(default_factory=list)
 
 
-def play(trail: Leaving, log: list[LoggedRow] | None = None) -> Outcome:
-    """Play a trail, or a log in place of its own, to its end or to the first difference."""
+def play(trail: Leaving, log: list[LoggedRow] | None = None, from_ms: int | None = None) -> Outcome:
+    """Play a trail, or a log in place of its own, to its end or to the first difference.
+
+    With `from_ms` it begins with the first take-over from then on that a playback may begin with.
+    """
     player = BranchingPlayer(
         trail.place, MemoryMap, RequestReader(), lambda: Treatment(trail.policies, "belfry.")
     )
     written = WrittenEvents()
     for identity, (topic, key, _, value, headers) in trail.events:
         written.add(identity, topic, key, value, headers)
-    cutter, done, outcome = StepCutter(), 0, Outcome(player)
+    cutter = player.beginning(from_ms)
+    done, outcome = 0, Outcome(player)
     for row in trail.log if log is None else log:
         step = cutter.feed(row)
         if step is None:
             continue
         behind = step.manifest.position
+        done = behind if not player.counts.steps else done
         requests = [each for each in trail.source if done <= each[0] < behind]
         done = behind
         effects, outcome.differs = player.play(step, requests)
@@ -107,6 +112,7 @@ def play(trail: Leaving, log: list[LoggedRow] | None = None) -> Outcome:
                 outcome.differs = outcome.differs or found
         if outcome.differs is not None:
             return outcome
+    cutter.ended()
     outcome.differs = player.owed
     return outcome
 
