@@ -101,6 +101,9 @@ def counted(engine: PartitionEngine) -> tuple[list[dict[Any, Any]], int]:
     locks = waiting.locks
     found: list[dict[Any, Any]] = [waiting.backlog, waiting.catch_up, waiting.hints]
     found += [locks._locked, locks._releasing._releasing, locks._room._places, locks.tenants]
+    found += [locks._fires, waiting.dependents.locks, waiting.dependents.fresh_groups]
+    groups = engine._parts.after_acks._groups
+    found += [groups._walks, groups._now]
     return [each.copy() for each in found], waiting.held_up_to_ms
 
 

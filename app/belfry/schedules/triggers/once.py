@@ -76,9 +76,9 @@ class At(OneShot):
         if (request["at"] or 0) <= now_ms:
             yield Warned("in_the_past", "The instant is in the past: it fires at once.")
 
-    def instant_ms(self, said_ms: int, accepted_ms: int) -> int:  # noqa: ARG002  # AFTER's
+    def first_ms(self, request: Request, accepted_ms: int) -> int:  # noqa: ARG002  # AFTER's
         """The one that the request names."""
-        return said_ms
+        return self.said_ms(request)
 
 
 def delay_problem(request: Request) -> Rejection | None:
@@ -120,9 +120,9 @@ class After(OneShot):
         """The delay, and what it counts from."""
         return f"Once, {format_duration(request['delay_ms'] or 0)} after Kafka has the request"
 
-    def instant_ms(self, said_ms: int, accepted_ms: int) -> int:
+    def first_ms(self, request: Request, accepted_ms: int) -> int:
         """So long after the acceptance."""
-        return accepted_ms + said_ms
+        return accepted_ms + self.said_ms(request)
 
 
 AT: Final = At()
