@@ -318,3 +318,15 @@ def test_an_import_waits_on_or_has_had_its_acknowledgement() -> None:
     assert driver.run(T0 + 500) == ["h"]
     ack(driver, fired(driver), T0 + 2_000)
     assert ids(fires(driver, T0 + 2_000)) == ["y", "w"]
+
+
+def test_a_new_owner_knows_that_a_fire_is_still_to_be_acknowledged() -> None:
+    driver = begun()
+    serial(driver, "x", T0 + 1_000, ack_timeout_ms=900_000)
+    driver.step(T0, fire=False)
+    shot = fired(driver)
+    rebuilt(driver, T0 + 2_000)
+    for second in range(3, 200):
+        driver.sweep(T0 + second * 1_000)
+    ack(driver, shot, T0 + 200_000)
+    assert driver.run(T0 + 200_000) == ["y"]

@@ -78,7 +78,9 @@ class At(OneShot):
 
     def first_ms(self, request: Request, accepted_ms: int) -> int:  # noqa: ARG002  # AFTER's
         """The one that the request names."""
-        return self.said_ms(request)
+        at_ms = request["at"]
+        assert at_ms is not None, "a checked request says when"
+        return at_ms
 
 
 def delay_problem(request: Request) -> Rejection | None:
@@ -122,7 +124,9 @@ class After(OneShot):
 
     def first_ms(self, request: Request, accepted_ms: int) -> int:
         """So long after the acceptance."""
-        return accepted_ms + self.said_ms(request)
+        delay_ms = request["delay_ms"]
+        assert delay_ms is not None, "a checked request says when"
+        return accepted_ms + delay_ms
 
 
 AT: Final = At()
