@@ -38,6 +38,9 @@ func TestSchedulesAreHeaders(t *testing.T) {
 			Jitter(50 * time.Millisecond),
 		"belfry-in=1000 belfry-throttle=60000 belfry-misfire=SKIP belfry-max-lateness=500": In(time.Second).
 			Throttle(time.Minute).Misfire("SKIP").MaxLateness(500 * time.Millisecond),
+		"belfry-after-ack=x belfry-ack-delay=1000 belfry-latest-at=1796115600000": AfterAck("x").
+			AckDelay(time.Second).LatestAt(time.UnixMilli(1_796_115_600_000)),
+		"belfry-after-group=g": AfterGroup("g"),
 	} {
 		found := shown(Schedule{Tenant: "demo", ID: "a", When: when, Payload: []byte("x")}.record())
 		if found != "belfry-tenant=demo belfry-id=a belfry-action=UPSERT "+wanted+" :x" {

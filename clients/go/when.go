@@ -7,7 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// When says when a schedule fires. Make one with At, In, Every, Cron or RRule.
+// When says when a schedule fires. Make one with At, In, Every, Cron, RRule, AfterAck or
+// AfterGroup.
 type When struct {
 	headers []kgo.RecordHeader
 }
@@ -39,6 +40,27 @@ func Cron(expression, timezone string) When {
 // RRule fires by RFC 5545: lines DTSTART (with TZID, else UTC), RRULE, RDATE, EXDATE.
 func RRule(lines string) When {
 	return When{[]kgo.RecordHeader{header("belfry-rrule", lines)}}
+}
+
+// AfterAck fires once, when the next fire of another schedule of the tenant is acknowledged. That
+// schedule asks for acknowledgements: Serial, Concurrency or Overlap.
+func AfterAck(id string) When {
+	return When{[]kgo.RecordHeader{header("belfry-after-ack", id)}}
+}
+
+// AfterGroup fires once, when all of a group of the tenant have fired and are acknowledged.
+func AfterGroup(group string) When {
+	return When{[]kgo.RecordHeader{header("belfry-after-group", group)}}
+}
+
+// AckDelay is for AfterAck and AfterGroup: so long after the acknowledgement.
+func (w When) AckDelay(delay time.Duration) When {
+	return w.with("belfry-ack-delay", milliseconds(delay))
+}
+
+// LatestAt is for AfterAck and AfterGroup: at this instant at the latest, acknowledged or not.
+func (w When) LatestAt(instant time.Time) When {
+	return w.with("belfry-latest-at", epoch(instant))
 }
 
 // Except leaves out the minutes that an expression of five fields names: "* 0-5 * * *" is no night.

@@ -45,6 +45,7 @@ def _pending(rule: Rule | None, **changed: Any) -> Pending:
 EVERY: Final = Rule("EVERY", when=30_000, start_at=NOON, end_at=NOON * 2, max_fires=9)
 CRON: Final = Rule("CRON", when="0 9 * * MON#2", timezone="Europe/Paris")
 SERIAL: Final = Rule("AT", serial=True, ack_timeout_ms=5_000)
+AFTER: Final = Rule("AFTER_ACK", awaited="order/é", ack_delay_ms=5_000, latest_at=NOON)
 PLAIN: Final = _pending(None, version=1, occurrence=0, key=None, headers=b"", payload=None)
 PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "plain": (PLAIN, 0),
@@ -65,6 +66,12 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
     "cancels other": (_pending(Rule("CRON", when="@daily", overlap="CANCEL_OTHER")), 0),
     "terminates other": (_pending(Rule("CRON", when="@daily", overlap="TERMINATE_OTHER")), 0),
     "debounced": (_pending(Rule("AFTER", max_wait_ms=900_000), when=300_000), 0),
+    "after an acknowledgement": (_pending(AFTER, when=0), pending_bytes.DEPENDS),
+    "after a group, paused": (
+        _pending(Rule("AFTER_GROUP", awaited="g"), when=0),
+        pending_bytes.DEPENDS | pending_bytes.PAUSED,
+    ),
+    "acknowledged": (_pending(AFTER, when=0), 0),
     "leaves out the night": (
         _pending(Rule("EVERY", 900_000, "Asia/Tokyo", except_cron="* 0-5 * * *")), 0,
     ),

@@ -36,7 +36,7 @@ def expected(kind: TriggerKind, asked: dict[str, Any]) -> list[int]:
     request: Any = {**EMPTY, "tenant": "demo", "schedule_id": "a", **asked}
     if kind.name not in RECURRING:
         once: Any = kind
-        return [once.instant_ms(kind.asked(request), T0)]
+        return [once.first_ms(request, T0)]
     trigger = trigger_by(rule_of(request))
 
     def instants() -> Any:

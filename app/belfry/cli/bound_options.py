@@ -18,6 +18,7 @@ from typing import Annotated, Final
 import typer
 
 from belfry.cli.failures import WrongUse
+from belfry.cli.when_options import WHEN
 from belfry.schedules.instants import parse_duration, parse_instant
 from belfry.schedules.rule import RECURRING
 from belfry.schedules.triggers.registry import listed
@@ -130,6 +131,29 @@ MaxWait = Annotated[
     ),
 ]
 
+# Milliseconds behind the arrival of the acknowledgement.
+AckDelay = Annotated[
+    int | None,
+    typer.Option(
+        "--ack-delay",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="So long after the acknowledgement that --after-ack or --after-group waits for.",
+        rich_help_panel=WHEN,
+    ),
+]
+LatestAt = Annotated[
+    int | None,
+    typer.Option(
+        "--latest-at",
+        parser=parse_instant,
+        metavar="INSTANT",
+        help="With --after-ack or --after-group: at this instant at the latest, acknowledged or"
+        " not.",
+        rich_help_panel=WHEN,
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class BoundOptions:
@@ -145,6 +169,8 @@ class BoundOptions:
     on_holiday: OnHoliday = None
     jitter: Jitter = None
     max_wait: MaxWait = None
+    ack_delay: AckDelay = None
+    latest_at: LatestAt = None
 
 
 # Names of options that mean nothing where a schedule fires once.

@@ -152,7 +152,8 @@ TOOLS: Final = (
         "schedule_event",
         "Schedule an event",
         "Schedule an event: once, or again and again. Exactly one argument says when: `at`,"
-        " `delay_ms`, `interval_ms`, `cron` or `rrule`. The payload is `payload_json`,"
+        " `delay_ms`, `interval_ms`, `cron`, `rrule`, `after_ack` or `after_group`."
+        " The payload is `payload_json`,"
         " `payload_text` or `payload_base64`. The answer says what became of the request:"
         " ACCEPTED, UPDATED, or UNCHANGED where the same schedule is there already. Preview a rule"
         " before you schedule it. Examples:\n"

@@ -105,6 +105,8 @@ def _request(when: When, bounds: BoundOptions) -> dict[str, Any]:
         "on_holiday": bounds.on_holiday,
         "jitter_ms": bounds.jitter,
         "max_wait_ms": bounds.max_wait,
+        "ack_delay_ms": bounds.ack_delay,
+        "latest_at": bounds.latest_at,
     }
 
 

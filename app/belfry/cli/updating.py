@@ -35,7 +35,7 @@ DEFINING: Final = tuple(
     json for name, field in FIELDS.items() if name not in NOT_DEFINING for json in field.json_names
 )
 # Fields that say when; a new rule replaces all of them.
-WHEN: Final = frozenset({*KIND_OF, "timezone"})
+WHEN: Final = frozenset({*KIND_OF, "timezone", "ack_delay_ms", "latest_at"})
 # Names of one field, of which a request has one.
 SAME: Final = (
     frozenset({"payload_text", "payload_base64", "payload_json"}),

@@ -26,6 +26,7 @@ from belfry.cli.remote import Remote, schedule_path
 from belfry.cli.session import Session
 from belfry.cli.shown import from_now, plain
 from belfry.schedules.instants import format_instant, parse_instant
+from belfry.tenants.waits import ACKNOWLEDGEMENT
 
 # The newest events that are shown; the answer needs the last one.
 SHOWN: Final = 20
@@ -140,6 +141,10 @@ def _waits(found: Event, last: Event | None, now_ms: int) -> str:
         reason = last["reason"] if last is not None and last["outcome"] == "PAUSED" else None
         by = f": {reason}" if reason else ""
         return f"is paused{by}. Without that it is due {when}; belfry schedule resume ends it."
+    if found.get("waiting_for") == ACKNOWLEDGEMENT:
+        last_at = found.get("latest_at")
+        bound = f" At the latest it is due {when}." if last_at else ""
+        return f"is not due yet: {found['waiting_reason']}.{bound}"
     if reason := found.get("waiting_reason"):
         since = f", since {found['waiting_since']}" if found.get("waiting_since") else ""
         return f"waits{since}: {reason.rstrip('.')}. It is due {when}."

@@ -42,7 +42,8 @@ OF_REQUESTS: Final = frozenset(Change.__annotations__)
 
 
 class Definition(Change, total=False):
-    """What to send and when: exactly one of `at`, `in_`, `every`, `cron`, `rrule`."""
+    """What to send and when: exactly one of `at`, `in_`, `every`, `cron`, `rrule`, `after_ack`,
+    `after_group`."""
 
     at: Instant
     """Epoch milliseconds, RFC 3339 with offset, or an aware datetime."""
@@ -55,6 +56,14 @@ class Definition(Change, total=False):
     rrule: str
     """Rule of RFC 5545 of a recurring schedule, such as ``FREQ=WEEKLY;BYDAY=MO``; `start_at` is its
     DTSTART."""
+    after_ack: str
+    """Id of a schedule of the tenant: once, when the next of its fires is acknowledged."""
+    after_group: str
+    """A group of the tenant: once, when all of it have fired and are acknowledged."""
+    ack_delay: Duration
+    """How long after that acknowledgement."""
+    latest_at: Instant
+    """When at the latest, acknowledged or not."""
     timezone: str
     """IANA time zone that `cron`, `rrule`, `except_cron` and `calendar` are read in (UTC)."""
     except_cron: str

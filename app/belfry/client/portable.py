@@ -74,7 +74,7 @@ def portable(record: bytes) -> dict[str, Any]:
         "tenant": row.tenant.decode(),
         "schedule_id": row.schedule_id.decode(),
         "kind": kind.name,
-        kind.field.name: rule.when if kind.recurs else row.when,
+        kind.field.name: kind.said(rule, row.when),
         **{name: getattr(rule, name) for name in OF_A_RULE},
         "jitter_ms": row.jitter_ms or None,
         "event_type": row.event_type.decode() or None,

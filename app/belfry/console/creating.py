@@ -35,9 +35,14 @@ KINDS: Final = {
     "interval_ms": "At an interval, in milliseconds",
     "cron": "By a cron expression, such as 30 2 * * SUN",
     "rrule": "By an RFC 5545 rule, such as FREQ=MONTHLY;BYDAY=-1FR",
+    "after_ack": "After the acknowledgement of the schedule of this id",
+    "after_group": "When all of this group are acknowledged",
 }
-NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "max_fires", "max_wait_ms"})
-TEXTS: Final = ("timezone", "start_at", "end_at", "except_cron", "calendar", "on_holiday")
+COUNTS: Final = ("max_fires", "max_wait_ms", "ack_delay_ms")
+NUMBERS: Final = frozenset({"delay_ms", "interval_ms", *COUNTS})
+TEXTS: Final = (
+    *("timezone", "start_at", "end_at", "except_cron", "calendar", "on_holiday", "latest_at"),
+)
 FIRST: Final = {"schedule_id": "first", "delay_ms": 5000, "payload_text": "hello, belfry"}
 FIRST_TENANT: Final = "demo"
 
@@ -99,7 +104,7 @@ def rule_of(fields: dict[str, str]) -> dict[str, Any]:
         raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_kind", detail)
     rule: dict[str, Any] = {kind: number_of(kind, needed(fields, "when"))}
     rule |= {name: fields[name] for name in TEXTS if name in fields}
-    for name in ("max_fires", "max_wait_ms"):
+    for name in COUNTS:
         if name in fields:
             rule[name] = number_of(name, fields[name])
     return rule

@@ -42,7 +42,7 @@ _OF_REQUESTS: Final = frozenset(
 )  # fmt: skip
 _BYTES: Final = frozenset({"key_text", "key_base64", "payload_text", "payload_base64"})
 DEFINES: Final = (frozenset(FIELDS) - _OF_REQUESTS) | _BYTES
-_OF_FORM: Final = (*TEXTS, "max_fires")
+_OF_FORM: Final = (*TEXTS, "max_fires", "ack_delay_ms")
 # An edit fixes the instant of a delay, so it slides no more.
 _ENDS: Final = frozenset({*WHENS, *_OF_FORM, "max_wait_ms"})
 
@@ -136,8 +136,9 @@ def _rule(fields: dict[str, str], found: dict[str, Any]) -> dict[str, Any]:
     if "delay_ms" in rule:
         rule = {"at": _nominal(found)}
     rule |= {name: fields[name] for name in TEXTS if name in fields}
-    if "max_fires" in fields:
-        rule["max_fires"] = number_of("max_fires", fields["max_fires"])
+    for name in ("max_fires", "ack_delay_ms"):
+        if name in fields:
+            rule[name] = number_of(name, fields[name])
     return rule
 
 

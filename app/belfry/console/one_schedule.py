@@ -55,6 +55,8 @@ RULE: Final = (
     "calendar",
     "on_holiday",
     "max_wait_ms",
+    "ack_delay_ms",
+    "latest_at",
 )
 
 

@@ -31,7 +31,7 @@ OPTIONAL: Final = (
     "due_at",
     "http_targets",
 )
-WHEN: Final = ("at", "delay_ms", "interval_ms", "cron", "rrule")
+WHEN: Final = ("at", "delay_ms", "interval_ms", "cron", "rrule", "after_ack", "after_group")
 
 
 def parsed(instant: str) -> datetime:

@@ -56,6 +56,8 @@ from belfry.engine.locks import GroupRoom, Lock, group_lock, is_full, locks_of
 from belfry.engine.releasing import MOST_AT_ONCE, Held, Release, Releasing
 from belfry.engine.undo import Tracked, UndoLog
 from belfry.store.layout import keys
+from belfry.store.layout.dependence import DEPENDENCES
+from belfry.store.layout.keys import awaited_names
 from belfry.store.layout.locations import BEHIND_LOCK, Location
 from belfry.store.layout.pending import Pending
 from belfry.store.layout.records import ASKED_TO_END, Awaited, decode_awaited, encode_awaited
@@ -73,7 +75,11 @@ class AckLocks:
         self._locked: Tracked[Lock, bytes] = Tracked(undo)
         self._room = GroupRoom(undo)
         self.tenants = self._room.tenants
+        # How many fires of a schedule are awaited; it is named as its own lock is.
+        self._fires: Tracked[Lock, int] = Tracked(undo)
         self._releasing = Releasing(store, self._room, undo)
+        # Locks that hold what is due once somebody else is acknowledged (`dependents.py`).
+        self.dependences: list[Lock] = []
         self._count()
         undo.forget()
 
@@ -81,13 +87,16 @@ class AckLocks:
         """Find out by the committed rows which locks are closed, and which have to be released."""
         for key, record in self._store.awaited():
             awaited = decode_awaited(record)
+            self._note_fire(key, awaited, 1)
             for lock in locks_of(key, awaited):
                 if self._room.fills(lock, key, awaited.at_once) and lock not in self._locked:
                     self._room.shut(lock)
                     self._locked[lock] = key
         for each in sorted(self._store.locks()):
             lock = Lock(*each)
-            if lock not in self._locked:
+            if lock.name[:1] in DEPENDENCES:
+                self.dependences.append(lock)
+            elif lock not in self._locked:
                 self._room.shut(lock)
                 self._releasing.begin(lock)
 
@@ -115,6 +124,22 @@ class AckLocks:
     def is_locked(self, lock: Lock) -> bool:
         """Whether a fire that closed this lock is still awaited."""
         return lock in self._locked
+
+    def awaits_fire_of(self, tenant: bytes, schedule_id: bytes) -> bool:
+        """Whether a fire of a schedule is still to be acknowledged."""
+        return Lock(tenant, b"s" + schedule_id) in self._fires
+
+    def awaits_group(self, tenant: bytes, group: bytes) -> bool:
+        """Whether a fire that lets its group wait is still to be acknowledged."""
+        return bool(self._room.of(Lock(tenant, b"g" + group)))
+
+    def _note_fire(self, key: bytes, awaited: Awaited, more: int) -> None:
+        lock = Lock(awaited_names(key)[0], b"s" + awaited.schedule_id)
+        left = self._fires.get(lock, 0) + more
+        if left:
+            self._fires[lock] = left
+        else:
+            del self._fires[lock]
 
     def holder(self, lock: Lock) -> tuple[bytes, Awaited] | None:
         """The fire that a lock waits for, with its changelog key; None where it waits for none."""
@@ -162,6 +187,7 @@ class AckLocks:
         )
         key = keys.awaited_key(row.tenant, identity)
         self._store.await_ack(key, encode_awaited(awaited))
+        self._note_fire(key, awaited, 1)
         for lock in locks_of(key, awaited):
             if not self._room.fills(lock, key, awaited.at_once):
                 continue
@@ -179,8 +205,10 @@ class AckLocks:
         record = self._store.named(key)
         assert record is not None, "what is opened was awaited"
         self._store.acked(key, record)
+        awaited = decode_awaited(record)
+        self._note_fire(key, awaited, -1)
         let_go: list[Held] = []
-        for lock in locks_of(key, decode_awaited(record)):
+        for lock in locks_of(key, awaited):
             if not self._leaves_room(lock, key):
                 continue
             if lock in self._locked:

@@ -27,9 +27,19 @@ from belfry.engine.step import Step
 from belfry.schedules.debounce import slid_ms
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.request import TRACE_HEADERS, ExportedState, Request
-from belfry.schedules.rule import KINDS, ONE_SHOT, RECURRING, encode_rule, has_calendar, rule_of
+from belfry.schedules.rule import (
+    KINDS,
+    ONE_SHOT,
+    RECURRING,
+    decode_rule,
+    encode_rule,
+    has_calendar,
+    rule_of,
+)
 from belfry.schedules.triggers import trigger_of
+from belfry.schedules.triggers.acknowledged import DEPENDING, FAR_MS
 from belfry.store.layout.pending import KIND_CODES, Pending, encode_headers
+from belfry.store.layout.pending_bytes import DEPENDS, PAUSED
 from belfry.tenants.effective import Tenant
 from belfry.wire.record import SourceRecord
 
@@ -117,8 +127,7 @@ class AskedRows:
             assert first_ms is not None, "a rule that never fires is refused by the checks"
             return first_ms, 0
         kind = ONE_SHOT[asked.request["kind"]]
-        said_ms: int = kind.asked(asked.request)
-        return kind.instant_ms(said_ms, asked.accepted_ms), said_ms
+        return kind.first_ms(asked.request, asked.accepted_ms), kind.said_ms(asked.request)
 
 
 def jitter_of(asked: Asked, nominal_ms: int) -> int:
@@ -139,13 +148,36 @@ def imported(asked: Asked, row: Pending, standing: ExportedState) -> Pending:
 def goes_on(old: Pending, row: Pending) -> bool:
     """Whether an update leaves the trigger as it was, so that cadence, count and pause stay."""
     if KINDS[old.kind] not in RECURRING:
-        return old.once_as == row.once_as
+        return old.once_as == row.once_as and dependence(old) == dependence(row)
     if old.kind != row.kind:
         return False
     trigger = trigger_of(row.extra)
     end_at = trigger.rule.end_at
     in_time = end_at is None or old.nominal_ms <= end_at
     return in_time and trigger.same_cadence(trigger_of(old.extra))
+
+
+def dependence(row: Pending) -> tuple[str | None, int | None, int | None] | None:
+    """Whom a schedule waits for, how long after the acknowledgement, and until when; None: nobody.
+
+    `row` can be read by this release.
+    """
+    if KINDS[row.kind] not in DEPENDING:
+        return None
+    rule = decode_rule(row.extra)
+    return rule.awaited, rule.ack_delay_ms, rule.latest_at
+
+
+def first_flags(row: Pending, standing: ExportedState | None) -> int:
+    """The flags of a schedule that begins, or whose trigger is another one.
+
+    An imported one may be paused, and may have had the acknowledgement that it waits for.
+    """
+    flags = PAUSED if standing is not None and standing["paused"] else 0
+    if KINDS[row.kind] not in DEPENDING:
+        return flags
+    latest_at = decode_rule(row.extra).latest_at or FAR_MS
+    return flags | DEPENDS * (standing is None or standing["next_at"] == latest_at)
 
 
 def slid(row: Pending, old: Pending | None, longest_ms: int) -> Pending:

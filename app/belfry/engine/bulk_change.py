@@ -41,7 +41,7 @@ from belfry.schedules.transitions import TABLE, State
 from belfry.store.layout.jobs import JobRow
 from belfry.store.layout.locations import IN_PAUSED, Location, decode_location, is_location
 from belfry.store.layout.pending import AT, MOST_NUMBER, Pending, decode_pending, encode_pending
-from belfry.store.layout.pending_bytes import PAUSED, is_one_shot, paused
+from belfry.store.layout.pending_bytes import PAUSED, depends, is_one_shot, paused
 from belfry.store.lookup import Wanted, fits, in_state
 from belfry.store.readable import why_unreadable
 from belfry.store.recovery import age_of
@@ -199,6 +199,9 @@ def _no_move(row: Pending, record: bytes, nominal_ms: int, now_ms: int) -> Reply
         return Reply(Outcome.REJECTED, row.version, code="unreadable_schedule", reason=reason)
     if not is_one_shot(record):
         reason = "It recurs, and its rule says when it is due: update the rule instead."
+        return Reply(Outcome.REJECTED, row.version, code="not_movable", reason=reason)
+    if depends(record):
+        reason = "It waits for an acknowledgement, and has no instant yet: update it instead."
         return Reply(Outcome.REJECTED, row.version, code="not_movable", reason=reason)
     if row.version == MOST_NUMBER:
         reason = "Its version is the largest there is: cancel it, and create it anew."

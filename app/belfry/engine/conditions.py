@@ -100,6 +100,11 @@ def throttled(asked: Asked, arrived_ms: int, store: Overlaid) -> Reply | None:
     return Reply(Outcome.UNCHANGED, asked.version, ended.due_ms, CODE, reason)
 
 
+def not_found() -> Reply:
+    """The reply where there is no schedule, or none that is remembered."""
+    return Reply(Outcome.NOT_FOUND, code="not_found", reason="No schedule has this id.")
+
+
 def over(asked: Asked) -> Reply:
     """The reply to a request that comes too late: the schedule is over."""
     assert asked.row is not None

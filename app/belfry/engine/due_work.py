@@ -5,6 +5,7 @@
     a tenant's backlog          at once, where the tenant may fire; else when its rate has room
     a catch-up queue            when the rate of catching up has room
     behind an ack lock          when the wait for the ACK ends; at once, where the lock lets go
+    for an acknowledgement      when it comes, or at `latest_at`
 
     a step   backlogs ─► timeline ─► catch-up, in what is left ─► set aside rows find their place
                                                               ─► waits that are over end
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from belfry.engine.after_acks import AfterAcks
 from belfry.engine.catch_up import CatchUp
 from belfry.engine.firing import Firing
 from belfry.engine.oldest import FIRING
@@ -46,6 +48,7 @@ class DueWork:
         queues: Queues,
         firing: Firing,
         catch_up: CatchUp,
+        after_acks: AfterAcks,
     ) -> None:
         self.first_ms: int | None = None
         self._store = store
@@ -53,6 +56,7 @@ class DueWork:
         self._queues = queues
         self._firing = firing
         self._catch_up = catch_up
+        self._after_acks = after_acks
 
     def look(self, scan: ScanPosition) -> None:
         """See what the timeline begins with, as far as it has not been emptied."""
@@ -66,7 +70,8 @@ class DueWork:
             due_ms = held_ms if due_ms is None else min(held_ms, due_ms)
         again_ms = self._catch_up.next_ms
         locks_ms = self._waiting.locks.next_ms(reached_ms)
-        known = (due_ms, self._queues.next_ms(), again_ms, locks_ms)
+        bound_ms = self._waiting.dependents.next_ms
+        known = (due_ms, self._queues.next_ms(), again_ms, locks_ms, bound_ms)
         return min([each for each in known if each is not None], default=None)
 
     def drains(self, scan: ScanPosition) -> bool:
@@ -89,3 +94,4 @@ class DueWork:
             self._catch_up.fire(max(left, at_most // LEAST_SHARE), step)
         self._waiting.settle(scan, step)
         self._firing.end_waits(step)
+        self._after_acks.end_bounds(step)

@@ -29,6 +29,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import KEEPING, Request
 from belfry.schedules.transitions import TABLE, State
+from belfry.schedules.triggers.acknowledged import FAR_MS
 from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import paused
@@ -186,6 +187,9 @@ class Intake:
             reply = full
         else:
             reply = transition(asked, step)
+        if reply.due_ms is not None and reply.due_ms >= FAR_MS:
+            # It waits for an acknowledgement, and nobody knows when it is due.
+            reply.due_ms = None
         if reply.version is not None:
             reply.generation = asked.generation
         if reply.outcome is Outcome.REJECTED:

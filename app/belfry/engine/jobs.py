@@ -30,6 +30,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from belfry.engine.after_acks import AfterAcks
 from belfry.engine.backfill import Backfill
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.calendar_followers import CalendarFollowers
@@ -58,6 +59,7 @@ class JobMeans(NamedTuple):
     waiting: Waiting
     queues: Queues
     followers: CalendarFollowers
+    after_acks: AfterAcks
 
 
 class Jobs:
@@ -75,7 +77,7 @@ class Jobs:
         parts: JobMeans,
         undo: UndoLog,
     ) -> None:
-        self._kept, waiting, self._queues, self._followers = parts
+        self._kept, waiting, self._queues, self._followers, self._after_acks = parts
         self._store = store
         self._tenants = tenants
         self._change = BulkChange(place, store, waiting)
@@ -89,15 +91,19 @@ class Jobs:
     @property
     def under_way(self) -> bool:
         """Whether there is something to do."""
-        return self._kept.under_way or self._followers.under_way
+        return self._kept.under_way or self._followers.under_way or self._after_acks.under_way
 
     def advance(self, step: Step, budget: Budget) -> None:
         """Go on with the jobs, as far as the budget goes; schedules follow calendars first.
+
+        Before both, groups that somebody waits for are walked through.
 
         Calendars have half of it where there are jobs, so that neither waits for the other's end.
         """
         self._undo.attribute(self, "_last")
         self._undo.attribute(self, "left_off")
+        if self._after_acks.under_way:
+            budget = self._after_acks.advance(step, budget)
         left = share = budget.half if self._kept.under_way else budget
         if self._followers.under_way:
             left = Budget(*self._followers.advance(step, *share))

@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 from belfry.engine.locks import UNREADABLE_LOCK, Lock
 from belfry.engine.waiting import Waiting
 from belfry.store.layout import keys
+from belfry.store.layout.dependence import DEPENDENCES
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
@@ -145,9 +146,13 @@ class Oldest:
                 reason = why(FIRING, self._tenants.of_bytes(name))
         return First(name, reason, due_ms, waiting)
 
-    def _behind_locks(self) -> Iterator[First]:
+    def _behind_locks(self) -> Iterator[First | None]:
         left = MOST_BEHIND_LOCKS
         for tenant, lock, due_ms in self._store.first_behind_locks():
+            if lock[:1] in DEPENDENCES:
+                # It waits to be due at all.
+                yield None
+                continue
             rows = self._store.locked(tenant, lock)
             waiting = sum(1 for _ in islice(rows, min(MOST_COUNTED, max(1, left))))
             left -= waiting

@@ -5,6 +5,7 @@
     waiting ─┬─ zones, calendars ─► changes ─► occurrences ─┬─ firing ───┬─► due work
              │                                              └─ catch-up ─┘
              ├─ queues ─────────────────────► jobs
+             ├─ after acks ─────────────────► jobs, due work
              └─ transitions, admission, everywhere ─► intake ─► batches
     maintenance, metering, figures of tenants: beside them, once a sweep or a commit
 
@@ -15,6 +16,7 @@ is patched later.  `partition.py` hands them the step.
 from __future__ import annotations
 
 from belfry.engine.admission import Admission
+from belfry.engine.after_acks import AfterAcks
 from belfry.engine.aside import Aside
 from belfry.engine.batches import Batches, WaysIn
 from belfry.engine.calendar_followers import CalendarFollowers
@@ -74,15 +76,16 @@ class EngineParts:
         self.zones = ZoneChange(store, waiting, undo)
         self.calendars = calendars = Calendars(store, of_step, undo)
         followers = CalendarFollowers(store, waiting, calendars, undo)
+        self.after_acks = after_acks = AfterAcks(store, waiting, undo)
         self._make_firing(store, options, followers)
         kept_jobs = KeptJobs(store, undo)
-        means = JobMeans(kept_jobs, waiting, self.queues, followers)
+        means = JobMeans(kept_jobs, waiting, self.queues, followers, after_acks)
         self.jobs = Jobs(place, store, of_step, means, undo)
         reports = Reports(place, store)
         rerouting = Rerouting(place, reports)
         admission = Admission(place, of_step, reports, Limits(store, undo), calendars)
         everywhere = Everywhere(place, reports, rerouting, admission, (kept_jobs, calendars))
-        transitions = Transitions(place, store, waiting, calendars)
+        transitions = Transitions(place, store, waiting, calendars, after_acks)
         of_intake = IntakeParts(reports, rerouting, admission, everywhere, transitions, followers)
         intake = Intake(place, store, of_step, waiting, of_intake)
         taker = TracedIntake(intake, reports) if options.traces else intake
@@ -110,13 +113,14 @@ class EngineParts:
         self.queues = Queues(store, of_step, waiting, undo)
         firing = Firing(store, of_step, waiting, self.queues, occurrences)
         catch_up = CatchUp(store, of_step, waiting, occurrences)
-        self.due = DueWork(store, waiting, self.queues, firing, catch_up)
+        self.due = DueWork(store, waiting, self.queues, firing, catch_up, self.after_acks)
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Let all look through some rows that do so now and then."""
         self._hot_tenants.forget(step.now_ms)
         self.maintenance.sweep(step, at_most)
         self.calendars.forget_removed()
+        self.after_acks.sweep(step)
         self.metering.sweep(step, at_most)
 
     def committed(self, step: Step, now_ms: int) -> None:

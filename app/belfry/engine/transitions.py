@@ -19,10 +19,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from belfry.engine.asked_rows import Asked, AskedRows, goes_on, imported, jitter_of, slid
+from belfry.engine.after_acks import AfterAcks
+from belfry.engine.asked_rows import (
+    Asked,
+    AskedRows,
+    first_flags,
+    goes_on,
+    imported,
+    jitter_of,
+    slid,
+)
 from belfry.engine.calendars import Calendars
 from belfry.engine.compiled_rule import compiled
-from belfry.engine.conditions import changed_too_often, over, over_since, oversize, used_up
+from belfry.engine.conditions import (
+    changed_too_often,
+    not_found,
+    over,
+    over_since,
+    oversize,
+    used_up,
+)
+from belfry.engine.dependence_checks import DependenceChecks
 from belfry.engine.emit import fire_extra, fired_bytes
 from belfry.engine.reply import Reply
 from belfry.engine.reports import SourcePartition
@@ -31,7 +48,6 @@ from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_at
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.transitions import Transition as TableStep
-from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.locations import IN_PAUSED, Location
 from belfry.store.layout.pending import (
     MOST_NUMBER,
@@ -40,8 +56,10 @@ from belfry.store.layout.pending import (
     encode_pending,
 )
 from belfry.store.layout.pending_bytes import (
-    PAUSED,
+    DEPENDS,
+    depends,
     held,
+    kind_and_flags,
     paused,
     resumed,
     same_definition,
@@ -60,12 +78,17 @@ class Transitions:
         store: ScheduleStore,
         waiting: Waiting,
         calendars: Calendars | None = None,
+        after_acks: AfterAcks | None = None,
     ) -> None:
-        """`calendars` has the days of schedules; without it no schedule is defined."""
+        """`calendars` has the days of schedules, and `after_acks` those that wait for others.
+
+        Without them no schedule is defined, and none acknowledged.
+        """
         self._rows = AskedRows(calendars)
         self._place = place
         self._store = store
         self._waiting = waiting
+        self._checks = DependenceChecks(store, waiting)
         self.carry_out: dict[TableStep, Callable[[Asked, Step], Reply]] = {
             TableStep.BEGIN: self.begin,
             TableStep.REPLACE: self.replace,
@@ -74,12 +97,14 @@ class Transitions:
             TableStep.RESUME: self.resume,
             TableStep.UNCHANGED: self.unchanged,
             TableStep.EXTRA: self.extra,
-            TableStep.ACKNOWLEDGE: self.acknowledge,
-            TableStep.ACKNOWLEDGE_LAST: self.acknowledge,
             TableStep.CONFLICT: self.conflict,
-            TableStep.TOO_LATE: self.too_late,
-            TableStep.NOT_FOUND: self.not_found,
+            TableStep.TOO_LATE: lambda asked, _step: over(asked),
+            TableStep.NOT_FOUND: lambda _asked, _step: not_found(),
         }
+        if after_acks is not None:
+            acknowledge = after_acks.acknowledge
+            self.carry_out[TableStep.ACKNOWLEDGE] = acknowledge
+            self.carry_out[TableStep.ACKNOWLEDGE_LAST] = acknowledge
 
     def begin(self, asked: Asked, step: Step) -> Reply:
         """Begin a generation, at its first occurrence or where an export stood."""
@@ -91,17 +116,18 @@ class Transitions:
             since = over_since(asked, row.due_ms)
             if since is not None:
                 return since
+        flags = first_flags(row, standing)
+        if flags & DEPENDS and (no := self._checks.problem(asked)):
+            return no
         asked.generation = life
-        record = encode_pending(row, PAUSED if standing is not None and standing["paused"] else 0)
+        record = encode_pending(row, flags)
         if (size := fired_bytes(row, record)) > asked.tenant.max_record_bytes:
             return oversize(asked.tenant, size)
         return self._keep(asked, row, record, step)
 
     def replace(self, asked: Asked, step: Step) -> Reply:
         """Replace the definition; the cadence goes on where the trigger stays as it was."""
-        assert asked.row is not None
-        before = self._store.pending_at(asked.name, asked.row)
-        old = decode_pending(before)
+        before, old = self._found(asked)
         readable = not why_unreadable(before)
         version = min(old.version + 1, MOST_NUMBER)
         passed = self._rows.passed_ms(old, step) if readable else 0
@@ -116,13 +142,16 @@ class Transitions:
             # The instant stays, of a delay that runs too, and so does the number of the next fire.
             due_ms = old.nominal_ms + jitter_of(asked, old.nominal_ms)
             row = row.following(due_ms, old.nominal_ms, old.occurrence)
-        record = encode_pending(row)
+        flags = kind_and_flags(before)[1] & DEPENDS if same_trigger else first_flags(row, None)
+        record = encode_pending(row, flags)
         if same_definition(before, record) and not (longest_ms and row.due_ms != old.due_ms):
             return Reply(Outcome.UNCHANGED, old.version, old.due_ms)
         if old.version == MOST_NUMBER:
             return changed_too_often(old.version)
         if (size := fired_bytes(row, record)) > asked.tenant.max_record_bytes:
             return oversize(asked.tenant, size)
+        if flags and not same_trigger and (no := self._checks.problem(asked)):
+            return no
         if paused(before) and same_trigger:
             # Another payload is no reason to go on.
             record = held(record)
@@ -133,8 +162,7 @@ class Transitions:
 
     def end(self, asked: Asked, _step: Step) -> Reply:
         """Cancel: the schedule goes, and leaves no marker."""
-        assert asked.row is not None
-        due_ms = decode_pending(self._store.pending_at(asked.name, asked.row)).due_ms
+        due_ms = self._found(asked)[1].due_ms
         self._drop(asked)
         return Reply(Outcome.CANCELLED, asked.version, due_ms)
 
@@ -152,21 +180,21 @@ class Transitions:
 
     def pause(self, asked: Asked, step: Step) -> Reply:
         """Take the schedule out of the timeline; its instant stays as it is."""
-        record, row = self._found(asked)
-        self._drop(asked)
-        kept = held(record)
-        step.effects.room -= len(kept)
-        self._put(asked, row, kept, step)
-        return Reply(Outcome.PAUSED, row.version, row.due_ms)
+        return self._with_flags(asked, held, Outcome.PAUSED, step)
 
     def resume(self, asked: Asked, step: Step) -> Reply:
         """Put the schedule back; where its instant is over, it is late as after an outage."""
+        return self._with_flags(asked, resumed, Outcome.RESUMED, step)
+
+    def _with_flags(
+        self, asked: Asked, change: Callable[[bytes], bytes], outcome: Outcome, step: Step
+    ) -> Reply:
         record, row = self._found(asked)
         self._drop(asked)
-        kept = resumed(record)
+        kept = change(record)
         step.effects.room -= len(kept)
         self._put(asked, row, kept, step)
-        return Reply(Outcome.RESUMED, row.version, row.due_ms)
+        return Reply(outcome, row.version, row.due_ms)
 
     def unchanged(self, asked: Asked, _step: Step) -> Reply:
         """The schedule is already as asked for."""
@@ -185,22 +213,6 @@ class Transitions:
         identity = fire_extra(row, asked.tenant, asked.record[0], step)
         return Reply(Outcome.TRIGGERED, asked.version, row.due_ms, fire_id=identity.decode())
 
-    def acknowledge(self, asked: Asked, step: Step) -> Reply:
-        """Let go on what waits for a fire: the schedule's next, or the next of its group."""
-        fire_id = asked.request["fire_id"] or ""
-        key = awaited_key(asked.tenant.name_bytes, fire_id.encode())
-        awaited = self._waiting.locks.awaited(key)
-        if awaited is None or awaited.schedule_id != asked.request["schedule_id"].encode():
-            if not asked.version:
-                return self.not_found(asked, step)
-            reason = "It was acknowledged before, its time-out is over, or it asked for none."
-            return Reply(Outcome.UNCHANGED, asked.version, None, "not_awaited", reason, fire_id)
-        let_go = self._waiting.locks.open(key)
-        step.effects.room -= sum([len(record) for _, record in let_go])
-        self._waiting.let_go(let_go)
-        version, due_ms = awaited.version, awaited.due_ms
-        return Reply(Outcome.UPDATED, version, due_ms, fire_id=fire_id)
-
     def conflict(self, asked: Asked, _step: Step) -> Reply:
         """It exists; the code tells whether it is the very schedule that was asked for."""
         before, old = self._found(asked)
@@ -209,14 +221,6 @@ class Transitions:
             return Reply(Outcome.CONFLICT, old.version, old.due_ms, "same_definition", reason)
         reason = "A schedule with this id exists; UPSERT replaces it."
         return Reply(Outcome.CONFLICT, asked.version, None, "exists", reason)
-
-    def too_late(self, asked: Asked, _step: Step) -> Reply:
-        """The schedule is over, and remembered for a day."""
-        return over(asked)
-
-    def not_found(self, _asked: Asked, _step: Step) -> Reply:
-        """There is none, or none that is remembered."""
-        return Reply(Outcome.NOT_FOUND, code="not_found", reason="No schedule has this id.")
 
     # -- keeping a schedule ----------------------------------------------------------------------
 
@@ -231,5 +235,7 @@ class Transitions:
         self._store.rewrite(asked.name, record)
         if paused(record):
             self._store.move(asked.name, record, Location(IN_PAUSED, *row.sort_key))
+        elif depends(record):
+            self._waiting.dependents.hold(row, record)
         else:
             self._waiting.put(row, record, step)

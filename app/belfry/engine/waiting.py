@@ -5,6 +5,7 @@
     due whenever, of an isolated tenant  its tenant's backlog    in due order, when its turn is
     late, and each late one is to fire   its catch-up queue      when nothing else is to be done
     due, and an earlier fire is awaited  behind a lock           when the lock lets it go
+    due once others are acknowledged     behind a lock           then (`dependents.py`)
 
 A row must not go where the scan has passed, for the scan would never meet it:
 
@@ -35,6 +36,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from belfry.engine.ack_locks import AckLocks
+from belfry.engine.dependents import Dependents
 from belfry.engine.releasing import Held
 from belfry.engine.step import Step
 from belfry.engine.undo import Tracked, TrackedOrder, UndoLog
@@ -68,6 +70,7 @@ class Waiting:
         self.slowed: set[bytes] = set()
         self.hints = Tracked(undo, dict.fromkeys(self._isolated(scan.reached_ms + 1), 0))
         self.locks = AckLocks(store, undo)
+        self.dependents = Dependents(store, undo, self.locks.dependences)
         # What was put back in the turn of a backlog that is under way, the first of it on top.
         self._turn: list[PutBack] | None = None
         self._first_put_back: SortKey | None = None

@@ -31,6 +31,7 @@ from belfry.schedules.request import (
 )
 from belfry.schedules.rule_checks import standing_problem, when_problem
 from belfry.schedules.throttle import throttle_problem
+from belfry.schedules.triggers.acknowledged import dependence_problem
 
 
 def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
@@ -42,6 +43,7 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
         jitter_problem(request)
         or when_problem(request, now_ms)
         or max_wait_problem(request)
+        or dependence_problem(request)
         or throttle_problem(request)
         or lateness_problem(request)
         or acknowledgement_problem(request)

@@ -14,8 +14,8 @@ fields by which the kinds say when come from the kinds themselves (`triggers/reg
 
 The order is that of the Avro schema, and grows at its end only:
 
-    names │ at … cron │ bounds │ event │ asking │ LATER │ rrule … │ LATEST
-            └ the first four kinds                        └ later kinds
+    names │ at … cron │ bounds │ event │ asking │ LATER │ rrule │ LATEST │ after_ack … │ DEPENDENCE
+            └ the first four kinds                        └ later           └ still later
 
 Two releases that differ by a field read each other's records by the rules of Avro: a reader skips
 what it does not know, and fills what is missing with the default.
@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from belfry.schedules.field import Form
 from belfry.schedules.first_fields import ASKING, BOUNDS, EVENT, NAMES
-from belfry.schedules.later_fields import LATER, LATEST
+from belfry.schedules.later_fields import DEPENDENCE, LATER, LATEST
 from belfry.schedules.triggers.registry import KINDS
 from belfry.schedules.triggers.rule import Rule
 
@@ -37,6 +37,7 @@ WHEN: Final = tuple(kind.field for kind in KINDS.values())
 # The first four stand in the middle of the schema, where they stood in the first release; the
 # fields of later kinds are at its end, as all fields are that came later.
 _EARLY: Final = 4
+_LATER_KINDS: Final = 5
 FIELDS: Final = {
     field.name: field
     for field in (
@@ -46,8 +47,10 @@ FIELDS: Final = {
         *EVENT,
         *ASKING,
         *LATER,
-        *WHEN[_EARLY:],
+        *WHEN[_EARLY:_LATER_KINDS],
         *LATEST,
+        *WHEN[_LATER_KINDS:],
+        *DEPENDENCE,
     )
 }
 

@@ -1,8 +1,9 @@
 """Fields that came after the first release, in the order of the schema (`fields.FIELDS`).
 
-`LATER` stands before the fields of the later kinds, `LATEST` behind them.  A new field is the last.
+`LATER` stands before the fields of the later kinds, `LATEST` and `DEPENDENCE` behind them.  A new
+field is the last.
 
-To add a field: put it at the end of `LATEST`, with its default, its names at the doors and its
+To add a field: put it at the end of `DEPENDENCE`, with its default, its names at the doors and its
 check; add it to `Request` and to the schema; then run `tests/architecture/test_fields.py`, which
 names each door that still lacks it.  The doors that are made from the table need nothing more.
 """
@@ -18,6 +19,7 @@ from belfry.schedules.field import Field, Form
 from belfry.schedules.fire_checks import acknowledgement_problem, targets_problem
 from belfry.schedules.rule_checks import calendar_problem, standing_problem
 from belfry.schedules.throttle import throttle_problem
+from belfry.schedules.triggers.acknowledged import dependence_problem
 from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.registry import RECURRING, listed
 from belfry.schedules.triggers.rule import ON_HOLIDAY, OVERLAPS
@@ -170,3 +172,25 @@ _CALENDARS: Final = (
 )
 
 LATEST: Final = (*_MANY, *_KEYS, *_CALENDARS)
+
+DEPENDENCE: Final = (
+    Field(
+        name="ack_delay_ms",
+        form=Form.DURATION,
+        doc="AFTER_ACK and AFTER_GROUP: due so many milliseconds after the acknowledgement.",
+        header="belfry-ack-delay",
+        flag="--ack-delay",
+        argument="ack_delay",
+        check=dependence_problem,
+    ),
+    Field(
+        name="latest_at",
+        form=Form.INSTANT,
+        doc="AFTER_ACK and AFTER_GROUP: due at this instant at the latest, acknowledged or not.",
+        header="belfry-latest-at",
+        also=("deadline", "at-the-latest"),
+        flag="--latest-at",
+        argument="latest_at",
+        check=dependence_problem,
+    ),
+)

@@ -30,6 +30,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.rule import rule_of
 from belfry.schedules.triggers import Trigger, trigger_by
+from belfry.schedules.triggers.acknowledged import FAR_MS
 from belfry.schedules.triggers.heeding import Heeding
 from belfry.schedules.triggers.kind import TriggerKind, Warned
 from belfry.schedules.triggers.left_out import left_out_words
@@ -181,7 +182,8 @@ def _instants(request: Request, trigger: Trigger, now_ms: int) -> Iterator[int]:
     """Instants up to the last that a calendar can show."""
     once = ONE_SHOT.get(request["kind"])
     if once is not None:
-        yield once.instant_ms(once.asked(request), now_ms)
+        at_ms = once.first_ms(request, now_ms)
+        yield from () if at_ms == FAR_MS else (at_ms,)
         return
     due_ms = trigger.first_ms(now_ms)
     while due_ms is not None and due_ms < END_S * 1000:
@@ -207,7 +209,7 @@ def _bounds(request: Request) -> Iterator[str]:
 def _warnings(
     request: Request, trigger: Trigger, shown: list[Occurrence], now_ms: int
 ) -> Iterator[Warned]:
-    if not shown:
+    if not shown and not KINDS[request["kind"]].depends:
         yield Warned("never_fires", f"It is never due: {_why_never(trigger, now_ms)}.")
     yield from KINDS[request["kind"]].warnings(request, trigger, now_ms)
 

@@ -102,6 +102,10 @@ class Request(TypedDict):
     max_wait_ms: int | None
     throttle_ms: int | None
     concurrency: int | None
+    after_ack: str | None
+    after_group: str | None
+    ack_delay_ms: int | None
+    latest_at: int | None
     days_off: str | None
 
 

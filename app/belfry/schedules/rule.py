@@ -110,6 +110,9 @@ def rule_of(request: Request, days: bytes | None = None) -> Rule:
         seed=_seed(request),
         max_wait_ms=request["max_wait_ms"],
         concurrency=request["concurrency"],
+        awaited=kind.asked(request) if kind.depends else None,
+        ack_delay_ms=request["ack_delay_ms"],
+        latest_at=request["latest_at"],
         targets=encode_targets(map(target_of, targets)) if targets else None,
     )
 

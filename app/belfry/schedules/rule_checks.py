@@ -24,6 +24,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.rule import RECURRING, rule_of
 from belfry.schedules.triggers import trigger_by
+from belfry.schedules.triggers.acknowledged import DEPENDING, FAR_MS
 from belfry.schedules.triggers.excepting import MOST_PASSED
 from belfry.schedules.triggers.left_out import left_out_problem
 from belfry.schedules.triggers.moving import moves_too_often
@@ -147,7 +148,10 @@ def standing_problem(request: Request, now_ms: int) -> Rejection | None:
     standing = request["standing"]
     if standing is None:
         return None
-    found = instant_problem(standing["next_at"], now_ms, "standing.next_at")
+    no_instant_yet = request["kind"] in DEPENDING and standing["next_at"] == FAR_MS
+    found = (
+        None if no_instant_yet else instant_problem(standing["next_at"], now_ms, "standing.next_at")
+    )
     if found is not None:
         return found
     end_at = request["end_at"]

@@ -117,6 +117,12 @@ class Committed:
             yield tenant, lock, keys.due_of(key)
             start = keys.behind_lock(tenant, lock)
 
+    def first_locked_ms(self, tenant: bytes, lock: bytes) -> int | None:
+        """When the first row that a lock holds back is due, by its place; None for no row."""
+        start, end = keys.locked_prefix(tenant, lock), keys.behind_lock(tenant, lock)
+        first = self._first_key(start, end)
+        return None if first is None else keys.due_of(first)
+
     def awaited(self) -> Rows:
         """Fires that are to be acknowledged: changelog key and record."""
         start, end = map(keys.named_key, (keys.AWAITED_PREFIX, keys.AWAITED_END))

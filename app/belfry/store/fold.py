@@ -1,7 +1,8 @@
 """Folding: records of a changelog laid into a store, one after the other.
 
     record                                        what becomes of the store
-    pending, nothing under its name               it waits in the timeline, or aside if it is paused
+    pending, nothing under its name               it waits in the timeline; aside if it is paused;
+                                                  behind a lock if it waits for an acknowledgement
     pending, something under its name             the old row goes, and it waits by the new one
     marker, or a tombstone                        the old row goes; the marker stands for it
     awaited fire, its tombstone                   awaited until then; awaited no more
@@ -19,10 +20,24 @@ from collections.abc import Sequence
 from typing import Final
 
 from belfry.store.layout import keys
+from belfry.store.layout.dependence import dependence_of
 from belfry.store.layout.keys import REQUEST_PREFIX
-from belfry.store.layout.locations import HEAD_IN_TIMELINE, IN_PAUSED, IN_TIMELINE, Location
+from belfry.store.layout.locations import (
+    BEHIND_LOCK,
+    HEAD_IN_TIMELINE,
+    IN_PAUSED,
+    IN_TIMELINE,
+    Location,
+)
 from belfry.store.layout.manifests import Manifest, decode_manifest
-from belfry.store.layout.pending_bytes import HEAD_OF_PENDING, due_and_seq, is_pending, paused
+from belfry.store.layout.pending_bytes import (
+    HEAD_OF_PENDING,
+    depends,
+    due_and_seq,
+    is_pending,
+    lies_aside,
+    paused,
+)
 from belfry.store.layout.records import HEAD_OF_MARKER, LOCATION, MARKER, check_format
 from belfry.store.layout.verdicts import HEAD_OF_ANSWERED
 from belfry.store.schedules import ScheduleStore
@@ -51,7 +66,7 @@ def fold(store: ScheduleStore, changes: Sequence[tuple[bytes, bytes | None]]) ->
             continue
         before = store.named(name) if name in changed else found[name]
         waits = value is not None and value[:2] == HEAD_OF_PENDING
-        if before is None and waits and value is not None and not paused(value):
+        if before is None and waits and value is not None and not lies_aside(value):
             move_to_timeline(name, value, *due_and_seq(value))
         elif (
             before is not None
@@ -92,14 +107,23 @@ def _fold_awaited(store: ScheduleStore, key: bytes, value: bytes | None) -> None
         store.await_ack(key, value)
 
 
+def _location_of(record: bytes) -> Location:
+    """Where a schedule lies that waits: one of a later release in the timeline, until it is due."""
+    if paused(record):
+        return Location(IN_PAUSED, *due_and_seq(record))
+    lock = dependence_of(record) if depends(record) else b""
+    if lock:
+        return Location(BEHIND_LOCK, *due_and_seq(record), lock)
+    return Location(IN_TIMELINE, *due_and_seq(record))
+
+
 def _fold_schedule(store: ScheduleStore, name: bytes, value: bytes | None) -> None:
     before = store.named(name)
     if before is not None and check_format(before) == LOCATION:
         store.remove(name, before)
     row = None if value is None else check_format(value)
     if value is not None and is_pending(value):
-        where = IN_PAUSED if paused(value) else IN_TIMELINE
-        store.move(name, value, Location(where, *due_and_seq(value)))
+        store.move(name, value, _location_of(value))
     elif row is None or row == MARKER:
         store.note(name, value)
     else:

@@ -30,6 +30,8 @@ TENANT_BLOCKED: Final = "tenant_blocked"
 CATCH_UP: Final = "catch_up"
 ACK_LOCK: Final = "ack_lock"
 LATER_RELEASE: Final = "later_release"
+# What is not due before it comes: no reason why something that is due does not fire.
+ACKNOWLEDGEMENT: Final = "acknowledgement"
 REASONS: Final = (FIRING, TENANT_QUEUE, TENANT_BLOCKED, CATCH_UP, ACK_LOCK, LATER_RELEASE)
 
 OUTPUT_TOPIC: Final = "output_topic"

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.verification.memory import Remembered, Stands
-from belfry.verification.rows import AFTER, AT, ENDED_FIRED, Over, WaitingRow
+from belfry.verification.rows import ENDED_FIRED, ONE_SHOTS, Over, WaitingRow
 
 # The watermark stays one below an instant whose events have not all left.
 WITHIN_AN_INSTANT_MS: Final = 1
@@ -42,7 +42,7 @@ class RowFire(NamedTuple):
     @property
     def one_shot(self) -> bool:
         """Whether it has one instant, which the row says."""
-        return self.before.kind in (AT, AFTER)
+        return self.before.kind in ONE_SHOTS
 
 
 class Unfounded(NamedTuple):

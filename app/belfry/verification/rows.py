@@ -28,7 +28,8 @@ OWN_KEY: Final = b"\0"
 # A recovery numbers its transaction so much higher than any before.
 RECOVERY_JUMP: Final = 4_097
 MANIFESTS_KEPT: Final = 4_096
-AT, AFTER = 0, 1
+# Codes at rest of kinds that fire once: AT, AFTER, AFTER_ACK, AFTER_GROUP.
+ONE_SHOTS: Final = frozenset({0, 1, 5, 6})
 ENDED_FIRED: Final = 0
 # Where a job begins, and behind all instants of a schedule.
 NOWHERE: Final = b"", 0

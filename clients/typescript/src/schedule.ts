@@ -13,6 +13,10 @@ export type When =
   | (Each & Recurring & { cron: string })
   /** By RFC 5545: lines DTSTART (with TZID), RRULE, RDATE, EXDATE. */
   | (Each & Omit<Recurring, 'timezone'> & { rrule: string })
+  /** Once, when the next fire of the schedule of this id is acknowledged; it has to ask for that. */
+  | (Each & Once & Depending & { afterAck: string })
+  /** Once, when all of this group have fired and are acknowledged. */
+  | (Each & Once & Depending & { afterGroup: string })
 
 /** What every schedule may have. */
 export interface Each {
@@ -34,6 +38,14 @@ export interface Once {
 export interface Debounced {
   /** Each further request begins the delay anew, at most for so long after the first one. */
   maxWaitMs?: number
+}
+
+/** What a schedule that waits for an acknowledgement may have. */
+export interface Depending {
+  /** So long after the acknowledgement. */
+  ackDelayMs?: number
+  /** At this instant at the latest, acknowledged or not. */
+  latestAt?: Date
 }
 
 /** What a schedule that recurs may have. */
@@ -112,6 +124,10 @@ const WHEN: Record<Named<When>, string> = {
   maxLatenessMs: 'belfry-max-lateness',
   maxWaitMs: 'belfry-max-wait',
   throttleMs: 'belfry-throttle',
+  afterAck: 'belfry-after-ack',
+  afterGroup: 'belfry-after-group',
+  ackDelayMs: 'belfry-ack-delay',
+  latestAt: 'belfry-latest-at',
 }
 
 /** The header of each other field that belfry reads; what is not here goes another way. */

@@ -74,6 +74,11 @@ test('schedules are headers', () => {
       },
     ],
     [{ inMs: 1, throttleMs: 2 }, { 'belfry-in': '1', 'belfry-throttle': '2' }],
+    [
+      { afterAck: 'x', ackDelayMs: 2, latestAt: new Date(5) },
+      { 'belfry-after-ack': 'x', 'belfry-ack-delay': '2', 'belfry-latest-at': '5' },
+    ],
+    [{ afterGroup: 'g' }, { 'belfry-after-group': 'g' }],
   ]
   for (const [when, wanted] of cases) {
     assert.deepEqual(headersOf({ tenant: 'demo', id: 'a', when }), { ...ASKED, ...wanted })

@@ -100,8 +100,12 @@ def counted(engine: PartitionEngine) -> tuple[object, ...]:
 
     Of some of it the order counts: it is that of the tenants' turns.
     """
-    locks = engine._parts.waiting.locks
-    return engine.unsaid, locks._locked.copy(), locks._room._places.copy(), locks.tenants.copy()
+    waiting, groups = engine._parts.waiting, engine._parts.after_acks._groups
+    locks: Any = waiting.locks
+    found = [locks._locked, locks._room._places, locks.tenants, locks._fires]
+    found += [waiting.dependents.locks, waiting.dependents.fresh_groups]
+    found += [groups._walks, groups._now]
+    return engine.unsaid, *(each.copy() for each in found)
 
 
 class Watched(MemoryMap):

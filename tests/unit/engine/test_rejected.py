@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.calendars import MOST_OF_TENANT
+from belfry.engine.dependents import MOST_WAITING
 from belfry.engine.kept_jobs import MOST_UNDER_WAY
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
@@ -67,6 +68,11 @@ REACHED: dict[str, Given] = {
     "target_not_allowed": avro(tenant="strict", at=T0, http_targets=[{"url": "http://h/"}]),
     "bad_delay": avro(kind="AFTER", delay_ms=-1),
     "bad_max_wait": avro(kind="AFTER", delay_ms=7, max_wait_ms=6),
+    "bad_after_ack": avro(kind="AFTER_ACK", after_ack="a"),
+    "unknown_awaited": avro(kind="AFTER_ACK", after_ack="nobody"),
+    "circular_wait": avro(kind="AFTER_ACK", after_ack="ring", latest_at=T0 + 9),
+    "too_many_waiting": avro(kind="AFTER_ACK", after_ack="star", latest_at=T0 + 9),
+    "wait_of_spread_tenant": avro(tenant="wide", kind="AFTER_ACK", after_ack="b"),
     "bad_throttle": avro(at=T0, throttle_ms=0),
     "bad_concurrency": avro(at=T0, group="g", concurrency=0),
     "bad_jitter": avro(at=T0, jitter_ms=-1),
@@ -127,6 +133,10 @@ def driver_of_all() -> Driver:
         driver.ask(action="BULK", schedule_id=f"job {number}", bulk=JOB)
     for number in range(MOST_OF_TENANT):
         driver.ask(action="CALENDAR", schedule_id=f"c{number}", days_off=DAYS)
+    waits: dict[str, Any] = {"kind": "AFTER_ACK", "latest_at": T0 + 9_999}
+    driver.ask(schedule_id="ring", after_ack="a", **waits)
+    for number in range(MOST_WAITING):
+        driver.ask(schedule_id=f"w{number}", after_ack="star", **waits)
     driver.step(T0)
     driver.tenants.hold("held", "its topic is missing")
     driver.note("crowd", crowded_out=True)

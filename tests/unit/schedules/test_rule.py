@@ -67,7 +67,7 @@ def test_a_plain_one_shot_has_no_rule(kind: str) -> None:
     assert decode_rule(b"") == Rule("AT")
 
 
-@pytest.mark.parametrize("damaged", ["02 02 00 01", "01 05 00 00", "01 02 00 80 80 00"])
+@pytest.mark.parametrize("damaged", ["02 02 00 01", "01 07 00 00", "01 02 00 80 80 00"])
 def test_another_format_is_never_guessed(damaged: str) -> None:
     with pytest.raises(ValueError, match="format 1"):
         decode_rule(bytes.fromhex(damaged))

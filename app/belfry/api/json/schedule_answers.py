@@ -44,7 +44,10 @@ class SummaryAnswer(_SaysWhen):
     version: int
     generation: int = Field(description="Another one for each life that begins under this id.")
     occurrence: int = Field(description="Number of the next fire, from 0.")
-    due_at: str = Field(description="Next due instant; of what is over the last one.")
+    due_at: str = Field(
+        description="Next due instant; of what is over the last one. One that nobody knows before"
+        " an acknowledgement is in the year 9998."
+    )
     ended_at: str | None = None
     kind: str | None = None
     scheduled_at: str | None = Field(None, description="Next instant by the rule, before jitter.")
@@ -64,6 +67,8 @@ class SummaryAnswer(_SaysWhen):
     ack_timeout_ms: int | None = None
     jitter_ms: int | None = None
     max_wait_ms: int | None = Field(None, description="From accepted_at, of the first request.")
+    ack_delay_ms: int | None = None
+    latest_at: str | None = None
     event_type: str | None = None
     group: str | None = None
     payload_bytes: int | None = None
@@ -73,7 +78,7 @@ class SummaryAnswer(_SaysWhen):
     waiting_for: str | None = Field(
         None,
         description="What it waits for besides its due instant: `ack_lock`, `tenant_blocked`,"
-        " `tenant_queue`, `catch_up`, `firing`, `later_release` or `resume`.",
+        " `tenant_queue`, `catch_up`, `firing`, `later_release`, `resume` or `acknowledgement`.",
     )
     waiting_cause: str | None = Field(
         None,

@@ -113,7 +113,7 @@ def _waiting(row: Pending) -> dict[str, Any]:
         "group": row.group.decode() or None,
     }
     if kind is not None and not kind.recurs:
-        found |= _said(kind, row.when)
+        found |= _shown(kind, kind.said(Rule(kind.name), row.when))
     why = why_unreadable_rule(row.extra)
     if why:
         found["unreadable"] = why
@@ -125,14 +125,16 @@ def _waiting(row: Pending) -> dict[str, Any]:
 def _ruled(rule: Rule) -> dict[str, Any]:
     """What a rule says; what it leaves open is left out."""
     found = {name: getattr(rule, name) for name in OF_A_RULE}
-    found |= _said(KINDS[rule.kind], rule.when)
-    found |= {name: moment(getattr(rule, name)) for name in ("start_at", "end_at")}
+    if rule.awaited is not None or rule.recurs:
+        kind = KINDS[rule.kind]
+        found |= _shown(kind, kind.said(rule, 0))
+    found |= {name: moment(getattr(rule, name)) for name in ("start_at", "end_at", "latest_at")}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _said(kind: TriggerKind, when: int | str | None) -> dict[str, Any]:
+def _shown(kind: TriggerKind, said: int | str | None) -> dict[str, Any]:
     """What the kind's own field says."""
-    shown = moment(when) if isinstance(when, int) and kind.field.form is Form.INSTANT else when
+    shown = moment(said) if isinstance(said, int) and kind.field.form is Form.INSTANT else said
     return {kind.field.name: shown}
 
 
@@ -145,7 +147,7 @@ def _words(row: Pending) -> str:
         "tenant": row.tenant.decode(),
         "schedule_id": row.schedule_id.decode(),
         "kind": kind.name,
-        kind.field.name: rule.when if kind.recurs else row.when,
+        kind.field.name: kind.said(rule, row.when),
         "jitter_ms": row.jitter_ms,
     }
     return words_of(asked)

@@ -80,6 +80,8 @@ class TriggerBody(WhenBody):
     max_fires: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     jitter_ms: Milliseconds | None = None
     max_wait_ms: Milliseconds | None = Field(None, description=FIELDS["max_wait_ms"].doc)
+    ack_delay_ms: Milliseconds | None = Field(None, description=FIELDS["ack_delay_ms"].doc)
+    latest_at: Instant | None = Field(None, description=FIELDS["latest_at"].doc)
 
     @model_validator(mode="after")
     def _says_when_once(self) -> Self:

@@ -7,6 +7,7 @@
     firing          it is overdue, and nothing of its partition fires: the clock, or a take-over
     later_release   this version cannot fire it
     resume          it is paused
+    acknowledgement another schedule, or all of a group, are to be acknowledged before it is due
 
 The location under a schedule's name says in which queue it lies, and that decides most of it; the
 tenant's policy and the partition's state add the reason. Nothing is read for it but what the look
@@ -22,6 +23,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from belfry.api.json.shapes import moment
+from belfry.store.layout.dependence import OF_GROUP, OF_SCHEDULE
 from belfry.store.layout.locations import (
     BEHIND_LOCK,
     IN_BACKLOG,
@@ -34,6 +36,7 @@ from belfry.store.lookup import ScheduleStatus
 from belfry.tenants.effective import Tenant
 from belfry.tenants.waits import (
     ACK_LOCK,
+    ACKNOWLEDGEMENT,
     CATCH_UP,
     LATER_RELEASE,
     QUEUE,
@@ -99,11 +102,17 @@ def _waits(
 
 
 def _behind(lock: bytes) -> Why:
-    """Which lock it waits behind: `g` and the group's name, or `s` for the schedule itself."""
+    """Which lock it waits behind, by its first letter; the rest is the name of whom it is."""
     name = lock[1:].decode(errors="replace")
     if lock[:1] == b"g":
         reason = f"a fire of its group {name!r} is not acknowledged: see locks"
         return Why(ACK_LOCK, ACK_LOCK, reason)
+    if lock[:1] == OF_SCHEDULE:
+        reason = f"it waits for the acknowledgement of {name!r}"
+        return Why(ACKNOWLEDGEMENT, ACKNOWLEDGEMENT, reason)
+    if lock[:1] == OF_GROUP:
+        reason = f"it waits until all of group {name!r} are acknowledged"
+        return Why(ACKNOWLEDGEMENT, ACKNOWLEDGEMENT, reason)
     if lock[:1] == b"s":
         return Why(ACK_LOCK, ACK_LOCK, "a fire of its own is not acknowledged: see locks")
     return Why(LATER_RELEASE, LATER_RELEASE, "this version cannot fire it")

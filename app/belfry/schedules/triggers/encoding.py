@@ -19,7 +19,8 @@ end, followed by its size (u16), so that it can be cut off without reading the r
 All of these are taken.  Bit 7 says that 16 more bits follow the first ones (u16), and a new field
 takes one of those; they lie before the targets.  The first four of them are numbers.  The fifth is
 the calendar: a size of two bytes, then a code of what becomes of instants on days off, the name
-with its size (u8), and the days as `calendars` packs them.  The rest is free.
+with its size (u8), and the days as `calendars` packs them.  The sixth
+is a text: whose acknowledgement is waited for.  The rest is free.
 
 Three rules, byte for byte:
 
@@ -57,7 +58,12 @@ _NUMBERS: Final = {
     "ack_timeout_ms": 1 << 5,
     "seed": 1 << 6,
 }
-_MORE_NUMBERS: Final = {"max_wait_ms": 1 << 16, "concurrency": 1 << 17}
+_MORE_NUMBERS: Final = {
+    "max_wait_ms": 1 << 16,
+    "concurrency": 1 << 17,
+    "ack_delay_ms": 1 << 18,
+    "latest_at": 1 << 19,
+}
 _CODES: Final = {"misfire": 1 << 8, "overlap": 1 << 9, "serial": 1 << 10}
 _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
     "misfire": POLICIES,
@@ -65,6 +71,7 @@ _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
     "serial": (None, True),
 }
 _CALENDAR: Final = 1 << 20
+_AWAITED: Final = 1 << 21
 _EXCEPT_CRON: Final = 1 << 11
 _TIMEZONE: Final = 1 << 12
 TARGETS_BIT: Final = 1 << 15
@@ -80,6 +87,7 @@ _FIELDS: Final = {
     _LONG_TEXT: "when",
     **{bit: name for name, bit in _MORE_NUMBERS.items()},
     _CALENDAR: "calendar",
+    _AWAITED: "awaited",
     TARGETS_BIT: "targets",
 }
 # One look at all fields of a rule, in that order: most rules say next to nothing.

@@ -48,6 +48,8 @@ class TriggerKind(ABC):
     recurs: ClassVar[bool]
     # Whether it is read in a time zone; then new zone data may move pending instants.
     zoned: ClassVar[bool] = False
+    # Whether its instant is known only once something else is acknowledged.
+    depends: ClassVar[bool] = False
 
     @abstractmethod
     def problem(self, request: Request, now_ms: int) -> Rejection | None:
@@ -75,6 +77,10 @@ class TriggerKind(ABC):
         fields: Any = request
         return fields[self.field.name]
 
+    @abstractmethod
+    def said(self, rule: Rule, when: int) -> Any:
+        """The same at rest: what its own field said, by the rule and the number beside it."""
+
 
 class OneShot(TriggerKind):
     """A kind that fires once; its instant lies beside the rule, not in it."""
@@ -82,14 +88,27 @@ class OneShot(TriggerKind):
     recurs = False
 
     @abstractmethod
-    def instant_ms(self, said_ms: int, accepted_ms: int) -> int:
-        """The only instant, of what its field says and when the request was accepted."""
+    def first_ms(self, request: Request, accepted_ms: int) -> int:
+        """The only instant of a checked request that was accepted then."""
+
+    def said_ms(self, request: Request) -> int:
+        """What the record holds of it beside the rule: the instant, or the delay, as given."""
+        said: int = self.asked(request)
+        return said
+
+    def said(self, rule: Rule, when: int) -> Any:  # noqa: ARG002  # of those with a rule
+        """The instant, or the delay."""
+        return when
 
 
 class Recurring(TriggerKind):
     """A kind that fires again and again, by its rule."""
 
     recurs = True
+
+    def said(self, rule: Rule, when: int) -> Any:  # noqa: ARG002  # of one-shots
+        """The interval, or the expression."""
+        return rule.when
 
     @abstractmethod
     def trigger(self, rule: Rule) -> Trigger:

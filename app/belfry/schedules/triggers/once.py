@@ -76,9 +76,11 @@ class At(OneShot):
         if (request["at"] or 0) <= now_ms:
             yield Warned("in_the_past", "The instant is in the past: it fires at once.")
 
-    def instant_ms(self, said_ms: int, accepted_ms: int) -> int:  # noqa: ARG002  # AFTER's
+    def first_ms(self, request: Request, accepted_ms: int) -> int:  # noqa: ARG002  # AFTER's
         """The one that the request names."""
-        return said_ms
+        at_ms = request["at"]
+        assert at_ms is not None, "a checked request says when"
+        return at_ms
 
 
 def delay_problem(request: Request) -> Rejection | None:
@@ -120,9 +122,11 @@ class After(OneShot):
         """The delay, and what it counts from."""
         return f"Once, {format_duration(request['delay_ms'] or 0)} after Kafka has the request"
 
-    def instant_ms(self, said_ms: int, accepted_ms: int) -> int:
+    def first_ms(self, request: Request, accepted_ms: int) -> int:
         """So long after the acceptance."""
-        return accepted_ms + said_ms
+        delay_ms = request["delay_ms"]
+        assert delay_ms is not None, "a checked request says when"
+        return accepted_ms + delay_ms
 
 
 AT: Final = At()

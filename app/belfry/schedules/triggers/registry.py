@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from belfry.schedules.triggers.acknowledged import AFTER_ACK, AFTER_GROUP
 from belfry.schedules.triggers.cron import CRON
 from belfry.schedules.triggers.every import EVERY
 from belfry.schedules.triggers.kind import OneShot, Recurring, TriggerKind
@@ -21,6 +22,8 @@ _ALL: Final[tuple[TriggerKind, ...]] = (
     EVERY,
     CRON,
     RRULE,
+    AFTER_ACK,
+    AFTER_GROUP,
 )
 
 KINDS: Final = {kind.name: kind for kind in _ALL}

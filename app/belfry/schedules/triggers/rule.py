@@ -60,6 +60,11 @@ class Rule:
     max_wait_ms: int | None = None
     # How many fires of the group may be awaited at once; serial is one.
     concurrency: int | None = None
+    # Whose acknowledgement is waited for, how long after it the schedule is due, and when at the
+    # latest.
+    awaited: str | None = None
+    ack_delay_ms: int | None = None
+    latest_at: int | None = None
     targets: bytes | None = None
 
     @property

@@ -8,6 +8,7 @@ apart would cost more than the rest of the work:
     is_pending                format and row
     fires_once, has_rule      all of the first four: a kind and flags that this release knows
     due_and_seq               two numbers of the head
+    paused, depends           bits of the flags
     same_definition           the kind, and all behind the head but the last fires
     held, resumed             another byte of flags
     next_record               other instants and another occurrence
@@ -22,6 +23,7 @@ from struct import Struct
 from typing import Final
 
 from belfry.schedules.rule import ONE_SHOT, RECURRING
+from belfry.schedules.triggers.acknowledged import DEPENDING
 from belfry.store.layout.kept_fires import (
     MOST_KEPT,
     NEWER_OF_FULL,
@@ -47,10 +49,14 @@ _OF_FULL: Final = slice(DEFINITION_AT, -SIZE_OF_FULL)
 _RULE_BYTES: Final = slice(80, 84)
 _PAYLOAD_BYTES: Final = slice(84, 88)
 
-# Flags: the schedule is paused; its last fires lie behind its definition.
+# Flags: the schedule is paused; its last fires lie behind its definition; what it waits for is not
+# acknowledged yet.
 PAUSED: Final = 1
 KEPT_FIRES: Final = 2
-FLAGS: Final = PAUSED | KEPT_FIRES
+DEPENDS: Final = 4
+FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS
+# With one of these a schedule lies where no scan of what is due meets it.
+_ASIDE: Final = PAUSED | DEPENDS
 
 # How records begin that need no closer look in a replay.
 HEAD_OF_PENDING: Final = bytes((FORMAT, PENDING))
@@ -59,7 +65,8 @@ _KNOWN: Final = {
     kind: frozenset(
         bytes((FORMAT, PENDING, code, flags))
         for flags in range(FLAGS + 1)
-        if kind in RECURRING or not flags & KEPT_FIRES
+        if (kind in RECURRING or not flags & KEPT_FIRES)
+        and (kind in DEPENDING or not flags & DEPENDS)
     )
     for kind, code in KIND_CODES.items()
 }
@@ -105,6 +112,16 @@ def has_rule(record: bytes) -> bool:
 def paused(record: bytes) -> bool:
     """Whether the schedule is paused."""
     return bool(record[_FLAGS_AT] & PAUSED)
+
+
+def depends(record: bytes) -> bool:
+    """Whether the schedule waits for an acknowledgement, so that its instant is not known yet."""
+    return bool(record[_FLAGS_AT] & DEPENDS)
+
+
+def lies_aside(record: bytes) -> bool:
+    """Whether no scan of what is due may meet it: it is paused, or waits for an acknowledgement."""
+    return bool(record[_FLAGS_AT] & _ASIDE)
 
 
 def payload_bytes(record: bytes) -> int | None:

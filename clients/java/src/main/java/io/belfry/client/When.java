@@ -44,6 +44,32 @@ public final class When {
     }
 
     /**
+     * Once, when the next fire of another schedule of the tenant is acknowledged. That schedule asks
+     * for acknowledgements: {@code serial}, {@code concurrency} or {@code overlap}.
+     */
+    public static When afterAck(String id) {
+        return new When(Map.of("belfry-after-ack", id));
+    }
+
+    /** Once, when all of a group of the tenant have fired and are acknowledged. */
+    public static When afterGroup(String group) {
+        return new When(Map.of("belfry-after-group", group));
+    }
+
+    /** For {@link #afterAck} and {@link #afterGroup}: so long after the acknowledgement. */
+    public When ackDelay(Duration delay) {
+        return with("belfry-ack-delay", milliseconds(delay));
+    }
+
+    /**
+     * For {@link #afterAck} and {@link #afterGroup}: at this instant at the latest, acknowledged or
+     * not.
+     */
+    public When latestAt(Instant instant) {
+        return with("belfry-latest-at", Long.toString(instant.toEpochMilli()));
+    }
+
+    /**
      * Leaves out the minutes that an expression of five fields names: {@code * 0-5 * * *} is no
      * night. It is for what recurs, and is read in the zone of the expression, in that of DTSTART,
      * or in {@link #timeZone}.

@@ -119,6 +119,11 @@ class RecordsTest {
         When once = When.in(Duration.ofMillis(1));
         assertEquals("2", once.maxWait(Duration.ofMillis(2)).headers.get("belfry-max-wait"));
         assertEquals("2", once.throttle(Duration.ofMillis(2)).headers.get("belfry-throttle"));
+        When after = When.afterAck("x").ackDelay(Duration.ofMillis(2)).latestAt(Instant.ofEpochMilli(9));
+        assertEquals(
+                Map.of("belfry-after-ack", "x", "belfry-ack-delay", "2", "belfry-latest-at", "9"),
+                after.headers);
+        assertEquals(Map.of("belfry-after-group", "g"), When.afterGroup("g").headers);
     }
 
     @Test
