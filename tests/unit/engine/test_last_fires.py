@@ -12,6 +12,7 @@ from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout.kept_fires import MOST_KEPT, packed_fire
 from belfry.store.layout.pending import decode_pending, encode_pending
 from belfry.store.layout.pending_bytes import (
+    FLAGS,
     KEPT_FIRES,
     last_fires,
     next_record,
@@ -182,7 +183,7 @@ def test_those_that_are_kept_go_with_the_next_fire_once_none_are_to_be_kept() ->
 def test_what_a_later_release_keeps_behind_a_row_is_not_taken_over() -> None:
     driver = hourly()
     assert fire_at(driver, 1)
-    later = with_flags(row_of(driver), row_of(driver)[3] | 4) + b"\xff"
+    later = with_flags(row_of(driver), row_of(driver)[3] | FLAGS + 1) + b"\xff"
     kept = [(name, later if name == NAME else row) for name, row in driver.changelog]
     driver.changelog[:] = kept
     rebuilt(driver, T0 + HOUR)
