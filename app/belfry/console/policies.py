@@ -43,6 +43,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, tuple[str, ...]]]]] = {
         "max_requests_per_second": ("Most requests a second", ()),
     },
     "Events": {
+        "output": ("Output", ("OWN", "SHARED")),
         "output_topic": ("Topic of the events", ()),
         "delivery": ("Value of an event", ("PAYLOAD", "ENVELOPE")),
         "cloudevents": ("CloudEvents headers", YES_NO),

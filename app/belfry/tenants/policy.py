@@ -56,6 +56,7 @@ Delivery = Literal["PAYLOAD", "ENVELOPE", "UNKNOWN"]
 Guarantee = Literal["EXACTLY_ONCE", "AT_LEAST_ONCE", "UNKNOWN"]
 LifecycleLevel = Literal["ALL", "OUTCOMES", "FAILURES", "UNKNOWN"]
 Misfire = Literal["FIRE_ONCE", "FIRE_ALL", "SKIP", "UNKNOWN"]
+Output = Literal["OWN", "SHARED", "UNKNOWN"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class TenantPolicy:
     Rates and quotas hold for each partition.  Where tenants wait for their turn, the one with the
     higher `priority` goes first.  `look_back_ms` is how far back FIRE_ALL makes up for what was
     missed, `history_ms` how long outcomes can be looked up.  `former_spreads` are the spreads that
-    the tenant had before, the oldest first: its schedules may still live by them.
+    the tenant had before, the oldest first: its schedules may still live by them.  Where `output`
+    is SHARED, events go to the one topic of all such tenants.
     """
 
     tenant: str
@@ -93,6 +95,12 @@ class TenantPolicy:
     removed: bool = False
     signing_secret_ref: str | None = None
     secret_refs: tuple[str, ...] = ()
+    output: Output = "OWN"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the tenant's events go to the topic that tenants share."""
+        return self.output == "SHARED"
 
 
 def problems(policy: TenantPolicy) -> list[str]:
@@ -137,6 +145,11 @@ def _bad_names(policy: TenantPolicy) -> list[str]:
             f"output_topic {topic[:260]!r} is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are"
             " allowed."
         )
+    if topic is not None and policy.is_shared:
+        found.append(
+            f"output SHARED has a topic of its own, and output_topic {topic[:260]!r} names another:"
+            " set output_topic to none, or output to OWN."
+        )
     ref = policy.signing_secret_ref
     if ref is not None and SECRET_REF.fullmatch(ref) is None:
         found.append(
@@ -152,6 +165,7 @@ def _bad_symbols(policy: TenantPolicy) -> list[str]:
         "guarantee": policy.guarantee,
         "lifecycle": policy.lifecycle,
         "misfire": policy.misfire,
+        "output": policy.output,
         "strategy": next((t.strategy for t in policy.http_targets if t.strategy == "UNKNOWN"), ""),
     }
     return [

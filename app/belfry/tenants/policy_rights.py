@@ -64,6 +64,7 @@ SET_BY: Final[dict[str, Setter]] = {
     "removed": Setter.PLATFORM,
     "signing_secret_ref": Setter.PLATFORM,
     "secret_refs": Setter.PLATFORM,
+    "output": Setter.PLATFORM,
 }
 
 
