@@ -150,6 +150,7 @@ RICH: dict[str, dict[str, Any]] = {
         "signing_secret_ref": "env:PAYMENTS_SECRET",
         "secret_refs": ["env:BELFRY_SECRET_PAYMENTS_API", "file:payments/api-key"],
         "output": "SHARED",
+        "remember_ms": 3_600_000,
     },
     "AuditEvent": {
         "at": NOON,

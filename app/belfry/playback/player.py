@@ -102,7 +102,7 @@ class PartitionPlayer:
         if self._engine is None or step.manifest.owner_epoch != self._epoch:
             effects, found = self._take_over(step)
         else:
-            taken = StepInput(requests, appended, self._heard_ms)
+            taken = StepInput(requests, appended, self._heard_ms, self._remember_ms)
             effects, found = self._go_on(self._engine, step, taken)
         if found is None:
             self._commit(step, requests, effects)
@@ -185,6 +185,10 @@ class PartitionPlayer:
         self.treatment.hold(begun[1])
         assert nearest is not None, "there is always a first attempt"
         return nearest[1:]
+
+    def _remember_ms(self, name: bytes) -> int:
+        """For how long it is remembered that a schedule is over, by its tenant's policy now."""
+        return self.treatment.tenants.of_bytes(name.partition(b"/")[0]).remember_ms
 
     def _judged(
         self, engine: PartitionEngine, step: LoggedStep

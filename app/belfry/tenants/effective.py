@@ -117,6 +117,7 @@ class Tenant:
     paused: bool = field(init=False)
     misfire: str | None = field(init=False)
     look_back_ms: int = field(init=False)
+    remember_ms: int = field(init=False)
     queued: bool = field(init=False)
     limited: bool = field(init=False)
     stopped: str = field(init=False)
@@ -153,6 +154,7 @@ class Tenant:
             ("paused", paused),
             ("misfire", policy.misfire),
             ("look_back_ms", policy.look_back_ms),
+            ("remember_ms", policy.remember_ms),
             ("queued", queued),
             ("limited", limited),
             ("stopped", stopped),

@@ -65,6 +65,7 @@ SET_BY: Final[dict[str, Setter]] = {
     "signing_secret_ref": Setter.PLATFORM,
     "secret_refs": Setter.PLATFORM,
     "output": Setter.PLATFORM,
+    "remember_ms": Setter.TENANT,
 }
 
 
