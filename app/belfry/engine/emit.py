@@ -49,7 +49,7 @@ OURS_BYTES: Final = OURS.encode()
 LENGTH: Final = len(OURS)
 # What a fired record has besides its row, without texts that it repeats; and the most with them.
 FIXED_OVERHEAD_BYTES: Final = 614
-MOST_OVERHEAD_BYTES: Final = FIXED_OVERHEAD_BYTES + 3 * 255 + 2 * 100
+MOST_OVERHEAD_BYTES: Final = FIXED_OVERHEAD_BYTES + 5 * 255 + 3 * 100
 
 
 @dataclass(slots=True)
@@ -171,9 +171,9 @@ def fire_past(row: Pending, route: Route, fire: tuple[bytes, int], job: str, ste
 
 def fired_bytes(row: Pending, record: bytes) -> int:
     """How large a fired record of this row may become at most; `record` is the row's."""
-    # Tenant, group and type are in headers besides, and the tenant in a shared topic's key.
-    repeated = 2 * len(row.tenant) + len(row.group) + len(row.event_type)
-    return len(record) + FIXED_OVERHEAD_BYTES + repeated
+    # Headers say them, of a CloudEvent too, and an envelope, and the key of a shared topic.
+    texts = 3 * len(row.tenant) + len(row.schedule_id) + 2 * (len(row.group) + len(row.event_type))
+    return len(record) + FIXED_OVERHEAD_BYTES + texts
 
 
 def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:

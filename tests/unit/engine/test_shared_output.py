@@ -84,14 +84,14 @@ def test_a_move_there_and_back_loses_nothing_and_keeps_the_order() -> None:
     assert came == list(zip(topics, "012345678", strict=True))
 
 
-def test_an_event_fits_with_the_tenant_before_its_key() -> None:
-    """What was accepted by its size is no larger when it fires."""
+def test_an_event_fits_with_all_that_its_form_says_twice() -> None:
+    """What was accepted by its size is no larger when it fires, with a tenant before its key."""
     driver = Driver()
     name = "t" * 100
-    share(driver, name, cloudevents=True)
+    share(driver, name, cloudevents=True, delivery="ENVELOPE")
     driver.note(name, max_record_bytes=4_000)
     fields: dict[str, Any] = {"tenant": name, "group": "g" * 255, "event_type": "e" * 255}
-    for number in range(1_000, 4_000, 7):
+    for number in range(500, 4_000, 7):
         driver.ask(schedule_id=f"{number:0255}", at=T0 + 5, payload=bytes(number), **fields)
     outcomes = driver.step(T0).outcomes
     assert "REJECTED" in outcomes
@@ -103,4 +103,4 @@ def test_an_event_fits_with_the_tenant_before_its_key() -> None:
         + sum(len(n) + len(v or b"") for n, v in shot.headers)
         for shot in shots
     ]
-    assert max(sizes) <= 4_000
+    assert 3_500 < max(sizes) <= 4_000

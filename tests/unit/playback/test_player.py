@@ -67,6 +67,10 @@ def test_what_a_worker_wrote_comes_out_again_to_the_byte() -> None:
 def test_ends_that_are_forgotten_are_played_as_well(remember_ms: int) -> None:
     """No row says when a step fired whose ends left none."""
     trail = busy(remember_ms=remember_ms)
+    trail.ask(T0 + 7 * MINUTE, schedule_id="late", at=T0 + HOUR)
+    trail.step(T0 + 7 * MINUTE)
+    trail.sweep(T0 + 7 * MINUTE, at_most=40)
+    assert any(each.key == b"demo/one-10" and each.row is None for each in trail.log)
     outcome = play(trail)
     assert outcome.differs is None, outcome.differs
     assert outcome.player.counts.fires == len(trail.events) > 60
