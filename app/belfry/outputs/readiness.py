@@ -210,7 +210,7 @@ class Outputs:
             shared = self._tenants.names.shared
             there = {name: topic for name, topic in topics.items() if name not in problems}
             # Who joins the shared one knows what it takes.
-            known = self._tenants.shared_facts and not self._shared_refused
+            known = self._tenants.shared_record_bytes and not self._shared_refused
             self._view.describe(set(there.values()) - ({shared} if known else set()))
             again = {topic for name, topic in there.items() if self._tenants.of(name).held}
             if self._shared_refused:

@@ -111,9 +111,9 @@ class TopicView:
         """Learn how large a record each topic takes; blocks while it is asked."""
         findings: list[tuple[Tenant, TenantFacts]] = []
         for topic, largest in largest_records(self.admin, topics):
-            found = TenantFacts(max_record_bytes=largest)
             if topic == self._tenants.names.shared:
-                self._tenants.note_shared(found)
-            else:
-                findings += [(tenant, found) for tenant in self._tenants.on(topic)]
+                self._tenants.note_shared(largest)
+                continue
+            found = TenantFacts(max_record_bytes=largest)
+            findings += [(tenant, found) for tenant in self._tenants.on(topic)]
         self._tenants.note(findings)

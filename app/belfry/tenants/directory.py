@@ -56,8 +56,8 @@ class Tenants:
         self._snapshots = Snapshots(fired_prefix)
         self.topics = TopicRegister(fired_prefix, self._snapshots, most_unknown)
         self.signing = signing or Signing()
-        # What was found out about the topic that tenants share; it holds for who joins them.
-        self.shared_facts = TenantFacts()
+        # The bytes that a record of the topic that tenants share may have; 0: nobody has looked.
+        self.shared_record_bytes = 0
         self.effective_of: Callable[[str], EffectivePolicy | None] = _nobody
         self._look_at = MET
 
@@ -138,13 +138,14 @@ class Tenants:
         """Let a tenant's events wait, for a reason of the shell's; an empty one ends it."""
         self.note([(self.of(name), {"held": reason})])
 
-    def note_shared(self, facts: TenantFacts) -> None:
-        """Note what the shell found out about the shared topic, for those that share it or will."""
+    def note_shared(self, record_bytes: int) -> None:
+        """Note how large a record of the shared topic may be, for those that share it or will."""
         with self._guard:
-            if self.shared_facts != facts:
-                self.shared_facts = facts
-                sharing = {each.name: replace(each, **facts) for each in self._snapshots.sharing()}
-                self._snapshots.swap(sharing)
+            if self.shared_record_bytes != record_bytes:
+                self.shared_record_bytes = record_bytes
+                found = {"max_record_bytes": record_bytes}
+                on_it = {each.name: replace(each, **found) for each in self._snapshots.sharing()}
+                self._snapshots.swap(on_it)
 
     def note_topics(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
         """Note output topics that are there from now on, and those that are not any more."""
@@ -209,8 +210,9 @@ class Tenants:
         name, topic = effective.policy.tenant, self.topic_of(effective)
         signs, accepted = self.signing.needed(name, effective)
         shared = effective.policy.is_shared
+        tenant = before or Tenant(name, topic, effective)
         return replace(
-            before or Tenant(name, topic, effective),
+            tenant,
             topic=topic,
             effective=effective,
             non_transactional=effective.policy.guarantee == AT_LEAST_ONCE and not shared,
@@ -218,7 +220,7 @@ class Tenants:
             accepted=accepted,
             collides_with=self.topics.rival(topic),
             crowded_out=self.topics.has_no_room(name, topic),
-            **(self.shared_facts if shared else {}),
+            max_record_bytes=(shared and self.shared_record_bytes) or tenant.max_record_bytes,
         )
 
     def _forget(self) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from belfry.client import subscriber as room
 from belfry.client.decoding import Decoder
 from belfry.client.fired_record import FiredRecord
 from belfry.client.handlers import Handlers
+from belfry.client.kafka import Cluster
 from belfry.client.refired import FiredSource, RefireRange
 from belfry.client.subscriber import Subscriber
 from belfry.client.tail import Events, Start, fired_record
@@ -100,7 +100,7 @@ def test_a_subscriber_handles_its_tenants_and_passes_by_the_others(
     """What is passed by counts as read, so the group does not meet it again."""
     names = [b"shop", b"mail", b"calm", b"shop", None, b"shopping"]
     consumer = Consuming([record(name, number) for number, name in enumerate(names)])
-    monkeypatch.setattr(room.Cluster, "consumer", lambda *_, **__: consumer)
+    monkeypatch.setattr(Cluster, "consumer", lambda *_, **__: consumer)
     handlers, seen = Handlers(), list[str | None]()
     handlers.on("*")(lambda event: seen.append(event.tenant))
     with Subscriber("nowhere:1", ["shop", "calm"], "group", handlers, shared=True) as subscriber:
@@ -113,9 +113,9 @@ def test_a_subscriber_handles_its_tenants_and_passes_by_the_others(
 def test_a_tail_of_one_tenant_shows_its_events_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a group, those of others count as read before the next is asked for."""
     consumer = Consuming([record(b"mail"), record(b"shop", 1), record(b"mail", 2)])
-    cluster = room.Cluster("nowhere:1", {})
-    monkeypatch.setattr(room.Cluster, "consumer", lambda *_, **__: consumer)
-    monkeypatch.setattr(room.Cluster, "partitions", lambda *_: [0])
+    cluster = Cluster("nowhere:1", {})
+    monkeypatch.setattr(Cluster, "consumer", lambda *_, **__: consumer)
+    monkeypatch.setattr(Cluster, "partitions", lambda *_: [0])
     start = Start(group="shop.tail", only="shop")
     with Events(cluster, SHARED, start, "", Decoder("FiredEvent", only=False)) as events:
         first = events.next_within(1)

@@ -47,10 +47,11 @@ class Sharing:
     """Output topics of a belfry whose tenants all share one; those named `e…` have envelopes."""
 
     def __init__(self) -> None:
-        self.registry: Any = FakeRegistry()
+        self.registry = FakeRegistry()
+        given: Any = self.registry
         self.tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
         self.tenants.effective_of = self.effective_of
-        self.outputs = Outputs(Settings(), self.tenants, self.registry)
+        self.outputs = Outputs(Settings(), self.tenants, given)
         self.cluster: Any = self.outputs._admin
         self.outputs._view.look()
 
