@@ -149,6 +149,8 @@ RICH: dict[str, dict[str, Any]] = {
         "removed": True,
         "signing_secret_ref": "env:PAYMENTS_SECRET",
         "secret_refs": ["env:BELFRY_SECRET_PAYMENTS_API", "file:payments/api-key"],
+        "output": "SHARED",
+        "remember_ms": 3_600_000,
     },
     "AuditEvent": {
         "at": NOON,

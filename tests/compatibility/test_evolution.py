@@ -71,6 +71,7 @@ def test_a_field_with_a_default_may_go(name: str) -> None:
         ("TenantPolicy", "guarantee"),
         ("TenantPolicy", "lifecycle"),
         ("TenantPolicy", "misfire"),
+        ("TenantPolicy", "output"),
         ("AuditEvent", "result"),
     ],
 )

@@ -91,10 +91,10 @@ class BenchCluster:
         """
         names = [f"tenant-{number}" for number in range(plan.tenants)]
         self.open_topics([COMMON_TOPIC] if plan.common_topic else [f"fired.{n}" for n in names])
-        common = self.settings.topic(COMMON_TOPIC) if plan.common_topic else None
-        if common or plan.guarantee != EXACTLY_ONCE:
+        output = "SHARED" if plan.common_topic else "OWN"
+        if plan.common_topic or plan.guarantee != EXACTLY_ONCE:
             promised = [
-                TenantPolicy(name, output_topic=common, guarantee=plan.guarantee)  # type: ignore[arg-type]
+                TenantPolicy(name, output=output, guarantee=plan.guarantee)  # type: ignore[arg-type]
                 for name in names
             ]
             servers = self.properties["bootstrap.servers"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 Tell = Callable[[str, int, int], None]
 # Guarantee of a tenant without a policy.
 EXACTLY_ONCE: Final = "EXACTLY_ONCE"
-COMMON_TOPIC: Final = "common"
+COMMON_TOPIC: Final = "fired"
 # By the name of a curve: the field of the plan that it varies, and its usual values.
 SWEEPS: dict[str, tuple[str, tuple[int, ...]]] = {
     "pending": ("pending", (0, 10_000, 100_000, 1_000_000, 5_000_000, 10_000_000)),

@@ -43,6 +43,10 @@ User = Annotated[
 Cluster = Annotated[
     str, typer.Option("--kafka", metavar="NAME", help="The Kafka resource of a KafkaUser.")
 ]
+SharedOutput = Annotated[
+    bool,
+    typer.Option("--shared-output", help="With the events of all tenants that share an output."),
+]
 Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="Whose topics.", show_default=False)]
 
 
@@ -92,6 +96,7 @@ def tenant(
     name: Tenant,
     *,
     user: User = None,
+    shared_output: SharedOutput = False,
     form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
 ) -> None:
@@ -104,7 +109,7 @@ def tenant(
     from belfry.kafka.rights import tenant_rights
 
     _check(name)
-    rights = tenant_rights(session.settings.cluster.topic_prefix, name)
+    rights = tenant_rights(session.settings.cluster.topic_prefix, name, shared=shared_output)
     _print(session, rights, user or name, form, kafka)
 
 
@@ -115,11 +120,12 @@ def sink(
     ],
     *,
     of: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--tenant", help="Whose events it reads; may be repeated.", show_default=False
         ),
-    ],
+    ] = None,
+    shared_output: SharedOutput = False,
     user: User = None,
     form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
@@ -132,9 +138,12 @@ def sink(
     """
     from belfry.kafka.rights import sink_rights
 
-    for name in of:
+    if not of and not shared_output:
+        raise WrongUse("Whose events does it read? Give --tenant NAME, or --shared-output.")
+    for name in of or ():
         _check(name)
-    rights = sink_rights(session.settings.cluster.topic_prefix, connector, of)
+    prefix = session.settings.cluster.topic_prefix
+    rights = sink_rights(prefix, connector, of or (), shared=shared_output)
     _print(session, rights, user or connector, form, kafka)
 
 

@@ -97,7 +97,7 @@ Promised = Annotated[
 ]
 CommonTopic = Annotated[
     bool,
-    typer.Option("--common-topic", help="fire, lateness: one output topic for all tenants."),
+    typer.Option("--common-topic", help="fire, lateness: an output that all tenants share."),
 ]
 Pipelined = Annotated[
     bool, typer.Option("--pipelined", help="raw: two producers in turn, one fills, one commits.")

@@ -67,6 +67,14 @@ TailTimeout = Annotated[
 ]
 
 
+Shared = Annotated[
+    bool,
+    typer.Option(
+        "--shared", help="The tenant's policy shares an output: read its events from there."
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add ``events`` with its command to the program."""
     group = Program()
@@ -88,6 +96,7 @@ def tail(
     from_beginning: FromBeginning = False,
     group: ConsumerGroup = None,
     timeout: TailTimeout = None,
+    shared: Shared = False,
 ) -> None:
     """Show a tenant's events as they fire.
 
@@ -95,7 +104,8 @@ def tail(
     schedule and occurrence it is (-1: triggered by hand), and its payload.
     """
     client = session.client()
-    with client, client.events(tenant, from_beginning=from_beginning, group=group) as events:
+    start = {"from_beginning": from_beginning, "shared": shared}
+    with client, client.events(tenant, group=group, **start) as events:
         if not events.exists:
             session.printer.note(f"{events.topic} does not exist yet: waiting for a first event.")
         came = 0

@@ -167,6 +167,8 @@ def fires(
     _check_tenant(tenant)
     asked = RefireRange(from_, range_end(from_, until), schedule_id, prefix or "", name)
     where = topic or _topic_of(session, tenant)
+    if where == session.settings.topic("fired"):
+        asked = asked._replace(tenant=tenant)
     with session.client() as client:
         found = client.refire_preview(where, asked)
         if goes_on(session, EVENTS, found, dry=dry, yes=yes):
@@ -196,9 +198,13 @@ def _check_code(code: str | None) -> None:
 def _topic_of(session: Session, tenant: str) -> str:
     """Where the events of a tenant come out; refused where others' do as well.
 
-    An event carries no tenant, so those of a topic that tenants share cannot be told apart.
+    Old events carry no tenant, so those of a topic that policies name cannot be told apart.  Those
+    of the topic of `output` SHARED can.
     """
-    topics = {name: each.output_topic for name, each in kafka_policies(session).all().items()}
+    policies = kafka_policies(session).all()
+    if tenant in policies and policies[tenant].is_shared:
+        return session.settings.topic("fired")
+    topics = {name: each.output_topic for name, each in policies.items()}
     topic = topics.get(tenant)
     if topic is None:
         return session.settings.topic(f"fired.{tenant}")

@@ -95,6 +95,7 @@ class ReplayTopics:
     def __init__(self, cluster: Cluster, topic: Callable[[str], str]) -> None:
         self._changelog, self._schedules = topic("changelog"), topic("schedules")
         self._tenants, self._fired = topic("tenants"), topic("fired.")
+        self._shared = topic("fired")
         self._reader, self._requests = TopicReader(cluster), TopicReader(cluster)
 
     def partitions(self) -> list[int]:
@@ -150,7 +151,7 @@ class ReplayTopics:
         """Events in the output topics, also those that policies name; without redriven copies."""
         found = WrittenEvents()
         topics = self._reader.topics()
-        outputs = {name for name in topics if name.startswith(self._fired)}
+        outputs = {each for each in topics if each.startswith(self._fired) or each == self._shared}
         for message in self._all_of(sorted(outputs | (topics.keys() & set(more)))):
             headers = headers_of([message])[0] or []
             names = dict(headers)

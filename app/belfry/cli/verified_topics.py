@@ -3,7 +3,7 @@
     changelog    what each transaction did      ─┐
     lifecycle    what was told of it             ├─ names under one prefix
     rejected     what was refused               ─┘
-    fired.…      what came out                  ─── and any topic that a policy names
+    fired.…      what came out                  ─── and any topic that a policy names, or shares
 
 Where the events of a tenant go is said by its policy, which may change between two passes. So the
 names are asked for anew in each pass; `--topic` adds those of policies that nobody has any more.
@@ -23,6 +23,7 @@ from belfry.cli.common_options import BOOTSTRAP
 from belfry.cli.failures import CommandError, Exit
 from belfry.client.kafka import Cluster
 from belfry.tenants.canary import CANARY, CANARY_TOPIC
+from belfry.tenants.topic_names import TopicNames
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
@@ -43,6 +44,7 @@ class VerifiedTopics:
         self.lifecycle = topic("lifecycle")
         self.rejected = topic("rejected")
         self.fired = topic("fired.")
+        self._names = TopicNames(topic(""))
         self.tenants: dict[str, str] = {}
         self.repeats: frozenset[str] = frozenset()
         self._also = frozenset(also)
@@ -51,17 +53,20 @@ class VerifiedTopics:
     def follow(self, policies: Mapping[str, TenantPolicy]) -> None:
         """Where events go that do not go to the default, and which may come twice, by policies."""
         self.tenants = {
-            name: each.output_topic
+            name: self._names.of(each)
             for name, each in policies.items()
-            if each.output_topic is not None
+            if each.is_shared or each.output_topic is not None
         } | {CANARY: self._canary}
+        # On the shared topic an event comes once, whatever a policy says.
         self.repeats = frozenset(
-            name for name, each in policies.items() if each.guarantee != "EXACTLY_ONCE"
+            name
+            for name, each in policies.items()
+            if each.guarantee != "EXACTLY_ONCE" and not each.is_shared
         )
 
     def outputs(self, names: Iterable[str]) -> list[str]:
         """Output topics among all topics of the cluster."""
-        named = self._also.union(self.tenants.values())
+        named = self._also.union(self.tenants.values(), {self._names.shared})
         return [name for name in names if name.startswith(self.fired) or name in named]
 
 

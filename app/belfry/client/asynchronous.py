@@ -169,10 +169,17 @@ class AsyncClient:
         return await self._in_thread(self._client.calendars, tenant)
 
     async def events(
-        self, tenant: str, *, from_beginning: bool = False, group: str | None = None
+        self,
+        tenant: str,
+        *,
+        from_beginning: bool = False,
+        group: str | None = None,
+        shared: bool = False,
     ) -> AsyncIterator[FiredRecord]:
         """Events of a tenant as they fire, from the first `anext` on."""
-        open_ = partial(self._client.events, from_beginning=from_beginning, group=group)
+        open_ = partial(
+            self._client.events, from_beginning=from_beginning, group=group, shared=shared
+        )
         events = await self._in_thread(open_, tenant)
         try:
             while True:

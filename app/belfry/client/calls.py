@@ -95,21 +95,22 @@ class Client(Asking, Closing):
             self._schemas.close()
 
     def events(
-        self, tenant: str, *, from_beginning: bool = False, group: str | None = None
-    ) -> Events:
+        self, tenant: str, *, from_beginning: bool = False, group: str | None = None,
+        shared: bool = False,
+    ) -> Events:  # fmt: skip
         """Events of a tenant as they fire, from now on.
 
         With `from_beginning` all that the topic holds come first. A `group` goes on where it left
-        off, and shares the partitions with others of its name. Close what is returned. Raises
-        `Rejected` for what cannot be the name of a tenant.
+        off, and shares the partitions with others of its name. `shared`: the tenant's policy shares
+        an output. Close what is returned. Raises `Rejected` for what can be no tenant's name.
         """
         found = tenant_problem(tenant)
         if found is not None:
             raise rejected(Verdict(tenant, "", None), found)
         return Events(
             self.cluster,
-            f"{self._prefix}fired.{tenant}",
-            Start(from_beginning, group),
+            self._prefix + ("fired" if shared else f"fired.{tenant}"),
+            Start(from_beginning, group, tenant if shared else None),
             self._group,
             Decoder("FiredEvent", self._look, only=False),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 from belfry.client.requests import EVENT_TYPE
 from belfry.schedules.instants import parse_instant
+from belfry.wire.headers import TENANT
 from belfry.wire.record import Headers
 
 
@@ -38,11 +39,26 @@ class FiredRecord:
 
     @property
     def tenant(self) -> str | None:
-        """Whose event it is: by the envelope, else by the name of the topic."""
-        if self.event is not None:
-            return str(self.event["tenant"])
-        _, fired, tenant = self.topic.partition("fired.")
-        return tenant if fired and tenant else None
+        """Whose event it is: by the envelope, else by the name of the topic.
+
+        On a topic that several tenants have, belfry's header says it: a payload of somebody's may
+        look like an envelope, and name anybody.
+        """
+        named = self.topic.partition("fired.")[2]
+        if not named and (told := self.header(TENANT)) is not None:
+            return told
+        return named or None if self.event is None else str(self.event["tenant"])
+
+    @property
+    def own_key(self) -> bytes | None:
+        """The key that the event has on a topic of its tenant's own.
+
+        On the topic that tenants share, `key` has the tenant and a slash before it.
+        """
+        shared = self.topic.endswith("fired") and self.tenant is not None
+        return (
+            self.key.removeprefix(f"{self.tenant}/".encode()) if shared and self.key else self.key
+        )
 
     @property
     def event_type(self) -> str | None:

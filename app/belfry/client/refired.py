@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Message
 
 from belfry.client.redrive_source import Resent
-from belfry.wire.headers import FIRE_ID, REDRIVEN
+from belfry.wire.headers import FIRE_ID, REDRIVEN, TENANT
 from belfry.wire.record import Headers
 
 NAME: Final = "redrive"
@@ -24,7 +24,8 @@ _SCHEDULE_ID: Final = "belfry-schedule-id"
 class RefireRange(NamedTuple):
     """Which events: from an instant on and before one (epoch ms, of when they fired).
 
-    Of one schedule, or of those whose ids begin with a prefix; `name` is that of the redrive.
+    Of one schedule, or of those whose ids begin with a prefix; `name` is that of the redrive.  Of
+    one tenant where `tenant` is given: for a topic that tenants share.
     """
 
     from_ms: int
@@ -32,6 +33,7 @@ class RefireRange(NamedTuple):
     schedule_id: str | None = None
     prefix: str = ""
     name: str = NAME
+    tenant: str | None = None
 
 
 class FiredSource:
@@ -53,6 +55,7 @@ class FiredSource:
         if at_ms >= asked.until_ms or not _last(headers, FIRE_ID) or _last(headers, REDRIVEN):
             return None
         named = asked.schedule_id in (None, schedule_id)
+        named &= asked.tenant in (None, _last(headers, TENANT))
         return (schedule_id, None) if named and schedule_id.startswith(asked.prefix) else None
 
     def again(self, message: Message, headers: Headers) -> list[Resent]:

@@ -64,14 +64,13 @@ class Handling:
 
 @dataclass(slots=True)
 class _Work:
-    """One event on its way through its handler."""
+    """One event on its way through its handler: `failed` tries, and when the next one is due."""
 
     message: Message
     event: FiredRecord
     handler: Handler
-    # Tries that have failed so far.
     failed: int = 0
-    # When the next try is due, by the monotonic clock in seconds.
+    # Seconds of the monotonic clock.
     again_at: float = 0.0
 
     @property
@@ -96,15 +95,17 @@ class Subscriber(Closing):
         handling: Handling | None = None,
         **more: Any,
     ) -> None:
-        """`more`: ``properties``, ``topic_prefix`` (``belfry.``), ``from_beginning`` (True)."""
+        """`more`: ``properties``, ``topic_prefix`` (``belfry.``), ``from_beginning`` (True), and
+        ``shared`` (False): the tenants' policies share an output, and others' events are passed by.
+        """
         properties: Mapping[str, Any] | None = more.pop("properties", None)
         prefix: str = more.pop("topic_prefix", "belfry.")
         from_beginning: bool = more.pop("from_beginning", True)
+        shared: bool = more.pop("shared", False)
         if more:
             raise TypeError(f"Subscriber does not know {', '.join(sorted(more))}.")
         names = [tenants] if isinstance(tenants, str) else list(tenants)
-        self.handled = 0
-        self.repeated = 0
+        self.handled = self.repeated = 0
         self._handling = handling or Handling()
         self._handlers = handlers
         self._cluster = Cluster(bootstrap_servers, properties)
@@ -113,7 +114,8 @@ class Subscriber(Closing):
         self._stopped = False
         self._consumer = self._cluster.consumer(group, commits=True, from_beginning=from_beginning)
         self._group = group
-        self._topics = [f"{prefix}fired.{name}" for name in names]
+        self._only = frozenset(names) if shared else None
+        self._topics = [f"{prefix}fired"] if shared else [f"{prefix}fired.{each}" for each in names]
         self._consumer.subscribe(self._topics, on_revoke=self._forget, on_lost=self._forget)
 
     def close(self) -> None:
@@ -185,9 +187,7 @@ class Subscriber(Closing):
         return None
 
     def _taken(self, message: Message) -> _Work | None:
-        """What is to be handled of a record: None where it is an error that passes, was handled
-        before, or has no handler.
-        """
+        """What is to be handled: None for an error that passes, or where nothing is to be done."""
         error = message.error()
         if error is not None:
             # A tenant's topic appears with its first accepted schedule.
@@ -197,7 +197,8 @@ class Subscriber(Closing):
             return None
         event = fired_record(message, self._decoder)
         was_handled = event.fire_id is not None and self._handling.seen.knows(event.fire_id)
-        handler = self._handlers.find(event.event_type)
+        wanted = self._only is None or event.tenant in self._only
+        handler = self._handlers.find(event.event_type) if wanted else None
         if was_handled or handler is None:
             self.repeated += was_handled
             self._consumer.store_offsets(message=message)

@@ -1,5 +1,7 @@
 """Events of a tenant as they fire: an iterator over committed records of ``belfry.fired.<tenant>``.
 
+Where the tenant's policy shares an output, they are its records among those of ``belfry.fired``.
+
 Without a group it stands at the topic's end from the moment it is made, so that nothing which fires
 afterwards is missed; a topic that appears only later is read from its beginning. With a group it
 goes on where the group left off, and a record counts as read when the next is asked for.
@@ -43,10 +45,14 @@ LOOK_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to begin: now, or at the beginning; for a group that has been there, where it was."""
+    """Where to begin: now, or at the beginning; for a group that has been there, where it was.
+
+    `only` is the tenant whose events are wanted, None for all that the topic has.
+    """
 
     from_beginning: bool = False
     group: str | None = None
+    only: str | None = None
 
 
 class Events(Closing):
@@ -113,7 +119,11 @@ class Events(Closing):
             message = self._consumer.poll(max(left, 0))
             if message is not None and self._good(message):
                 self._read = message if self._start.group is not None else None
-                return fired_record(message, self._decoder)
+                event = fired_record(message, self._decoder)
+                if self._start.only in (None, event.tenant):
+                    return event
+                # Somebody else's needs no handling.
+                self._mark_read()
             if left <= 0:
                 return None
 

@@ -37,12 +37,14 @@ GROUPS: Final[dict[str, dict[str, tuple[str, tuple[str, ...]]]]] = {
         "priority": ("Priority; higher goes first", ()),
         "misfire": ("What was missed", ("", "FIRE_ONCE", "FIRE_ALL", "SKIP")),
         "look_back_ms": ("Look back for what was missed, ms", ()),
+        "remember_ms": ("Remember what is over for, ms; at most a day", ()),
     },
     "Requests": {
         "max_pending": ("Most pending schedules", ()),
         "max_requests_per_second": ("Most requests a second", ()),
     },
     "Events": {
+        "output": ("Output", ("OWN", "SHARED")),
         "output_topic": ("Topic of the events", ()),
         "delivery": ("Value of an event", ("PAYLOAD", "ENVELOPE")),
         "cloudevents": ("CloudEvents headers", YES_NO),
@@ -61,7 +63,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, tuple[str, ...]]]]] = {
 }
 FIELDS: Final = {name: choices for group in GROUPS.values() for name, (_, choices) in group.items()}
 _TEXTS: Final = frozenset({"output_topic"})
-_NUMBERED: Final = frozenset({"priority", "look_back_ms", "history_ms"})
+_NUMBERED: Final = frozenset({"priority", "look_back_ms", "history_ms", "remember_ms"})
 _NEVER_SENT: Final = frozenset({"tenant", "former_spreads"})
 
 

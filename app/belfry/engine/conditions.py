@@ -81,8 +81,16 @@ def throttled(asked: Asked, arrived_ms: int, store: Overlaid) -> Reply | None:
     is taken in again.  `schedules/throttle.py` draws the window.  A schedule that was given up has
     not fired, and a cancelled one is not remembered: neither counts.
     """
-    window_ms = asked.request["throttle_ms"]
-    if window_ms is None or not asked.version or asked.request["action"] not in KEEPING:
+    window_ms, remember_ms = asked.request["throttle_ms"], asked.tenant.remember_ms
+    if window_ms is None or asked.request["action"] not in KEEPING:
+        return None
+    if window_ms > remember_ms:
+        reason = (
+            f"throttle_ms {window_ms} is longer than the tenant remembers that a schedule is over"
+            f" (remember_ms {remember_ms}): make it shorter, or remember_ms longer."
+        )
+        return Reply(Outcome.REJECTED, asked.version, None, "bad_throttle", reason)
+    if not asked.version:
         return None
     assert asked.row is not None
     if not is_marker(asked.row):

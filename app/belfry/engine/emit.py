@@ -16,8 +16,9 @@ The form of a fired record is the tenant's choice:
 
     key          the schedule's own, else its group's name, else its id
     partition    of one group all events go to one partition, so that their order holds
+    shared       on the topic that tenants share, key and group have `tenant/` before them
 
-All of this runs once per event, which is why names are local and tuples are taken apart by place.
+It runs once per event, which is why names are local and tuples are taken apart by place.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ CE_VERSION: Final = "ce_specversion"
 OURS_BYTES: Final = OURS.encode()
 LENGTH: Final = len(OURS)
 # What a fired record has besides its row, without texts that it repeats; and the most with them.
-FIXED_OVERHEAD_BYTES: Final = 612
-MOST_OVERHEAD_BYTES: Final = FIXED_OVERHEAD_BYTES + 3 * 255 + 100
+FIXED_OVERHEAD_BYTES: Final = 614
+MOST_OVERHEAD_BYTES: Final = FIXED_OVERHEAD_BYTES + 5 * 255 + 3 * 100
 
 
 @dataclass(slots=True)
@@ -57,8 +58,8 @@ class Route:
 
     `enveloped` records are more than the user's bytes; fires are `told` of by a lifecycle record;
     `non_transactional` records need not be in the transaction.  `lateness_ms` is the list of the
-    tenant's fires in this step.  All of it is read per event, which slots make quicker than a named
-    tuple.
+    tenant's fires in this step.  `of` stands before keys and groups: ``tenant/`` on a shared topic.
+    All of it is read per event, which slots make quicker than a named tuple.
     """
 
     tenant: Tenant
@@ -68,6 +69,7 @@ class Route:
     non_transactional: bool
     lateness_ms: list[int]
     waits: bool = False
+    of: bytes = b""
 
 
 class Emit(Protocol):
@@ -82,9 +84,8 @@ def route_to(tenant: Tenant, step: Step, *, waits: bool = False) -> Route:
     """The route of a tenant in this step; `waits` where its events have to join the backlog."""
     told_of = Outcome.FIRED in tenant.written
     late = step.effects.lateness.setdefault(tenant.name, [])
-    return Route(
-        tenant, tenant.topic, tenant.enveloped, told_of, tenant.non_transactional, late, waits
-    )
+    topic, outside = tenant.topic, tenant.non_transactional
+    return Route(tenant, topic, tenant.enveloped, told_of, outside, late, waits, tenant.key_of)
 
 
 def emit(
@@ -127,7 +128,8 @@ def emit(
         effects.non_transactional.add(route.topic)
     if key is None:
         key = group or schedule_id
-    effects.fired.append((route.topic, key, group or None, value, headers))
+    of = route.of
+    effects.fired.append((route.topic, of + key, of + group if group else None, value, headers))
     effects.fire_ids.append(identity)
     route.lateness_ms.append(step.now_ms - due_ms)
 
@@ -168,12 +170,10 @@ def fire_past(row: Pending, route: Route, fire: tuple[bytes, int], job: str, ste
 
 
 def fired_bytes(row: Pending, record: bytes) -> int:
-    """How large a fired record of this row may become at most, in any of its forms.
-
-    `record` is the row's.  An event has tenant, group and type in headers besides.
-    """
-    repeated = len(row.tenant) + len(row.group) + len(row.event_type)
-    return len(record) + FIXED_OVERHEAD_BYTES + repeated
+    """How large a fired record of this row may become at most; `record` is the row's."""
+    # Headers say them, of a CloudEvent too, and an envelope, and the key of a shared topic.
+    texts = 3 * len(row.tenant) + len(row.schedule_id) + 2 * (len(row.group) + len(row.event_type))
+    return len(record) + FIXED_OVERHEAD_BYTES + texts
 
 
 def told(row: Pending, tenant: Tenant, outcome: Outcome, now_ms: int) -> LifecycleEvent:

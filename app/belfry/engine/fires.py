@@ -65,8 +65,10 @@ class Fires:
         identity = fire_id(name, life, version, nominal_ms)
         fired = self._emit  # As a local: a call of an attribute costs five times as much.
         fired(row, route, identity, step)
-        marker = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
-        self._store.end(name, marker)
+        over = None
+        if route.tenant.remember_ms:
+            over = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
+        self._store.end(name, over)
         if route.told:
             tell_fired(as_pending(row), route, identity, step)
 
@@ -128,9 +130,12 @@ class Fires:
         return due_ms, following_ms, occurrence, kept
 
     def end(self, row: Pending, how: int, occurrence: int, route: Route, step: Step) -> None:
-        """Nothing follows: a marker that says how (`ENDED_…`) stands for the schedule."""
+        """Nothing follows: a marker that says how (`ENDED_…`) stands for the schedule.
+
+        A tenant that remembers nothing has none, and its changelog a tombstone at once.
+        """
         ended = Marker(how, step.now_ms, row.due_ms, row.life, row.version, occurrence)
-        self._store.end(row.name, encode_marker(ended))
+        self._store.end(row.name, encode_marker(ended) if route.tenant.remember_ms else None)
         if how == ENDED_COMPLETED:
             step.effects.outcomes[Outcome.COMPLETED] += 1
             if Outcome.COMPLETED in route.tenant.written:

@@ -33,7 +33,7 @@ from belfry.schedules.triggers.acknowledged import FAR_MS
 from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import paused
-from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
+from belfry.store.layout.records import decode_marker, is_marker
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.tenants.step_tenants import StepTenants
@@ -155,7 +155,7 @@ class Intake:
         """Whether the schedule is this partition's, or the request was answered here."""
         name = f"{tenant.name}/{request['schedule_id']}".encode()
         row = self._store.named(name)
-        if row is not None and self._standing(name, row)[0] is not State.ABSENT:
+        if row is not None and self._standing(tenant, name, row)[0] is not State.ABSENT:
             return True
         fire_id, request_id = request["fire_id"], request["request_id"]
         if fire_id is not None:
@@ -172,7 +172,7 @@ class Intake:
         row = self._store.named(name)
         if row is not None and self._followers.under_way:
             row = self._followers.settled(name, row, step)
-        state, version, generation = ABSENT if row is None else self._standing(name, row)
+        state, version, generation = ABSENT if row is None else self._standing(tenant, name, row)
         transition = self._table[state, request["action"]]
         arrived_ms = self.accepted_ms
         asked = Asked(request, record, tenant, name, row, version, generation, arrived_ms)
@@ -198,13 +198,13 @@ class Intake:
         self._reports.conclude(record, request, tenant, reply, step)
         return reply
 
-    def _standing(self, name: bytes, row: bytes) -> tuple[State, int, int | None]:
+    def _standing(self, tenant: Tenant, name: bytes, row: bytes) -> tuple[State, int, int | None]:
         """State, version and generation of the schedule that a row stands for."""
         if not is_marker(row):
             record = self._store.pending_at(name, row)
             state, found = State.PAUSED if paused(record) else State.PENDING, decode_pending(record)
             return state, found.version, found.life
         marker = decode_marker(row)
-        if self.accepted_ms - marker.ended_ms >= MARKER_MS:
+        if self.accepted_ms - marker.ended_ms >= tenant.remember_ms:
             return ABSENT
         return State.OVER, marker.version, marker.life

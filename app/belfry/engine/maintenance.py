@@ -21,6 +21,7 @@ so often, and more often while sweeps have not made up for what was written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from belfry.engine.oldest import Oldest
@@ -59,7 +60,7 @@ class Maintenance:
         tallies: Tallies,
         undo: UndoLog,
     ) -> None:
-        self.retention = Retention(store, undo)
+        self.retention = Retention(store, undo, tenants.remember_ms)
         self._removal = Removal(store, tenants, waiting, undo)
         self._zones = zones
         self.oldest = Oldest(store, tenants, waiting, lambda: tallies.pending)
@@ -80,13 +81,20 @@ class Retention:
     it is accepted, when it is over and when it ends, so rows that are over stay fewer than the
     others.
 
-    A marker's day and a verdict's hour are those of requests: a request that repeats another, or is
-    throttled by a fire, may lie in the log for days before it is read.  So each row stays until a
-    request has been read that came so much later.
+    A marker's time, a day unless its tenant says less, and a verdict's hour are those of requests:
+    a request that repeats another, or is throttled by a fire, may lie in the log for days before it
+    is read.  So each row stays until a request has been read that came so much later.
     """
 
-    def __init__(self, store: ScheduleStore, undo: UndoLog) -> None:
+    def __init__(
+        self,
+        store: ScheduleStore,
+        undo: UndoLog,
+        remember_ms: Callable[[bytes], int] = lambda _name: MARKER_MS,
+    ) -> None:
+        """`remember_ms` says of a schedule's name for how long its end is remembered."""
         self._store = store
+        self._remember_ms = remember_ms
         self._undo = undo
         self._cursor: bytes | None = None
         self._owed = 0
@@ -107,7 +115,7 @@ class Retention:
         self._owed = max(0, self._owed - at_most)
         rows = list(self._store.names(self._cursor, at_most))
         for name, row in rows:
-            if _is_over(row, step) and name not in self._store.changed:
+            if self._is_over(name, row, step) and name not in self._store.changed:
                 self._store.note(name, None)
         if len(rows) == at_most:
             self._cursor = rows[-1][0]
@@ -115,16 +123,15 @@ class Retention:
             # All the way round: a small store owes nothing.
             self._cursor, self._owed = None, 0
 
-
-def _is_over(row: bytes, step: Step) -> bool:
-    # All requests that came before it have been read, and their steps are committed.
-    heard_ms = min(step.begins.heard_ms, step.now_ms)
-    if is_marker(row):
-        return heard_ms - decode_marker(row).ended_ms >= MARKER_MS
-    if row[:2] == HEAD_OF_JOB:
-        ended_ms = decode_job(row).ended_ms
-        return ended_ms is not None and step.now_ms - ended_ms >= KEPT_MS
-    return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
+    def _is_over(self, name: bytes, row: bytes, step: Step) -> bool:
+        # All requests that came before it have been read, and their steps are committed.
+        heard_ms = min(step.begins.heard_ms, step.now_ms)
+        if is_marker(row):
+            return heard_ms - decode_marker(row).ended_ms >= self._remember_ms(name)
+        if row[:2] == HEAD_OF_JOB:
+            ended_ms = decode_job(row).ended_ms
+            return ended_ms is not None and step.now_ms - ended_ms >= KEPT_MS
+        return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
 
 
 class Walk(NamedTuple):

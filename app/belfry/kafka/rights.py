@@ -79,24 +79,38 @@ def worker_rights(prefix: str, app_id: str, options: Options = MAIN_JOB) -> list
     return found
 
 
-def tenant_rights(prefix: str, tenant: str) -> list[Right]:
-    """What a tenant needs that has an input topic of its own."""
+def tenant_rights(prefix: str, tenant: str, *, shared: bool = False) -> list[Right]:
+    """What a tenant needs that has an input topic of its own; `shared` adds the shared output.
+
+    Who may read that reads the events of all tenants on it.
+    """
     write, read = ("Write", "Describe"), ("Read", "Describe")
     return [
         Right(TOPIC, f"{prefix}schedules.{tenant}", False, write, "its requests"),
         Right(TOPIC, f"{prefix}fired.{tenant}", False, read, "its events"),
+        *_shared_output(prefix, shared=shared),
         Right(GROUP, f"{tenant}.", True, ("Read",), "its consumers' groups"),
     ]
 
 
-def sink_rights(prefix: str, connector: str, tenants: Iterable[str]) -> list[Right]:
-    """What a sink of Kafka Connect needs that reads the events of these tenants."""
+def sink_rights(
+    prefix: str, connector: str, tenants: Iterable[str], *, shared: bool = False
+) -> list[Right]:
+    """What a sink of Kafka Connect needs that reads these tenants' events, or those of all tenants
+    that share an output.
+    """
     topics = [
         Right(TOPIC, f"{prefix}fired.{tenant}", False, ("Read", "Describe"), f"events of {tenant}")
         for tenant in tenants
     ]
     group = Right(GROUP, f"connect-{connector}", False, ("Read",), "the group that Connect gives")
-    return [*topics, group]
+    return [*topics, *_shared_output(prefix, shared=shared), group]
+
+
+def _shared_output(prefix: str, *, shared: bool) -> list[Right]:
+    """The right to read what tenants share, where it is wanted."""
+    why = "events of all tenants that share an output"
+    return [Right(TOPIC, f"{prefix}fired", False, ("Read", "Describe"), why)] if shared else []
 
 
 def commands(rights: Iterable[Right], user: str, servers: str) -> Iterator[str]:

@@ -105,11 +105,12 @@ def _spec(name: str, partitions: int, brokers: int, config: dict[str, str]) -> T
 def of_tenants(cluster: ClusterSettings, topics: Iterable[str]) -> dict[str, str]:
     """Topics of tenants, and of which kind each is; some hundreds at most."""
     kinds = {f"{cluster.topic_prefix}{kind}.": kind for kind in ("fired", "schedules")}
+    shared = f"{cluster.topic_prefix}fired"
     found = {
-        topic: kind
+        topic: "fired" if topic == shared else kind
         for topic in topics
         for prefix, kind in kinds.items()
-        if topic.startswith(prefix)
+        if topic == shared or topic.startswith(prefix)
     }
     return dict(islice(sorted(found.items()), MOST_OF_TENANTS))
 

@@ -16,7 +16,7 @@ May wait for the registry, as long as its client's time-out; never for a broker.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import structlog
@@ -40,6 +40,8 @@ class Holds:
         self.state = state
         self._tenants = tenants
         self._envelopes = envelopes
+        # Why tenants of the shared topic wait, as it was logged last; empty where they do not.
+        self._shared_told = ""
 
     def settle(self, topics: Mapping[str, str], problems: Mapping[str, str]) -> None:
         """Let tenants go, or hold them, by the problems that were found with their topics.
@@ -65,31 +67,40 @@ class Holds:
             findings.append((tenant, found))
         self._tenants.note(findings)
 
-    def hold(self, tenant: Tenant, reason: str) -> None:
-        """Let a tenant's events wait, for this reason."""
-        self._tenants.note([(tenant, self._kept_back(tenant, reason))])
+    def hold(self, tenants: Iterable[Tenant], reason: str) -> bool:
+        """Let these tenants' events wait, for this reason; whether there is anybody."""
+        findings = [(each, self._kept_back(each, reason)) for each in tenants]
+        self._tenants.note(findings)
+        return bool(findings)
 
     def lose(self, lost: Collection[str], leaderless: Collection[str]) -> None:
         """Topics are not there any more, or have a partition without a leader."""
         for topic in lost:
-            for tenant in self._tenants.on(topic):
-                self.state.unready([tenant.name])
-                if topic in leaderless:
-                    self.hold(tenant, OFFLINE)
+            on_it = self._tenants.on(topic)
+            self.state.unready(each.name for each in on_it)
+            if topic in leaderless:
+                self.hold(on_it, OFFLINE)
             self.state.close([topic])
 
     def _kept_back(self, tenant: Tenant, reason: str) -> TenantFacts:
         # The thread that makes a topic tells what became of it: that needs no other look.
         made = reason == TO_MAKE
         self.state.keep_back(tenant.name, tenant.topic, None if made else machine.monotonic())
-        if not made and tenant.held in ("", TO_MAKE):
+        if not made and tenant.held in ("", TO_MAKE) and not self._told(tenant, reason):
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
         return {"held": reason}
+
+    def _told(self, tenant: Tenant, reason: str) -> bool:
+        """Whether it was logged of others on the shared topic: they may be a hundred thousand."""
+        if not tenant.shared:
+            return False
+        before, self._shared_told = self._shared_told, reason
+        return before == reason
 
     def _let_go(self, tenant: Tenant) -> TenantFacts:
         self.state.let_go(tenant.name)
         if not tenant.held:
             return {}
-        if tenant.held != TO_MAKE:
+        if tenant.held != TO_MAKE and not self._told(tenant, ""):
             log.info("tenant released", tenant=tenant.name)
         return {"held": ""}

@@ -72,6 +72,10 @@ class TopicMaker:
         self.end()
         self._thread.stop()
 
+    def makes(self, topic: str) -> bool:
+        """Whether a topic is being made."""
+        return topic in self._queue
+
     def want(self, absent: dict[str, str]) -> dict[str, str]:
         """Have topics (by tenant) made; why each tenant has to wait."""
         if not self._settings.create_topics:

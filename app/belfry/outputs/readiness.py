@@ -17,6 +17,9 @@ What a step meets, and what becomes of it:
                                         the next step leaves this tenant's events in the backlog
     the transaction fails on a topic    the same, by `hold`: only the broker knew
 
+The topic that tenants share is open where it can be written to, whoever of them is held: they may
+be a hundred thousand, and a registry that one of them waits for is no matter of the others.
+
 So a tenant with a broken topic costs the others one rolled-back step, and then a look each minute.
 
 Three sorts of threads meet here: partitions' threads (`prepare`, `hold`), the thread of policies
@@ -75,6 +78,8 @@ class Outputs:
         self._state = OutputState()
         self._lock = machine.Lock()
         self._looked = 0.0
+        # Why a record to the shared topic was refused, until somebody has looked; empty otherwise.
+        self._shared_refused = ""
         queue = TopicQueue(settings.new_topics_per_second)
         self._holds = Holds(tenants, self._state, self._envelopes)
         self._view = TopicView(
@@ -123,17 +128,22 @@ class Outputs:
         topics = {fired[0] for fired in effects.fired}
         if self._state.covers(topics, effects.tenants):
             return
-        closed = self._state.closed(topics)
-        names = {tenant.name for topic in closed for tenant in self._tenants.on(topic)}
+        closed, shared = self._state.closed(topics), self._tenants.names.shared
+        own = closed - {shared}
+        names = {tenant.name for topic in own for tenant in self._tenants.on(topic)}
         self._make_ready(names | effects.tenants)
         self._refuse_unfit(effects.tenants)
-        firing = [tenant for topic in closed for tenant in self._tenants.on(topic)]
+        firing = [tenant for topic in own for tenant in self._tenants.on(topic)]
         held = [tenant for tenant in firing if tenant.held]
         refused = {each.topic: TO_MAKE if each.held == TO_MAKE else "not there" for each in held}
         refused |= self._tenants.names.reserved((each.name, each.topic) for each in firing)
+        if shared in closed and self._shared_refused:
+            refused[shared] = self._shared_refused
+        elif shared in closed - self._view.partitions.keys():
+            refused[shared] = TO_MAKE if self._maker.makes(shared) else "not there"
         if refused:
             raise Aborted("output topics cannot be written to", refused)
-        self._state.open(tenant.topic for tenant in firing)
+        self._state.open({tenant.topic for tenant in firing} | (closed & {shared}))
 
     def _refuse_unfit(self, names: Iterable[str]) -> None:
         """Roll a step back that has accepted requests of a tenant which can have no topic.
@@ -160,9 +170,9 @@ class Outputs:
             topics = dict.fromkeys(not_writable(self._admin, self._state.opened()), BLOCKED)
         anybody = False
         for topic, reason in topics.items():
-            for tenant in self._tenants.on(topic):
-                self._holds.hold(tenant, reason)
-                anybody = True
+            if topic == self._tenants.names.shared:
+                self._shared_refused = reason
+            anybody |= self._holds.hold(self._tenants.on(topic), reason)
         return anybody
 
     def apply(self, effective: EffectivePolicy) -> None:
@@ -179,10 +189,10 @@ class Outputs:
         if reason:
             # It is held from the very change on: nothing is made of the two that do not fit.
             found["held"] = reason
-        self._state.close({topic, before.topic})
+        self._state.close({topic, before.topic} - {self._tenants.names.shared})
         tenant = self._tenants.follow(effective, **found)
         if reason:
-            self._holds.hold(tenant, reason)
+            self._holds.hold([tenant], reason)
         elif (tenant.topic, tenant.delivery) != (before.topic, before.delivery):
             self._state.unready([tenant.name])
             self._make_ready([tenant.name])
@@ -196,12 +206,19 @@ class Outputs:
             problems = dict.fromkeys(offline, OFFLINE)
             absent = [name for name in absent if name not in problems]
             problems |= self._maker.want({name: topics[name] for name in absent})
-            self._view.describe([topics[name] for name in fresh if name not in problems])
-            again = [name for name in fresh if self._tenants.of(name).held]
-            blocked = not_writable(
-                self._admin, {topics[name] for name in again if name not in problems}
-            )
-            problems |= {name: BLOCKED for name in again if topics[name] in blocked}
+            shared = self._tenants.names.shared
+            there = {name: topic for name, topic in topics.items() if name not in problems}
+            # Who joins the shared one knows what it takes.
+            known = self._tenants.shared_record_bytes and not self._shared_refused
+            self._view.describe(set(there.values()) - ({shared} if known else set()))
+            again = {topic for name, topic in there.items() if self._tenants.of(name).held}
+            if self._shared_refused:
+                # A tenant that was met since is not held yet, and would be refused as well.
+                again |= {shared} & set(there.values())
+            blocked = not_writable(self._admin, again)
+            if shared in again:
+                self._shared_refused = BLOCKED if shared in blocked else ""
+            problems |= {name: BLOCKED for name, topic in there.items() if topic in blocked}
         self._holds.settle(topics, problems)
 
     def _look_now_and_then(self) -> None:

@@ -25,7 +25,7 @@ from belfry.kafka.outcome import TopicGone
 from belfry.outputs.holding import Holds
 from belfry.outputs.topic_queue import ADMIN_S, TopicQueue, largest_records
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import TenantFacts
+from belfry.tenants.effective import Tenant, TenantFacts
 
 
 class TopicView:
@@ -109,9 +109,11 @@ class TopicView:
 
     def describe(self, topics: Iterable[str]) -> None:
         """Learn how large a record each topic takes; blocks while it is asked."""
-        findings = [
-            (tenant, TenantFacts(max_record_bytes=largest))
-            for topic, largest in largest_records(self.admin, topics)
-            for tenant in self._tenants.on(topic)
-        ]
+        findings: list[tuple[Tenant, TenantFacts]] = []
+        for topic, largest in largest_records(self.admin, topics):
+            if topic == self._tenants.names.shared:
+                self._tenants.note_shared(largest)
+                continue
+            found = TenantFacts(max_record_bytes=largest)
+            findings += [(tenant, found) for tenant in self._tenants.on(topic)]
         self._tenants.note(findings)

@@ -8,6 +8,8 @@ what it wrote tells it:
     record of what recurs              its last fire: due instant, and how late it was
     awaited fire                       when it fired
     usage of a tenant                  up to when it was reckoned
+    nothing, of tenants that           any instant at which all was due that fired: when the step
+    remember no ends                   was written
 
 One of them is right, and which one, the bytes say: all others give other rows.
 """
@@ -35,11 +37,13 @@ MOST_ROWS = 1_000
 
 def instants_of(step: LoggedStep) -> list[int]:
     """Epoch milliseconds, each once; the watermark is the first."""
-    found = {step.manifest.watermark_ms: None}
+    found, last = {step.manifest.watermark_ms: None}, list[int]()
     for (key, row), _ in zip(step.rows.items(), range(MOST_ROWS), strict=False):
         if row is not None:
             found |= dict.fromkeys(_told_by(key, row))
-    return list(found)
+        elif key[:1] != b"\0":
+            last = [step.written_ms]
+    return list(dict.fromkeys([*found, *last]))
 
 
 def tenants_that_fired(step: LoggedStep) -> frozenset[str]:

@@ -160,6 +160,10 @@ class PlayedPartition:
         counts.fires += len(effects.fired)
         counts.rows += len(step.rows) + 1
 
+    def remember_ms(self, name: bytes) -> int:
+        """For how long it is remembered that a schedule is over, by its tenant's policy now."""
+        return self.treatment.tenants.of_bytes(name.partition(b"/")[0]).remember_ms
+
     def _judged(self, engine: PartitionEngine, step: LoggedStep) -> Judged:
         """Seal what was done; its effects, and how they differ from what was logged."""
         effects = engine.claim(None)

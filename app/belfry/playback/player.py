@@ -62,7 +62,7 @@ class PartitionPlayer:
         if partition.engine is None or partition.takes_over(step):
             effects, found = partition.take_over(step)
         else:
-            taken = StepInput(requests, appended, partition.heard_ms)
+            taken = StepInput(requests, appended, partition.heard_ms, partition.remember_ms)
             effects, found = self._go_on(partition.engine, step, taken)
         if found is None:
             for each in (self, *self.twins):

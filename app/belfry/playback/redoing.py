@@ -6,14 +6,15 @@
     sweep, jobs where the attempt has them
 
 When a sweep comes, and from which name on, is in no log.  What it may end is: a marker a day after
-its schedule ended, an answer an hour after its request, a job a week after its end, each by the
-requests that have been read.  So what was forgotten is taken from the log, and checked.  A
-tombstone of another row is none of a sweep, so it is left for the comparison to find.
+its schedule ended, or sooner where its tenant says so, an answer an hour after its request, a job a
+week after its end, each by the requests that have been read.  So what was forgotten is taken from
+the log, and checked.  A tombstone of another row is none of a sweep, so it is left for the
+comparison to find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from belfry.engine.partition import PartitionEngine
@@ -34,12 +35,14 @@ SWEEP_ROWS: Final = 500
 class StepInput(NamedTuple):
     """What a step took in; `appended`: timestamps are the broker's.
 
-    `heard_ms` is the newest arrival of a request before the step (epoch ms).
+    `heard_ms` is the newest arrival of a request before the step (epoch ms).  `remember_ms` says of
+    a schedule's name for how long its end is remembered.
     """
 
     requests: Sequence[SourceRecord]
     appended: bool
     heard_ms: int
+    remember_ms: Callable[[bytes], int] = lambda _name: MARKER_MS
 
 
 def redo(
@@ -60,27 +63,28 @@ def redo(
         requests, appended = taken.requests, taken.appended
         batch = SourceBatch(engine.position, behind, requests, appended=appended, size=ROOM)
         engine.accept(batch, attempt.now_ms)
-    _forget_as_logged(store, step, taken.heard_ms)
+    _forget_as_logged(store, step, taken)
     if attempt.sweeps:
         engine.sweep(attempt.later_ms, SWEEP_ROWS)
     if attempt.budget is not None:
         engine.advance_jobs(attempt.later_ms, attempt.budget)
 
 
-def _forget_as_logged(store: ScheduleStore, step: LoggedStep, heard_ms: int) -> None:
+def _forget_as_logged(store: ScheduleStore, step: LoggedStep, taken: StepInput) -> None:
     """Forget in the step under way what was forgotten in the log, where its time was over."""
     for key, row in step.rows.items():
         if row is not None or key in store.changed:
             continue
         standing = store.named(key)
-        if standing is not None and _may_be_forgotten(standing, heard_ms, step.written_ms):
+        if standing is not None and _may_be_forgotten(key, standing, taken, step.written_ms):
             store.note(key, None)
 
 
-def _may_be_forgotten(row: bytes, heard_ms: int, now_ms: int) -> bool:
+def _may_be_forgotten(key: bytes, row: bytes, taken: StepInput, now_ms: int) -> bool:
     """Whether the time of a row is over; `now_ms` is an instant behind its step."""
+    heard_ms = taken.heard_ms
     if is_marker(row):
-        return heard_ms - decode_marker(row).ended_ms >= MARKER_MS
+        return heard_ms - decode_marker(row).ended_ms >= taken.remember_ms(key)
     if row[:2] == HEAD_OF_JOB:
         ended_ms = decode_job(row).ended_ms
         return ended_ms is not None and now_ms - ended_ms >= KEPT_MS

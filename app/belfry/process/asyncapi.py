@@ -94,6 +94,14 @@ FIRED: Final = Channel(
     messages=("FiredPayload", "FiredEvent"),
 )
 
+FIRED_SHARED: Final = Channel(
+    "Fired events of tenants that share an output",
+    "The same of all tenants whose policy says `output` SHARED, with the tenant and a slash before"
+    " the key; the header belfry-schedule-tenant says whose an event is.",
+    users_send=False,
+    messages=("FiredPayload", "FiredEvent"),
+)
+
 
 def document() -> dict[str, Any]:
     """The document as plain values."""
@@ -104,6 +112,7 @@ def document() -> dict[str, Any]:
         for short, channel in CHANNELS.items()
     }
     fired = _channel(settings.topic("fired.{tenant}"), FIRED, {})
+    shared = _channel(settings.topic("fired"), FIRED_SHARED, {})
     fired["parameters"] = {"tenant": {"description": "Name of the tenant."}}
     return {
         "asyncapi": "3.1.0",
@@ -127,7 +136,7 @@ def document() -> dict[str, Any]:
                 },
             }
         },
-        "channels": {**channels, "fired": fired},
+        "channels": {**channels, "fired": fired, "fired_shared": shared},
         "operations": _operations(),
         "components": {"messages": messages()},
     }
@@ -165,7 +174,7 @@ def _operations() -> dict[str, Any]:
             "channel": _link("channels", short),
             "title": channel.title,
         }
-        for short, channel in {**CHANNELS, "fired": FIRED}.items()
+        for short, channel in {**CHANNELS, "fired": FIRED, "fired_shared": FIRED_SHARED}.items()
     }
 
 

@@ -4,7 +4,7 @@
     take(rows)                     these rows leave the place in which they waited      pending - n
     move(name, record, location)   what was taken waits there, its record as it was     pending + 1
     rewrite(name, record)          what was taken has a new record, and is moved next
-    end(name, marker)              what was taken is over: a marker stands for it
+    end(name, marker)              what was taken is over: a marker stands for it, or nothing
     remove(name, row)              a schedule is gone, with its record                  pending - 1
     note(name, row)                a row that is no schedule's: verdict, settings, zones
     await_ack, acked               a fire that is to be acknowledged, and one that has been
@@ -155,8 +155,8 @@ class ScheduleStore(Overlaid):
         self._records[key] = None
         self._pending_change -= 1
 
-    def end(self, name: bytes, marker: bytes) -> None:
-        """A schedule whose row was taken is over."""
+    def end(self, name: bytes, marker: bytes | None) -> None:
+        """A schedule whose row was taken is over; None where nothing is to tell of it."""
         self._named[name] = self.changes[name] = marker
 
     def note(self, name: bytes, row: bytes | None) -> None:

@@ -226,6 +226,7 @@ def _check(state: DeliveryState) -> None:
 def retry_policy(topic: str) -> TenantPolicy:
     """How the tenant of retries is treated: its events go to the topic of deliveries.
 
-    It is spread over 64 shards, for the retries of all tenants are its schedules.
+    It is spread over 64 shards, for the retries of all tenants are its schedules.  Nobody asks for
+    one that is over: its id is belfry's own.
     """
-    return TenantPolicy(RETRIES, output_topic=topic, spread=RETRY_SHARDS)
+    return TenantPolicy(RETRIES, output_topic=topic, spread=RETRY_SHARDS, remember_ms=0)

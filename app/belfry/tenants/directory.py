@@ -56,6 +56,8 @@ class Tenants:
         self._snapshots = Snapshots(fired_prefix)
         self.topics = TopicRegister(fired_prefix, self._snapshots, most_unknown)
         self.signing = signing or Signing()
+        # The bytes that a record of the topic that tenants share may have; 0: nobody has looked.
+        self.shared_record_bytes = 0
         self.effective_of: Callable[[str], EffectivePolicy | None] = _nobody
         self._look_at = MET
 
@@ -136,6 +138,15 @@ class Tenants:
         """Let a tenant's events wait, for a reason of the shell's; an empty one ends it."""
         self.note([(self.of(name), {"held": reason})])
 
+    def note_shared(self, record_bytes: int) -> None:
+        """Note how large a record of the shared topic may be, for those that share it or will."""
+        with self._guard:
+            if self.shared_record_bytes != record_bytes:
+                self.shared_record_bytes = record_bytes
+                found = {"max_record_bytes": record_bytes}
+                on_it = {each.name: replace(each, **found) for each in self._snapshots.sharing()}
+                self._snapshots.swap(on_it)
+
     def note_topics(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
         """Note output topics that are there from now on, and those that are not any more."""
         with self._guard:
@@ -151,8 +162,7 @@ class Tenants:
 
     def topic_of(self, effective: EffectivePolicy) -> str:
         """Where the events of a tenant under this policy go."""
-        policy = self.names.allowed(effective).policy
-        return policy.output_topic or self._fired_prefix + policy.tenant
+        return self.names.of(self.names.allowed(effective).policy)
 
     def secret_of(self, name: str) -> bytes:
         """What a worker signs a request of this tenant with that it writes itself; or nothing.
@@ -174,7 +184,9 @@ class Tenants:
         return accepted[0] if signs and accepted else b""
 
     def on(self, topic: str) -> list[Tenant]:
-        """The tenants whose events go to this topic."""
+        """The tenants whose events go to this topic; of the shared one, those that were met."""
+        if topic == self.names.shared:
+            return self._snapshots.sharing()
         names = set(self._snapshots.named(topic))
         if topic.startswith(self._fired_prefix):
             names.add(topic.removeprefix(self._fired_prefix))
@@ -187,8 +199,8 @@ class Tenants:
         return self.names.target_problem(tenant, topic)
 
     def moved_topics(self) -> set[str]:
-        """Topics that policies name, instead of the one that is named after the tenant."""
-        return self._snapshots.moved_topics()
+        """Topics that policies name, or share, instead of the one named after the tenant."""
+        return self._snapshots.moved_topics() | {self.names.shared}
 
     # -- under the guard -------------------------------------------------------------------------
 
@@ -197,15 +209,18 @@ class Tenants:
         effective = self.names.allowed(effective)
         name, topic = effective.policy.tenant, self.topic_of(effective)
         signs, accepted = self.signing.needed(name, effective)
+        shared = effective.policy.is_shared
+        tenant = before or Tenant(name, topic, effective)
         return replace(
-            before or Tenant(name, topic, effective),
+            tenant,
             topic=topic,
             effective=effective,
-            non_transactional=effective.policy.guarantee == AT_LEAST_ONCE,
+            non_transactional=effective.policy.guarantee == AT_LEAST_ONCE and not shared,
             signs=signs,
             accepted=accepted,
             collides_with=self.topics.rival(topic),
             crowded_out=self.topics.has_no_room(name, topic),
+            max_record_bytes=(shared and self.shared_record_bytes) or tenant.max_record_bytes,
         )
 
     def _forget(self) -> None:

@@ -86,7 +86,9 @@ class Tenant:
     empty if they do not.  A `queued` tenant's events all go through its backlog, where its rate and
     its priority are looked at; `aside` says that they do, for this reason or another.  `hooks`
     begin the deliveries of schedules that name no HTTP targets of their own.  `simple` requests are
-    those of a tenant with one home that has never been another, and no quota.  One that is
+    those of a tenant with one home that has never been another, and no quota.  A `shared` one's
+    events go to the topic of all such tenants, in transactions always, with `key_of` before their
+    keys.  One that is
     `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
     """
 
@@ -110,9 +112,12 @@ class Tenant:
     enveloped: bool = field(init=False)
     spread: int = field(init=False)
     simple: bool = field(init=False)
+    shared: bool = field(init=False)
+    key_of: bytes = field(init=False)
     paused: bool = field(init=False)
     misfire: str | None = field(init=False)
     look_back_ms: int = field(init=False)
+    remember_ms: int = field(init=False)
     queued: bool = field(init=False)
     limited: bool = field(init=False)
     stopped: str = field(init=False)
@@ -144,9 +149,12 @@ class Tenant:
             ("enveloped", policy.cloudevents or delivery is Delivery.ENVELOPE),
             ("spread", policy.spread),
             ("simple", policy.spread == 1 and not (policy.former_spreads or limited or refused)),
+            ("shared", policy.is_shared),
+            ("key_of", self.name.encode() + b"/" if policy.is_shared else b""),
             ("paused", paused),
             ("misfire", policy.misfire),
             ("look_back_ms", policy.look_back_ms),
+            ("remember_ms", policy.remember_ms),
             ("queued", queued),
             ("limited", limited),
             ("stopped", stopped),

@@ -3,10 +3,6 @@
 Policies live long, so they are frozen; the defaults here are the schema's, and a test holds both
 together.  A policy may come from a newer release: `problems` says what this one would not carry out
 as meant, and such a policy must not be applied in part.
-
-A tenant without a policy is treated by the defaults, so a policy says only what is otherwise:
-
-    TenantPolicy("shop", max_pending=100_000, http_targets=(HttpTarget("https://…"),))
 """
 
 from __future__ import annotations
@@ -36,6 +32,7 @@ MOST_RATE: Final = 1_000_000_000
 # Less than one in eleven days is none.
 LEAST_RATE: Final = 0.000_001
 MOST_COUNT: Final = 2**31 - 1
+DAY_MS: Final = 86_400_000
 # The least and the most of each number.
 BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "spread": (1, MAX_SPREAD),
@@ -45,6 +42,7 @@ BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "max_fires_per_second": (0, MOST_RATE),
     "priority": (-MOST_COUNT, MOST_COUNT),
     "history_ms": (0, YEARS_100_MS),
+    "remember_ms": (0, DAY_MS),
     "retry_max_attempts": (1, MOST_COUNT),
     "retry_initial_ms": (0, YEARS_100_MS),
     "retry_max_ms": (0, YEARS_100_MS),
@@ -56,6 +54,7 @@ Delivery = Literal["PAYLOAD", "ENVELOPE", "UNKNOWN"]
 Guarantee = Literal["EXACTLY_ONCE", "AT_LEAST_ONCE", "UNKNOWN"]
 LifecycleLevel = Literal["ALL", "OUTCOMES", "FAILURES", "UNKNOWN"]
 Misfire = Literal["FIRE_ONCE", "FIRE_ALL", "SKIP", "UNKNOWN"]
+Output = Literal["OWN", "SHARED", "UNKNOWN"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,9 @@ class TenantPolicy:
     Rates and quotas hold for each partition.  Where tenants wait for their turn, the one with the
     higher `priority` goes first.  `look_back_ms` is how far back FIRE_ALL makes up for what was
     missed, `history_ms` how long outcomes can be looked up.  `former_spreads` are the spreads that
-    the tenant had before, the oldest first: its schedules may still live by them.
+    the tenant had before, the oldest first: its schedules may still live by them.  Where `output`
+    is SHARED, events go to the one topic of all such tenants.  For `remember_ms` it is known of a
+    schedule that it is over.
     """
 
     tenant: str
@@ -76,7 +77,7 @@ class TenantPolicy:
     spread: int = 1
     lifecycle: LifecycleLevel = "FAILURES"
     misfire: Misfire | None = None
-    look_back_ms: int = 86_400_000
+    look_back_ms: int = DAY_MS
     max_pending: int | None = None
     max_requests_per_second: float | None = None
     max_fires_per_second: float | None = None
@@ -93,6 +94,13 @@ class TenantPolicy:
     removed: bool = False
     signing_secret_ref: str | None = None
     secret_refs: tuple[str, ...] = ()
+    output: Output = "OWN"
+    remember_ms: int = DAY_MS
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the tenant's events go to the topic that tenants share."""
+        return self.output == "SHARED"
 
 
 def problems(policy: TenantPolicy) -> list[str]:
@@ -137,6 +145,11 @@ def _bad_names(policy: TenantPolicy) -> list[str]:
             f"output_topic {topic[:260]!r} is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are"
             " allowed."
         )
+    if topic is not None and policy.is_shared:
+        found.append(
+            f"output SHARED has a topic of its own, and output_topic {topic[:260]!r} names another:"
+            " set output_topic to none, or output to OWN."
+        )
     ref = policy.signing_secret_ref
     if ref is not None and SECRET_REF.fullmatch(ref) is None:
         found.append(
@@ -152,6 +165,7 @@ def _bad_symbols(policy: TenantPolicy) -> list[str]:
         "guarantee": policy.guarantee,
         "lifecycle": policy.lifecycle,
         "misfire": policy.misfire,
+        "output": policy.output,
         "strategy": next((t.strategy for t in policy.http_targets if t.strategy == "UNKNOWN"), ""),
     }
     return [

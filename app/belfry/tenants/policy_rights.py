@@ -64,6 +64,8 @@ SET_BY: Final[dict[str, Setter]] = {
     "removed": Setter.PLATFORM,
     "signing_secret_ref": Setter.PLATFORM,
     "secret_refs": Setter.PLATFORM,
+    "output": Setter.PLATFORM,
+    "remember_ms": Setter.TENANT,
 }
 
 

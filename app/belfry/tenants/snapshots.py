@@ -15,7 +15,9 @@ Three registers go along with the snapshot, for questions that a name alone does
     crowded out    names of tenants                who waits for room, when a topic has gone?
 
 Tenants that share a topic share its promise: where one of them is to be fired exactly once, all of
-them are, for a consumer reads one topic in one way.
+them are, for a consumer reads one topic in one way.  What is there for a hundred thousand of them
+(`output` SHARED) is always exactly once, and is in none of the registers: its name is belfry's own,
+and to add a tenant to it costs the same however many there are.
 """
 
 from __future__ import annotations
@@ -79,6 +81,10 @@ class Snapshots:
             if (tenant := self.now.by_name.get(name)) is not None:
                 yield tenant
 
+    def sharing(self) -> list[Tenant]:
+        """Tenants whose policy shares an output, in the order in which they were met."""
+        return [each for each in tuple(self.now.by_name.values()) if each.shared]
+
     def crowded_out(self) -> list[Tenant]:
         """Tenants for whose topics there is no room."""
         return [self.now.by_name[name] for name in self._crowded_out]
@@ -90,11 +96,12 @@ class Snapshots:
         if moved_to is not None:
             names = self._moved.get(moved_to, NOTHING)
             self._moved = {**self._moved, moved_to: names | {tenant.name}}
-        alike = metric_name(tenant.topic)
-        self._alike[alike] = self._alike.get(alike, NOTHING) | {tenant.name}
+        if not tenant.shared:
+            alike = metric_name(tenant.topic)
+            self._alike[alike] = self._alike.get(alike, NOTHING) | {tenant.name}
         changed = {tenant.name: tenant}
         if self._moved:
-            for topic in {tenant.topic if before is None else before.topic, tenant.topic}:
+            for topic in {each.topic for each in (before or tenant, tenant) if not each.shared}:
                 self._agree_on(topic, changed)
         if before is None and len(changed) == 1 and not tenant.effective.policy.removed:
             self.now.join(changed[tenant.name])
@@ -145,8 +152,8 @@ class Snapshots:
         self._crowded_out -= gone
         for name in gone:
             alike = metric_name(self._fired_prefix + name)
-            left = self._alike[alike] - {name}
+            left = self._alike.get(alike, NOTHING) - {name}
             if left:
                 self._alike[alike] = left
             else:
-                del self._alike[alike]
+                self._alike.pop(alike, None)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Tenant
+from belfry.tenants.policy import DAY_MS
 
 
 class StepTenants:
@@ -40,6 +41,14 @@ class StepTenants:
     def known(self, name: bytes) -> Tenant | None:
         """The tenant of this UTF-8 name, if it was asked for before."""
         return self._by_bytes.get(name)
+
+    def remember_ms(self, name: bytes) -> int:
+        """How long it is remembered that a schedule (``tenant/id``) is over.
+
+        A day of a tenant that nobody has met since the start, so that no look makes tenants known.
+        """
+        tenant = self._by_bytes.get(name.partition(b"/")[0])
+        return DAY_MS if tenant is None else tenant.remember_ms
 
     def of_bytes(self, name: bytes) -> Tenant:
         """The tenant of this UTF-8 name."""

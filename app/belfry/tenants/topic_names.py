@@ -6,6 +6,7 @@ one, says is looked at wherever it comes in, and once more where a tenant is tre
     payments.reminders      allowed: nobody's name
     belfry.fired.<itself>   allowed: where its events go by default
     belfry.fired.<other>    another tenant's
+    belfry.fired            by `output` SHARED alone: events of all tenants that share an output
     belfry.tenants          belfry's own: a record there is a policy, a delivery, state
     belfry_fired_x          belfry.fired.x in Kafka's metrics, so either keeps the other out
     __consumer_offsets      Kafka's own
@@ -27,12 +28,13 @@ from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
 
 KAFKAS: Final = "__"
+FIRED: Final = "fired"
 DELIVERIES: Final = "deliveries"
 # What belfry's own topics are called behind the prefix, and those of tenants behind a dot.
 INTERNAL: Final = frozenset(
     {
         "schedules",
-        "fired",
+        FIRED,
         "rejected",
         "lifecycle",
         DELIVERIES,
@@ -60,6 +62,17 @@ class TopicNames(NamedTuple):
 
     prefix: str
 
+    @property
+    def shared(self) -> str:
+        """The output topic of all tenants whose policy shares it."""
+        return self.prefix + FIRED
+
+    def of(self, policy: TenantPolicy) -> str:
+        """The topic that a policy sends its tenant's events to."""
+        if policy.is_shared:
+            return self.shared
+        return policy.output_topic or f"{self.shared}.{policy.tenant}"
+
     def problem(self, tenant: str, topic: str | None) -> str | None:
         """Why this tenant's events must not go to a topic (None: the default), or None."""
         whose = None if topic is None else self.whose(tenant, topic)
@@ -67,7 +80,8 @@ class TopicNames(NamedTuple):
             return None
         return (
             f"output_topic {topic!r} is reserved: {whose}. Leave it out for"
-            f" {self.prefix}fired.{tenant}, or name a topic of your own."
+            f" {self.prefix}fired.{tenant}, or name a topic of your own; several tenants share"
+            f" {self.shared} with output SHARED."
         )
 
     def target_problem(self, tenant: str, topic: str) -> str | None:

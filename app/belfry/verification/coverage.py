@@ -49,7 +49,7 @@ class Coverage(NamedTuple):
 
     def may_repeat(self, topic: str) -> bool:
         """Whether events of this topic may come twice."""
-        return any(tenant in self.repeats for tenant in self.tenants_of(topic))
+        return any(self.topic_of(tenant) == topic for tenant in self.repeats)
 
 
 def tenant_of(name: bytes) -> str:

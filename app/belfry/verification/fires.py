@@ -22,13 +22,11 @@ from belfry.verification.extras import Ask, ExtraFires
 from belfry.verification.findings import Breach
 from belfry.verification.judged import Fault, FiresJudged, compare
 from belfry.verification.memory import FiredEntry, Memory
-from belfry.verification.row_fires import RowFire, Unfounded
+from belfry.verification.row_fires import RETRIES, RowFire, Unfounded
 from belfry.verification.rows import digest_of, id_of_fire
 
 # Most fires of one schedule that are looked for in one step.
 MOST_OF_ONE: Final = 4_096
-# Begin of the names of retries of webhooks, which come out among deliveries.
-RETRIES: Final = b"belfry-deliveries/"
 
 
 class FireJudge:
@@ -64,6 +62,8 @@ class FireJudge:
             plain = self._extras(ask, found) and plain
         if found.short_of > 0 and found.short_of == len(maybe):
             self._all_of(maybe, ask, found)
+        if found.short_of > 0:
+            self._unseen(maybe, ask, found)
         if found.short_of > 0:
             self._out_of_sight(ask, found)
         compare(ask, found, self._memory, plain=plain)
@@ -172,6 +172,19 @@ class FireJudge:
             found.out_of_sight = True
         elif any(ask.timestamp_ms <= (floor_ms or 0) for floor_ms in floors):
             found.gone += found.short_of
+
+    def _unseen(
+        self, maybe: Sequence[tuple[int, RowFire, bytes]], ask: Ask, found: FiresJudged
+    ) -> None:
+        """Count what is still missing where no output can show any more which of them fired."""
+        floors = [self._coverage.floor_of(row_fire.name) for _, row_fire, _ in maybe]
+        hidden = [each for each in floors if each is None or ask.timestamp_ms <= each]
+        if found.short_of > len(hidden):
+            return
+        unread = min(found.short_of, hidden.count(None))
+        found.unread += unread
+        found.gone += found.short_of - unread
+        found.out_of_sight = True
 
     def _all_of(
         self, maybe: Sequence[tuple[int, RowFire, bytes]], ask: Ask, found: FiresJudged

@@ -6,6 +6,9 @@ A row tells of a fire only by what it replaces.  For a schedule that waited:
     a marker, of the same life and version          the same
     a tombstone, another version, another life      it may have fired before that, in the same step
 
+A tombstone also stands for the end of a schedule of a tenant that remembers none.  Nobody cancels
+the retries of webhooks, so one of those has fired.
+
 A fire leaves before requests are taken in, so nothing fires in the step in which it was asked for.
 
     known before                  row now                       fired
@@ -25,6 +28,8 @@ from belfry.verification.rows import ENDED_FIRED, ONE_SHOTS, Over, WaitingRow
 
 # The watermark stays one below an instant whose events have not all left.
 WITHIN_AN_INSTANT_MS: Final = 1
+# How names of retries of webhooks begin, which come out among deliveries.
+RETRIES: Final = b"belfry-deliveries/"
 
 
 class RowFire(NamedTuple):
@@ -67,7 +72,8 @@ def row_fire_of(
             return None
         if before.due_ms > watermark_ms + WITHIN_AN_INSTANT_MS:
             return None
-        return RowFire(name, before, None, early=False, offset=offset)
+        times = 1 if row is None and name.startswith(RETRIES) else None
+        return RowFire(name, before, times, early=False, offset=offset)
     assert row is not None
     times = row.occurrence - before.occurrence
     if times <= 0:

@@ -174,6 +174,7 @@ OTHERS: dict[str, object] = {
     "removed": True,
     "signing_secret_ref": "env:BELFRY_SECRET_X",
     "secret_refs": ["env:BELFRY_SECRET_X"],
+    "output": "SHARED",
 }
 
 

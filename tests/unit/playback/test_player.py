@@ -14,9 +14,11 @@ from tests.unit.playback.trail import Leaving, is_manifest, play, replaced
 MINUTE = 60_000
 
 
-def busy() -> Leaving:
+def busy(**policy: int) -> Leaving:
     """Some minutes of one partition: one-shots, rules, groups, cancels, pauses, owners."""
     trail = Leaving()
+    if policy:
+        trail.set(T0 - HOUR, tenant="demo", **policy)
     for each in range(60):
         trail.ask(T0, schedule_id=f"one-{each}", at=T0 + 1_000 + 10 * each, payload=b"x" * each)
     trail.ask(T0, schedule_id="cron", kind="CRON", cron="* * * * *", timezone="Europe/Paris")
@@ -59,6 +61,19 @@ def test_what_a_worker_wrote_comes_out_again_to_the_byte() -> None:
     assert counts.rows == len(trail.log)
     assert counts.attempts < 3 * counts.steps
     assert counts.owed == 0
+
+
+@pytest.mark.parametrize("remember_ms", [0, 60_000])
+def test_ends_that_are_forgotten_are_played_as_well(remember_ms: int) -> None:
+    """No row says when a step fired whose ends left none."""
+    trail = busy(remember_ms=remember_ms)
+    trail.ask(T0 + 7 * MINUTE, schedule_id="late", at=T0 + HOUR)
+    trail.step(T0 + 7 * MINUTE)
+    trail.sweep(T0 + 7 * MINUTE, at_most=40)
+    assert any(each.key == b"demo/one-10" and each.row is None for each in trail.log)
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+    assert outcome.player.counts.fires == len(trail.events) > 60
 
 
 def test_a_forged_row_is_found() -> None:

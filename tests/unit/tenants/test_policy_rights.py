@@ -22,6 +22,12 @@ def test_the_page_says_the_same() -> None:
     assert set(re.findall(r"`(\w+)`", said[1])) == set(PLATFORMS)
 
 
+def test_a_tenant_does_not_choose_to_share_an_output() -> None:
+    """Its events would be read by whoever may read those of the others, and theirs by it."""
+    own, shared = TenantPolicy("a"), TenantPolicy("a", output="SHARED")
+    assert platform_changes(own, shared) == platform_changes(shared, own) == ["output"]
+
+
 def test_changes_of_the_platforms_fields_are_told_by_name() -> None:
     before = TenantPolicy("a", paused=True)
     assert not platform_changes(before, TenantPolicy("a", delivery="ENVELOPE"))

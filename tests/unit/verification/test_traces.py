@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from belfry.tenants.deliveries import RETRIES, retry_policy
+from belfry.tenants.effective import EffectivePolicy
 from belfry.verification.findings import MEANINGS, Breach, Spot
 from belfry.verification.rows import MANIFEST_KEY
 from tests.property import histories
-from tests.unit.engine.driver import FIRED, T0
+from tests.unit.engine.driver import FIRED, HOUR, T0
 from tests.unit.verification.planted import (
     PLANTED,
     TOPIC,
@@ -34,10 +36,63 @@ def test_a_trace_of_the_engine_has_no_findings(trace: Trace) -> None:
     assert made.counts.digests == made.counts.checked == made.counts.transactions > 40
 
 
+def test_ends_that_leave_no_row_hide_no_fire() -> None:
+    """What waited is gone: that it fired is told by its event, and by the manifest."""
+    trace = varied(remember_ms=0)
+    made = verified(trace)
+    assert made.findings == []
+    assert made.counts.unchecked() == {}
+    assert made.counts.fires == len(trace.fired) > 100
+    lost = next(each for each in trace.fired if each.schedule_id == b"s3")
+    trace.fired.remove(lost)
+    found = verified(trace).findings
+    assert [each.breach for each in found] == [Breach.LOST]
+
+
+def test_what_retention_has_ended_is_no_finding_beside_cancels_of_what_was_due() -> None:
+    """Three schedules are gone by one transaction that fired two, and nobody can say which."""
+    driver = Recording()
+    driver.apply(remember_ms=0)
+    for name in ("a", "b", "c"):
+        driver.ask(schedule_id=name, at=T0 + 500)
+    driver.step(T0)
+    driver.ask(schedule_id="c", action="CANCEL")
+    driver.step(T0 + 500, at_most=2)
+    trace = driver.trace
+    assert len(trace.fired) == 2
+    trace.fired.clear()
+    made = verified(trace, floors={FIRED + "demo": T0 + HOUR})
+    assert made.findings == []
+    # Two fires of the transaction, and what was told of them.
+    assert made.counts.output_gone == 4
+    trace.told.clear()
+    made = verified(trace)
+    assert [each.breach for each in made.findings] == [Breach.COUNT]
+
+
+def test_a_retry_of_a_webhook_has_fired_where_it_is_gone() -> None:
+    """It is counted as unread, for its topic is not; a cancel beside it makes no riddle of it."""
+    driver = Recording()
+    driver.tenants.follow(EffectivePolicy(retry_policy("belfry.deliveries")))
+    driver.ask(tenant=RETRIES, schedule_id="r", at=T0 + 500)
+    driver.ask(schedule_id="c", at=T0 + 500)
+    driver.step(T0)
+    driver.ask(schedule_id="c", action="CANCEL")
+    driver.step(T0 + 500, at_most=1)
+    assert [each.schedule_id for each in driver.trace.fired] == [b"r"]
+    driver.trace.fired.clear()
+    made = verified(driver.trace)
+    assert (made.findings, made.counts.output_unread) == ([], 1)
+    assert made.counts.digests == made.counts.checked
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_histories_have_no_findings(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(histories, "Driver", Recording)
     history = histories.History(seed)
+    if seed % 2:
+        for tenant in histories.TENANTS:
+            history.driver.apply(tenant, remember_ms=0)
     for _ in range(60):
         history.go_on()
     assert isinstance(history.driver, Recording)

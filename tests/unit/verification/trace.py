@@ -209,9 +209,10 @@ def verified(trace: Trace, **given: Any) -> Verification:
     return made
 
 
-def varied() -> Trace:
+def varied(**treated: Any) -> Trace:
     """Most of what schedules do, in some sixty transactions."""
     made = Recording()
+    made.apply(**treated)
     for number in range(6):
         made.ask(schedule_id=f"s{number}", at=T0 + 150 * number)
     for name in ("gone", "later", "waits", "kept"):

@@ -47,7 +47,8 @@ FIELDS = {
         "tenant output_topic delivery cloudevents guarantee spread lifecycle misfire look_back_ms"
         " max_pending max_requests_per_second max_fires_per_second priority history_ms paused"
         " http_targets retry_max_attempts retry_initial_ms retry_max_ms retry_max_age_ms"
-        " allowed_hosts former_spreads removed signing_secret_ref secret_refs"
+        " allowed_hosts former_spreads removed signing_secret_ref secret_refs output"
+        " remember_ms"
     ),
     "AuditEvent": (
         "at action result via caller role source_address tenant object status outcome code"
