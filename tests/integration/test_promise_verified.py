@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 
+from belfry.devstack.ports import free_port
 from tests.acceptance.harness.site import Site, now_ms
 from tests.acceptance.harness.verifying import assert_verified, verified, verifying
 
@@ -75,10 +77,19 @@ def test_a_kill_leaves_nothing_wrong_and_forged_records_are_found(
 
 
 def verified_again_and_again(site: Site, state: Path) -> list[dict[str, Any]]:
-    """The first two passes of `belfry verify --every 1s --state FILE -o jsonl`: a line for each."""
-    with verifying(site, "--every", "1s", "--state", str(state), "-o", "jsonl") as run:
+    """The first two passes of `belfry verify --every 1s --state FILE -o jsonl`: a line for each.
+
+    Prometheus would be shown both.
+    """
+    place = f"127.0.0.1:{free_port()}"
+    given = ("--every", "1s", "--state", str(state), "-o", "jsonl", "--metrics", place)
+    with verifying(site, *given) as run:
         assert run.stdout is not None
         lines = [run.stdout.readline() for _ in range(2)]
+        shown = httpx.get(f"http://{place}/metrics").text
+        assert 'belfry_verify_passes_total{outcome="complete"} 2.0' in shown
+        assert 'belfry_verify_findings_total{kind="overdue"} 0.0' in shown
+        assert "belfry_verify_behind_records 0.0" in shown
         run.send_signal(signal.SIGINT)
         run.wait(20)
     return [json.loads(line) for line in lines]
