@@ -145,10 +145,9 @@ class Feeder:
             if found is None and self._answers.unknown(where, place):
                 continue
             leader = NOBODY if found is None else found
-            led = leader > NOBODY
             if not place.may_go_on:
                 wait_s = place.look_again_s(now)
-            elif not led:
+            elif found is None:
                 wait_s = PAUSE_S
             else:
                 wait_s = max(place.not_before, self._not_before.get(leader, 0.0)) - now
@@ -157,7 +156,7 @@ class Feeder:
                 continue
             if place.may_go_on:
                 pause_s = min(wait_s, LONGEST_PAUSE_S if pause_s is None else pause_s)
-            if led:
+            if found is not None:
                 wanted[leader].leaves_out(wait_s)
         return wanted, pause_s
 
@@ -192,22 +191,18 @@ class Feeder:
     async def _failed(self, leader: int, told: str, error: Exception) -> float:
         """Tell of it, and ask who leads now; how many seconds to wait before the next try."""
         self._failures += 1
-        self._failures_of[leader] += 1
-        tried = self._failures_of[leader]
+        tried = self._failures_of[leader] = self._failures_of[leader] + 1
         if tried > 1:
             names = sorted({topic for topic, _ in self._places})
             self._log.warning("away", told, topics=names, tried=tried, cause=named(error))
-        if self._failures % FORGET_AFTER == 0 and not self._others_asking():
+        others = self._asking.keys() - {leader}
+        if self._failures % FORGET_AFTER == 0 and not others:
             await self._client.forget()
             for each in [*self._places.items()] if isinstance(error, NotLetIn) else ():
                 self._answers.told(*each, error)
         else:
             self._client.look_again()
         return backoff_s(tried)
-
-    def _others_asking(self) -> bool:
-        current = asyncio.current_task()
-        return any(task is not current for task in self._asking.values())
 
     def _doubt(self, leader: int) -> None:
         """All that a broker leads is doubted, be it asked for just now or not."""
