@@ -19,7 +19,7 @@ new leader may know less than the old one.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -98,7 +98,9 @@ class Feeder:
         self._answers = FetchAnswers(places, put, self._client, sip_s)
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
+        # In a row, of all leaders together, and of each; NOBODY is where none was to be found.
         self._failures = 0
+        self._failures_of: Counter[int] = Counter()
         self.changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -108,7 +110,7 @@ class Feeder:
             try:
                 pause_s = await self._ask_on()
             except Exception as error:  # noqa: BLE001  # asked again, and told
-                pause_s = await self._failed("no broker tells who leads", error)
+                pause_s = await self._failed(NOBODY, "no broker tells who leads", error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.changed.wait(), pause_s)
 
@@ -127,6 +129,7 @@ class Feeder:
         for leader, request in wanted.items():
             if request.places:
                 self._asking[leader] = asyncio.create_task(self._ask(leader, request))
+        del self._failures_of[NOBODY]
         return pause_s
 
     def _by_leader(self) -> tuple[dict[int, _Request], float | None]:
@@ -134,7 +137,7 @@ class Feeder:
         now = asyncio.get_running_loop().time()
         wanted: dict[int, _Request] = defaultdict(_Request)
         pause_s: float | None = None
-        if self._asking and len(self._asking) >= self._client.brokers:
+        if (known := self._client.brokers) and known <= self._asking.keys():
             return wanted, pause_s
         for where, place in [*self._places.items()]:
             if place.stopped or (found := self._client.leader_of(where)) in self._asking:
@@ -142,10 +145,9 @@ class Feeder:
             if found is None and self._answers.unknown(where, place):
                 continue
             leader = NOBODY if found is None else found
-            led = leader > NOBODY
             if not place.may_go_on:
                 wait_s = place.look_again_s(now)
-            elif not led:
+            elif found is None:
                 wait_s = PAUSE_S
             else:
                 wait_s = max(place.not_before, self._not_before.get(leader, 0.0)) - now
@@ -154,7 +156,7 @@ class Feeder:
                 continue
             if place.may_go_on:
                 pause_s = min(wait_s, LONGEST_PAUSE_S if pause_s is None else pause_s)
-            if led:
+            if found is not None:
                 wanted[leader].leaves_out(wait_s)
         return wanted, pause_s
 
@@ -164,6 +166,7 @@ class Feeder:
             places = await self._still_there(leader, places)
             answer = await self._client.send(leader, self._request(places, request.wait_s))
             self._failures = 0
+            del self._failures_of[leader]
             size = self._answers.take_in(dict(places), answer)
             rest_s = min(answer.throttle_time_ms / 1000, ASK_S / 2)
             if self._sip_s and 0 < size < SIP_BYTES:
@@ -171,7 +174,7 @@ class Feeder:
             self._not_before[leader] = loop.time() + rest_s
         except Exception as error:  # noqa: BLE001  # asked again, and told
             self._doubt(leader)
-            pause_s = await self._failed(f"broker {leader} does not answer", error)
+            pause_s = await self._failed(leader, f"broker {leader} does not answer", error)
             self._not_before[leader] = loop.time() + pause_s
         finally:
             self._asking.pop(leader, None)
@@ -185,24 +188,21 @@ class Feeder:
             topics[topic].append((partition, offset, each))
         return FetchRequest(round(wait_s * 1000), 1, most, READ_COMMITTED, [*topics.items()])
 
-    async def _failed(self, told: str, error: Exception) -> float:
+    async def _failed(self, leader: int, told: str, error: Exception) -> float:
         """Tell of it, and ask who leads now; how many seconds to wait before the next try."""
         self._failures += 1
-        if self._failures > 1:
+        tried = self._failures_of[leader] = self._failures_of[leader] + 1
+        if tried > 1:
             names = sorted({topic for topic, _ in self._places})
-            cause = named(error)
-            self._log.warning("away", told, topics=names, tried=self._failures, cause=cause)
-        if self._failures % FORGET_AFTER == 0 and not self._others_asking():
+            self._log.warning("away", told, topics=names, tried=tried, cause=named(error))
+        others = self._asking.keys() - {leader}
+        if self._failures % FORGET_AFTER == 0 and not others:
             await self._client.forget()
             for each in [*self._places.items()] if isinstance(error, NotLetIn) else ():
                 self._answers.told(*each, error)
         else:
             self._client.look_again()
-        return backoff_s(self._failures)
-
-    def _others_asking(self) -> bool:
-        current = asyncio.current_task()
-        return any(task is not current for task in self._asking.values())
+        return backoff_s(tried)
 
     def _doubt(self, leader: int) -> None:
         """All that a broker leads is doubted, be it asked for just now or not."""

@@ -18,7 +18,7 @@ from aiokafka.structs import TopicPartition
 
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.fetch_refusals import why_no_connection
-from belfry.kafka.measured_client import MeasuredClient
+from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.security import group_client_security
 
 # Longer than anybody pauses between two calls of `take`, or else their answer looks late.
@@ -39,9 +39,9 @@ class FetchClient:
         return self._client.cluster
 
     @property
-    def brokers(self) -> int:
-        """How many brokers are known."""
-        return len(self._client.cluster.brokers())
+    def brokers(self) -> set[int]:
+        """The numbers of the brokers that are known."""
+        return {broker.nodeId for broker in self._client.cluster.brokers()}
 
     async def connected(self, topics: set[str]) -> None:
         """Be connected, and know who leads these topics; raises NotLetIn, or what aiokafka does."""
@@ -56,7 +56,7 @@ class FetchClient:
     async def _connect(self) -> None:
         servers = str(self._properties["bootstrap.servers"]).split(",")
         security = group_client_security(self._properties)
-        client: Any = MeasuredClient(
+        client: Any = ParallelClient(
             self._properties,
             bootstrap_servers=servers,
             client_id=str(self._properties.get("client.id", "belfry")),

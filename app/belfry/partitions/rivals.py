@@ -83,6 +83,6 @@ class Rivals:
             self._group.rejoin()
         if waited_s < self._settings.session_timeout_ms / 1000:
             return False
-        del self._ended_at[ended.partition]
+        self._ended_at.pop(ended.partition, None)
         self._asked.discard(ended.partition)
         return True

@@ -12,7 +12,7 @@ short; and markers of the transaction before are the usual reason for them
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from belfry.kafka.outcome import Fenced, Unknown
@@ -78,6 +78,11 @@ class Asker:
         self._brokers = brokers
         self._rests: dict[int, float] = {}
 
+    async def coordinator_of(self, name: str, deadline: float) -> int | tuple[None, int]:
+        """A coordinator, or no broker and the error's code, within the deadline; raises Lost."""
+        found: int | tuple[None, int] = await _within(self._brokers.coordinator_of(name), deadline)
+        return found
+
     async def send(self, node: int, request: Any, deadline: float) -> Any:
         """An answer within the deadline; a broker that asks for a rest is left alone so long.
 
@@ -86,15 +91,18 @@ class Asker:
         rest_s = self._rests.pop(node, 0.0) - now()
         if rest_s > 0:
             await asyncio.sleep(min(rest_s, max(deadline - now(), 0.0)))
-        try:
-            answer = await asyncio.wait_for(
-                self._brokers.send(node, request), max(deadline - now(), _SOON_S)
-            )
-        except TimeoutError:
-            raise Lost("no answer in time") from None
+        answer = await _within(self._brokers.send(node, request), deadline)
         if answer.throttle_time_ms > 0:
             self._rests[node] = now() + answer.throttle_time_ms / 1000
         return answer
+
+
+async def _within(answer: Awaitable[Any], deadline: float) -> Any:
+    """An answer, or Lost at the deadline."""
+    try:
+        return await asyncio.wait_for(answer, max(deadline - now(), _SOON_S))
+    except TimeoutError:
+        raise Lost("no answer in time") from None
 
 
 _WORST_FIRST: Final = (

@@ -18,7 +18,7 @@ from aiokafka.structs import TopicPartition
 from belfry.host.errors import named
 from belfry.kafka.broker_features import TRANSACTION, ask_features
 from belfry.transactions.batches import Where
-from belfry.transactions.clients import AWAY, shared
+from belfry.transactions.clients import AWAY, METADATA_S, shared
 
 # A topic that was made a moment ago is not known to each broker at once.
 PROPAGATION_S: Final = 1.0
@@ -46,7 +46,10 @@ class Brokers(Protocol):
         """The answer to a request; raises Lost."""
 
     async def coordinator_of(self, name: str) -> int | tuple[None, int]:
-        """The broker that coordinates a transactional id, or no broker and the error's code."""
+        """The broker that coordinates a transactional id, or no broker and the error's code.
+
+        Raises Lost.
+        """
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
         """Ask anew who leads what; of these topics too, if they were forgotten."""
@@ -118,7 +121,8 @@ class BrokerConnections:
     async def coordinator_of(self, name: str) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
         try:
-            node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, name)
+            look = self._client.coordinator_lookup(CoordinationType.TRANSACTION, name)
+            node: int = await asyncio.wait_for(look, METADATA_S)
         except AWAY as error:
             code = getattr(error, "errno", None)
             if isinstance(code, int) and isinstance(error, KafkaError):

@@ -15,17 +15,15 @@ again, partition by partition.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from aiokafka.client import ConnectionGroup
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from belfry.host.errors import named
-from belfry.kafka.measured_client import MeasuredClient
+from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.security import group_client_security
 
 # Seconds for one request; a step's own deadline comes first.
@@ -35,43 +33,13 @@ METADATA_S: Final = 5.0
 AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVersion)
 
 
-class _Client(MeasuredClient):
-    """aiokafka's client, whose connections are made beside one another.
-
-    Its own lock would let all of them wait for one to a broker that does not answer.
-    """
-
-    def __init__(self, properties: Mapping[str, Any], **arguments: Any) -> None:
-        super().__init__(properties, **arguments)
-        self._locks: defaultdict[tuple[Any, Any], asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    @property
-    def _get_conn_lock(self) -> asyncio.Lock:
-        return asyncio.Lock()
-
-    async def _get_conn(
-        self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False
-    ) -> Any:
-        async with self._locks[node_id, group]:
-            return await super()._get_conn(node_id, group=group, no_hint=no_hint)
-
-    async def close_group(self, group: object) -> None:
-        """Close the connections of one writer."""
-        for key in [key for key in self._conns if key[1] == group]:
-            closed = self._conns.pop(key).close()
-            if closed is not None:
-                await closed
-        for key in [key for key in self._locks if key[1] == group]:
-            del self._locks[key]
-
-
 class SharedClient:
     """What writers of one event loop know of a cluster; `shared` gives the loop's present one."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's; raises BadSecurity."""
         servers = properties.get("bootstrap.servers") or properties["metadata.broker.list"]
-        self.client: Any = _Client(
+        self.client: Any = ParallelClient(
             properties,
             bootstrap_servers=str(servers).split(","),
             client_id=str(properties.get("client.id", "belfry")),

@@ -187,7 +187,7 @@ class TransactionWriter:
         """An answer and its error; `_SENT` in its place where it was sent and lost."""
         try:
             if self._coordinator is None:
-                found = await self._brokers.coordinator_of(self._name)
+                found = await self._asker.coordinator_of(self._name, deadline)
                 if isinstance(found, tuple):
                     return None, found[1]
                 self._coordinator = found

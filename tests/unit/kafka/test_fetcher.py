@@ -65,7 +65,7 @@ class Client:
         self.cluster_of.clients.append(self)
         self.cluster = SimpleNamespace(
             leader_for_partition=lambda place: self.cluster_of.leaders.get(tuple(place)),
-            brokers=lambda: set(self.cluster_of.leaders.values()),
+            brokers=lambda: [SimpleNamespace(nodeId=n) for n in self.cluster_of.leaders.values()],
             unauthorized_topics=(),
         )
         self._topics: set[str] = set()
@@ -119,7 +119,7 @@ def cluster_asked(cluster: Cluster, given: tuple[Any, ...]) -> Any:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     monkeypatch.setattr(Client, "cluster_of", made, raising=False)
-    monkeypatch.setattr(fetch_client, "MeasuredClient", Client)
+    monkeypatch.setattr(fetch_client, "ParallelClient", Client)
     monkeypatch.setattr(feeding, "FetchRequest", lambda *given: cluster_asked(made, given))
     return made
 

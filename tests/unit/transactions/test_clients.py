@@ -14,7 +14,8 @@ import pytest
 from aiokafka import client as aiokafka_client
 from aiokafka.errors import KafkaConnectionError
 
-from belfry.transactions.brokers import BrokerConnections
+from belfry.transactions import brokers
+from belfry.transactions.brokers import BrokerConnections, Lost
 from belfry.transactions.clients import SharedClient, shared
 
 GIVEN = {"bootstrap.servers": "one:9092"}
@@ -154,6 +155,21 @@ def test_a_client_that_learns_nothing_any_more_is_left_by_new_terms(told: Any) -
         assert await two.send(1, "asked") == "asked"
         for each in (one, two, anew):
             await each.close()
+
+    run(play())
+
+
+def test_a_look_for_a_coordinator_at_a_silent_broker_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(brokers, "METADATA_S", 0.1)
+
+    async def play() -> None:
+        (one,) = await connections(1)
+        one._client.coordinator_lookup = lambda *_: asyncio.sleep(3_600)
+        with pytest.raises(Lost):
+            await one.coordinator_of("id")
+        await one.close()
 
     run(play())
 

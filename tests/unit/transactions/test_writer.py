@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -233,6 +234,17 @@ async def test_a_coordinator_is_asked_again(kind: str, code: int, own_epochs: bo
     assert writer.state is WriterState.READY
     if errors.TABLE[code].meaning is Meaning.MOVED:
         assert ("find", 0) in script.asked[1:]
+
+
+async def test_a_look_for_a_coordinator_ends_with_the_step() -> None:
+    async def never(_name: str) -> Any:
+        await asyncio.sleep(3_600)
+
+    script = Script()
+    script.coordinator_of = never  # type: ignore[method-assign]
+    async with asyncio.timeout(5):
+        with pytest.raises(Ended, match="not in time"):
+            await opened(script, own_epochs=V2)
 
 
 async def test_v2_repeats_an_end_without_an_answer() -> None:

@@ -1,0 +1,67 @@
+"""aiokafka's client, whose connections are made beside one another, each within two seconds.
+
+Its own lock would let all of them wait for one to a broker that does not answer, and its own time
+is that of a request.  Whoever waits for a connection that another one makes shares its failure: a
+try of his own would come to the same, later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka.client import ConnectionGroup
+
+from belfry.kafka.measured_client import MeasuredClient
+
+# Seconds for a connection with TLS and SASL.  A token is fetched before, within a time of its own.
+CONNECT_S: Final = 2.0
+
+
+class ParallelClient(MeasuredClient):
+    """A client with a lock for each connection; used within one event loop."""
+
+    def __init__(self, properties: Mapping[str, Any], **arguments: Any) -> None:
+        """`properties` are librdkafka's, `arguments` those of aiokafka's client."""
+        super().__init__(properties, **arguments)
+        self._locks: defaultdict[tuple[Any, Any], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._failed: Counter[tuple[Any, Any]] = Counter()
+
+    @property
+    def _get_conn_lock(self) -> asyncio.Lock:
+        return asyncio.Lock()
+
+    async def _get_conn(
+        self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False
+    ) -> Any:
+        key = node_id, group
+        if (made := self._conns.get(key)) is not None and made.connected():
+            return made
+        failed = self._failed[key]
+        async with self._locks[key]:
+            if self._failed[key] != failed:
+                return None
+            if self._sasl_oauth_token_provider is not None:
+                with suppress(Exception):
+                    # The broker's refusal says it, where there is none.
+                    await self._sasl_oauth_token_provider.token()
+            made = None
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    made = await super()._get_conn(node_id, group=group, no_hint=no_hint)
+            except TimeoutError:
+                self.force_metadata_update()
+            self._failed[key] += made is None
+            return made
+
+    async def close_group(self, group: object) -> None:
+        """Close the connections of one group."""
+        for key in [key for key in self._conns if key[1] == group]:
+            closed = self._conns.pop(key).close()
+            if closed is not None:
+                await closed
+        for key in [key for key in self._locks if key[1] == group]:
+            del self._locks[key], self._failed[key]
