@@ -93,18 +93,14 @@ class ClusterVerifier:
         self._feed = OutputFeed(reader, file, topics, decoder, self._outputs)
         self._partitions: dict[int, PartitionVerifier] = {}
         self._spans: dict[int, ReadableRange] = {}
+        # By partition; any thread may ask for the sum.
+        self._left: dict[int, int] = {}
         self._patient_until = 0.0
 
     @property
     def behind(self) -> int:
         """Offsets of the changelog up to its ends, as of the last look, that were not read yet."""
-        partitions = self._partitions.copy()
-        spans = self._spans.copy()
-        return sum(
-            max(0, span.end - max(span.low, partitions[each].fed_to))
-            for each, span in spans.items()
-            if each in partitions
-        )
+        return sum(self._left.copy().values())
 
     def run(self, terms: PassTerms) -> list[Breached]:
         """One pass; what it found.
@@ -179,6 +175,9 @@ class ClusterVerifier:
         """Read all topics to their ends; the number of the round."""
         changelog = self._topics.changelog
         self._spans = self._reader.spans({changelog: self._partitions})[changelog]
+        for partition, verifier in self._partitions.items():
+            span = self._spans[partition]
+            self._left[partition] = max(0, span.end - max(span.low, verifier.standing.next_offset))
         coverage = self._coverage = self._feed.read()
         for partition, verifier in self._partitions.items():
             standing = verifier.standing
@@ -188,6 +187,7 @@ class ClusterVerifier:
                 holds = self._reader.key_at(changelog, partition, standing.older) is not None
             verifier.begin(coverage, pair_holds=holds)
             self._read_changelog(partition, verifier)
+            self._left[partition] = 0
         return self._outputs.round
 
     def _read_changelog(self, partition: int, verifier: PartitionVerifier) -> None:
@@ -198,6 +198,7 @@ class ClusterVerifier:
         place = self._topics.changelog, partition
         for messages in self._reader.read({place: start}, {place: span.end}):
             verifier.feed([_logged(message, judge) for message in messages])
+            self._left[partition] = max(0, span.end - verifier.fed_to)
             if not verifier.go_on(final=False):
                 break
         else:

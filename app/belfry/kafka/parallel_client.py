@@ -30,6 +30,9 @@ CONNECT_S: Final = 2.0
 class ParallelClient(MeasuredClient):
     """A client with a lock for each connection; used within one event loop."""
 
+    # Of aiokafka's client, which has no types.
+    _request_timeout_ms: int
+
     def __init__(
         self,
         properties: Mapping[str, Any],

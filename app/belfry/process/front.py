@@ -105,7 +105,7 @@ class Front:
         self._canary.start()
         self._thread.start()
 
-    def stops(self) -> dict[str, Callable[[], object]]:
+    def stops(self) -> dict[str, Callable[[], None]]:
         """What gives threads and connections back, by name; none waits for another one.
 
         The canary writes its last rows before it ends.
