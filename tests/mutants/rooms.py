@@ -21,7 +21,7 @@ ROOMS: Final = {
     "firing": MutatedRoom(
         ["firing/*.py"],
         ["unit/firing", "unit/engine/test_firing_order.py", "unit/engine/test_fairness.py",
-         "unit/engine/test_partition.py", "property/test_rest.py"],
+         "unit/engine/test_partition.py", "unit/engine/test_limits.py", "property/test_rest.py"],
     ),
     "engine": MutatedRoom(["engine/*.py"], ["unit/engine", "property/test_engine_model.py"]),
     "store": MutatedRoom(
