@@ -30,15 +30,16 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="MODULE", help="firing/due.py")
     parser.add_argument("--seconds", type=int, default=600, help="of the whole run")
     parser.add_argument("--children", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="only what survived, by new tests")
     parser.add_argument("--show", action="store_true", help="changes that no test noticed")
     given = parser.parse_args()
     folder = staged(given.room, given.only)
-    if not _run(folder, given.seconds, given.children):
+    named = [each.name for each in _left(folder)] if given.again else []
+    if not _run(folder, given.seconds, given.children, named):
         print((folder / LOG).read_text("utf-8")[-2_000:])
         return 2
-    found = [*results(folder)]
-    _tell(found)
-    left = [each for each in found if each.outcome in ("survived", "no tests")]
+    _tell([*results(folder)])
+    left = _left(folder)
     for each in left:
         if given.show:
             subprocess.run([*MUTMUT, "show", each.name], cwd=folder, check=True)
@@ -47,9 +48,14 @@ def main() -> int:
     return int(bool(left))
 
 
-def _run(folder: Path, seconds: int, children: int) -> bool:
+def _left(folder: Path) -> list[MutantResult]:
+    """The mutants that no test has noticed."""
+    return [each for each in results(folder) if each.outcome in ("survived", "no tests")]
+
+
+def _run(folder: Path, seconds: int, children: int, named: list[str]) -> bool:
     """Let mutmut go on for so long; what it has found by then is kept. False where it failed."""
-    command = [*MUTMUT, "run", "--max-children", str(children)]
+    command = [*MUTMUT, "run", "--max-children", str(children), *named]
     with (
         (folder / LOG).open("w") as log,
         subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as run,

@@ -34,8 +34,9 @@ ROOMS: Final = {
          "partitions/resigning.py", "partitions/pacing.py", "recovery/partition_evidence.py",
          "recovery/recovery_plan.py"],
         ["unit/engine/test_ownership.py", "unit/engine/test_lease.py", "unit/store",
-         "unit/group", "unit/partitions/test_resigning.py", "unit/partitions/test_pacing.py",
-         "unit/recovery"],
+         "unit/group/test_failure_detector.py", "unit/group/test_silence.py",
+         "unit/group/test_heartbeats.py", "unit/partitions/test_resigning.py",
+         "unit/partitions/test_pacing.py", "unit/recovery"],
     ),
     "writer": MutatedRoom(
         ["transactions/errors.py", "transactions/packing.py", "transactions/produce.py",
