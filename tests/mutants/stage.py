@@ -57,7 +57,7 @@ def staged(room: str, only: Sequence[str]) -> Path:
 def _settings(room: str, only: Sequence[str]) -> str:
     """The project's options of pytest, with `src` for `app`, and those of mutmut."""
     pytest = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
-    options = pytest["ini_options"] | {"pythonpath": ["src", "."], "timeout": 60}
+    options = pytest["ini_options"] | {"pythonpath": ["src", "."], "timeout": 600}
     modules, tests = ROOMS[room]
     mutmut = {
         "source_paths": ["src/"],
