@@ -130,6 +130,7 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --group chart -o locks/chart.lock
 	$(LOCKED) -c requirements.lock --no-annotate --extra dev-stack --group build pyproject.toml -o locks/run.lock
 	$(LOCKED) -c requirements.lock --no-annotate clients/python/pyproject.toml -o locks/client.lock
+	$(LOCKED) --no-annotate --group mutants -o locks/mutants.lock
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
@@ -338,6 +339,15 @@ simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY name
 .PHONY: protocol
 protocol: install ## Check the models of the protocol by SPIN; DEEP=1 goes further, BUG=… tells what a planted bug does.
 	@$(BIN)/python -m tests.protocol $${DEEP:+--deep} $${BUG:+--bug $$BUG}
+
+# mutmut in an environment of its own, for it needs a later click; what the tests need stands behind it.
+MUTANTS := $(VENV)/mutants
+.PHONY: mutants
+mutants: install $(MUTANTS)/.locked ## Change ROOM (firing, engine, store, takeover, writer, verification) line by line; BUDGET seconds; ONLY, SHOW, AGAIN.
+	@where='import sysconfig; print(sysconfig.get_path("purelib"))'
+	$(BIN)/python -c "$$where" > "$$($(MUTANTS)/bin/python -c "$$where")/belfry.pth"
+	$(MUTANTS)/bin/python -m tests.mutants $${ROOM:-firing} --seconds $${BUDGET:-600} \
+		$${ONLY:+--only $$ONLY} $${SHOW:+--show} $${AGAIN:+--again}
 
 .PHONY: fuzz-http
 fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP document allows.

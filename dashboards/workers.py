@@ -339,4 +339,51 @@ WORKERS: Final = (
             ),
         ),
     ),
+    Group(
+        "Verification",
+        (
+            Chart(
+                "Findings of belfry verify",
+                "What contradicts the specification, by kind, since it was started.",
+                "short",
+                (
+                    Query(
+                        "{{kind}}",
+                        "sum by (kind) (belfry_verify_findings_total) > 0",
+                        everywhere=True,
+                    ),
+                ),
+            ),
+            Chart(
+                "Since the last complete pass",
+                "It grows while passes fail, or last for long.",
+                "s",
+                (
+                    Query(
+                        "",
+                        "time() - max(belfry_verify_last_complete_timestamp_seconds)",
+                        everywhere=True,
+                    ),
+                ),
+            ),
+            Chart(
+                "Passes in an hour",
+                "A pass fails where brokers do not answer; the next one begins again.",
+                "short",
+                (
+                    Query(
+                        "{{outcome}}",
+                        "sum by (outcome) (increase(belfry_verify_passes_total[1h]))",
+                        everywhere=True,
+                    ),
+                ),
+            ),
+            Chart(
+                "Changelog that is not verified yet",
+                "Offsets up to the ends that it saw last.",
+                "short",
+                (Query("", "max(belfry_verify_behind_records)", everywhere=True),),
+            ),
+        ),
+    ),
 )

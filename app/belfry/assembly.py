@@ -234,7 +234,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
         stop.asked.set()
         if opener.lookups is not None:
             opener.lookups.close()
-        stops = {"front": front.stop, "policies": opener.policies.stop, "outputs": outputs.stop}
-        stops["watch"] = opener.watch.stop
+        stops = {"policies": opener.policies.stop, "outputs": outputs.stop}
+        stops |= {"watch": opener.watch.stop, **front.stops()}
         await closed(stops, {"deliveries": delivering}, code)
     return code

@@ -31,6 +31,8 @@ SILENT: Final = (
     "belfry_foreign_records_total",
     "belfry_open_transaction_seconds",
     "belfry_tenant_waiting_seconds",
+    # Of `belfry verify`, which is no worker.
+    "belfry_verify_",
 )
 RATES: Final = (
     "sum(rate(belfry_fired_total[1m])) > 0",

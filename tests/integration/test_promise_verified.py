@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Producer
 
+from belfry.devstack.ports import free_port
 from tests.acceptance.harness.site import Site, now_ms
 from tests.acceptance.harness.verifying import assert_verified, verified, verifying
 
@@ -75,10 +77,20 @@ def test_a_kill_leaves_nothing_wrong_and_forged_records_are_found(
 
 
 def verified_again_and_again(site: Site, state: Path) -> list[dict[str, Any]]:
-    """The first two passes of `belfry verify --every 1s --state FILE -o jsonl`: a line for each."""
-    with verifying(site, "--every", "1s", "--state", str(state), "-o", "jsonl") as run:
+    """The first two passes of `belfry verify --every 1s --state FILE -o jsonl`: a line for each.
+
+    Prometheus would be shown both.
+    """
+    place = f"127.0.0.1:{free_port()}"
+    given = ("--every", "1s", "--state", str(state), "-o", "jsonl", "--metrics", place)
+    with verifying(site, *given) as run:
         assert run.stdout is not None
         lines = [run.stdout.readline() for _ in range(2)]
+        with urlopen(f"http://{place}/metrics", timeout=10) as answer:
+            shown = answer.read().decode()
+        assert 'belfry_verify_passes_total{outcome="complete"} 2.0' in shown
+        assert 'belfry_verify_findings_total{kind="overdue"} 0.0' in shown
+        assert "belfry_verify_behind_records 0.0" in shown
         run.send_signal(signal.SIGINT)
         run.wait(20)
     return [json.loads(line) for line in lines]

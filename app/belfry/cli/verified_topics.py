@@ -23,6 +23,7 @@ from belfry.cli.common_options import BOOTSTRAP
 from belfry.cli.failures import CommandError, Exit
 from belfry.client.kafka import Cluster
 from belfry.tenants.canary import CANARY, CANARY_TOPIC
+from belfry.tenants.policy import problems
 from belfry.tenants.topic_names import TopicNames
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ class VerifiedTopics:
 
     `topic` gives a short name its prefix. Those in `also` are read as well: events went there once,
     before a policy was changed. `tenants` maps a tenant to the output topic that its policy names,
-    and `repeats` are tenants whose guarantee lets events come twice. `follow` brings both up to
-    date.
+    `repeats` are tenants whose guarantee lets events come twice, and `held` those whose events may
+    wait. `follow` brings them up to date.
     """
 
     def __init__(self, topic: Callable[[str], str], also: Iterable[str]) -> None:
@@ -47,11 +48,14 @@ class VerifiedTopics:
         self._names = TopicNames(topic(""))
         self.tenants: dict[str, str] = {}
         self.repeats: frozenset[str] = frozenset()
+        self.held: frozenset[str] = frozenset()
         self._also = frozenset(also)
         self._canary = topic(CANARY_TOPIC)
 
     def follow(self, policies: Mapping[str, TenantPolicy]) -> None:
-        """Where events go that do not go to the default, and which may come twice, by policies."""
+        """Where events go that do not go to the default, which may come twice, and which may wait,
+        by policies.
+        """
         self.tenants = {
             name: self._names.of(each)
             for name, each in policies.items()
@@ -63,11 +67,18 @@ class VerifiedTopics:
             for name, each in policies.items()
             if each.guarantee != "EXACTLY_ONCE" and not each.is_shared
         )
+        self.held = frozenset(name for name, each in policies.items() if _may_hold(each))
 
     def outputs(self, names: Iterable[str]) -> list[str]:
         """Output topics among all topics of the cluster."""
         named = self._also.union(self.tenants.values(), {self._names.shared})
         return [name for name in names if name.startswith(self.fired) or name in named]
+
+
+def _may_hold(policy: TenantPolicy) -> bool:
+    """Whether a policy is a reason for due events to wait: one of a later release is one, too."""
+    limited = policy.max_fires_per_second is not None or policy.priority < 0
+    return policy.paused or policy.removed or limited or bool(problems(policy))
 
 
 def quick_cluster(session: Session) -> Cluster:

@@ -1,8 +1,9 @@
 """``belfry verify``: whether topics of a belfry say of one another what the specification asks.
 
-Three parts do it. The rules are `belfry.verification`, which is pure and shares no code with the
+Four parts do it. The rules are `belfry.verification`, which is pure and shares no code with the
 engine that it checks. `verify_cluster` reads topics in an order that makes a comparison possible.
 `verify_state` keeps what was read in a file, so that memory stays bounded and a later run goes on.
+`verify_service` makes one pass, or one after the other with metrics.
 
     belfry verify                                   one pass over all that the topics hold
     belfry verify --state verified.db               and the next run reads what is new only
@@ -14,24 +15,19 @@ never reported as a finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from belfry.cli.changelog import judges
-from belfry.cli.failures import CommandError, Exit
+from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.options import seconds
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 
 if TYPE_CHECKING:
-    from belfry.cli.verified_topics import VerifiedTopics
-    from belfry.cli.verify_cluster import ClusterVerifier
     from belfry.verification.findings import Breached, CheckCounts
 
 # Something was found, where 1 is an error.
@@ -53,6 +49,26 @@ Every = Annotated[
         "--every", parser=seconds, metavar="DURATION", help="Go on for ever, with such pauses: 60s."
     ),
 ]
+
+
+def _place(text: str) -> tuple[str, int]:
+    """Host and port as typed; raises ValueError that says what is allowed."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise ValueError(f"{text!r} is no HOST:PORT, such as 0.0.0.0:9465.")
+    return host.strip("[]"), int(port)
+
+
+# A host and a port; nothing is served without it.
+MetricsPlace = Annotated[
+    Any,
+    typer.Option(
+        "--metrics",
+        parser=_place,
+        metavar="HOST:PORT",
+        help="Show metrics for Prometheus there, at /metrics; with --every.",
+    ),
+]
 # Seconds of one pass, however much is missing.
 Grace = Annotated[
     float,
@@ -61,6 +77,16 @@ Grace = Annotated[
         parser=seconds,
         metavar="DURATION",
         help="Wait so long for what is not there yet.",
+    ),
+]
+# Seconds, by the timestamps of the changelog.
+OverdueAfter = Annotated[
+    float,
+    typer.Option(
+        "--overdue-after",
+        parser=seconds,
+        metavar="DURATION",
+        help="Find what should have fired so long before the end of the log.",
     ),
 ]
 # Days; memory on disk grows with it.
@@ -90,73 +116,43 @@ def verify(
     *,
     state: State = None,
     every: Every = None,
+    metrics: MetricsPlace = None,
     grace: Grace = "10s",  # type: ignore[assignment]  # typer parses it
+    overdue_after: OverdueAfter = "60s",  # type: ignore[assignment]  # the same
     remember_days: Remember = 7,
     topic: Also = None,
 ) -> int:
     """Check each transaction of a belfry against its specification, by its topics alone.
 
     Reads changelog, outputs, lifecycle and rejected topics, and writes nothing to Kafka. It checks
-    numbers, epochs, positions, watermarks, digests, and each event that fired against the schedule
-    that asked for it. Exit code 0 where nothing is wrong, 4 for a finding, 1 for an error, 3 where
-    there is no changelog. Example:
+    numbers, epochs, positions, watermarks, digests, each event that fired against the schedule
+    that asked for it, and that what was due has fired. Exit code 0 where nothing is wrong, 4 for a
+    finding, 1 for an error, 3 where there is no changelog. Example:
 
     belfry verify --state verified.db
     """
-    return _verify(session, (state, every, grace), remember_days, topic)
+    if metrics is not None and every is None:
+        raise WrongUse("--metrics goes with --every: a single pass ends before it is scraped.")
+    terms = grace, int(overdue_after * 1000), remember_days * DAY_MS
+    return _verify(session, (state, topic or [], terms), every, metrics)
 
 
 def _verify(
     session: Session,
-    pace: tuple[Path | None, float | None, float],
-    remember_days: int,
-    topic: list[str] | None,
+    run: tuple[Path | None, list[str], tuple[float, int, int]],
+    every: float | None,
+    metrics: Any,
 ) -> int:
-    """Pass after pass; `pace` is where they go on from, the pause between, and what is waited.
+    """One pass, or pass after pass; returns `FOUND` where the one has found something."""
+    from belfry.cli.verify_cluster import PassTerms
+    from belfry.cli.verify_service import VerifyRun, shown_metrics, verify_for_ever, verify_once
 
-    Policies are read before each pass, for they say where events go and which may come twice.
-    Returns `FOUND` once any pass has found something. Raises `CommandError` for records of a later
-    release.
-    """
-    from belfry.cli.policies import kafka_policies
-    from belfry.store.layout.records import UnknownFormat
-
-    told = Exit.OK
-    state, every, grace = pace
-    with _verifier(session, state, topic or []) as (verifier, topics):
-        while True:
-            topics.follow(kafka_policies(session).all())
-            try:
-                found = verifier.run(grace, remember_days * DAY_MS)
-            except UnknownFormat as error:
-                raise CommandError(str(error)) from None
-            _show(session, found, verifier.counts)
-            told = FOUND if found else told
-            if every is None:
-                return told
-            sleep(every)
-
-
-@contextmanager
-def _verifier(
-    session: Session, state: Path | None, also: list[str]
-) -> Iterator[tuple[ClusterVerifier, VerifiedTopics]]:
-    """The verifier and the names of its topics; reader and file are closed at the end."""
-    from belfry.cli.verified_topics import VerifiedTopics, quick_cluster, world_of
-    from belfry.cli.verify_cluster import ClusterVerifier
-    from belfry.cli.verify_state import StateFile
-    from belfry.cli.verify_topics import TopicReader
-    from belfry.client.decoding import Decoder
-    from belfry.registry.subjects import look_in, open_registry
-
-    settings = session.settings
-    decoder = Decoder("LifecycleEvent", look_in(open_registry(settings)), only=True)
-    with (
-        closing(TopicReader(quick_cluster(session))) as reader,
-        closing(StateFile(state, world_of(session))) as file,
-    ):
-        topics = VerifiedTopics(settings.topic, also)
-        yield ClusterVerifier(reader, file, topics, decoder, judges(session)), topics
+    state, also, terms = run
+    given = VerifyRun(state, also, PassTerms(*terms))
+    show = partial(_show, session)
+    if every is not None:
+        verify_for_ever(session, given, show, every, shown_metrics(metrics))
+    return FOUND if verify_once(session, given, show) else Exit.OK
 
 
 # -- what is shown ---------------------------------------------------------------------------------

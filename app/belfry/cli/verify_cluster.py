@@ -2,7 +2,8 @@
 
     1  where the changelog ends ─► 2 where outputs, lifecycle and rejected end, which are read first
     3  the changelog, up to (1): all that its transactions fired was committed before (2)
-    4  what came out and belongs to no transaction is read on for, and decided of then
+    4  what came out and belongs to no transaction, and what was due and has not fired, is read on
+       for, and decided of then
 
 The order matters while workers run. Read the other way round, an event that fired between the two
 looks would seem to be lost:
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from time import monotonic, sleep, time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import Message
 
@@ -29,8 +30,10 @@ from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.cli.verify_outputs import OutputFeed
 from belfry.cli.verify_topics import ReadableRange, TopicReader
 from belfry.kafka.record_headers import proof_of
+from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.outputs import OutputVerifier
+from belfry.verification.overdue import OverdueSchedules, Suspect
 from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import Logged
 from belfry.verification.standing import NEVER, Standing
@@ -46,6 +49,18 @@ if TYPE_CHECKING:
 STALE_MS: Final = 12 * 3_600_000
 # Seconds between two looks for what is not there yet.
 AGAIN_S: Final = 0.2
+
+
+class PassTerms(NamedTuple):
+    """How a pass is made.
+
+    It waits `grace_s` seconds in all for records that should be there. What should have fired
+    `overdue_ms` before the end of the log is overdue. What is settled for `forget_ms` is forgotten.
+    """
+
+    grace_s: float
+    overdue_ms: int
+    forget_ms: int
 
 
 class ClusterVerifier:
@@ -71,50 +86,77 @@ class ClusterVerifier:
         self._memory = MemoryOnDisk(file)
         self._topics = topics
         self._judge_of = judge_of
-        self._outputs = OutputVerifier(self._memory, self.counts)
+        # Rounds are counted on from run to run, for what came in the last one is decided of later.
+        self._outputs = OutputVerifier(self._memory, self.counts, self._memory.last_round())
+        self._overdue = OverdueSchedules(self._memory, self.counts)
+        self._coverage = Coverage("", {})
         self._feed = OutputFeed(reader, file, topics, decoder, self._outputs)
         self._partitions: dict[int, PartitionVerifier] = {}
         self._spans: dict[int, ReadableRange] = {}
+        # By partition; any thread may ask for the sum.
+        self._left: dict[int, int] = {}
         self._patient_until = 0.0
 
-    def run(self, grace_s: float, forget_ms: int) -> list[Breached]:
-        """One pass; what it found. What is settled for `forget_ms` is forgotten.
+    @property
+    def behind(self) -> int:
+        """Offsets of the changelog up to its ends, as of the last look, that were not read yet."""
+        return sum(self._left.copy().values())
 
-        `grace_s` is how long, in seconds, the pass waits in all for records that should be there.
+    def run(self, terms: PassTerms) -> list[Breached]:
+        """One pass; what it found.
+
         All of a pass is saved at its end, in one transaction of the file.
         """
         self._file.now_ms = int(time() * 1000)
-        self._patient_until = monotonic() + grace_s
+        self._patient_until = monotonic() + terms.grace_s
         self._begin_partitions()
         came_by = self._round(first=True)
-        while self._outputs.undecided(came_by):
+        suspects = self._suspects(terms.overdue_ms)
+        while suspects or self._outputs.undecided(came_by):
             # The first further rounds are read at once, later ones after a pause.
             patient = monotonic() < self._patient_until
             if patient and self._outputs.round > came_by + 1:
                 sleep(AGAIN_S)
             self._round(first=False)
+            suspects = self._overdue.still(suspects, self._coverage)
             if not patient:
                 break
-        self._decide(came_by)
-        self._memory.forget_before(self._file.now_ms - forget_ms)
+        self._decide(came_by, suspects)
+        self._memory.forget_before(self._file.now_ms - terms.forget_ms)
         self._file.save()
         return self.findings
 
-    def _decide(self, came_by: int) -> None:
+    def _suspects(self, overdue_ms: int) -> list[Suspect]:
+        """What should have fired so long before the end of the log, which tells its own time."""
+        ends = [each.standing.last_ms for each in self._partitions.values()]
+        until_ms = max(ends, default=NEVER) - overdue_ms
+        return self._overdue.suspects(self._partitions, until_ms, self._coverage)
+
+    def _decide(self, came_by: int, suspects: list[Suspect]) -> None:
         """Judge what is still open, now that no more is waited for, and keep where each partition
         stands.
+
+        Behind an open transaction nobody sees what has fired.
         """
         standings = [each.standing.blind_until_ms for each in self._partitions.values()]
         self._outputs.end(max(standings, default=NEVER), came_by)
         self.findings = self._outputs.findings
         self._outputs.findings = []
         hidden = self._reader.hides(self._topics.changelog, self._spans)
+        suspects = [each for each in suspects if each.partition not in hidden]
+        self.findings += map(self._named, self._overdue.tell(self._topics.changelog, suspects))
         for partition, verifier in self._partitions.items():
             verifier.end(hidden=partition in hidden)
             self.findings = verifier.findings + self.findings
             verifier.findings = []
             verifier.standing.read_ms = self._file.now_ms
             self._file.put_standing(partition, verifier.standing)
+
+    def _named(self, found: Breached) -> Breached:
+        """A finding of what is overdue with the name of the oldest, which memory has not."""
+        key = self._reader.key_at(*found.spot) or b"?"
+        oldest = key.decode(errors="backslashreplace")
+        return found._replace(found=f"{found.found}; the oldest is {oldest}")
 
     def _begin_partitions(self) -> None:
         """Go on from where the last pass was, or anew where that is too long ago."""
@@ -133,15 +175,19 @@ class ClusterVerifier:
         """Read all topics to their ends; the number of the round."""
         changelog = self._topics.changelog
         self._spans = self._reader.spans({changelog: self._partitions})[changelog]
-        coverage = self._feed.read()
+        for partition, verifier in self._partitions.items():
+            span = self._spans[partition]
+            self._left[partition] = max(0, span.end - max(span.low, verifier.standing.next_offset))
+        coverage = self._coverage = self._feed.read()
         for partition, verifier in self._partitions.items():
             standing = verifier.standing
             holds = standing.older != NEVER
             # Compaction may have removed the older of the two records that the standing rests on.
             if holds and first:
-                holds = self._reader.is_there(changelog, partition, standing.older)
+                holds = self._reader.key_at(changelog, partition, standing.older) is not None
             verifier.begin(coverage, pair_holds=holds)
             self._read_changelog(partition, verifier)
+            self._left[partition] = 0
         return self._outputs.round
 
     def _read_changelog(self, partition: int, verifier: PartitionVerifier) -> None:
@@ -152,6 +198,7 @@ class ClusterVerifier:
         place = self._topics.changelog, partition
         for messages in self._reader.read({place: start}, {place: span.end}):
             verifier.feed([_logged(message, judge) for message in messages])
+            self._left[partition] = max(0, span.end - verifier.fed_to)
             if not verifier.go_on(final=False):
                 break
         else:

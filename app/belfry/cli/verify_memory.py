@@ -5,6 +5,7 @@ judged before the changelog says what it was. So all of it lies in tables of SQL
 that the rules ask with:
 
     schedules   by partition and short name     what stands, as the changelog has it by now
+    locks       by partition and fire           what waits until a fire is acknowledged
     fires       by the id of the fire           what came out; settled once a transaction has it
     told        by the id of the fire           what the lifecycle said of it
     refused     by where a request came from    each of them once
@@ -60,12 +61,48 @@ class MemoryOnDisk:
         stands, kind, due_ms, nominal_ms, life, *rest = known
         life -= 2 * _SIGNED if life >= _SIGNED else 0
         row = (partition, name, stands, kind, due_ms, nominal_ms, life, *rest, self._file.now_ms)
-        query = "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        places = ", ".join("?" * len(row))
+        query = f"INSERT OR REPLACE INTO schedules VALUES ({places}, 0)"  # noqa: S608  # only ?
         self._file.rows.execute(query, row)
+
+    def overdue(self, partition: int, until_ms: int) -> Iterator[tuple[int, Remembered]]:
+        """Schedules that wait, should have fired by then, and were not told of; oldest first."""
+        where = "stands = 0 AND told = 0 AND partition = ? AND expected <= ?"
+        query = f"SELECT * FROM schedules WHERE {where} ORDER BY expected, at"  # noqa: S608  # as above
+        for row in self._file.rows.execute(query, (partition, until_ms)):
+            yield row[1], _remembered(row)
+
+    def tell(self, partition: int, names: Iterable[int]) -> None:
+        """These were told of; each is again once it has another row."""
+        query = "UPDATE schedules SET told = 1 WHERE partition = ? AND name = ?"
+        self._file.rows.executemany(query, ((partition, name) for name in names))
+
+    def lock(self, partition: int, fire: int, locks: Iterable[int]) -> None:
+        """A fire, by its short name, holds these locks, and no others any more."""
+        query = "DELETE FROM locks WHERE partition = ? AND fire = ?"
+        self._file.rows.execute(query, (partition, fire))
+        query = "INSERT OR IGNORE INTO locks VALUES (?, ?, ?)"
+        self._file.rows.executemany(query, ((partition, fire, lock) for lock in locks))
+
+    def is_locked(self, partition: int, lock: int) -> bool:
+        """Whether a fire holds this lock."""
+        query = "SELECT 1 FROM locks WHERE partition = ? AND lock = ?"
+        return self._file.one(query, partition, lock) is not None
 
     def forget_partition(self, partition: int) -> None:
         """Forget all of a partition: it is read anew."""
-        self._file.rows.execute("DELETE FROM schedules WHERE partition = ?", (partition,))
+        for table in ("schedules", "locks"):
+            query = f"DELETE FROM {table} WHERE partition = ?"  # noqa: S608  # of this module alone
+            self._file.rows.execute(query, (partition,))
+
+    def last_round(self) -> int:
+        """The last round of earlier runs of which something is still open; 1 where nothing is."""
+        query = "SELECT max(round) FROM {} WHERE {}"
+        found = [
+            self._file.one(query.format(*each))[0]
+            for each in (("fires", "settled = 0"), ("told", "open = 1"))
+        ]
+        return max(each or 1 for each in found)
 
     # -- fires -------------------------------------------------------------------------------------
 
@@ -167,9 +204,9 @@ class MemoryOnDisk:
 
 def _remembered(row: Any) -> Remembered:
     """A row as a value; the generation gets its 64th bit back."""
-    _, _, stands, kind, due_ms, nominal_ms, life, version, occurrence, offset, _ = row
+    _, _, stands, kind, due_ms, nominal_ms, life, *rest, _, _ = row
     life += 2 * _SIGNED if life < 0 else 0
-    return Remembered(Stands(stands), kind, due_ms, nominal_ms, life, version, occurrence, offset)
+    return Remembered(Stands(stands), kind, due_ms, nominal_ms, life, *rest)
 
 
 def _fire(row: Any) -> FiredEntry:

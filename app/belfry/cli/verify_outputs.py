@@ -87,7 +87,8 @@ class OutputFeed:
         """Which output topics were read, and from which instant on they are whole."""
         floors = self._file.floors()
         read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
-        return Coverage(self._topics.fired, read, self._topics.tenants, self._topics.repeats)
+        topics = self._topics
+        return Coverage(topics.fired, read, topics.tenants, topics.repeats, topics.held)
 
     def _read_all(
         self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, ReadableRange]]

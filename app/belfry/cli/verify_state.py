@@ -26,16 +26,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # It stands in the file; one of another format is refused.
-FORMAT: Final = 1
+FORMAT: Final = 2
 # KiB of the file that SQLite keeps in memory.
 CACHE_KIB: Final = 64 * 1024
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS schedules (
     partition INT, name INT, stands INT, kind INT, due INT, nominal INT, life INT, version INT,
-    occurrence INT, at INT, touched INT, PRIMARY KEY (partition, name)) WITHOUT ROWID;
+    occurrence INT, at INT, expected INT, tenant TEXT, lock INT, touched INT, told INT,
+    PRIMARY KEY (partition, name)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS schedules_by_name ON schedules (name);
 CREATE INDEX IF NOT EXISTS gone_schedules ON schedules (touched) WHERE stands = 3;
+CREATE INDEX IF NOT EXISTS expected_schedules ON schedules (partition, expected, at)
+    WHERE stands = 0 AND told = 0;
+CREATE TABLE IF NOT EXISTS locks (
+    partition INT, fire INT, lock INT, PRIMARY KEY (partition, fire, lock)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS held_locks ON locks (partition, lock);
 CREATE TABLE IF NOT EXISTS fires (
     identity BLOB PRIMARY KEY, schedule_id BLOB, nominal INT, occurrence INT, topic TEXT,
     partition INT, at INT, ms INT, round INT, settled INT) WITHOUT ROWID;

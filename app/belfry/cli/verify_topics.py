@@ -43,6 +43,10 @@ class ReadableRange(NamedTuple):
     end: int
 
 
+class NothingComes(CommandError):
+    """A topic was not read to its end: brokers answer, and send no records."""
+
+
 class TopicReader:
     """Reads any topics of one cluster, read_committed, without a group.
 
@@ -99,7 +103,7 @@ class TopicReader:
     def read(self, starts: Places, ends: Places) -> Iterator[list[Message]]:
         """Records of partitions from these offsets up to before those.
 
-        They come in batches, in order within a partition; partitions mix. Raises `CommandError`
+        They come in batches, in order within a partition; partitions mix. Raises `NothingComes`
         where nothing comes for `ANSWER_S` seconds.
         """
         at = {place: start for place, start in starts.items() if start < ends[place]}
@@ -114,7 +118,7 @@ class TopicReader:
                 yield found
             if monotonic() - moved > ANSWER_S:
                 topics = ", ".join(sorted({topic for topic, _ in at}))
-                raise CommandError(
+                raise NothingComes(
                     f"{topics} was not read to its end: nothing came for {ANSWER_S:.0f} s. Look at"
                     " the brokers with `belfry doctor`, and run the command again."
                 )
@@ -152,12 +156,12 @@ class TopicReader:
         if at[place] >= ends[place]:
             del at[place]
 
-    def is_there(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether this very record is still in the log."""
+    def key_at(self, topic: str, partition: int, offset: int) -> bytes | None:
+        """The key of this very record, None where it is not in the log any more."""
         place = topic, partition
         for messages in self.read({place: offset}, {place: offset + 1}):
-            return any(message.offset() == offset for message in messages)
-        return False
+            return next((each.key() for each in messages if each.offset() == offset), None)
+        return None
 
     def close(self) -> None:
         """Close the connection."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from threading import Event
 from time import monotonic
 from typing import Any, Final
 from uuid import uuid4
@@ -32,6 +33,7 @@ from belfry.settings import DeliverySettings
 DELIVERIES: Final = "deliveries"
 # Seconds to end what a former life left open, for a commit, and for committed positions.
 INIT_S: Final = 30.0
+LOOK_S: Final = 1.0
 COMMIT_S: Final = 9.5
 COMMITTED_S: Final = 10.0
 # After so long without reading the consumer is polled, or the group would drop this member.
@@ -77,9 +79,22 @@ class DeliveryLog:
         self._paused = False
         self._full_since = 0.0
 
-    def open(self) -> None:
-        """End what a former life left open, then join the group; raises KafkaException."""
-        self._producer.init_transactions(INIT_S)
+    def open(self, stopping: Event) -> None:
+        """End what a former life left open, then join the group; raises KafkaException.
+
+        A look that has no answer within `LOOK_S` is gone on with by the next one.  Where it is to
+        stop meanwhile, the group is not joined.
+        """
+        until = monotonic() + INIT_S
+        while not stopping.is_set():
+            try:
+                self._producer.init_transactions(LOOK_S)
+                break
+            except KafkaException as error:
+                if not error.args[0].retriable() or monotonic() > until:
+                    raise
+        else:
+            return
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )

@@ -109,7 +109,7 @@ class Dispatcher:
         try:
             given = self._figures.clients(DELIVERIES), self._assigned, self._revoked
             delivery_log = self._delivery_log = DeliveryLog(self._settings, *given)
-            delivery_log.open()
+            delivery_log.open(self._thread.stopping)
             while not self._thread.stopping.is_set():
                 self._turn(delivery_log)
             self._finish(delivery_log)

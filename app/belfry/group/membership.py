@@ -27,10 +27,14 @@ from belfry.group.batch_agent import AgentTold, WorkerAgents, to_nobody
 from belfry.group.batches import BatchConductor, SteadyFlow
 from belfry.group.group import Group
 from belfry.group.schedules_table import BelfryTables, SchedulesTable, schedules_table
+from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.security import group_client_security
 from belfry.settings import Settings
 
 NEVER_MS: Final = 2**31 - 1
+# So many brokers can be asked for the coordinator within a session, one after the other.
+LOOKS: Final = 4
+LEAST_LOOK_S: Final = 1.0
 
 
 class _MembershipThread(driver.AIOKafkaConsumerThread):
@@ -41,12 +45,16 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, _transport: driver.Transport) -> AIOKafkaConsumer:
         app = cast("MembershipApp", self.app)
         settings = app.settings
-        return AIOKafkaConsumer(
+        reached: dict[str, Any] = {
             # The address is for people and `belfry doctor`; workers tell theirs to the group.
-            client_id=f"{settings.cluster.app_id}@{settings.http_advertised_url or ''}",
+            "client_id": f"{settings.cluster.app_id}@{settings.http_advertised_url or ''}",
+            "bootstrap_servers": settings.bootstrap_servers.split(","),
+            "request_timeout_ms": max(40_000, settings.session_timeout_ms + 5_000),
+            **group_client_security(settings.kafka_properties()),
+        }
+        consumer = AIOKafkaConsumer(
             group_instance_id=settings.group_instance_id,
             group_id=settings.cluster.app_id,
-            bootstrap_servers=settings.bootstrap_servers.split(","),
             partition_assignment_strategy=app.assignors,
             enable_auto_commit=False,
             auto_offset_reset="latest",
@@ -55,9 +63,13 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
             rebalance_timeout_ms=settings.session_timeout_ms,
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
-            request_timeout_ms=max(40_000, settings.session_timeout_ms + 5_000),
-            **group_client_security(settings.kafka_properties()),
+            **reached,
         )
+        # Its own client would look for a coordinator that has moved for as long as it waits for the
+        # others to join, at one broker: longer than a session.
+        look_s = max(LEAST_LOOK_S, settings.session_timeout_ms / 1000 / LOOKS)
+        consumer._client = ParallelClient({}, looks_within_s=look_s, **reached)  # noqa: SLF001
+        return consumer
 
     def rejoin(self) -> None:
         """Ask the group to share its partitions anew; from any thread."""

@@ -3,6 +3,12 @@
 Its own lock would let all of them wait for one to a broker that does not answer, and its own time
 is that of a request.  Whoever waits for a connection that another one makes shares its failure: a
 try of his own would come to the same, later.
+
+A broker that starts takes connections before it answers: its machine does so for it.  So in a
+rolling restart each of these would otherwise wait for it as long as for a request, 30 s and more:
+
+    12:00:00  a leader moves: who leads now is asked of a broker chosen by chance, which starts
+    12:00:02  it has not answered: the next one is asked, and nobody else has waited
 """
 
 from __future__ import annotations
@@ -24,9 +30,23 @@ CONNECT_S: Final = 2.0
 class ParallelClient(MeasuredClient):
     """A client with a lock for each connection; used within one event loop."""
 
-    def __init__(self, properties: Mapping[str, Any], **arguments: Any) -> None:
-        """`properties` are librdkafka's, `arguments` those of aiokafka's client."""
+    # Of aiokafka's client, which has no types.
+    _request_timeout_ms: int
+
+    def __init__(
+        self,
+        properties: Mapping[str, Any],
+        *,
+        looks_within_s: float | None = None,
+        **arguments: Any,
+    ) -> None:
+        """`properties` are librdkafka's, `arguments` those of aiokafka's client.
+
+        Who leads and who coordinates is asked over connections of the default group; an answer
+        there may take `looks_within_s` seconds, by default as long as any other.
+        """
         super().__init__(properties, **arguments)
+        self._looks_within_s = looks_within_s
         self._locks: defaultdict[tuple[Any, Any], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._failed: Counter[tuple[Any, Any]] = Counter()
 
@@ -55,7 +75,20 @@ class ParallelClient(MeasuredClient):
             except TimeoutError:
                 self.force_metadata_update()
             self._failed[key] += made is None
+            if made is not None and group == ConnectionGroup.DEFAULT and self._looks_within_s:
+                made._request_timeout = self._looks_within_s  # noqa: SLF001  # no other way
             return made
+
+    async def bootstrap(self) -> None:
+        """Learn of the cluster from one of the addresses of the start, whichever answers.
+
+        Each has as long as a connection.  Raises KafkaConnectionError where none does.
+        """
+        usual_ms, self._request_timeout_ms = self._request_timeout_ms, int(CONNECT_S * 1000)
+        try:
+            await super().bootstrap()
+        finally:
+            self._request_timeout_ms = usual_ms
 
     async def close_group(self, group: object) -> None:
         """Close the connections of one group."""

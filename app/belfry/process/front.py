@@ -13,7 +13,7 @@ The thread ends with that. What was opened has threads of its own, which `stop` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -105,11 +105,20 @@ class Front:
         self._canary.start()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Give threads and connections back; the last rows of the canary are written before."""
+    def stops(self) -> dict[str, Callable[[], None]]:
+        """What gives threads and connections back, by name; none waits for another one.
+
+        The canary writes its last rows before it ends.
+        """
+        return {
+            "history": self._history.stop,
+            "canary": self._canary.stop,
+            "requests over HTTP": self._end_requests,
+        }
+
+    def _end_requests(self) -> None:
+        # It may be beginning just now.
         self._thread.stop()
-        self._history.stop()
-        self._canary.stop()
         self._request_client.stop()
 
     def _owned(self) -> list[int]:

@@ -18,6 +18,7 @@ wait for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ from belfry.store.identity import Identity
 
 # Seconds in which the brokers have to tell the ids.
 ANSWER_S: Final = 5.0
+# Seconds for a first go, and for metadata.
+SOON_S: Final = 1.5
 # How old what was seen of the ids may be while a worker runs.
 LOOK_EVERY_MS: Final = 5_000.0
 # Kafka forgets offsets of a group without members after days, so anchors are renewed.
@@ -78,13 +81,26 @@ class Identities:
         self.seen = self.now()
 
     def now(self) -> Identity:
-        """The ids as they are at this moment; ConnectionError where nobody tells."""
+        """The ids as they are at this moment; ConnectionError where nobody tells.
+
+        They are asked of the broker that the client knows as the controller.  Where that one is
+        away, as while brokers are restarted in turn, the client waits for it, and learns of another
+        one from the next metadata alone: so that is asked for, of any broker.
+        """
+        try:
+            return self._told(SOON_S)
+        except ConnectionError:
+            with suppress(KafkaException):
+                self._admin.list_topics(self._topics[0], timeout=SOON_S)
+        return self._told(ANSWER_S)
+
+    def _told(self, within_s: float) -> Identity:
         changelog, schedules = self._topics
         try:
             answers = self._admin.describe_topics(
-                TopicCollection(list(self._topics)), request_timeout=ANSWER_S
+                TopicCollection(list(self._topics)), request_timeout=within_s
             )
-            found: dict[str, Any] = {name: each.result(ANSWER_S) for name, each in answers.items()}
+            found: dict[str, Any] = {name: each.result(within_s) for name, each in answers.items()}
         except (KafkaException, TimeoutError) as error:
             raise ConnectionError(f"{changelog}, {schedules}: {cause_of(error)}") from error
         self.seen = Identity(

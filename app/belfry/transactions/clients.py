@@ -28,8 +28,9 @@ from belfry.kafka.security import group_client_security
 
 # Seconds for one request; a step's own deadline comes first.
 REQUEST_S: Final = 30.0
-# Seconds to learn who leads what.
+# Seconds to learn who leads what, and for one broker to tell it.
 METADATA_S: Final = 5.0
+LOOK_S: Final = 2.0
 AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVersion)
 
 
@@ -44,6 +45,7 @@ class SharedClient:
             bootstrap_servers=str(servers).split(","),
             client_id=str(properties.get("client.id", "belfry")),
             request_timeout_ms=int(REQUEST_S * 1000),
+            looks_within_s=LOOK_S,
             **group_client_security(properties),
         )
         self._followed: set[str] = set()

@@ -6,9 +6,9 @@ that cannot be checked is no finding: `CheckCounts` counts it.
     lost   belfry.changelog/3@8211   shop/order-1 fired, due at 1796115600000, and is in no output
                                      expected: an event with the id f339810d…
 
-Three sorts of promises are checked: manifests follow one another (`number` … `watermark`), what a
-manifest says is what its rows say (`pending`, `count`, `digest`, `torn`), and what fired is what
-came out, once and in time (all others).
+Four sorts of promises are checked: manifests follow one another (`number` … `watermark`), what a
+manifest says is what its rows say (`pending`, `count`, `digest`, `torn`), what was due has fired
+(`overdue`), and what fired is what came out, once and in time (all others).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Breach(StrEnum):
     TORN = "torn"
     EARLY = "early"
     UNASKED = "unasked"
+    OVERDUE = "overdue"
     LOST = "lost"
     DOUBLED = "doubled"
     CANCELLED = "cancelled"
@@ -53,6 +54,7 @@ MEANINGS = {
     Breach.TORN: "Rows of a committed transaction have no manifest.",
     Breach.EARLY: "An event fired before its instant.",
     Breach.UNASKED: "An event fired, and no schedule asked for it.",
+    Breach.OVERDUE: "A schedule was due, and has neither fired nor a reason to wait.",
     Breach.LOST: "An event is committed as fired, and is not in its output topic.",
     Breach.DOUBLED: "An event is in the output topics twice.",
     Breach.CANCELLED: "An event of a schedule that had been cancelled or replaced is in an output.",
@@ -103,6 +105,8 @@ class CheckCounts:
     recoveries: int = 0
     copies: int = 0
     copies_alone: int = 0
+    held: int = 0
+    locked: int = 0
 
     def unchecked(self) -> dict[str, int]:
         """What could not be checked: reason and number, none for zero."""
@@ -114,5 +118,7 @@ class CheckCounts:
             "output records older than what the changelog still tells": self.before_begin,
             "output records of tenants whose events may come twice": self.at_least_once,
             "events that a redrive sent again, and that are not there besides": self.copies_alone,
+            "due schedules whose tenant is paused, limited, or without a topic": self.held,
+            "due schedules behind a fire that is not acknowledged": self.locked,
         }
         return {why: number for why, number in found.items() if number}

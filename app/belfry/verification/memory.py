@@ -28,7 +28,11 @@ class Stands(IntEnum):
 
 
 class Remembered(NamedTuple):
-    """A schedule as the last row of it said; `offset` is where that lies."""
+    """A schedule as the last row of it said; `offset` is where that lies.
+
+    `expected_ms` is when it should fire: its due instant, or that of the row where it is later.
+    `group` is the short name of its group's lock, 0 for none.
+    """
 
     stands: Stands
     kind: int
@@ -38,6 +42,9 @@ class Remembered(NamedTuple):
     version: int
     occurrence: int
     offset: int
+    expected_ms: int = 0
+    tenant: str = ""
+    group: int = 0
 
 
 class FiredEntry(NamedTuple):
@@ -80,6 +87,18 @@ class Memory(Protocol):
 
     def put(self, partition: int, name: int, known: Remembered | None) -> None:
         """Remember a schedule, or forget it."""
+
+    def overdue(self, partition: int, until_ms: int) -> Iterable[tuple[int, Remembered]]:
+        """Schedules that wait, should have fired by then, and were not told of; oldest first."""
+
+    def tell(self, partition: int, names: Iterable[int]) -> None:
+        """These were told of; each is again once it has another row."""
+
+    def lock(self, partition: int, fire: int, locks: Iterable[int]) -> None:
+        """A fire, by its short name, holds these locks, and no others any more."""
+
+    def is_locked(self, partition: int, lock: int) -> bool:
+        """Whether a fire holds this lock."""
 
     def add_fire(self, fire: FiredEntry, at_round: int) -> FiredEntry | None:
         """Remember a fire; the one that has its id already, which then stays."""

@@ -33,11 +33,10 @@ from belfry.verification.rows import (
     Logged,
     Sealed,
     aside_offset,
-    is_row,
     manifest,
 )
 from belfry.verification.sequence import ManifestSequence
-from belfry.verification.standing import Cut, Standing, cut_of, row_of
+from belfry.verification.standing import Cut, Standing, cut_of, is_row, row_of
 from belfry.verification.waiting import WaitingSchedules
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
@@ -146,6 +145,7 @@ class PartitionVerifier:
             self._pass_over(cut, recovered=recovered)
         self.findings += self._waiting.compare(cut, whole=whole, recovered=recovered)
         standing.sealed, standing.manifest_at = cut.sealed, cut.last.offset
+        standing.last_ms = max(standing.last_ms, cut.last.timestamp_ms)
         standing.next_offset = cut.last.offset + 1
         return True
 

@@ -23,8 +23,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from belfry.verification.awaited import group_lock
+from belfry.verification.coverage import tenant_of
 from belfry.verification.memory import Remembered, Stands
-from belfry.verification.rows import ENDED_FIRED, ONE_SHOTS, Over, WaitingRow
+from belfry.verification.rows import ENDED_FIRED, ONE_SHOTS, Logged, Over, WaitingRow
 
 # The watermark stays one below an instant whose events have not all left.
 WITHIN_AN_INSTANT_MS: Final = 1
@@ -94,19 +96,30 @@ def _is_copy(before: Remembered | None, row: Over) -> bool:
     return before is not None and before.stands is Stands.OVER and _goes_on(before, row)
 
 
-def remembered(row: Row, before: Remembered | None, offset: int) -> Remembered | None:
+def remembered(record: Logged, row: Row, before: Remembered | None) -> Remembered | None:
     """What is known of a schedule after a row; None where there is nothing to know."""
     if isinstance(row, WaitingRow):
-        stands = Stands.PAUSED if row.paused else Stands.WAITS
-        return Remembered(stands, *row[:1], *row[2:], offset)
+        tenant = tenant_of(record.key)
+        return Remembered(
+            Stands.PAUSED if row.paused else Stands.WAITS,
+            row.kind,
+            row.due_ms,
+            row.nominal_ms,
+            row.life,
+            row.version,
+            row.occurrence,
+            record.offset,
+            max(row.due_ms, record.timestamp_ms),
+            tenant,
+            group_lock(tenant.encode(), row.group) if row.group else 0,
+        )
     if isinstance(row, Over):
         kind, nominal_ms = (0, row.due_ms) if before is None else (before.kind, before.nominal_ms)
-        return Remembered(
-            Stands.OVER, kind, row.due_ms, nominal_ms, row.life, row.version, row.occurrence, offset
-        )
+        known = row.due_ms, nominal_ms, row.life, row.version, row.occurrence, record.offset
+        return Remembered(Stands.OVER, kind, *known)
     if before is None or before.stands is Stands.OVER:
         return None
-    return before._replace(stands=Stands.GONE, offset=offset)
+    return before._replace(stands=Stands.GONE, offset=record.offset)
 
 
 def counts(known: Remembered | None) -> int:

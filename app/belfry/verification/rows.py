@@ -3,7 +3,7 @@
 They are written from the tables of `store/README.md`, and not from the code that writes rows: one
 fault in a layout would otherwise hide itself.  Only fields that are checked are read.
 
-    pending    01 01 kind flags │ due i64 │ nominal │ … │ life u64 │ version u32 │ occurrence u32
+    pending    01 01 kind flags │ due i64 │ nominal │ … │ life u64 │ version u32 │ occurrence │ …
     marker     01 02 how  …     │ ended │ due │ life │ version │ occurrence
     manifest   01 04 …          │ number │ epoch │ position │ watermark │ pending │ fired │ digest
 
@@ -39,7 +39,9 @@ _MARKER_ROW: Final = 2
 _MANIFEST_ROW: Final = 4
 _JOB_ROW: Final = 14
 _PAUSED: Final = 1
-_PENDING: Final = Struct(">BBBBqq8x8xQII")
+_PENDING: Final = Struct(">BBBBqq8x8xQII16xBBB")
+# Where tenant, id and group of a pending row begin.
+_TEXTS_AT: Final = 88
 _MARKER: Final = Struct(">BBBBqqQII")
 _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 _FIRE: Final = Struct(">QIq")
@@ -61,7 +63,10 @@ class Logged(NamedTuple):
 
 
 class WaitingRow(NamedTuple):
-    """A schedule that waits, as its row says; instants are epoch ms, `kind` is its code at rest."""
+    """A schedule that waits, as its row says; instants are epoch ms, `kind` is its code at rest.
+
+    `group` is empty where it has none.
+    """
 
     kind: int
     paused: bool
@@ -70,6 +75,7 @@ class WaitingRow(NamedTuple):
     life: int
     version: int
     occurrence: int
+    group: bytes
 
 
 class Over(NamedTuple):
@@ -119,21 +125,28 @@ class NotReadable(ValueError):
 
 def manifest(value: bytes) -> Sealed:
     """A manifest; raises `NotReadable`."""
-    return Sealed._make(_unpacked(_MANIFEST, value, _MANIFEST_ROW)[3:])
+    return Sealed._make(unpacked(_MANIFEST, value, _MANIFEST_ROW)[3:])
 
 
 def schedule(value: bytes) -> WaitingRow | Over | None:
     """What the row of a schedule says, None for a row of another kind; raises `NotReadable`."""
     letter = value[1] if len(value) > 1 else 0
     if letter == _PENDING_ROW:
-        _, _, kind, flags, due_ms, nominal_ms, life, version, occurrence = _unpacked(
-            _PENDING, value, letter
-        )
+        _, _, kind, flags, *rest, tenant, name, group = unpacked(_PENDING, value, letter)
+        group_at = _TEXTS_AT + tenant + name
+        due_ms, nominal_ms, life, version, occurrence = rest
         return WaitingRow(
-            kind, bool(flags & _PAUSED), due_ms, nominal_ms, life, version, occurrence
+            kind,
+            bool(flags & _PAUSED),
+            due_ms,
+            nominal_ms,
+            life,
+            version,
+            occurrence,
+            value[group_at : group_at + group],
         )
     if letter == _MARKER_ROW:
-        _, _, how, _, *rest = _unpacked(_MARKER, value, letter)
+        _, _, how, _, *rest = unpacked(_MARKER, value, letter)
         return Over(how, *rest)
     return None
 
@@ -172,7 +185,8 @@ def aside_offset(key: bytes) -> int:
     return int(_OFFSET.unpack(key[2:])[0]) if len(key) == 2 + _OFFSET.size else -1
 
 
-def _unpacked(layout: Struct, value: bytes, letter: int) -> tuple[int, ...]:
+def unpacked(layout: Struct, value: bytes, letter: int) -> tuple[int, ...]:
+    """The numbers of a row of this letter; raises `NotReadable`."""
     try:
         found = layout.unpack_from(value)
     except WrongSize as error:
@@ -202,17 +216,3 @@ def digest_of(identities: list[bytes]) -> bytes:
     """The digest of fires, in their order: over their ids as hexadecimal digits."""
     texts = b"".join(each.hex().encode() for each in identities)
     return blake2b(texts, digest_size=16).digest()
-
-
-def is_row(record: Logged) -> bool:
-    """Whether a worker wrote a record, laid out as specified as far as it is looked at."""
-    try:
-        if record.value is not None and record.key.startswith(MANIFEST_KEY):
-            manifest(record.value)
-        elif record.value is not None and record.key.startswith(JOB_KEY):
-            job(record.key, record.value)
-        elif record.value is not None and not record.key.startswith(OWN_KEY):
-            return schedule(record.value) is not None and not record.stranger
-    except NotReadable:
-        return False
-    return not record.stranger

@@ -15,7 +15,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from belfry.verification.rows import Logged, Over, Sealed, WaitingRow, schedule
+from belfry.verification.awaited import AWAITED_KEY, locks
+from belfry.verification.rows import (
+    JOB_KEY,
+    MANIFEST_KEY,
+    OWN_KEY,
+    Logged,
+    NotReadable,
+    Over,
+    Sealed,
+    WaitingRow,
+    job,
+    manifest,
+    schedule,
+)
 
 NEVER: Final = -1
 
@@ -29,7 +42,8 @@ class Standing:
     `unread`: events of schedules here may go to a topic that is not read.
     It was read last at `read_ms`, which the owner sets.
     `jobs` are how far bulk jobs have come that go on, by their keys.
-    `blind_until_ms` is the timestamp of the last transaction that could not be checked.
+    `blind_until_ms` is the timestamp of the last transaction that could not be checked, `last_ms`
+    that of the last one of all.
     """
 
     next_offset: int = 0
@@ -44,6 +58,7 @@ class Standing:
     told_to: int = NEVER
     unread: bool = False
     blind_until_ms: int = NEVER
+    last_ms: int = NEVER
     read_ms: int = NEVER
     jobs: dict[str, tuple[str, int]] = field(default_factory=dict)
 
@@ -70,3 +85,19 @@ def cut_of(records: Sequence[Logged], sealed: Sealed) -> Cut:
 
 def row_of(record: Logged) -> WaitingRow | Over | None:
     return None if record.value is None else schedule(record.value)
+
+
+def is_row(record: Logged) -> bool:
+    """Whether a worker wrote a record, laid out as specified as far as it is looked at."""
+    try:
+        if record.value is not None and record.key.startswith(MANIFEST_KEY):
+            manifest(record.value)
+        elif record.value is not None and record.key.startswith(JOB_KEY):
+            job(record.key, record.value)
+        elif record.value is not None and record.key.startswith(AWAITED_KEY):
+            locks(record.key, record.value)
+        elif record.value is not None and not record.key.startswith(OWN_KEY):
+            return schedule(record.value) is not None and not record.stranger
+    except NotReadable:
+        return False
+    return not record.stranger

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from belfry.verification.awaited import AWAITED_KEY, locks
 from belfry.verification.extras import JobRange
 from belfry.verification.findings import Breach, Breached, Spot
 from belfry.verification.memory import Memory, short
@@ -53,6 +54,8 @@ class WaitingSchedules:
         for record in rows:
             if record.key.startswith(JOB_KEY):
                 self._fold_job(record)
+            if record.key.startswith(AWAITED_KEY):
+                self._fold_awaited(record)
             if record.key.startswith(OWN_KEY):
                 continue
             name = short(record.key)
@@ -61,7 +64,7 @@ class WaitingSchedules:
                 standing.older, standing.newer = before.offset, record.offset
                 if self._whole_from == NEVER:
                     self._whole_from = record.offset
-            now = remembered(row_of(record), before, record.offset)
+            now = remembered(record, row_of(record), before)
             standing.waiting += counts(now) - counts(before)
             self._memory.put(self._place.partition, name, now)
 
@@ -73,6 +76,11 @@ class WaitingSchedules:
             self._standing.jobs[_text(record.key)] = name.decode(), at_ms
         else:
             self._standing.jobs.pop(_text(record.key), None)
+
+    def _fold_awaited(self, record: Logged) -> None:
+        """Remember what a fire locks until it is acknowledged."""
+        held = [] if record.value is None else locks(record.key, record.value)
+        self._memory.lock(self._place.partition, short(record.key), held)
 
     def stretches(self, cut: Cut) -> Iterator[JobRange]:
         """What a transaction may have fired for bulk jobs: it writes the rows of these anew."""

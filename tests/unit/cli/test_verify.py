@@ -79,3 +79,16 @@ def test_a_time_to_wait_that_is_none_says_what_plain_numbers_are(
     said = capsys.readouterr().err
     assert "or plain seconds, such as 60." in said
     assert "milliseconds" not in said
+
+
+@pytest.mark.parametrize("place", ["9465", "host:", ":9465", "host:0", "host:70000", "host:x"])
+def test_a_place_for_metrics_that_is_none_says_what_is_one(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", "--every", "60s", "--metrics", place]) == 2
+    assert f"'{place}' is no HOST:PORT, such as 0.0.0.0:9465." in capsys.readouterr().err
+
+
+def test_metrics_go_with_passes_that_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--metrics", "127.0.0.1:9465"]) == 2
+    assert "--metrics goes with --every" in capsys.readouterr().err

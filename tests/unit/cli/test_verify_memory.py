@@ -10,12 +10,12 @@ import pytest
 from belfry.cli.failures import CommandError
 from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.cli.verify_state import StateFile
-from belfry.verification.findings import Spot
+from belfry.verification.findings import Breach, Spot
 from belfry.verification.memory import Memory, Remembered, Stands, ToldFire
 from belfry.verification.rows import MANIFEST_KEY, Sealed
 from belfry.verification.standing import Standing
 from tests.unit.engine.driver import T0
-from tests.unit.verification.planted import PLANTED, Planted
+from tests.unit.verification.planted import PLANTED, Planted, fire_nothing
 from tests.unit.verification.test_jobs import backfill
 from tests.unit.verification.trace import MemoryInProcess, Verification, varied, verified
 
@@ -113,3 +113,18 @@ def test_what_is_settled_is_forgotten_and_the_rest_is_not() -> None:
     sealed = made.standing.sealed
     assert isinstance(sealed, Sealed)
     assert made.standing.waiting == sealed.pending
+
+
+def test_what_came_in_the_last_round_of_a_run_is_decided_of_by_a_later_run() -> None:
+    """Each run makes two rounds at most, and what nobody asked for comes in the second one."""
+    memory, trace = MemoryOnDisk(StateFile(None, WORLD)), varied()
+    made = Verification(memory=memory)
+    made.round(trace)
+    fire_nothing(trace)
+    made.round(trace)
+    assert made.findings == []
+    later = Verification(memory=memory, standing=made.standing)
+    later.seen, later.outputs.round = made.seen, memory.last_round()
+    later.round(trace)
+    assert [each.breach for each in later.findings] == [Breach.UNASKED]
+    assert memory.last_round() == 1

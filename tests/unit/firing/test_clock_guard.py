@@ -210,3 +210,38 @@ def test_the_clock_is_compared_again_now_and_then(guard: ClockGuard) -> None:
     # The probe was acknowledged when the monotonic clock read 1 004.
     assert not guard.wants_probe(1_004 + PROBE_AGE_MS - 1)
     assert guard.wants_probe(1_004 + PROBE_AGE_MS)
+
+
+# -- the edges of what is allowed ------------------------------------------------------------------
+
+
+def test_before_anything_is_known_the_local_clock_is_taken_as_it_is() -> None:
+    guard = ClockGuard(500)
+    assert (guard.skew_ms, guard.now_ms(T0)) == (0, T0)
+    assert guard.paused_because == "the clock has not been compared with the broker's yet"
+
+
+def test_a_step_that_is_just_allowed_pauses_nothing(guard: ClockGuard) -> None:
+    guard.observe(T0 + 510, M0 + 10)
+    assert guard.may_fire
+    guard.observe(T0 + 511, M0 + 10)
+    assert not guard.may_fire
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_skew_that_is_just_allowed_pauses_nothing(side: int) -> None:
+    guard = ClockGuard(500)
+    guard.observe(T0, M0)
+    probe(guard, T0, T0 - side * 500, T0)
+    assert guard.paused_because == ""
+    probe(guard, T0, T0 - side * 501, T0)
+    assert f"501 ms {'ahead of' if side > 0 else 'behind'} the broker's" in guard.paused_because
+
+
+def test_what_was_proven_of_a_clock_that_is_not_trusted_is_forgotten(guard: ClockGuard) -> None:
+    # 40 ms ahead; then it steps by 600 ms, of which alone is known.
+    probe(guard, T0 + 100, T0 + 60, T0 + 102)
+    assert guard.skew_ms == 40
+    guard.observe(T0 + 700, M0 + 100)
+    assert not guard.may_fire
+    assert guard.skew_ms == 600

@@ -17,3 +17,15 @@ def test_a_step_that_is_done_again_counts_its_requests_once() -> None:
     assert hot.found_in([REQUEST] * (EVERY * 2 * few), EVERY * few) == {b"h"}
     # Done again, it is found again.
     assert hot.found_in([REQUEST] * (EVERY * 2 * few), EVERY * few) == {b"h"}
+
+
+def test_minutes_that_have_passed_are_forgotten_and_the_present_one_is_not() -> None:
+    half = [REQUEST] * (HOT_FROM - EVERY)
+    for now_ms, found in (
+        (7 * MINUTE_MS + MINUTE_MS - 1, {b"h"}),
+        (8 * MINUTE_MS, set()),
+    ):
+        hot = HotTenants()
+        assert hot.found_in(half, 0) == set()
+        hot.forget(now_ms)
+        assert hot.found_in([REQUEST] * (2 * EVERY), len(half)) == found

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.kafka.anchors import Anchors
 from belfry.recovery.identities import LONGEST_PAUSE_MS, LOOK_EVERY_MS, Identities, World
@@ -132,3 +133,39 @@ def test_brokers_without_ids_contradict_nothing() -> None:
     identities.seen = unknown
     assert not World(identities, 0, HERE).changed
     assert World(identities, 0, HERE._replace(cluster="cluster-b")).changed
+
+
+class Restarting(Cluster):
+    """A cluster whose controller, as the client knows it, is away until metadata names another."""
+
+    knows_controller = True
+
+    def describe_topics(self, collection: Any, **given: Any) -> dict[str, Future[Any]]:
+        if self.knows_controller:
+            return super().describe_topics(collection)
+        self.asked.append(f"nobody within {given['request_timeout']} s")
+        error = KafkaException(KafkaError(KafkaError._TIMED_OUT, "waiting for controller"))
+        return {name: settled(error) for name in collection.topic_names}
+
+    def list_topics(self, _topic: str, timeout: float) -> None:
+        self.asked.append("metadata")
+        self.knows_controller = self.tells
+
+    tells = True
+
+
+def test_a_controller_that_is_away_is_looked_for_anew() -> None:
+    cluster = Restarting()
+    identities = cluster.identities()
+    cluster.knows_controller = False
+    assert identities.now() == HERE
+    assert cluster.asked == ["nobody within 1.5 s", "metadata", "ids"]
+
+
+def test_where_no_broker_names_one_the_ids_are_not_told() -> None:
+    cluster = Restarting()
+    identities = cluster.identities()
+    cluster.knows_controller = cluster.tells = False
+    with pytest.raises(ConnectionError, match="waiting for controller"):
+        identities.now()
+    assert identities.seen == HERE

@@ -231,6 +231,15 @@ def leave_the_manifest_out(trace: Trace) -> None:
     trace.changelog.append(Logged(trace.offset, T0 + HOUR, b"demo/new", trace.changelog[0].value))
 
 
+def leave_a_due_schedule_alone(trace: Trace) -> None:
+    """A schedule that waits for a later instant waited for one that has passed."""
+    at = max(at for at, each in enumerate(trace.changelog) if each.key == b"demo/kept")
+    row = trace.changelog[at]
+    due = Struct(">qq").pack(T0 + HOUR // 3, T0 + HOUR // 3)
+    value = row.value or b""
+    trace.changelog[at] = row._replace(value=value[:4] + due + value[20:])
+
+
 @dataclass
 class Planted:
     """A way to damage a trace, and what has to be found."""
@@ -266,4 +275,5 @@ PLANTED = [
     Planted(write_nonsense, Breach.STRANGER),
     Planted(lose_a_row, Breach.PENDING),
     Planted(leave_the_manifest_out, Breach.TORN),
+    Planted(leave_a_due_schedule_alone, Breach.OVERDUE),
 ]

@@ -11,8 +11,9 @@ from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breached, CheckCounts, Spot
-from belfry.verification.memory import FiredEntry, Memory, Remembered, ToldFire
+from belfry.verification.memory import FiredEntry, Memory, Remembered, Stands, ToldFire
 from belfry.verification.outputs import OutputVerifier, fired_entry, identity_of
+from belfry.verification.overdue import OverdueSchedules
 from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import Logged
 from belfry.verification.standing import Standing
@@ -81,6 +82,8 @@ class MemoryInProcess:
 
     def __init__(self) -> None:
         self._schedules: dict[tuple[int, int], Remembered] = {}
+        self._overdue_told: set[tuple[int, int]] = set()
+        self._locks: dict[tuple[int, int], list[int]] = {}
         self._fires: dict[bytes, tuple[FiredEntry, int]] = {}
         self._settled: set[bytes] = set()
         self._lost: set[bytes] = set()
@@ -94,10 +97,31 @@ class MemoryInProcess:
         return [known for (_, each), known in self._schedules.items() if each == name]
 
     def put(self, partition: int, name: int, known: Remembered | None) -> None:
+        self._overdue_told.discard((partition, name))
         if known is None:
             self._schedules.pop((partition, name), None)
         else:
             self._schedules[partition, name] = known
+
+    def overdue(self, partition: int, until_ms: int) -> Iterable[tuple[int, Remembered]]:
+        found = [
+            (name, known)
+            for (of, name), known in self._schedules.items()
+            if of == partition
+            and known.stands is Stands.WAITS
+            and known.expected_ms <= until_ms
+            and (of, name) not in self._overdue_told
+        ]
+        return sorted(found, key=lambda each: (each[1].expected_ms, each[1].offset))
+
+    def tell(self, partition: int, names: Iterable[int]) -> None:
+        self._overdue_told.update((partition, name) for name in names)
+
+    def lock(self, partition: int, fire: int, locks: Iterable[int]) -> None:
+        self._locks[partition, fire] = [*locks]
+
+    def is_locked(self, partition: int, lock: int) -> bool:
+        return any(of == partition and lock in held for (of, _), held in self._locks.items())
 
     def add_fire(self, fire: FiredEntry, at_round: int) -> FiredEntry | None:
         known = self._fires.setdefault(fire.identity, (fire, at_round))[0]
@@ -172,6 +196,8 @@ class Verification:
     standing: Standing = field(default_factory=Standing)
     floors: dict[str, int] = field(default_factory=lambda: {FIRED + "demo": -1})
     tenants_that_repeat: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    overdue_findings: list[Breached] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.seen = 0, 0
@@ -180,7 +206,7 @@ class Verification:
 
     def round(self, trace: Trace, *, final: bool = True, pair_holds: bool = False) -> bool:
         """Read what is new; whether all of it could be checked."""
-        coverage = Coverage(FIRED, self.floors, {}, self.tenants_that_repeat)
+        coverage = self.coverage
         self.outputs.begin(coverage)
         self.partition.begin(coverage, pair_holds=pair_holds)
         for fire in trace.fired[self.seen[0] :]:
@@ -193,12 +219,26 @@ class Verification:
         done = self.partition.go_on(final=final)
         self.partition.end()
         self.outputs.end(self.standing.blind_until_ms, self.outputs.round - 1)
+        self.look_for_overdue()
         return done
+
+    @property
+    def coverage(self) -> Coverage:
+        """What of the outputs there is to see."""
+        return Coverage(FIRED, self.floors, {}, self.tenants_that_repeat, self.held)
+
+    def look_for_overdue(self) -> None:
+        """Look for what should have fired a minute before the end of the log."""
+        judge = OverdueSchedules(self.memory, self.counts)
+        until_ms = self.standing.last_ms - MINUTE
+        suspects = judge.suspects([CHANGELOG.partition], until_ms, self.coverage)
+        suspects = judge.still(suspects, self.coverage)
+        self.overdue_findings += judge.tell(CHANGELOG.topic, suspects)
 
     @property
     def findings(self) -> list[Breached]:
         """All that was found."""
-        return self.partition.findings + self.outputs.findings
+        return self.partition.findings + self.outputs.findings + self.overdue_findings
 
 
 def verified(trace: Trace, **given: Any) -> Verification:

@@ -1,0 +1,54 @@
+"""A rate for each of many names: what is used up by one is there for all others."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.firing.rates import Rate
+
+T0 = 1_800_000_000_000.0
+
+
+def test_each_name_has_a_rate_of_its_own() -> None:
+    rate = Rate(1_000)
+    rate.take(b"a", 2, T0, 2)
+    assert rate.room(b"a", 2, T0) == 0
+    assert rate.room(b"b", 2, T0) == 2
+
+
+def test_what_is_used_up_comes_back_one_by_one() -> None:
+    #  T0    + 500   + 1 000   + 9 000
+    #  0     1       2         2: no more is saved up than a burst
+    rate = Rate(1_000)
+    rate.take(b"a", 2, T0, 2)
+    assert [rate.room(b"a", 2, T0 + ms) for ms in (0, 499, 500, 999, 1_000, 9_000)] == [
+        *(0, 0, 1, 1, 2, 2),
+    ]
+
+
+def test_it_tells_from_when_on_there_is_room() -> None:
+    rate = Rate(1_000)
+    rate.take(b"a", 2, T0, 3)
+    assert rate.ready_ms(b"a", 2) == T0 + 1_000
+    assert rate.room(b"a", 2, T0 + 999) == 0
+    assert rate.room(b"a", 2, T0 + 1_000) == 1
+    assert rate.ready_ms(b"b", 2) == 500
+    rate.take(b"a", 2, T0 + 1_000, 1)
+    assert rate.ready_ms(b"a", 2) == T0 + 1_500
+
+
+def test_a_slow_rate_saves_up_one_at_least() -> None:
+    """Of one in ten seconds a burst of one second would never be one."""
+    rate = Rate(1_000)
+    assert rate.room(b"a", 0.1, T0) == 1
+    rate.take(b"a", 0.1, T0, 1)
+    assert rate.room(b"a", 0.1, T0 + 9_999) == 0
+    assert rate.room(b"a", 0.1, T0 + 10_000) == 1
+    assert rate.ready_ms(b"a", 0.1) == T0 + 10_000
+
+
+@pytest.mark.parametrize("none", [0, -1])
+def test_a_rate_of_none_never_has_room(none: float) -> None:
+    rate = Rate(1_000)
+    assert rate.room(b"a", none, T0) == 0
+    assert rate.ready_ms(b"a", none) == float("inf")
