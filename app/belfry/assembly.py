@@ -217,6 +217,8 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     await asyncio.to_thread(opener.policies.start)
     outputs.start()
     opener.watch.start()
+    if opener.checkpoints is not None:
+        opener.checkpoints.start()
     front.start(owners)
     concerns = Concerns(settings, opener.lookups, dispatcher.silent, process.self_check.disk)
     view.show(Running(owners, guard, group, process, concerns))
@@ -234,5 +236,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
             opener.lookups.close()
         stops = {"front": front.stop, "policies": opener.policies.stop, "outputs": outputs.stop}
         stops["watch"] = opener.watch.stop
+        if opener.checkpoints is not None:
+            stops["checkpoints"] = opener.checkpoints.stop
         await closed(stops, {"deliveries": delivering}, code)
     return code

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from belfry.engine.ownership import Event
-from belfry.host.rocks import NoRows
+from belfry.host.rocks import NoRows, RocksMap
 from belfry.kafka.agreement import Agreement, OwnershipRefused
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.request_log import RequestLog
@@ -194,6 +194,14 @@ class PartitionOpener(PartitionDependencies):
             rows = parts.local(here).open(changelog.holds_records)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
+
+    def checkpoint(
+        self, partition: int, *, owner: bool = True
+    ) -> Callable[[RocksMap, float], None] | None:
+        """What is told again and again of a store, so that checkpoints of it are made; or None."""
+        if self.checkpoints is None:
+            return None
+        return partial(self.checkpoints.turn, partition, owner=owner)
 
     def look_at_signatures(self, partition: int, warm: Warm) -> None:
         """Follow what owners have said of signatures since a standby was opened."""

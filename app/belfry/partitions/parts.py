@@ -35,7 +35,9 @@ from belfry.partitions.tenant_reading import TenantInputDependencies
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Term
 from belfry.partitions.transaction_watch import TransactionWatch
-from belfry.recovery.local_state import LocalState, Stamp
+from belfry.recovery.checkpoint_making import CheckpointMaker
+from belfry.recovery.local_state import LocalState
+from belfry.recovery.stamp import Stamp
 from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes
 from belfry.settings import Settings
@@ -70,6 +72,8 @@ class PartitionDependencies:
     producers: MakeProducer
     readers: RequestReaders
     tenant_inputs_through: PassThrough
+    # What makes checkpoints, None where none are kept.
+    checkpoints: CheckpointMaker | None = None
 
 
 class PartitionParts:

@@ -12,16 +12,16 @@ is a contradiction, and it stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import orjson
 import structlog
 
 from belfry.host.clock import SystemClock
 from belfry.host.rocks import RocksMap, move, wipe
-from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
+from belfry.recovery.stamp import Stamp, stamp_of
+from belfry.store.identity import Identity, foreign_state, lost_changelog
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import NOTHING, Progress
 from belfry.store.layout.records import UnknownFormat
@@ -34,27 +34,6 @@ HOUR_MS = 3_600_000
 ASIDE: Final = "aside"
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What local state belongs to; state with another stamp is not used."""
-
-    cluster_id: str
-    topic_id: str
-    partition: int
-    # Another number makes all local state be rebuilt.
-    format: int = 2
-
-    def encode(self) -> bytes:
-        """The stamp as it lies in the store."""
-        return orjson.dumps([self.format, self.cluster_id, self.topic_id, self.partition])
-
-    def fits(self, kept: bytes) -> bool:
-        """Whether state with that stamp is this one's, as far as the ids of topics are known."""
-        _, topic_id = stamp_of(kept)
-        told = self.topic_id if differ(topic_id, self.topic_id) else topic_id
-        return replace(self, topic_id=told).encode() == kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +175,6 @@ def _is_whole(rows: RocksMap) -> bool:
         return ScheduleStore(rows).state() is not None
     except (Damaged, UnknownFormat):
         return False
-
-
-def stamp_of(stamp: bytes) -> tuple[str, str]:
-    """Cluster and changelog topic in a stamp of any format; empty where it does not tell."""
-    try:
-        _, cluster, topic, *_ = orjson.loads(stamp)
-    except ValueError:
-        return "", ""
-    return str(cluster), str(topic)
 
 
 def _progress(rows: RocksMap) -> Progress | None:

@@ -64,7 +64,7 @@ def refusal(found: Checkpoint, sought: Sought) -> str:
     if found.store_format != sought.store_format:
         return f"its store has format {found.store_format}, and this release {sought.store_format}"
     if found.written_ms < sought.oldest_ms:
-        return "it was written too long ago: tombstones may be gone"
+        return "it was written too long ago: tombstones may be gone, or it was found wrong since"
     if found.offset < sought.low:
         return f"the changelog begins at offset {sought.low}, and it goes up to {found.offset}"
     if found.offset - max(sought.offset, sought.low) <= QUICKLY_READ:
