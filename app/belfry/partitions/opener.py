@@ -104,6 +104,7 @@ class PartitionOpener(PartitionDependencies):
             recovered.lent_ms,
             resigning,
             recovered.unclosed_rows,
+            parts.local(recovered.identity).found_wrong,
         )
 
     def _sign(
@@ -191,7 +192,7 @@ class PartitionOpener(PartitionDependencies):
             mark = self.trust.check(partition)
             here = self.identities.now()
             changelog.sieve = self.trust.sieve(partition, here.changelog, mark)
-            rows = parts.local(here).open(changelog.holds_records)
+            rows = parts.local(here).open_newest(changelog)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
 
@@ -215,4 +216,6 @@ class PartitionOpener(PartitionDependencies):
 
     def forget(self, partition: int, why: str) -> None:
         """Remove local state that is not to be used; nobody has it open."""
-        PartitionParts(self, partition).local(self.identities.seen).give_up(why)
+        local = PartitionParts(self, partition).local(self.identities.seen)
+        local.found_wrong()
+        local.give_up(why)

@@ -47,6 +47,7 @@ from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.policies.follower import Policies
 from belfry.process.cluster_start import ClusterState, homes
 from belfry.recovery.checkpoint_making import CheckpointMaker
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.checkpoint_store import CheckpointDependencies, checkpoint_store
 from belfry.recovery.identities import Identities
 from belfry.registry import startup
@@ -198,5 +199,6 @@ def share(
         agreement=Agreement(settings),
         tenant_inputs_through=through.tenant_inputs,
         checkpoints=None if given is None else CheckpointMaker(given),
+        restorer=None if given is None else CheckpointRestorer(given),
     )
     return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs, LoopThreads())

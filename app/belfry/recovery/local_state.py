@@ -20,6 +20,8 @@ import structlog
 
 from belfry.host.clock import SystemClock
 from belfry.host.rocks import RocksMap, move, wipe
+from belfry.kafka.partition_log import PartitionLog
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.stamp import Stamp, stamp_of
 from belfry.store.identity import Identity, foreign_state, lost_changelog
 from belfry.store.layout import keys
@@ -55,6 +57,44 @@ class LocalState:
     stamp: Stamp
     stale_ms: int
     clock: SystemClock
+    # None where no checkpoints are kept.
+    checkpoints: CheckpointRestorer | None = None
+
+    def open_newest(self, changelog: PartitionLog) -> RocksMap:
+        """The store as it was left, or a checkpoint's where that saves much reading.
+
+        Raises what `open` raises, and ConnectionError.
+        """
+        rows = self.open(changelog.holds_records)
+        if self.checkpoints is None:
+            return rows
+        try:
+            fetched = self.checkpoints.fetch(
+                self.path, self.stamp, self.stale_ms, rows, changelog.ends
+            )
+        except BaseException:
+            rows.close()
+            raise
+        if fetched is None:
+            return rows
+        rows.close()
+        wipe(self.path)
+        move(fetched, self.path)
+        return RocksMap(self.path)
+
+    @property
+    def restored_ms(self) -> int:
+        """When the state was fetched from elsewhere, epoch ms; 0 for never."""
+        return (
+            0
+            if self.checkpoints is None
+            else int(self.checkpoints.restored_ms(self.stamp.partition))
+        )
+
+    def found_wrong(self) -> None:
+        """The state was found wrong: it may have come with a checkpoint, so none is used again."""
+        if self.checkpoints is not None:
+            self.checkpoints.found_wrong(self.stamp.partition)
 
     def open(self, replaced: Callable[[], bool]) -> RocksMap:
         """The store as it was left, or an empty one.

@@ -80,7 +80,7 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         None,
         repr=False,
         description="Folder where checkpoints of the state are kept, as a URL that fsspec knows:"
-        " `file:///folder`, `s3://bucket/folder`. None: no checkpoints.",
+        " `file:///folder`, `s3://bucket/folder`. None: no checkpoints (docs/checkpoints.md).",
     )
     checkpoint_options: dict[str, Any] = Field(
         default_factory=dict,

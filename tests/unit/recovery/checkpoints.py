@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from belfry.host.rocks import RocksMap
 from belfry.recovery.checkpoint_making import CheckpointMaker
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.checkpoint_store import (
     CheckpointDependencies,
     CheckpointFolder,
@@ -56,7 +57,8 @@ class Worker:
             metrics=CheckpointMetrics(MetricMaker(self.registry)),
         )
         self.maker = CheckpointMaker(self.given)
-        self.local = LocalState(home / "partition-3", MINE, STALE_MS, clock)
+        self.restorer = CheckpointRestorer(self.given)
+        self.local = LocalState(home / "partition-3", MINE, STALE_MS, clock, self.restorer)
 
     @property
     def folder(self) -> CheckpointFolder:
@@ -82,12 +84,22 @@ class Worker:
         labels = {"partition": "3"}
         return self.registry.get_sample_value("belfry_checkpoint_timestamp_seconds", labels)
 
+    def restored(self, source: str) -> float:
+        """How many stores were opened from there."""
+        labels = {"source": source}
+        return self.registry.get_sample_value("belfry_restores_total", labels) or 0.0
+
     def turn(self, rows: RocksMap, *, owner: bool = False) -> None:
         """All that comes of one look: links where they are wanted, and what is carried away."""
         for _ in range(2):
             self.maker.turn(3, rows, 2_000.0, owner=owner)
             while not self.maker._jobs.empty():
                 self.maker._work()
+
+    def opened(self, low: int = 0, end: int = 10 * FAR) -> RocksMap:
+        """The store of a worker that takes the partition over."""
+        changelog: Any = SimpleNamespace(ends=lambda: (low, end), holds_records=lambda: True)
+        return self.local.open_newest(changelog)
 
 
 def store(path: Path) -> RocksMap:

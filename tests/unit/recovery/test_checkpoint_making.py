@@ -12,7 +12,7 @@ from belfry.recovery.checkpoint_store import NoCheckpointStore, checkpoint_store
 from belfry.settings import Settings
 from belfry.store.checkpoint import IndexKeys
 from belfry.store.checkpoint_choice import UNUSED_MS
-from tests.unit.recovery.checkpoints import FAR, INTERVAL_S, NOW_MS, Worker, commit, store
+from tests.unit.recovery.checkpoints import FAR, INTERVAL_S, NOW_MS, Worker, commit, row, store
 
 LATER_MS = INTERVAL_S * 1000
 
@@ -37,6 +37,21 @@ def test_an_index_says_what_the_store_was(worker: Worker, rows: RocksMap) -> Non
     assert {file.sha256 for file in made.files} == worker.files()
     assert (worker.counted("made"), worker.newest_s()) == (1, NOW_MS / 1000)
     assert not list(worker.home.glob("checkpoint-*"))
+
+
+def test_what_is_written_while_it_is_carried_away_is_not_in_it(
+    worker: Worker, rows: RocksMap, tmp_path: Path
+) -> None:
+    worker.maker.turn(3, rows, 2_000.0, owner=False)
+    worker.maker._work()
+    worker.maker.turn(3, rows, 2_000.0, owner=False)
+    commit(rows, FAR + 100, b"second")
+    rows.flush()
+    worker.maker._work()
+    other = Worker(tmp_path / "other", worker.stored)
+    copy = other.opened()
+    assert (row(copy, b"first"), row(copy, b"second")) == (b"\x01\x02first", None)
+    copy.close()
 
 
 def test_only_files_that_are_new_are_sent_and_two_checkpoints_are_kept(
