@@ -13,6 +13,7 @@ import pytest
 
 from belfry.host.rocks import RocksMap
 from belfry.recovery import checkpoint_restoring
+from belfry.recovery.checkpoint_store import CheckpointFolder
 from belfry.store.checkpoint import IndexKeys
 from belfry.store.layout import keys
 from belfry.store.ordered_map import Damaged
@@ -190,7 +191,7 @@ def test_old_local_state_gives_way_and_its_tables_are_not_fetched(
     commit(rows, 10, b"own")
     rows.close()
     fetched = list[str]()
-    folder = checkpoint_restoring.CheckpointFolder
+    folder = CheckpointFolder
     get = folder.get_file
 
     def counted(self: Any, sha256: str, local: Path) -> None:
@@ -271,7 +272,7 @@ def test_a_store_that_never_answers_holds_nobody_up(
         return {}
 
     monkeypatch.setattr(checkpoint_restoring, "INDEXES_S", 0.05)
-    monkeypatch.setattr(checkpoint_restoring.CheckpointFolder, "indexes", silent)
+    monkeypatch.setattr(CheckpointFolder, "indexes", silent)
     assert names(cold) == (False, False)
     assert not answered.late
 
@@ -281,7 +282,7 @@ def test_a_file_that_comes_too_late_has_a_name_of_its_own(
 ) -> None:
     """What was given up goes on in a thread of its own, and nobody knows when it writes."""
     monkeypatch.setattr(checkpoint_restoring, "FILE_S", 0.1)
-    get, given = checkpoint_restoring.CheckpointFolder.get_file, list[Path]()
+    get, given = CheckpointFolder.get_file, list[Path]()
     old, new = maker.there()
     names = {each.name for each in old.files}
     # Both have a file of this name, so it is fetched twice.
@@ -293,7 +294,7 @@ def test_a_file_that_comes_too_late_has_a_name_of_its_own(
             time.sleep(0.5)
         get(self, sha256, local)
 
-    monkeypatch.setattr(checkpoint_restoring.CheckpointFolder, "get_file", late)
+    monkeypatch.setattr(CheckpointFolder, "get_file", late)
     rows = cold.opened()
     assert (row(rows, b"old") is not None, row(rows, b"new") is not None) == (True, False)
     assert len(set(given)) == len(given)
