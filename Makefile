@@ -123,7 +123,7 @@ lock: ## Lock the newest allowed versions; needs uv.
 
 .PHONY: locks
 locks: ## Make locks/ anew from requirements.lock; needs uv.
-	@$(LOCKED) -c requirements.lock --no-annotate --extra otel pyproject.toml -o locks/product.lock
+	@$(LOCKED) -c requirements.lock --no-annotate --extra otel --extra checkpoints pyproject.toml -o locks/product.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group build -o locks/build.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock

@@ -41,6 +41,27 @@ WORKERS: Final = (
                 ),
             ),
             Chart(
+                "Checkpoints",
+                "How old the newest checkpoint of a partition is, and where the state of partitions"
+                " came from. Empty where none are kept.",
+                "short",
+                (
+                    Query(
+                        "seconds since that of {{partition}}",
+                        "time() - max by (partition) (belfry_checkpoint_timestamp_seconds)",
+                    ),
+                    Query(
+                        "restored from {{source}}",
+                        "sum by (source) (increase(belfry_restores_total[5m]))",
+                    ),
+                    Query(
+                        "checkpoints {{outcome}}",
+                        "sum by (outcome) (increase(belfry_checkpoints_total[5m]))",
+                    ),
+                    Query("bytes sent", "sum(increase(belfry_checkpoint_sent_bytes_total[5m]))"),
+                ),
+            ),
+            Chart(
                 "Transaction",
                 "Duration of transactions, from the first record to the answer to the commit.",
                 "s",

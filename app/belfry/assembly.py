@@ -219,6 +219,8 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     await asyncio.to_thread(opener.policies.start)
     outputs.start()
     opener.watch.start()
+    if opener.checkpoints is not None:
+        opener.checkpoints.start()
     front.start(owners)
     concerns = Concerns(settings, opener.lookups, deliverer.silent, process.self_check.disk)
     view.show(Running(owners, guard, group, process, concerns))
@@ -236,5 +238,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
             opener.lookups.close()
         stops = {"policies": opener.policies.stop, "outputs": outputs.stop}
         stops |= {"watch": opener.watch.stop, **front.stops()}
+        if opener.checkpoints is not None:
+            stops["checkpoints"] = opener.checkpoints.stop
         await closed(stops, {"deliveries": delivering}, code)
     return code

@@ -81,7 +81,7 @@ class Settling:
         clients, gone = self._figures.clients(DELIVERIES), self._progress.clear
         refused = DeliveryLog(self._settings, clients, self._assigned, gone, of="rejected")
         try:
-            refused.open()
+            refused.open(self._thread.stopping)
             while not self._thread.stopping.is_set():
                 messages = refused.read(BATCH, GATHER_S)
                 if all_pass(self._through, self._topic, messages, self._thread.stopping):

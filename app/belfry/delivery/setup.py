@@ -227,7 +227,7 @@ class DeliveryView:
 
     def posting(self) -> Posting:
         """A child process posts; which hosts do not answer, its answers say."""
-        silent = () if self._dispatcher is None else self._dispatcher.silent.views()
+        silent = () if self._deliverer is None else self._deliverer.silent.views()
         return Posting(posts=True, apart=True, silent_hosts=silent)
 
     def take_overs(self) -> Sequence[TakeOverEntry]:

@@ -11,11 +11,11 @@ over").
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
 from typing import Final
 
 from belfry.balance.assignment_map import AssignmentMap
 from belfry.balance.take_overs import TakenOver, TakeOverEntry, entry_of, told_by
+from belfry.host import machine
 
 MOST: Final = 100
 
@@ -25,7 +25,7 @@ class TakeOverLog:
 
     def __init__(self, worker: str) -> None:
         self._worker = worker
-        self._lock = Lock()
+        self._lock = machine.Lock()
         self._after = self._before = AssignmentMap()
         self._entries: list[TakeOverEntry] = []
         # Those that wait for the map of after the rebalance.

@@ -24,6 +24,7 @@ import structlog
 from rocksdict import (
     BlockBasedOptions,
     Cache,
+    Checkpoint,
     DbClosedError,
     DBCompactionStyle,
     DBCompressionType,
@@ -181,6 +182,15 @@ class RocksMap:
             self._db.flush(False)
         except Exception as error:
             raise self._meaning_of(error) from error
+
+    def checkpoint(self, path: Path) -> None:
+        """Link what is written to a folder that is not there yet; no other thread runs meanwhile.
+
+        The memtable is flushed for it, so let one have been flushed shortly before.
+        """
+        if self._damaged:
+            raise Damaged(f"{self._path} is not to be copied")
+        Checkpoint(self._db).create_checkpoint(str(path))
 
     def condemn(self, why: str) -> None:
         """Its rows were found to be wrong: closing the store removes it."""

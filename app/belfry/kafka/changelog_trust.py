@@ -26,6 +26,7 @@ from belfry.kafka.changelog_sieve import Counted, Sieve, uncounted
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.signature_marks import Mark, Marks
 from belfry.settings import SharedSettings
+from belfry.store.checkpoint import IndexKeys
 from belfry.store.row_judge import Judge
 from belfry.store.signatures import RowKeys, fingerprint
 from belfry.wire.worker_keys import Purpose
@@ -85,6 +86,11 @@ class ChangelogTrust:
         """What tells a worker's records, by what is said of the partition."""
         believed = [RowKeys(key, topic_id, partition) for key in self._keys]
         return Judge(believed, required=self.required, near_from=mark.near_from)
+
+    @property
+    def index_keys(self) -> IndexKeys:
+        """What signs and judges indexes of checkpoints: the same keys, by the same rule."""
+        return IndexKeys(self._keys, self.signs, self.required)
 
     def sieve(self, partition: int, topic_id: str, mark: Mark) -> Sieve:
         """What lets a worker's records through."""

@@ -19,6 +19,7 @@ import structlog
 from belfry.engine.effects import Effects
 from belfry.host import machine
 from belfry.schedules.outcomes import Outcome
+from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 from belfry.telemetry.client_figures import ClientFigures
 from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metrics import Metrics
@@ -114,6 +115,11 @@ class Gauges:
     def topics_to_make(self, topics: int) -> None:
         """Show how many output topics of new tenants are still to be made."""
         self._metrics.topics_to_make(topics)
+
+    @property
+    def checkpoints(self) -> CheckpointMetrics:
+        """What counts checkpoints and restores; it locks by itself."""
+        return self._metrics.checkpoints
 
     def looked_up(self, outcome: str) -> None:
         """Count a lookup at the schema registry."""

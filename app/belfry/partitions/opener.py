@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from belfry.engine.ownership import Event
-from belfry.host.rocks import NoRows
+from belfry.host.rocks import NoRows, RocksMap
 from belfry.kafka.agreement import Agreement, OwnershipRefused
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.request_log import RequestLog
@@ -104,6 +104,7 @@ class PartitionOpener(PartitionDependencies):
             recovered.lent_ms,
             resigning,
             recovered.unclosed_rows,
+            parts.local(recovered.identity).found_wrong,
         )
 
     def _sign(
@@ -191,9 +192,17 @@ class PartitionOpener(PartitionDependencies):
             mark = self.trust.check(partition)
             here = self.identities.now()
             changelog.sieve = self.trust.sieve(partition, here.changelog, mark)
-            rows = parts.local(here).open(changelog.holds_records)
+            rows = parts.local(here).open_newest(changelog)
             undo.pop_all()
         return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
+
+    def checkpoint(
+        self, partition: int, *, owner: bool = True
+    ) -> Callable[[RocksMap, float], None] | None:
+        """What is told again and again of a store, so that checkpoints of it are made; or None."""
+        if self.checkpoints is None:
+            return None
+        return partial(self.checkpoints.turn, partition, owner=owner)
 
     def look_at_signatures(self, partition: int, warm: Warm) -> None:
         """Follow what owners have said of signatures since a standby was opened."""
@@ -207,4 +216,6 @@ class PartitionOpener(PartitionDependencies):
 
     def forget(self, partition: int, why: str) -> None:
         """Remove local state that is not to be used; nobody has it open."""
-        PartitionParts(self, partition).local(self.identities.seen).give_up(why)
+        local = PartitionParts(self, partition).local(self.identities.seen)
+        local.found_wrong()
+        local.give_up(why)

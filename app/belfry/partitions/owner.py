@@ -57,7 +57,7 @@ class PartitionRunner:
         self._loop.last = self._leave
         self._stopping = self._loop.stopping
         self.leasing = Leasing(self._loop.wake)
-        self.upkeep = Upkeep(given.guard, self.leasing, opener.clock)
+        self.upkeep = Upkeep(given.guard, self.leasing, opener.clock, opener.checkpoint(partition))
         self.failures = Failures(self._log, opener.clock)
         self._commits = StepCommits(given, self.failures, self.leasing, self.upkeep)
         fires = lambda: self.state is Ownership.FIRING  # noqa: E731

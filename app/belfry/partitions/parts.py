@@ -35,7 +35,10 @@ from belfry.partitions.tenant_reading import TenantInputDependencies
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Term
 from belfry.partitions.transaction_watch import TransactionWatch
-from belfry.recovery.local_state import LocalState, Stamp
+from belfry.recovery.checkpoint_making import CheckpointMaker
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
+from belfry.recovery.local_state import LocalState
+from belfry.recovery.stamp import Stamp
 from belfry.registry.lookups import Lookups
 from belfry.schedules.identity import Homes
 from belfry.settings import Settings
@@ -70,6 +73,10 @@ class PartitionDependencies:
     producers: MakeProducer
     readers: RequestReaders
     tenant_inputs_through: PassThrough
+    # What makes checkpoints, None where none are kept.
+    checkpoints: CheckpointMaker | None = None
+    # What restores from them.
+    restorer: CheckpointRestorer | None = None
 
 
 class PartitionParts:
@@ -126,7 +133,7 @@ class PartitionParts:
         given, partition = self._given, self._partition
         stamp = Stamp(here.cluster, here.changelog, partition)
         path = self._settings.data_dir / f"partition-{partition}"
-        return LocalState(path, stamp, given.stale_ms, given.clock)
+        return LocalState(path, stamp, given.stale_ms, given.clock, given.restorer)
 
     def engine(self, store: ScheduleStore, reader: RequestReader) -> PartitionEngine:
         """What decides for it, over a store."""

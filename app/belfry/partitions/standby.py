@@ -76,6 +76,7 @@ class Standby:
         self._alarm = alarm
         self._watched: tuple[Timeouts, HeartbeatWatch | None] | None = None
         self._warm: Warm | None = None
+        self._checkpoint = opener.checkpoint(partition, owner=False)
         self._flushed_ms = 0.0
         self._log = log.bind(partition=partition)
         self._thread = Background(
@@ -212,6 +213,8 @@ class Standby:
             if self.problem:
                 self.problem = ""
             self._stopping.wait(GATHER_S)
+        if self._checkpoint is not None and self.warm:
+            self._checkpoint(warm.rows, now_ms - self._flushed_ms)
         if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
             self._flushed_ms = now_ms
             reading.end = max(reading.end, warm.changelog.ends()[1])

@@ -75,6 +75,8 @@ class Owned:
     resigning: Resigning | None = None
     # Keys of rows that strangers left behind the last manifest; the first commit overwrites them.
     unclosed_rows: tuple[bytes, ...] = ()
+    # Is told that the rows are wrong: a checkpoint that they came from is not used again.
+    found_wrong: Callable[[], None] | None = None
 
     @property
     def keeps_state(self) -> bool:
@@ -109,6 +111,8 @@ class Owned:
         """The term ends with this error; where the rows are wrong, the next one has none."""
         if isinstance(error, Damaged):
             self.rows.condemn(str(error))
+            if self.found_wrong is not None:
+                self.found_wrong()
 
     def close(self) -> None:
         """Stop reading, give the producer up, close the store."""

@@ -7,6 +7,7 @@
               own inputs are read
     signing   rows that former owners left unsigned are written again, some in each step
     flush     the store writes its memory tables, so that little is to be replayed after a crash
+    checkpoint  where they are kept and one is wanted, the store is linked for it
 
 A partition that keeps no state needs none of it, but says its position again every hour.
 """
@@ -18,6 +19,7 @@ from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.firing.clock_guard import ClockGuard
+from belfry.host import rocks
 from belfry.host.clock import SystemClock
 from belfry.partitions.forwarding import RENEW_MS
 from belfry.partitions.leasing import Leasing
@@ -43,7 +45,15 @@ class Upkeep:
     `idle_commit_ms` is the longest time between two commits.
     """
 
-    def __init__(self, guard: ClockGuard, leasing: Leasing, clock: SystemClock) -> None:
+    def __init__(
+        self,
+        guard: ClockGuard,
+        leasing: Leasing,
+        clock: SystemClock,
+        checkpoint: Callable[[rocks.RocksMap, float], None] | None = None,
+    ) -> None:
+        """`checkpoint` is called with a store, and for how many ms it has been flushed."""
+        self._checkpoint = checkpoint
         self.idle_commit_ms = HEARTBEAT_MS
         self._clock = clock
         self._jobs_pace = JobsPace()
@@ -91,6 +101,8 @@ class Upkeep:
         if owned.resigning is not None and owned.resigning.under_way:
             effects = owned.engine.claim(None)
             owned.resigning.add(effects.rows)
+        if self._checkpoint is not None and isinstance(owned.rows, rocks.RocksMap):
+            self._checkpoint(owned.rows, now_ms - self._flushed_ms)
         if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
             self._flushed_ms = now_ms
             owned.rows.flush()

@@ -27,6 +27,7 @@ from pydantic import SecretStr
 from belfry.api.server.hosts import is_loopback
 from belfry.api.server.own_address import is_everywhere
 from belfry.kafka.security import BadSecurity, group_client_security
+from belfry.recovery.checkpoint_store import NoCheckpointStore, checkpoint_store
 from belfry.registry.addresses import UNREADABLE, is_readable
 from belfry.settings import DeliverySettings, Settings
 
@@ -38,6 +39,7 @@ _NEVER_EMPTY: Final = (
     "http_tls_certificate",
     "http_tls_key",
     "secrets_dir",
+    "checkpoint_store",
 )
 # They mean something beside an issuer alone.
 _OIDC: Final = ("oidc_audience", "oidc_jwks_url", "oidc_tenants_claim", "oidc_roles_claim")
@@ -74,6 +76,7 @@ def half_settings(settings: DeliverySettings) -> str:
         *_callers(settings),
         *_advertised(settings),
         *_certificate(settings),
+        *_checkpoints(settings),
     )
     return " ".join(found)
 
@@ -195,6 +198,15 @@ def _certificate(settings: DeliverySettings) -> Iterator[str]:
                 f" cannot be used: {error}. They are PEM files, the key is that of the certificate"
                 " and is not encrypted."
             )
+
+
+def _checkpoints(settings: DeliverySettings) -> Iterator[str]:
+    """A store of checkpoints that cannot be used; nobody is asked whether it is there."""
+    if isinstance(settings, Settings):
+        try:
+            checkpoint_store(settings)
+        except NoCheckpointStore as error:
+            yield str(error)
 
 
 def _no_password() -> str:

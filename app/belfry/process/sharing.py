@@ -46,6 +46,9 @@ from belfry.partitions.term import Warm
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.policies.follower import Policies
 from belfry.process.cluster_start import ClusterState, homes
+from belfry.recovery.checkpoint_making import CheckpointMaker
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
+from belfry.recovery.checkpoint_store import CheckpointDependencies, checkpoint_store
 from belfry.recovery.identities import Identities
 from belfry.registry import startup
 from belfry.schedules.identity import Homes
@@ -85,6 +88,28 @@ def _readers(settings: Settings, gauges: Gauges) -> RequestReaders:
     """What reads the requests of all partitions."""
     told = gauges.client("requests", settings.client_statistics_interval_ms)
     return RequestReaders(consumer_properties(settings) | told)
+
+
+def _checkpoints(
+    settings: Settings,
+    clock: SystemClock,
+    gauges: Gauges,
+    trust: ChangelogTrust,
+    failpoints: Failpoints,
+) -> CheckpointDependencies | None:
+    """What makes and restores checkpoints, where a store of them is set."""
+    store = checkpoint_store(settings)
+    if store is None:
+        return None
+    return CheckpointDependencies(
+        store=store,
+        keys=trust.index_keys,
+        interval_s=settings.checkpoint_interval_s,
+        data_dir=settings.data_dir,
+        clock=clock,
+        failpoints=failpoints,
+        metrics=gauges.checkpoints,
+    )
 
 
 class Shared(NamedTuple):
@@ -147,6 +172,10 @@ def share(
     # anew.
     anchors = anchors_of(settings)
     statements = Statements(statement_notes(settings), settings)
+    trust = ChangelogTrust(settings, marks_of(settings), gauges.foreign)
+    # Tests kill a worker at a named place by this variable; without it nothing is done.
+    failpoints = Failpoints(os.environ.get("BELFRY_FAILPOINT", ""))
+    given = _checkpoints(settings, clock, gauges, trust, failpoints)
     opener = PartitionOpener(
         settings=settings,
         identities=Identities(admin, cluster_id, (changelog, requests), anchors, statements.keep),
@@ -157,12 +186,11 @@ def share(
         output_topics=_output_topics(settings, frames, outputs),
         policies=Policies(settings, tenants, outputs, registry, gauges.foreign, through.policies),
         metrics=gauges,
-        # Tests kill a worker at a named place by this variable; without it nothing is done.
-        failpoints=Failpoints(os.environ.get("BELFRY_FAILPOINT", "")),
+        failpoints=failpoints,
         log_ends=LogEnds(settings.kafka_properties()),
         tenant_topics=tenant_topics,
         watch=TransactionWatch(settings, partitions, clock, gauges),
-        trust=ChangelogTrust(settings, marks_of(settings), gauges.foreign),
+        trust=trust,
         # Local state that has been away for longer may have missed that a schedule is gone.
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,
         leaves=group.leaves,
@@ -170,5 +198,7 @@ def share(
         readers=_readers(settings, gauges),
         agreement=Agreement(settings),
         tenant_inputs_through=through.tenant_inputs,
+        checkpoints=None if given is None else CheckpointMaker(given),
+        restorer=None if given is None else CheckpointRestorer(given),
     )
     return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs, LoopThreads())

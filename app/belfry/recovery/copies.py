@@ -20,8 +20,8 @@ from typing import Any
 
 from rocksdict import AccessType, Options, Rdict
 
-from belfry.recovery.local_state import stamp_of
 from belfry.recovery.partition_evidence import CannotRecover, Copy
+from belfry.recovery.stamp import stamp_of
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import NOTHING
 from belfry.store.ordered_map import Range

@@ -12,16 +12,18 @@ is a contradiction, and it stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import orjson
 import structlog
 
 from belfry.host import rocks
 from belfry.host.clock import SystemClock
-from belfry.store.identity import Identity, differ, foreign_state, lost_changelog
+from belfry.kafka.partition_log import PartitionLog
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
+from belfry.recovery.stamp import Stamp, stamp_of
+from belfry.store.identity import Identity, foreign_state, lost_changelog
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import NOTHING, Progress
 from belfry.store.layout.records import UnknownFormat
@@ -34,27 +36,6 @@ HOUR_MS = 3_600_000
 ASIDE: Final = "aside"
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What local state belongs to; state with another stamp is not used."""
-
-    cluster_id: str
-    topic_id: str
-    partition: int
-    # Another number makes all local state be rebuilt.
-    format: int = 2
-
-    def encode(self) -> bytes:
-        """The stamp as it lies in the store."""
-        return orjson.dumps([self.format, self.cluster_id, self.topic_id, self.partition])
-
-    def fits(self, kept: bytes) -> bool:
-        """Whether state with that stamp is this one's, as far as the ids of topics are known."""
-        _, topic_id = stamp_of(kept)
-        told = self.topic_id if differ(topic_id, self.topic_id) else topic_id
-        return replace(self, topic_id=told).encode() == kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +57,44 @@ class LocalState:
     stamp: Stamp
     stale_ms: int
     clock: SystemClock
+    # None where no checkpoints are kept.
+    checkpoints: CheckpointRestorer | None = None
+
+    def open_newest(self, changelog: PartitionLog) -> rocks.RocksMap:
+        """The store as it was left, or a checkpoint's where that saves much reading.
+
+        Raises what `open` raises, and ConnectionError.
+        """
+        rows = self.open(changelog.holds_records)
+        if self.checkpoints is None:
+            return rows
+        try:
+            fetched = self.checkpoints.fetch(
+                self.path, self.stamp, self.stale_ms, rows, changelog.ends
+            )
+        except BaseException:
+            rows.close()
+            raise
+        if fetched is None:
+            return rows
+        rows.close()
+        rocks.wipe(self.path)
+        rocks.move(fetched, self.path)
+        return rocks.RocksMap(self.path)
+
+    @property
+    def restored_ms(self) -> int:
+        """When the state was fetched from elsewhere, epoch ms; 0 for never."""
+        return (
+            0
+            if self.checkpoints is None
+            else int(self.checkpoints.restored_ms(self.stamp.partition))
+        )
+
+    def found_wrong(self) -> None:
+        """The state was found wrong: it may have come with a checkpoint, so none is used again."""
+        if self.checkpoints is not None:
+            self.checkpoints.found_wrong(self.stamp.partition)
 
     def open(self, replaced: Callable[[], bool]) -> rocks.RocksMap:
         """The store as it was left, or an empty one.
@@ -196,15 +215,6 @@ def _is_whole(rows: rocks.RocksMap) -> bool:
         return ScheduleStore(rows).state() is not None
     except (Damaged, UnknownFormat):
         return False
-
-
-def stamp_of(stamp: bytes) -> tuple[str, str]:
-    """Cluster and changelog topic in a stamp of any format; empty where it does not tell."""
-    try:
-        _, cluster, topic, *_ = orjson.loads(stamp)
-    except ValueError:
-        return "", ""
-    return str(cluster), str(topic)
 
 
 def _progress(rows: rocks.RocksMap) -> Progress | None:

@@ -133,8 +133,10 @@ class TakeOver:
             raise
         lent_ms = None
         if replay.manifest is not None and replay.manifest.read_lease:
-            # Where nothing was left to read, it had been appended before it was written down here.
-            lent_ms = replay.written_ms if changelog.newest_ms is None else changelog.newest_ms
+            # Where nothing was left to read, it had been appended before it was written down here,
+            # or in a checkpoint, by another clock, which was fetched later.
+            written_ms = max(replay.written_ms, self._local.restored_ms)
+            lent_ms = written_ms if changelog.newest_ms is None else changelog.newest_ms
         identity, row = self._evidence.identity(replay)
         return Recovered(
             rows, ScheduleStore(rows), replay.manifest, replay.settings, identity, row,
@@ -146,7 +148,7 @@ class TakeOver:
     ) -> tuple[RocksMap, Replay | None]:
         """The local state, where it may be used; a standby's with the replay that it has begun."""
         if warm is None:
-            return self._local.open(changelog.holds_records), None
+            return self._local.open_newest(changelog), None
         rows, replay = warm
         if rows.get(keys.META_STAMP) == self._local.stamp.encode():
             return rows, replay
@@ -159,6 +161,7 @@ class TakeOver:
             raise error
         if isinstance(error, AheadOfLog) and not self._superseded(rows, changelog):
             raise truncated_log(error.end, error.offset) from error
+        self._local.found_wrong()
         return self._local.anew(rows, str(error))
 
     def _superseded(self, rows: RocksMap, changelog: PartitionLog) -> bool:

@@ -126,7 +126,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("bootstrap_servers", "kafka", "registry", "data_dir", "secrets_dir", "worker_name"),
         *("worker_rack", "group_instance_id", "http_host", "http_port", "health_host"),
         *("health_port", "http_advertised_url", "log_format", "log_level"),
-        *("otlp_url", "otlp_queue_spans"),
+        *("otlp_url", "otlp_queue_spans", "checkpoint_store", "checkpoint_options"),
     ),
     "what it does, and how much of it": (
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),
@@ -135,8 +135,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     "its pace: outcomes do not depend on it": (
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
         *("webhook_in_flight", "webhook_per_host", "transaction_writer"),
-        "transactional_ids",
-        "client_statistics_interval_ms",
+        *("transactional_ids", "client_statistics_interval_ms", "checkpoint_interval_s"),
     ),
     "how soon it gives up: Kafka fences owners whatever it is": (
         *("session_timeout_ms", "heartbeat_interval_ms", "transaction_timeout_ms"),

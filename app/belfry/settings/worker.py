@@ -13,7 +13,7 @@ How soon a worker is given up is made of three times, by default:
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -66,6 +66,25 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         description="Keep the last ten fires of a schedule that recurs in its row. `false` while"
         " workers of a release that does not know this setting are in the group, or may come back:"
         " they hold schedules back that have such fires.",
+    )
+    # A copy of the state that is not in Kafka: it makes a cold worker's start short, and no promise
+    # depends on it.
+    checkpoint_store: str | None = Field(
+        None,
+        repr=False,
+        description="Folder where checkpoints of the state are kept, as a URL that fsspec knows:"
+        " `file:///folder`, `s3://bucket/folder`. None: no checkpoints (docs/checkpoints.md).",
+    )
+    checkpoint_options: dict[str, Any] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Options of fsspec for that file system, credentials for instance.",
+    )
+    checkpoint_interval_s: int = Field(
+        300,
+        ge=1,
+        le=86_400,
+        description="Seconds after which a partition's newest checkpoint is replaced.",
     )
     # Both write the same records with the same promises.
     transaction_writer: Literal["librdkafka", "direct"] = Field(

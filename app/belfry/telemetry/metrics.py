@@ -3,6 +3,7 @@
     Metrics.steps      what committed steps did to requests and events (`step_metrics.py`)
     Metrics.held       the partitions that are owned or stood by for (`held_metrics.py`)
     Metrics.client()   Kafka clients of a kind (`client_figures.py`)
+    Metrics.checkpoints   copies of stores, and where state came from (`checkpoint_metrics.py`)
     Metrics            everything else of the worker: deliveries, HTTP, keys, spans, its states
 
 Their names and meanings are in `families.py`.  Counting is meant for once per transaction, never
@@ -33,6 +34,7 @@ from prometheus_client import (
 )
 
 from belfry import __version__
+from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 from belfry.telemetry.client_figures import ClientFigures, ClientMetrics
 from belfry.telemetry.collectors import KeyFigures, KeyMetrics
 from belfry.telemetry.families import BY_NAME
@@ -72,6 +74,7 @@ class Metrics:
         self._registry = registry
         self.steps = StepMetrics(make)
         self.held = HeldMetrics(make)
+        self.checkpoints = CheckpointMetrics(make)
         self._clients = ClientMetrics(make)
         self._deliveries = make.outcomes(
             "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED", "SETTLED"

@@ -73,6 +73,32 @@ OF_PARTITIONS: Final = (
         "Time from getting a partition to its first step.",
     ),
     Family(
+        "belfry_restores_total",
+        "counter",
+        "Stores of partitions that were opened, by where their state came from: local, what was on"
+        " the disk; checkpoint; changelog, from its beginning.",
+        ("source",),
+    ),
+    Family(
+        "belfry_checkpoints_total",
+        "counter",
+        "Checkpoints of partitions by what became of them: made, failed, or refused when one was to"
+        " be restored.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_checkpoint_sent_bytes_total",
+        "counter",
+        "Bytes that were sent to the store of checkpoints.",
+    ),
+    Family(
+        "belfry_checkpoint_timestamp_seconds",
+        "gauge",
+        "When the newest checkpoint of a partition was written, epoch seconds, as far as a worker"
+        " knows that makes them.",
+        ("partition",),
+    ),
+    Family(
         "belfry_open_transaction_seconds",
         "gauge",
         "For how long a transaction has been holding readers of the changelog, the requests or the"

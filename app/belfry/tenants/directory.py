@@ -143,9 +143,10 @@ class Tenants:
         with self._guard:
             if self.shared_record_bytes != record_bytes:
                 self.shared_record_bytes = record_bytes
-                found = {"max_record_bytes": record_bytes}
-                on_it = {each.name: replace(each, **found) for each in self._snapshots.sharing()}
-                self._snapshots.swap(on_it)
+                sharing = self._snapshots.sharing()
+                self._snapshots.swap(
+                    {each.name: replace(each, max_record_bytes=record_bytes) for each in sharing}
+                )
 
     def note_topics(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
         """Note output topics that are there from now on, and those that are not any more."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belfry.cli.entry import main
-from belfry.cli.replay_run import PartitionPlayed, ReplayWorld, played, played_virtually
+from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld, played, played_virtually
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import RequestStream
 from belfry.playback.comparing import StepDifference
@@ -140,6 +140,6 @@ def test_a_long_playback_says_how_far_it_is() -> None:
     judge_of: Any = lambda _: None  # noqa: E731
     world = ReplayWorld(topics, settings, [], 1, None, judge_of, 100, counted)
     nothing: Any = None
-    played(world, 0, nothing, None, nothing)
+    played(world, 0, nothing, Bounds(), nothing)
     played_virtually(world, 0, 1, [])
     assert told == ["records of partition 0 played", "batches of partition 0 played"]

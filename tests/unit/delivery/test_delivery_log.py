@@ -43,7 +43,7 @@ def opened(client: Client, stopping: Event, tmp_path: Path, patch: pytest.Monkey
     patch.setattr(delivery_log, "Producer", client)
     patch.setattr(delivery_log, "Consumer", client)
     settings = DeliverySettings(bootstrap_servers="one:9092", data_dir=tmp_path)
-    DeliveryLog(settings, None, None).open(stopping)
+    DeliveryLog(settings, {}, None, None).open(stopping)
 
 
 def test_what_a_former_life_left_open_is_waited_for(

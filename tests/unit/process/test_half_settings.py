@@ -51,6 +51,7 @@ def test_a_whole_configuration_may_start(given: dict[str, Any]) -> None:
         ({"http_api_keys": KEYS, "http_host": "0.0.0.0"}, "BELFRY_HTTP_PLAINTEXT=allowed"),
         ({"oidc_issuer": "https://id", "http_host": "10.0.0.1"}, "BELFRY_HTTP_PLAINTEXT=allowed"),
         ({"oidc_jwks_url": "https://id/keys"}, "BELFRY_OIDC_ISSUER is not"),
+        ({"checkpoint_store": "nosuch://b"}, "BELFRY_CHECKPOINT_STORE cannot be used"),
     ],
 )
 def test_half_of_one_may_not(given: dict[str, Any], names: str) -> None:
@@ -66,6 +67,7 @@ def test_half_of_one_may_not(given: dict[str, Any], names: str) -> None:
         "HTTP_TLS_CERTIFICATE",
         "HTTP_TLS_KEY",
         "SECRETS_DIR",
+        "CHECKPOINT_STORE",
     ],
 )
 @pytest.mark.parametrize("value", ["", "  "])

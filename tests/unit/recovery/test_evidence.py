@@ -153,13 +153,17 @@ def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(generation: int)
     """The changelog ends before what the store has read, and the anchor knows of no recovery."""
     rows: Any = MemoryMap()
     anew: Any = object()
-    local: Any = SimpleNamespace(anew=lambda _rows, _why: anew)
+    told: list[bool] = []
+    local: Any = SimpleNamespace(
+        anew=lambda _rows, _why: anew, found_wrong=lambda: told.append(True)
+    )
     changelog: Any = Changelog(identity_row(generation))
     never: Any = None
     take = TakeOver(local, evidence(HERE), ReplayProgress(), Failpoints(""), never, never)
     error = AheadOfLog("the log ends at 1", 1, 9)
     if generation:
         assert take._rebuilt(rows, changelog, error) is anew
+        assert told, "a checkpoint that it came from is not used again"
         return
     with pytest.raises(Contradiction) as stopped:
         take._rebuilt(rows, changelog, error)

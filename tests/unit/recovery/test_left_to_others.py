@@ -31,7 +31,7 @@ class Rows(MemoryMap):
 class Local:
     clock = Clock()
 
-    def open(self, _holds_records: Any) -> Rows:
+    def open_newest(self, _changelog: Any) -> Rows:
         return Rows()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from belfry.recovery.local_state import LocalState, Stamp
+from belfry.recovery.local_state import LocalState
+from belfry.recovery.stamp import Stamp
 from belfry.store.identity import UNKNOWN_ID, Contradiction
 from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore

@@ -17,8 +17,9 @@ from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
 from belfry.partitions.failure import Failures
 from belfry.partitions.term import Owned
-from belfry.recovery.local_state import LocalState, Stamp
+from belfry.recovery.local_state import LocalState
 from belfry.recovery.reading import ReplayProgress
+from belfry.recovery.stamp import Stamp
 from belfry.recovery.takeover import TakeOver
 from belfry.store.buckets import differing
 from belfry.store.layout.buckets import BUCKETS_END, BUCKETS_PREFIX, encode_bucket

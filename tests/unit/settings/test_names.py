@@ -154,6 +154,7 @@ def test_a_name_is_not_of_today_and_of_former_times() -> None:
 def test_secrets_of_all_processes_are_not_shown() -> None:
     hidden = {name for name in known_settings() if may_hold_secrets(name)}
     assert hidden == {
+        *("checkpoint_options", "checkpoint_store"),
         *("http_api_keys", "http_token", "http_worker_secret", "http_worker_secret_also"),
         *("kafka", "registry", "schema_registry_url", "secrets", "webhook_secrets"),
     }

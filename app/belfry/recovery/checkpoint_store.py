@@ -1,0 +1,219 @@
+"""Where checkpoints are kept: a folder of any file system that fsspec knows, such as a bucket.
+
+    s3://bucket/belfry/                                   BELFRY_CHECKPOINT_STORE
+      <cluster id>/<changelog's topic id>/3/              one partition
+        indexes/00000000000000081234-5f0c….checkpoint     written last: before it there is nothing
+        files/<SHA-256 of the file>                       once, where two checkpoints share it
+
+Names say what they are of, so workers of several belfrys may share a folder.  What lies there is
+judged by who reads it (`store/checkpoint.py`): nothing here is believed.
+
+Errors are raised as the file system raises them; whoever asks goes on without a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from belfry.host import machine
+from belfry.host.clock import SystemClock
+from belfry.host.failpoints import Failpoints
+from belfry.settings import Settings
+from belfry.store.checkpoint import (
+    MOST_BYTES,
+    BadCheckpoint,
+    Checkpoint,
+    IndexKeys,
+    decode_index,
+)
+from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
+
+INDEX: Final = ".checkpoint"
+# More indexes than that are not read: two are kept, and a few more while several are at work.
+MOST_INDEXES: Final = 20
+# By which names file systems tell when a file was written.
+_MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
+
+_Answer = TypeVar("_Answer")
+
+
+class NoCheckpointStore(ValueError):
+    """The store that is named cannot be used; the message says what to do."""
+
+
+def within(seconds: float, call: Callable[[], _Answer]) -> _Answer:
+    """What a call answers; TimeoutError where it does not within so many seconds.
+
+    A store that never answers must not hold a take-over up. What was called is left behind in a
+    thread that does not keep the process.
+    """
+    answers: list[Callable[[], _Answer]] = []
+
+    def ask() -> None:
+        try:
+            answer = call()
+        except Exception as error:  # noqa: BLE001  # raised where somebody waits for it
+            answers.append(lambda failed=error: _fail(failed))  # type: ignore[misc]
+        else:
+            answers.append(lambda: answer)
+
+    thread = machine.Thread(target=ask, name="belfry-checkpoint-answer", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not answers:
+        raise TimeoutError(f"the store of checkpoints has not answered within {seconds:g} s")
+    return answers[0]()
+
+
+def _fail(error: Exception) -> Any:
+    raise error
+
+
+class CheckpointFolder:
+    """The checkpoints of one partition of one changelog."""
+
+    def __init__(self, files: Any, path: str) -> None:
+        """`files` is a file system of fsspec."""
+        self._files = files
+        self._path = path
+
+    def indexes(self) -> dict[str, bytes]:
+        """Indexes by name, the newest few of them; whose they are is not judged."""
+        found = [
+            name
+            for name, entry in sorted(self._entries("indexes").items())
+            if name.endswith(INDEX) and (entry.get("size") or 0) <= MOST_BYTES
+        ]
+        newest = found[-MOST_INDEXES:]
+        return {name: self._files.cat_file(f"{self._path}/indexes/{name}") for name in newest}
+
+    def put_index(self, name: str, index: bytes) -> None:
+        """Write an index, behind all files that it names."""
+        self._files.makedirs(f"{self._path}/indexes", exist_ok=True)
+        self._files.pipe_file(f"{self._path}/indexes/{name}", index)
+
+    def put_file(self, sha256: str, local: Path) -> None:
+        """Copy a file there, under its digest."""
+        self._files.makedirs(f"{self._path}/files", exist_ok=True)
+        self._files.put_file(str(local), f"{self._path}/files/{sha256}")
+
+    def get_file(self, sha256: str, local: Path) -> None:
+        """Copy a file here; FileNotFoundError where there is none."""
+        self._files.get_file(f"{self._path}/files/{sha256}", str(local))
+
+    def modified_ms(self) -> dict[str, float]:
+        """When each stored file was written, epoch ms, by digest; those that tell no time are left
+        out.
+        """
+        entries = self._entries("files")
+        told = {name: _modified_ms(each) for name, each in entries.items()}
+        return {name: at for name, at in told.items() if at is not None}
+
+    def remove(self, indexes: Iterable[str], sha256s: Iterable[str]) -> None:
+        """Remove indexes, and then files."""
+        paths = [f"{self._path}/indexes/{name}" for name in indexes]
+        for path in paths + [f"{self._path}/files/{each}" for each in sha256s]:
+            try:
+                self._files.rm_file(path)
+            except FileNotFoundError:
+                continue  # Another worker has been quicker.
+
+    def _entries(self, kind: str) -> dict[str, dict[str, Any]]:
+        path = f"{self._path}/{kind}"
+        self._files.invalidate_cache(path)
+        try:
+            found = self._files.ls(path, detail=True)
+        except FileNotFoundError:
+            return {}
+        return {each["name"].rstrip("/").rpartition("/")[2]: each for each in found}
+
+
+class CheckpointStore:
+    """All checkpoints of a belfry; any thread may ask."""
+
+    def __init__(self, url: str, options: dict[str, Any]) -> None:
+        """`options` are those of fsspec for the file system that the URL names.
+
+        Raises NoCheckpointStore where there is no such file system. Nobody is asked yet.
+        """
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise NoCheckpointStore(
+                "BELFRY_CHECKPOINT_STORE needs the extra checkpoints:"
+                " pip install 'belfry-scheduler[checkpoints]'."
+            ) from None
+        try:
+            self._files, self._path = url_to_fs(url, **options)
+        except (ImportError, ValueError, TypeError) as error:
+            # The address itself is not shown, since it may hold a password.
+            raise NoCheckpointStore(
+                f"BELFRY_CHECKPOINT_STORE cannot be used: {error}. Give a URL that fsspec knows,"
+                " file:///folder or s3://bucket/folder, and for S3 install the extra"
+                " s3; BELFRY_CHECKPOINT_OPTIONS are options of that file system."
+            ) from None
+
+    def folder(self, cluster: str, changelog: str, partition: int) -> CheckpointFolder:
+        """The checkpoints of a partition of the changelog with this topic id."""
+        path = f"{self._path.rstrip('/')}/{cluster}/{changelog}/{partition}"
+        return CheckpointFolder(self._files, path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointDependencies:
+    """What makers and users of checkpoints have of their worker.
+
+    `interval_s` is how old the newest checkpoint of a partition becomes before there is another.
+    """
+
+    store: CheckpointStore
+    keys: IndexKeys
+    interval_s: float
+    data_dir: Path
+    clock: SystemClock
+    failpoints: Failpoints
+    metrics: CheckpointMetrics
+
+
+def checkpoint_store(settings: Settings) -> CheckpointStore | None:
+    """The store that is set, None where none is; raises NoCheckpointStore."""
+    if settings.checkpoint_store is None:
+        return None
+    return CheckpointStore(settings.checkpoint_store, settings.checkpoint_options)
+
+
+def believed(
+    found: dict[str, bytes], by: IndexKeys, refused: Callable[[str, str], object]
+) -> dict[str, Checkpoint]:
+    """Checkpoints by name whose indexes are whole and a worker's; `refused` is told of the others,
+    each with why.
+    """
+    told: dict[str, Checkpoint] = {}
+    for name, index in found.items():
+        try:
+            told[name] = decode_index(index, by)
+        except BadCheckpoint as error:
+            refused(name, str(error))
+    return told
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file in hex digits."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _modified_ms(entry: dict[str, Any]) -> float | None:
+    """When a file was written, as its file system tells it."""
+    for name in _MODIFIED:
+        at = entry.get(name)
+        if isinstance(at, datetime):
+            return at.timestamp() * 1000
+        if isinstance(at, (int, float)):
+            return at * 1000
+    return None

@@ -1,0 +1,124 @@
+"""A worker's checkpoints on a store in a folder, with a clock that the test holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from belfry.host.rocks import RocksMap
+from belfry.recovery.checkpoint_making import CheckpointMaker
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
+from belfry.recovery.checkpoint_store import (
+    CheckpointDependencies,
+    CheckpointFolder,
+    CheckpointStore,
+)
+from belfry.recovery.local_state import LocalState
+from belfry.recovery.stamp import Stamp
+from belfry.store.checkpoint import Checkpoint, IndexKeys, decode_index
+from belfry.store.layout import keys
+from belfry.store.layout.manifests import Manifest, StoredState
+from belfry.store.schedules import ScheduleStore
+from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
+from belfry.telemetry.metric_maker import MetricMaker
+
+NOW_MS: Final = 1_790_000_000_000
+INTERVAL_S: Final = 60
+STALE_MS: Final = 12 * 3_600_000
+MINE: Final = Stamp("cluster-a", "log-1", 3)
+FAR: Final = 100_000
+
+
+class Worker:
+    """One worker: its disk, its clock, and what it knows of checkpoints."""
+
+    def __init__(self, home: Path, stored: Path, by: IndexKeys = IndexKeys()) -> None:  # noqa: B008
+        self.home = home
+        self.now_ms = NOW_MS
+        self.by = by
+        self.reached: list[str] = []
+        self.registry = CollectorRegistry()
+        home.mkdir(parents=True, exist_ok=True)
+        self.stored = stored
+        clock: Any = SimpleNamespace(
+            wall_ms=lambda: float(self.now_ms), monotonic_ms=lambda: float(self.now_ms)
+        )
+        failpoints: Any = SimpleNamespace(reach=self.reached.append)
+        self.given = CheckpointDependencies(
+            store=CheckpointStore(f"file://{stored}", {}),
+            keys=by,
+            interval_s=INTERVAL_S,
+            data_dir=home,
+            clock=clock,
+            failpoints=failpoints,
+            metrics=CheckpointMetrics(MetricMaker(self.registry)),
+        )
+        self.maker = CheckpointMaker(self.given)
+        self.restorer = CheckpointRestorer(self.given)
+        self.local = LocalState(home / "partition-3", MINE, STALE_MS, clock, self.restorer)
+
+    @property
+    def folder(self) -> CheckpointFolder:
+        """What lies in the store of this partition."""
+        return self.given.store.folder(MINE.cluster_id, MINE.topic_id, 3)
+
+    def there(self) -> list[Checkpoint]:
+        """The checkpoints in the store, the oldest first."""
+        found = sorted(self.folder.indexes().items())
+        return [decode_index(index, self.by) for _, index in found]
+
+    def files(self) -> set[str]:
+        """Digests of all stored files."""
+        return set(self.folder.modified_ms())
+
+    def counted(self, outcome: str) -> float:
+        """How many checkpoints came to this."""
+        labels = {"outcome": outcome}
+        return self.registry.get_sample_value("belfry_checkpoints_total", labels) or 0.0
+
+    def newest_s(self) -> float | None:
+        """When the newest one was written, as this worker tells it."""
+        labels = {"partition": "3"}
+        return self.registry.get_sample_value("belfry_checkpoint_timestamp_seconds", labels)
+
+    def restored(self, source: str) -> float:
+        """How many stores were opened from there."""
+        labels = {"source": source}
+        return self.registry.get_sample_value("belfry_restores_total", labels) or 0.0
+
+    def turn(self, rows: RocksMap, *, owner: bool = False) -> None:
+        """All that comes of one look: links where they are wanted, and what is carried away."""
+        for _ in range(2):
+            self.maker.turn(3, rows, 2_000.0, owner=owner)
+            while not self.maker._jobs.empty():
+                self.maker._work()
+
+    def opened(self, low: int = 0, end: int = 10 * FAR) -> RocksMap:
+        """The store of a worker that takes the partition over."""
+        changelog: Any = SimpleNamespace(ends=lambda: (low, end), holds_records=lambda: True)
+        opened: RocksMap = self.local.open_newest(changelog)
+        return opened
+
+
+def store(path: Path) -> RocksMap:
+    """An open store with the stamp."""
+    rows = RocksMap(path)
+    rows.write({keys.META_STAMP: MINE.encode()})
+    return rows
+
+
+def commit(rows: RocksMap, offset: int, *names: bytes, written_ms: int = NOW_MS) -> None:
+    """Write rows, as a step that ends at this offset of the changelog."""
+    schedules = ScheduleStore(rows)
+    for name in names:
+        schedules.note(b"a/" + name, b"\x01\x02" + name)
+    digest = bytes(15) + bytes((offset % 256,))
+    schedules.commit(StoredState(offset, written_ms, Manifest(offset // 10, 1, 9, 0, 7, 0, digest)))
+
+
+def row(rows: RocksMap, name: bytes) -> bytes | None:
+    """A row that `commit` has written."""
+    return ScheduleStore(rows).named(b"a/" + name)
