@@ -33,11 +33,11 @@ from belfry.delivery.deliverer import Deliverer
 from belfry.delivery.figures import figures_of
 from belfry.delivery.setup import (
     BadWebhookSettings,
-    DeliveryView,
     deliver_until_asked,
     deliverer_of,
     means_of,
 )
+from belfry.delivery.view import DeliveryView
 from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
 from belfry.group.membership import MembershipApp, membership_app
@@ -218,9 +218,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     # It waits until all policies have come through their agent.
     await asyncio.to_thread(opener.policies.start)
     outputs.start()
-    opener.watch.start()
-    if opener.checkpoints is not None:
-        opener.checkpoints.start()
+    opener.start()
     front.start(owners)
     concerns = Concerns(settings, opener.lookups, deliverer.silent, process.self_check.disk)
     view.show(Running(owners, guard, group, process, concerns))
@@ -237,8 +235,6 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
         if opener.lookups is not None:
             opener.lookups.close()
         stops = {"policies": opener.policies.stop, "outputs": outputs.stop}
-        stops |= {"watch": opener.watch.stop, **front.stops()}
-        if opener.checkpoints is not None:
-            stops["checkpoints"] = opener.checkpoints.stop
+        stops |= {**front.stops(), **opener.stops()}
         await closed(stops, {"deliveries": delivering}, code)
     return code

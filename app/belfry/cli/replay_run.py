@@ -36,7 +36,7 @@ from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
 from belfry.store.ordered_map import OrderedMap
-from belfry.tenants.effective import Delivery, Signing
+from belfry.tenants.effective import Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
@@ -146,7 +146,7 @@ def played(
             world.read_with(reader, requests)
             effects, found = player.play(step, requests, appended=stream.appended)
             if found is None:
-                for found in events.differing(step, effects, _enveloped(player.treatment)):
+                for found in events.differing(step, effects, player.treatment.enveloped):
                     compared += 1
                     if found is not None:
                         break
@@ -233,13 +233,3 @@ def store() -> Iterator[OrderedMap]:
         closing(RocksMap(Path(folder) / "state")) as rows,
     ):
         yield rows
-
-
-def _enveloped(treatment: Treatment) -> Callable[[str], bool]:
-    """Whether the values in a topic are envelopes, as its tenants are treated now."""
-
-    def enveloped(topic: str) -> bool:
-        tenants = treatment.tenants.on(topic)
-        return any(each.delivery is Delivery.ENVELOPE for each in tenants)
-
-    return enveloped

@@ -202,7 +202,6 @@ class Transitions:
 
     def extra(self, asked: Asked, step: Step) -> Reply:
         """Fire once more, now; the schedule itself stays as it is."""
-        assert asked.row is not None
         if asked.tenant.stopped:
             reason = f"Events of {asked.tenant.name} wait: {asked.tenant.stopped}. Try again."
             return Reply(Outcome.REJECTED, code="tenant_held", reason=reason)

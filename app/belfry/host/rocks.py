@@ -227,19 +227,3 @@ def move(path: Path, to: Path) -> None:
     """Put a store that is not open elsewhere."""
     with suppress(FileNotFoundError):  # A damaged store removed itself when it was closed.
         path.rename(to)
-
-
-class NoRows:
-    """In place of a store, for a partition that keeps no state."""
-
-    def figures(self) -> None:
-        """There is nothing to tell of."""
-
-    def condemn(self, why: str) -> None:
-        """Nothing can be wrong."""
-
-    def flush(self) -> None:
-        """Nothing is kept."""
-
-    def close(self) -> None:
-        """Nothing is open."""

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from belfry.engine.ownership import Event
-from belfry.host.rocks import NoRows, RocksMap
+from belfry.host.rocks import RocksMap
 from belfry.kafka.agreement import Agreement, OwnershipRefused
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.request_log import RequestLog
@@ -25,7 +25,7 @@ from belfry.kafka.signature_marks import Mark
 from belfry.kafka.step_producer import StepProducer
 from belfry.partitions.parts import PartitionDependencies, PartitionParts
 from belfry.partitions.resigning import Resigning
-from belfry.partitions.term import Owned, Term, Warm
+from belfry.partitions.term import NoRows, Owned, Term, Warm
 from belfry.policies.follower import Policies
 from belfry.recovery.evidence import Evidence
 from belfry.recovery.fenced_end import FencedEnd
@@ -208,6 +208,17 @@ class PartitionOpener(PartitionDependencies):
         """Follow what owners have said of signatures since a standby was opened."""
         marks = self.trust.marks
         warm.changelog.sieve.believe_near(lambda: marks.read(partition).near_from)
+
+    def start(self) -> None:
+        """Begin to look at open transactions, and to make checkpoints where they are kept."""
+        self.watch.start()
+        if self.checkpoints is not None:
+            self.checkpoints.start()
+
+    def stops(self) -> dict[str, Callable[[], None]]:
+        """What ends that, by what it is called."""
+        made = {} if self.checkpoints is None else {"checkpoints": self.checkpoints.stop}
+        return {"watch": self.watch.stop, **made}
 
     def given_up(self, partition: int) -> None:
         """A partition is not owned here any more: its open transactions are not looked at."""

@@ -20,6 +20,7 @@ from belfry.balance.take_overs import TakenOver
 from belfry.engine.ownership import Event, Ownership, after
 from belfry.host.loops import ALONE, Loop, Turns
 from belfry.kafka.agreement import OwnershipRefused
+from belfry.kafka.giving_up import close_all
 from belfry.kafka.outcome import Fenced, Stopped, Unknown
 from belfry.partitions.arrivals import taken_in
 from belfry.partitions.committing import StepCommits
@@ -194,10 +195,8 @@ class PartitionRunner:
         limit_ms = self._opener.settings.catch_up_limit_ms
         deadline_ms = self._clock.monotonic_ms() + limit_ms
         while not self._stopping.is_set():
-            if self.state is Ownership.TAKING_IN and (
-                taken_in(owned, self._clock.monotonic_ms())
-                or self._clock.monotonic_ms() >= deadline_ms
-            ):
+            now_ms, takes_in = self._clock.monotonic_ms(), self.state is Ownership.TAKING_IN
+            if takes_in and (now_ms >= deadline_ms or taken_in(owned, now_ms)):
                 self._move(Event.TAKEN_IN)
                 self.failures.problem = ""
                 pending, position = owned.engine.pending, owned.engine.position
@@ -221,9 +220,7 @@ class PartitionRunner:
     def _give_up(self) -> None:
         self._opener.given_up(self.partition)
         held, self.owned, self._warm = (self.owned, self._warm), None, None
-        for each in held:
-            if each is not None:
-                each.close()
+        close_all(*(each.close for each in held if each is not None))
 
     def _wait_in_take_over(self, seconds: float) -> None:
         """Wait, unless the worker stops or the group has given the partition to another one."""

@@ -79,9 +79,8 @@ class Standby:
         self._checkpoint = opener.checkpoint(partition, owner=False)
         self._flushed_ms = 0.0
         self._log = log.bind(partition=partition)
-        self._thread = Background(
-            f"standby-{partition}", self._turn, self._log, "a standby stumbled"
-        )
+        name = f"standby-{partition}"
+        self._thread = Background(name, self._turn, self._log, "a standby stumbled")
         self._thread.last = self._tell_of_silence
         self._stopping = self._thread.stopping
 
@@ -186,9 +185,7 @@ class Standby:
                 return
 
     def _read(self, warm: Warm, detector: FailureDetector) -> None:
-        """Fold what has come, and note that the owner lives; where Kafka is away, note that
-        instead.
-        """
+        """Fold what has come, and note that the owner lives, or that Kafka is away."""
         before = warm.changelog.position
         try:
             messages = warm.changelog.read(READ_RECORDS, WAIT_S)
@@ -228,9 +225,8 @@ class Standby:
         now_ms = self._clock.monotonic_ms()
         if detector.wants_look(now_ms):
             try:
-                end = self._opener.log_ends.end(
-                    self._opener.output_topics.changelog, self.partition, LOOK_S
-                )
+                topic = self._opener.output_topics.changelog
+                end = self._opener.log_ends.end(topic, self.partition, LOOK_S)
             except ConnectionError:
                 detector.unanswered(self._clock.monotonic_ms())
                 return False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
-from belfry.host.rocks import NoRows, RocksMap
+from belfry.host.rocks import RocksMap
 from belfry.kafka.giving_up import close_all
 from belfry.kafka.outcome import Unknown
 from belfry.kafka.partition_log import PartitionLog
@@ -28,6 +28,22 @@ from belfry.recovery.reading import ReplayProgress
 from belfry.store.ordered_map import Damaged
 from belfry.store.replay import Replay
 from belfry.wire.batch import SourceBatch
+
+
+class NoRows:
+    """In place of a store, for a partition that keeps no state."""
+
+    def figures(self) -> None:
+        """There is nothing to tell of."""
+
+    def condemn(self, why: str) -> None:
+        """Nothing can be wrong."""
+
+    def flush(self) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @dataclass(slots=True)

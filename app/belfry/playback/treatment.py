@@ -116,6 +116,10 @@ class Treatment:
             self.tenants.hold(name, HELD if name in wanted else "")
         self.held = wanted
 
+    def enveloped(self, topic: str) -> bool:
+        """Whether the values in a topic are envelopes, as its tenants are treated now."""
+        return any(each.delivery is Delivery.ENVELOPE for each in self.tenants.on(topic))
+
     def _directory(self, said: Mapping[str, Any]) -> Tenants:
         everybody = said.get("claims") == "signed"
         found = Tenants(

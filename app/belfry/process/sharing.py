@@ -138,6 +138,18 @@ class Shared(NamedTuple):
         return make
 
 
+def _directory(settings: Settings) -> Tenants:
+    """One directory for all threads, so it has a lock; unknown tenants are added as they come."""
+    return Tenants(
+        settings.topic("fired."),
+        Delivery(settings.default_delivery),
+        Level(settings.lifecycle),
+        guard=machine.Lock(),
+        signing=_signing(settings),
+        most_unknown=settings.unknown_tenants_most,
+    )
+
+
 def share(
     settings: Settings,
     found: ClusterState,
@@ -152,16 +164,7 @@ def share(
     KafkaException.
     """
     admin, cluster_id, registry, frames = found
-    # One directory for all threads, so it has a lock; an unknown tenant is added when it is first
-    # met.
-    tenants = Tenants(
-        settings.topic("fired."),
-        Delivery(settings.default_delivery),
-        Level(settings.lifecycle),
-        guard=machine.Lock(),
-        signing=_signing(settings),
-        most_unknown=settings.unknown_tenants_most,
-    )
+    tenants = _directory(settings)
     changelog, requests = settings.topic("changelog"), settings.topic("schedules")
     partitions = homes(admin, changelog)
     tenant_topics = TenantTopics(

@@ -18,13 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from belfry.api.workers.view import (
-    PartitionView,
-    Posting,
-    Readiness,
-    StandbyView,
-    WorkerIdentity,
-)
+from belfry.api.workers.view import PartitionView, Posting, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.assignment_map import AssignmentMap
 from belfry.balance.take_overs import TakeOverEntry
 from belfry.engine.ownership import Ownership

@@ -143,10 +143,9 @@ class Tenants:
         with self._guard:
             if self.shared_record_bytes != record_bytes:
                 self.shared_record_bytes = record_bytes
-                sharing = self._snapshots.sharing()
-                self._snapshots.swap(
-                    {each.name: replace(each, max_record_bytes=record_bytes) for each in sharing}
-                )
+                known = self._snapshots
+                shared = [replace(each, max_record_bytes=record_bytes) for each in known.sharing()]
+                known.swap({each.name: each for each in shared})
 
     def note_topics(self, come: Iterable[str], gone: Iterable[str] = ()) -> None:
         """Note output topics that are there from now on, and those that are not any more."""

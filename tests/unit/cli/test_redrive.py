@@ -110,10 +110,10 @@ def test_events_are_counted_and_sent(sender: Sender, capsys: pytest.CaptureFixtu
     told = "3 events of 2 schedules would be sent, 4 were redriven before"
     assert capsys.readouterr().out == f"{told}\n"
     day = (1_796_083_200_000, 1_796_169_600_000)
-    assert sender.looked == ("belfry.fired.demo", (*day, None, "a/", "redrive"))
+    assert sender.looked == ("belfry.fired.demo", (*day, None, "a/", "redrive", None))
     more = ("--id", "a", "--topic", "out", "--name", "monday", "--yes")
     assert main(["redrive", "fires", "demo", *RANGE, *more]) == 0
-    asked = (*day, "a", "", "monday")
+    asked = (*day, "a", "", "monday", None)
     assert sender.asked == [(("out", asked), {"per_second": 100})]
 
 

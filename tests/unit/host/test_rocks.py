@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from belfry.host.rocks import NoRows, RocksMap
+from belfry.host.rocks import RocksMap
+from belfry.partitions.term import NoRows
 
 ROWS = 2_000
 

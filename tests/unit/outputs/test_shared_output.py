@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from belfry.engine.effects import Effects
+from belfry.kafka import librdkafka
 from belfry.kafka.outcome import Aborted
-from belfry.outputs import readiness as outputs
 from belfry.outputs.readiness import BLOCKED, Outputs
 from belfry.outputs.topic_queue import BATCH_OVERHEAD_BYTES, TO_MAKE
 from belfry.registry.answers import RegistryError
@@ -79,7 +79,7 @@ class Sharing:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Sharing:
-    monkeypatch.setattr(outputs, "AdminClient", Asked)
+    monkeypatch.setattr(librdkafka, "AdminClient", Asked)
     return Sharing()
 
 

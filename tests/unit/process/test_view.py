@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from belfry.api.workers.view import WorkerIdentity
 from belfry.delivery.answers import Answer, End
-from belfry.delivery.setup import DeliveryView
 from belfry.delivery.silent_hosts import SilentHosts
+from belfry.delivery.view import DeliveryView
 from belfry.host.clock import SystemClock
 from belfry.host.rocks import StoreFigures
 from belfry.process.view import View, stores

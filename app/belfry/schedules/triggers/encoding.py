@@ -9,8 +9,7 @@ is the same as it would be if there were no rules.
 
 What the kind's own field says is the number of bit 0, or the text of bit 13; the kind tells which.
 A text of more than 255 bytes has bit 14 instead, and a size of two bytes.  The number of bit 6 is
-the seed of H in an expression of cron.  The text of bit 11 is the expression of the minutes that
-are left out.
+the seed of H in an expression of cron, the text of bit 11 that of the minutes that are left out.
 
 Frozen numbers: the format, the bits, the codes, also those of the kinds.  Fields lie in the order
 of their bits: 0-6 are numbers, 8-10 codes, 11-14 texts.  Bit 15 is for HTTP targets: JSON at the
@@ -19,8 +18,7 @@ end, followed by its size (u16), so that it can be cut off without reading the r
 All of these are taken.  Bit 7 says that 16 more bits follow the first ones (u16), and a new field
 takes one of those; they lie before the targets.  The first four of them are numbers.  The fifth is
 the calendar: a size of two bytes, then a code of what becomes of instants on days off, the name
-with its size (u8), and the days as `calendars` packs them.  The sixth
-is a text: whose acknowledgement is waited for.  The rest is free.
+with its size (u8), and the days as `calendars` packs them.  The sixth is whose ACK is awaited.
 
 Three rules, byte for byte:
 
