@@ -75,6 +75,7 @@ def test_every_check_is_made_though_the_first_fails(capsys: pytest.CaptureFixtur
         "clock": "problem",
         "workers": "skipped",
         "tenants": "skipped",
+        "quotas": "skipped",
     }
     assert "Connection refused" in found["kafka"]["detail"]
     assert "partitions 0, 1 recover" in found["worker"]["detail"]
@@ -109,6 +110,7 @@ def test_from_nothing_to_healthy(
     assert found.pop("settings")["status"] == "skipped"
     assert found.pop("signatures")["status"] == "skipped"
     assert found.pop("tenants")["status"] == "skipped"
+    assert found.pop("quotas")["status"] == "skipped"
     assert found.pop("workers")["status"] == "skipped"
     assert {each["status"] for each in found.values()} == {"ok"}, found
     assert code == 0

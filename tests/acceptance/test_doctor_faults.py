@@ -195,10 +195,10 @@ def reports(
         _plant_requests(site)
         hanging = _plant_in_kafka(site, admin)
         wait_for("what goes wrong at the worker", lambda: _gone_wrong(worker.get("/metrics")[1]))
-        # Policies are followed by now.
+        wait_for("its policy", lambda: '"max_pending":1' in worker.get("/v1/tenants/full")[1])
         for number in range(2):
             site.ask("full", f"q/{number}", at=now_ms() + 3_600_000, payload=b"x")
-        wait_for("a full quota", lambda: FULL in worker.get("/metrics")[1])
+        wait_for("a full quota", lambda: FULL in worker.get("/metrics")[1], 60)
         limit_requests(kafka, name, 0.01)
         wait_for("a worker held back", lambda: throttled(worker.get("/metrics")[1])["writer"] > 1)
         limit_requests(kafka, name, None)

@@ -28,6 +28,7 @@ SILENT: Final = (
     "belfry_agent_events_total",
     "belfry_bulk_schedules_total",
     "belfry_changelog_lag_records",
+    "belfry_delivery_seconds",
     "belfry_checkpoint_timestamp_seconds",
     "belfry_foreign_records_total",
     "belfry_open_transaction_seconds",
