@@ -69,8 +69,8 @@ def test_the_time_that_targets_take_is_counted_by_their_kind() -> None:
     figures.sent([https, Sent("kafka:audit", 0.0, 30.0, End.AGAIN, 0, "kafka"), back])
     shown = {
         kind: [
-            registry.get_sample_value(f"belfry_delivery_seconds_{what}", {"kind": kind})
-            for what in ("count", "sum")
+            registry.get_sample_value(name, {"kind": kind})
+            for name in ("belfry_delivery_seconds_count", "belfry_delivery_seconds_sum")
         ]
         for kind in ("http", "kafka")
     }
