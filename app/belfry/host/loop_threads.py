@@ -19,7 +19,6 @@ from collections import deque
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from queue import Empty
 from typing import Final
 
 import structlog
@@ -48,7 +47,9 @@ class LoopThreads:
         self._due: list[tuple[float, int, Loop]] = []
         self._numbers = count(1)
         # An idle thread waits for a poke; one of them waits no longer than until somebody is due.
-        self._pokes: machine.SimpleQueue[None] = machine.SimpleQueue()
+        # No queue: one whose item another thread took at the end of its time waits for ever in
+        # Python's `SimpleQueue.get` (3.11), since what is left of the time is negative then.
+        self._pokes = machine.Semaphore(0)
         self._poked = self._idle = 0
         self._watched_s = NEVER_S
         # Held, so that whether a worker lives can be told by them.
@@ -124,7 +125,7 @@ class LoopThreads:
                 if watches:
                     self._watched_s = first_s
                 self._idle += 1
-            poked = self._wait(wait_s)
+            poked = self._pokes.acquire(timeout=wait_s)
             with self._lock:
                 self._idle -= 1
                 self._poked -= poked
@@ -133,14 +134,6 @@ class LoopThreads:
                 # A poke that nobody else is there for is this thread's, if it came late as well.
                 if not poked and not watches and self._poked <= self._idle:
                     return None
-
-    def _wait(self, wait_s: float | None) -> bool:
-        """Wait for a poke; False where none came in time."""
-        try:
-            self._pokes.get(timeout=wait_s)
-        except Empty:
-            return False
-        return True
 
     # -- under the lock --------------------------------------------------------------------------
 
@@ -190,4 +183,4 @@ class LoopThreads:
 
     def _poke(self) -> None:
         self._poked += 1
-        self._pokes.put(None)
+        self._pokes.release()

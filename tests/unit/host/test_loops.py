@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from random import Random
 from threading import Event, Lock, Thread, current_thread
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
 
@@ -15,6 +16,8 @@ from belfry.host.loops import ALONE, Loop, Turns
 
 LONG_S = 20.0
 IDLE_S = 0.2
+# So often loops are woken for a quarter of a second.
+HAMMERED = 20
 
 
 class Recorded:
@@ -252,3 +255,27 @@ def test_loops_that_come_after_the_last_one_left_have_threads_again(threads: Loo
         until(lambda: one.turns > 3)  # noqa: B023  # it is called within the round
         one.end()
         until(lambda: not names())
+
+
+def test_short_pauses_amid_wakes_let_no_thread_wait_for_ever() -> None:
+    """A wake may be another thread's at the very end of a pause.
+
+    `SimpleQueue.get` of Python 3.11 waits for ever then, and all loops with it: with such a queue
+    in place of the semaphore this test fails in two runs of three.
+    """
+    dice = Random(5)
+    for _ in range(HAMMERED):
+        threads = LoopThreads(IDLE_S)
+        many = [Recorded(threads, name=f"loop-{number}") for number in range(3)]
+        for each in many:
+            each.act = lambda each=each: setattr(each, "pause_s", dice.random() / 1000)  # type: ignore[misc]
+            each.loop.start()
+        deadline = monotonic() + 0.25
+        while monotonic() < deadline:
+            dice.choice(many).loop.wake()
+            sleep(dice.random() / 2000)
+        # Nobody wakes them any more: each goes on by itself.
+        seen = [each.turns for each in many]
+        until(lambda: all(each.turns > before for each, before in zip(many, seen, strict=True)))  # noqa: B023
+        for each in many:
+            each.end()
