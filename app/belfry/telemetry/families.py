@@ -6,8 +6,7 @@ dashboard.  Durations are seconds.
 
     event_families.py        requests and events: what was asked, what fired, how late, for whom
     partition_families.py    partitions: what they wait for, how far they have read, their stores
-    process_families.py      the process: its health, its port, its clients, its machine
-    verify_families.py       `belfry verify`, a process of its own
+    process_families.py      a process: health, port, clients, machine; and that of `belfry verify`
 
 A new metric is a line in the one whose subject it has; `metrics.py` and its parts count it.
 """
@@ -18,8 +17,7 @@ from typing import Final
 
 from belfry.telemetry.event_families import OF_EVENTS
 from belfry.telemetry.partition_families import OF_PARTITIONS
-from belfry.telemetry.process_families import OF_PROCESSES
-from belfry.telemetry.verify_families import OF_VERIFICATION
+from belfry.telemetry.process_families import OF_PROCESSES, OF_VERIFICATION
 
 FAMILIES: Final = (*OF_EVENTS, *OF_PARTITIONS, *OF_PROCESSES, *OF_VERIFICATION)
 BY_NAME: Final = {family.name: family for family in FAMILIES}

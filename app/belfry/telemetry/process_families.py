@@ -161,3 +161,32 @@ OF_PROCESSES: Final = (
         ("client",),
     ),
 )
+
+# Of `belfry verify` that goes on for ever, a process of its own; no worker shows them.  Each kind
+# of finding stands at 0 from the start, and a finding is counted once, as it is told of once: so
+# an alert on any lasts until somebody has read what was found and started the process again.
+OF_VERIFICATION: Final = (
+    Family(
+        "belfry_verify_findings_total",
+        "counter",
+        "Findings of `belfry verify`, by kind, since it was started; each is told once.",
+        ("kind",),
+    ),
+    Family(
+        "belfry_verify_passes_total",
+        "counter",
+        "Its passes over all topics: complete, or failed, as where no broker answers.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_verify_last_complete_timestamp_seconds",
+        "gauge",
+        "When its last complete pass ended, in epoch seconds; before the first one, when it was"
+        " started.",
+    ),
+    Family(
+        "belfry_verify_behind_records",
+        "gauge",
+        "Offsets of the changelog that it has not read yet, up to the ends that it saw last.",
+    ),
+)

@@ -16,7 +16,7 @@ from belfry.cli.verify_cluster import PassTerms
 from belfry.cli.verify_service import VerifyRun, shown_metrics, verify_for_ever
 from belfry.cli.verify_topics import NothingComes
 from belfry.client.errors import Unavailable
-from belfry.telemetry.verify_families import OF_VERIFICATION
+from belfry.telemetry.process_families import OF_VERIFICATION
 from belfry.telemetry.verify_metrics import VerifyMetrics
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 
