@@ -1,8 +1,9 @@
 """Standing by for a partition: its changelog followed warm, and its owner watched.
 
-A thread reads the changelog as the owner writes it and folds it into the local store, checked for
-holes.  On promotion it hands all of it over (`Warm`): store, replay, reader and a producer that
-knows the cluster.  Then only what the owner wrote last is left to be read.
+A thread reads the changelog as the owner writes it and folds it into the local store, now and then
+(`standby_upkeep.py`), checked for holes.  On promotion it hands all of it over (`Warm`): store,
+replay, reader and a producer that knows the cluster.  Then what the replay holds is folded, and
+what the owner wrote last is left to be read.
 
 Where the owner shows signs of life by agreement (`watch`), a standby that hears none for long
 enough (`failure_detector.py`) tells so and ends; its `Owners` then promote it, ahead of the group.
@@ -33,6 +34,7 @@ from belfry.host.errors import named
 from belfry.host.rocks import StoreFigures
 from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
+from belfry.partitions.standby_upkeep import StandbyUpkeep
 from belfry.partitions.term import Warm
 from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import seek_behind
@@ -46,8 +48,6 @@ READ_RECORDS: Final = 20_000
 WAIT_S: Final = 0.1
 # Small batches cost more than they are worth: the rest is read on promotion.
 GATHER_S: Final = 0.05
-# How often the store writes its memory to the disk: what is not there is read again after a crash.
-FLUSH_EVERY_MS: Final = 20_000
 PAUSE_AFTER_ERROR_S: Final = 1.0
 # A standby that is so close to the end of the changelog takes over in well under a second.
 NEAR_RECORDS: Final = 20_000
@@ -76,8 +76,6 @@ class Standby:
         self._alarm = alarm
         self._watched: tuple[Timeouts, HeartbeatWatch | None] | None = None
         self._warm: Warm | None = None
-        self._checkpoint = opener.checkpoint(partition, owner=False)
-        self._flushed_ms = 0.0
         self._log = log.bind(partition=partition)
         name = f"standby-{partition}"
         self._thread = Background(name, self._turn, self._log, "a standby stumbled")
@@ -171,10 +169,11 @@ class Standby:
             warm.close()
             raise
         self._warm = warm
-        self._flushed_ms = self._clock.monotonic_ms()
+        upkeep = StandbyUpkeep(self.partition, self._opener, self.reading)
         detector = FailureDetector(self.partition, self._clock.monotonic_ms())
         while not self._stopping.is_set():
             self._read(warm, detector)
+            upkeep.turn(warm, caught_up=self.warm)
             warm.producer.serve()
             if (watched := self._watched) is None:
                 continue
@@ -185,7 +184,7 @@ class Standby:
                 return
 
     def _read(self, warm: Warm, detector: FailureDetector) -> None:
-        """Fold what has come, and note that the owner lives, or that Kafka is away."""
+        """Hold what has come, and note that the owner lives, or that Kafka is away."""
         before = warm.changelog.position
         try:
             messages = warm.changelog.read(READ_RECORDS, WAIT_S)
@@ -201,8 +200,7 @@ class Standby:
         detector.heard(now_ms)
         changes, offsets = warm.changelog.changes(messages)
         position = warm.changelog.position
-        warm.replay.apply(changes, offsets, int(self._clock.wall_ms()))
-        self._opener.failpoints.reach("B1")
+        warm.replay.hold(changes, offsets)
         reading = self.reading
         reading.position, reading.records = position, reading.records + len(changes)
         if position >= reading.end:
@@ -210,15 +208,6 @@ class Standby:
             if self.problem:
                 self.problem = ""
             self._stopping.wait(GATHER_S)
-        if self._checkpoint is not None and self.warm:
-            self._checkpoint(warm.rows, now_ms - self._flushed_ms)
-        if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
-            self._flushed_ms = now_ms
-            reading.end = max(reading.end, warm.changelog.ends()[1])
-            warm.rows.flush()
-            self._opener.look_at_signatures(self.partition, warm)
-            if not warm.replay.unreadable:
-                self._opener.leaves(self.partition, False)
 
     def _silent(self, warm: Warm, detector: FailureDetector) -> bool:
         """Whether the owner has shown no sign of life for as long as was agreed."""

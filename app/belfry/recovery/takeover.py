@@ -29,8 +29,8 @@ import structlog
 from belfry.engine.ownership import Event
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
-from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
 from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
 from belfry.kafka.step_producer import StepProducer
 from belfry.recovery.evidence import READ_RECORDS, Evidence
 from belfry.recovery.local_state import LocalState
@@ -103,10 +103,9 @@ class TakeOver:
         warm: tuple[RocksMap, Replay] | None = None,
         leaves: Callable[[bool], bool] = _keeps,
     ) -> Recovered:
-        """Fence and recover; raises HoleInChangelog where a rebuild from nothing fails too.
-
-        Raises Contradiction where the evidence says that the state is none to go on with; nobody
-        has been fenced then, unless the evidence came with what the former owner wrote last.
+        """Fence and recover; raises HoleInChangelog where a rebuild from nothing fails too, and
+        Contradiction where the evidence says that the state is none to go on with: nobody has been
+        fenced then, unless the evidence came with what the former owner wrote last.
         """
         rows, begun = self._open(changelog, warm)
         try:
@@ -179,17 +178,19 @@ class TakeOver:
         if replay is None:
             replay = Replay(ScheduleStore(rows))
             seek_behind(changelog, replay, low)
-        elif changelog.position > end:
-            # Also where a standby was there first: its place has to be one that the log reaches.
-            changelog.seek(changelog.position, manifest_at=changelog.sieve.manifest_at)
+        else:
+            # What a standby has read and holds is read by nobody again.
+            replay.fold(self._now())
+            if changelog.position > end:
+                # Its place has to be one that the log reaches.
+                changelog.seek(changelog.position, manifest_at=changelog.sieve.manifest_at)
         self._reading.started(changelog.position, end)
         self._read(replay, changelog, end)
         return replay
 
     def _finish(self, replay: Replay, changelog: PartitionLog) -> tuple[bytes, ...]:
-        """Read the rest; nobody else writes any more, and nothing is hidden.
-
-        Returns the keys of rows that are left: the next manifest would count them.
+        """Read the rest; nobody else writes any more, and nothing is hidden.  Returns the keys of
+        rows that are left: the next manifest would count them.
         """
         end = self._fenced_end(changelog)
         self._reading.end = end

@@ -44,6 +44,7 @@ from belfry.store.layout.buckets import (
     decode_bucket,
     decode_waiting,
     encode_bucket,
+    left_by_names,
     left_from,
     tenant_of_bucket,
 )
@@ -112,6 +113,11 @@ class LeftBuckets:
         if record is None:
             raise Damaged(f"the place of {name!r} is empty: the store has a hole")
         self._removed.append(bucket_of(record))
+
+    def left_timeline(self, names: Sequence[bytes], left: Sequence[bytes]) -> None:
+        """Committed records of these schedules are gone from these keys of the timeline."""
+        self._gone.extend(left)
+        self._removed.extend(left_by_names(names, left))
 
     def rows_after(self, records: Mapping[bytes, bytes | None]) -> Rows:
         """Rows of buckets after the step, whose overlay has these records under local keys."""

@@ -1,4 +1,4 @@
-"""Folding: records of a changelog laid into a store, one after the other.
+"""Folding: the net of a changelog's records (`net.py`) laid into a store.
 
     record                                        what becomes of the store
     pending, nothing under its name               it waits in the timeline; aside if it is paused;
@@ -9,14 +9,14 @@
     verdict, settings, zones, …                   the row under its key
     manifest                                      nothing: it is given back, for the replay to check
 
-The first case, verdicts, and the ends of what waits in the timeline are nearly all of a changelog,
-so they are told by the first bytes of the rows, without a decoder.  What is overdue goes into the
+What comes into the timeline, moves within it or leaves it, and verdicts, are nearly all of a
+changelog.  They are told by the first bytes of the rows, without a decoder, and laid many at once.
+Each name comes once, so what lay under it is what was committed.  What is overdue goes into the
 timeline as well; `Replay.finish` moves it to the backlog once the watermark is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from belfry.store.layout import keys
@@ -40,62 +40,66 @@ from belfry.store.layout.pending_bytes import (
 )
 from belfry.store.layout.records import HEAD_OF_MARKER, LOCATION, MARKER, check_format
 from belfry.store.layout.verdicts import HEAD_OF_ANSWERED
+from belfry.store.net import NetChanges
 from belfry.store.schedules import ScheduleStore
 
 # Settings are JSON, and the identity has a format of its own, so that later releases read it.
 _OF_OTHER_FORMATS: Final = frozenset((keys.SETTINGS_KEY, keys.IDENTITY_KEY))
 
 
-def fold(store: ScheduleStore, changes: Sequence[tuple[bytes, bytes | None]]) -> list[Manifest]:
-    """Lay changelog records into the store's overlay; returns the manifests among them.
+def fold(store: ScheduleStore, net: NetChanges) -> list[Manifest]:
+    """Lay the net of changelog records into the store's overlay, which holds nothing else yet.
 
-    Raises `UnknownFormat` for a record of a later release.
+    Returns the manifests among them.  Raises `UnknownFormat` for a record of a later release.
     """
-    manifests: list[Manifest] = []
-    found = store.prefetch([name for name, _ in changes if name[:1] != b"\0"])
-    # As locals, for each row asks for some of them.
-    changed, lay, lay_over = store.changed, store.lay, store.lay_over
-    move_to_timeline = store.move_to_timeline
-    for name, value in changes:
+    found = store.prefetch([name for name, _ in net.rows if name[:1] != b"\0"])
+    # Of the timeline: what leaves it, and what waits there; and what lies under names.
+    gone: list[tuple[bytes, bytes]] = []
+    waiting: list[tuple[bytes, bytes]] = []
+    named: dict[bytes, bytes | None] = {}
+    for name, value in net.rows:
         if name[:1] == b"\0":
             if name[:2] == REQUEST_PREFIX and value is not None and value[:2] == HEAD_OF_ANSWERED:
                 # It is looked into when its id comes again.
-                lay(name, value)
+                named[name] = value
             else:
-                _fold_other(store, name, value, manifests)
+                _fold_other(store, name, value)
             continue
-        before = store.named(name) if name in changed else found[name]
-        waits = value is not None and value[:2] == HEAD_OF_PENDING
-        if before is None and waits and value is not None and not lies_aside(value):
-            move_to_timeline(name, value, *due_and_seq(value))
-        elif (
-            before is not None
-            and before[:3] == HEAD_IN_TIMELINE
-            and (value is None or value[:2] == HEAD_OF_MARKER)
-        ):
-            lay_over(name, before, value)
+        before = found[name]
+        in_timeline = before is not None and before[:3] == HEAD_IN_TIMELINE
+        if not (in_timeline or before is None or before[:2] == HEAD_OF_MARKER):
+            _fold_schedule(store, name, value)
+            continue
+        if value is None or value[:2] == HEAD_OF_MARKER:
+            if value is not before:
+                # Else there was nothing, and nothing is left of what came meanwhile.
+                named[name] = value
+        elif value[:2] == HEAD_OF_PENDING and not lies_aside(value):
+            waiting.append((name, value))
         else:
             _fold_schedule(store, name, value)
-    return manifests
+            continue
+        if in_timeline and before is not None:
+            gone.append((name, before))
+    store.lay_rows(named)
+    # A record may come to lie where another one lay.
+    store.lay_gone(gone)
+    store.lay_waiting(waiting)
+    return [decode_manifest(row) for row in net.manifests]
 
 
-def _fold_other(
-    store: ScheduleStore, key: bytes, value: bytes | None, manifests: list[Manifest]
-) -> None:
+def _fold_other(store: ScheduleStore, key: bytes, value: bytes | None) -> None:
     if key.startswith(REQUEST_PREFIX):
         # Too late to notice that it is of a later release, once its id comes again.
         if value is not None:
             check_format(value)
-        store.lay(key, value)
-    elif key.startswith(keys.MANIFEST_PREFIX):
-        if value is not None:
-            manifests.append(decode_manifest(value))
+        store.lay_rows({key: value})
     elif key.startswith(keys.AWAITED_PREFIX):
         _fold_awaited(store, key, value)
     else:
         if value is not None and key not in _OF_OTHER_FORMATS:
             check_format(value)
-        store.note(key, value)
+        store.lay_rows({key: value})
 
 
 def _fold_awaited(store: ScheduleStore, key: bytes, value: bytes | None) -> None:
@@ -125,6 +129,6 @@ def _fold_schedule(store: ScheduleStore, name: bytes, value: bytes | None) -> No
     if value is not None and is_pending(value):
         store.move(name, value, _location_of(value))
     elif row is None or row == MARKER:
-        store.note(name, value)
+        store.lay_rows({name: value})
     else:
         raise AssertionError(f"row {row} under the schedule's key {name!r}")

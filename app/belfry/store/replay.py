@@ -1,7 +1,8 @@
 """Replay: a changelog's records folded into a store, checked for holes.
 
-Each transaction ends with its manifest, so the fold is written transaction by transaction, and with
-it how far it has come (`Progress`): a replay that was cut short goes on where it was.  A long
+Each transaction ends with its manifest, so whole transactions are folded, as many at once as their
+reader holds, and with them is written how far the fold has come (`Progress`), in one batch: a
+replay that was cut short goes on where it was.  What is held and not folded is read again.  A long
 stretch without manifests (compaction keeps the last few thousand) is cut anywhere; the rows since
 the last manifest are counted, and the next one has to come.
 
@@ -37,10 +38,10 @@ from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, Location
 from belfry.store.layout.manifests import Manifest, Progress, StoredState
 from belfry.store.layout.pending import decode_pending
+from belfry.store.net import Change, net_of
 from belfry.store.readable import note_unreadable, reads, unreadable_in
 from belfry.store.schedules import ScheduleStore
 
-Change = tuple[bytes, bytes | None]
 MOST_BUFFERED = 200_000
 SETTLE_ROWS = 10_000
 
@@ -70,6 +71,7 @@ class Replay:
             self.unreadable = unreadable_in(store)
         self._buffer: list[Change] = []
         self._buffered: list[int] = []
+        self._held_bytes = 0
 
     @property
     def manifest_at(self) -> int:
@@ -89,8 +91,25 @@ class Replay:
 
     def apply(self, changes: Sequence[Change], offsets: Sequence[int], now_ms: int) -> None:
         """Fold the next changes, which lie at `offsets`."""
+        self.hold(changes, offsets)
+        self.fold(now_ms)
+
+    def hold(self, changes: Sequence[Change], offsets: Sequence[int]) -> None:
+        """Take the next changes in, which lie at `offsets`, and fold nothing yet.
+
+        The longer they are held, the less is left of them (`net.py`).
+        """
         self._buffer.extend(changes)
         self._buffered.extend(offsets)
+        self._held_bytes += sum([len(row) for _, row in changes if row is not None])
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many changes were read and are not folded, and about how many bytes they take."""
+        return len(self._buffer), self._held_bytes
+
+    def fold(self, now_ms: int) -> None:
+        """Fold what is held, up to the last manifest, and write it with how far it goes."""
         cut = _after_last_manifest(self._buffer)
         if cut == 0 and len(self._buffer) > MOST_BUFFERED:
             cut = len(self._buffer)
@@ -100,6 +119,7 @@ class Replay:
         self.offset = self._buffered[cut - 1] + 1
         self._fold(self._buffer[:cut])
         del self._buffer[:cut], self._buffered[:cut]
+        self._held_bytes = 0
         readable_by = None if self.unreadable else reads()
         self._store.commit_progress(self._progress(now_ms), readable_by)
 
@@ -115,10 +135,11 @@ class Replay:
         )
 
     def _fold(self, changes: Sequence[Change]) -> None:
+        net = net_of(changes)
         if self.begun:
-            self._refuse_recovered(changes)
-        note_unreadable(self.unreadable, changes)
-        for manifest in fold(self._store, changes):
+            self._refuse_recovered(net.rows)
+        note_unreadable(self.unreadable, net.rows)
+        for manifest in fold(self._store, net):
             before = self.manifest
             if before is not None and manifest.txn_seq != before.txn_seq + 1:
                 # A fold from nothing goes on: a recovery may lie behind a fork.
@@ -149,7 +170,7 @@ class Replay:
     def leave_unclosed(self) -> tuple[bytes, ...]:
         """Do not fold the records behind the last manifest; returns their keys."""
         left = tuple({key: None for key, _ in self._buffer})
-        self._buffer, self._buffered = [], []
+        self._buffer, self._buffered, self._held_bytes = [], [], 0
         return left
 
     def check(self) -> None:

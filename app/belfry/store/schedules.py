@@ -12,8 +12,8 @@
 To fire a one-shot is `take` and `end`; to fire what recurs is `take`, `rewrite` and `move`.  The
 change of the number of schedules that wait, which manifests tell and a replay checks, follows from
 the verbs alone (`pending_change`), and so do the sizes of the queues and the minute buckets
-(`buckets.py`).  Each verb but `take`, `move` and `lay` is also a change of the changelog
-(`changes`), so neither can be without the other.
+(`buckets.py`).  Each verb but `take` and `move` is also a change of the changelog (`changes`), so
+neither can be without the other.
 
     step              take  keep  note …        reads see these changes first
                              │
@@ -22,9 +22,9 @@ the verbs alone (`pending_change`), and so do the sizes of the queues and the mi
     ordered map       ───────▼──────────────────────────────────────────────────────
 
 `commit` comes after Kafka has committed the same as changelog records.  `fold.py` lays changelog
-records into the map by the same verbs: the store is the fold of its changelog up to the stored
-offset, at any crash point.  Reading is in `overlaid.py`; nobody else touches the overlay.  A cancel
-of `a` in a step that is rolled back:
+records into the map, many at once (`laid.py`): the store is the fold of its changelog up to the
+stored offset, at any crash point.  Reading is in `overlaid.py`; nobody else touches the overlay.
+A cancel of `a` in a step that is rolled back:
 
     before      named(a): a location in the timeline        pending_change  0
     remove(a)   named(a): None; a scan still meets its row  pending_change -1
@@ -37,8 +37,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from belfry.store.buckets import derive
+from belfry.store.laid import Laid
 from belfry.store.layout import keys
-from belfry.store.layout.keys import timeline_key
 from belfry.store.layout.locations import (
     IN_BACKLOG,
     IN_TIMELINE,
@@ -49,7 +49,6 @@ from belfry.store.layout.locations import (
     is_location,
     pack_location,
     record_key,
-    timeline_location,
     timeline_place,
 )
 from belfry.store.layout.manifests import (
@@ -61,13 +60,12 @@ from belfry.store.layout.manifests import (
     encode_state,
 )
 from belfry.store.layout.records import FORMAT, LOCATION, decode_awaited, decode_size, encode_size
-from belfry.store.overlaid import Overlaid
 
 # RocksDB sorts its range tombstones anew after each one: worth it only for many rows.
 RANGE_FROM: Final = 256
 
 
-class ScheduleStore(Overlaid):
+class ScheduleStore(Laid):
     """Schedules of a partition by name, by time, by tenant's queue and by lock, and their verbs."""
 
     # -- changing the overlay --------------------------------------------------------------------
@@ -162,15 +160,6 @@ class ScheduleStore(Overlaid):
     def note(self, name: bytes, row: bytes | None) -> None:
         """Keep a row that is no schedule's under a changelog key, or forget what is over (None)."""
         self._named[name] = self.changes[name] = row
-
-    def lay(self, name: bytes, row: bytes | None) -> None:
-        """Keep a row under a changelog key that the changelog has already (None: it has none)."""
-        self._named[name] = row
-
-    def lay_over(self, name: bytes, location: bytes, end: bytes | None) -> None:
-        """The same of a schedule that waits in the timeline, there, and is over."""
-        self._drop(name, timeline_key(*timeline_location(location)))
-        self._named[name] = end
 
     def restate(self, name: bytes) -> None:
         """Write the row under a changelog key once more as it is, or that there is none."""

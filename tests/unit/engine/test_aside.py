@@ -25,6 +25,7 @@ from belfry.store.layout.aside import (
     decode_aside,
     encode_aside,
 )
+from belfry.store.net import net_of
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import EffectivePolicy, Level, Signing
@@ -144,7 +145,7 @@ def test_a_new_owner_goes_on_with_it(from_changelog: bool) -> None:
     if from_changelog:
         rows = MemoryMap()
         store = ScheduleStore(rows)
-        manifests = fold(store, driver.changelog)
+        manifests = fold(store, net_of(driver.changelog))
         store.commit(ScheduleStore(driver.rows).state()._replace(manifest=manifests[-1]))  # type: ignore[union-attr]
     driver.start(rows)
     send(driver, "slow", schedule_id="b", request_id="y")

@@ -22,6 +22,7 @@ from belfry.store.layout.jobs import (
     job_key,
 )
 from belfry.store.layout.manifests import StoredState
+from belfry.store.net import net_of
 from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_input
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
@@ -295,7 +296,8 @@ def test_a_job_goes_on_after_its_input_was_made_anew() -> None:
     advance(driver, Budget(10, 1))
     made_anew = Driver(level=Level.FAILURES)
     store = ScheduleStore(made_anew.rows)
-    fold(store, [(name, of_earlier_input(row)) for name, row in changelog_rows(store_of(driver))])
+    moved = [(name, of_earlier_input(row)) for name, row in changelog_rows(store_of(driver))]
+    fold(store, net_of(moved))
     manifest = manifest_after(None, None, 0, 2)
     store.commit(StoredState(0, T0, manifest))
     made_anew.start(made_anew.rows)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.store.net import Change
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.replay import Change, HoleInChangelog, Replay
+from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import HOUR, T0, Driver
 

@@ -10,8 +10,9 @@ from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
 from belfry.store.layout.buckets import decode_waiting
 from belfry.store.layout.records import UnknownFormat
+from belfry.store.net import Change
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.replay import Change, HoleInChangelog, Replay
+from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import T0, Driver
 
@@ -160,8 +161,9 @@ def test_a_named_row_of_a_later_release_stops_the_partition_while_it_is_read(
     """Before the fence: whoever wrote it may still fire."""
     store = ScheduleStore(MemoryMap())
     row = bytes((format_, 8)) + bytes(60)
+    changes = partition().changelog
     with pytest.raises(UnknownFormat, match="Run the version that wrote it"):
-        Replay(store).apply([(key, row), *partition().changelog], range(99), T0)
+        Replay(store).apply([*changes[:-1], (key, row), changes[-1]], range(99), T0)
 
 
 def test_settings_and_identity_have_formats_of_their_own() -> None:

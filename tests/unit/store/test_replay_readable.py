@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from belfry.store.layout import keys
+from belfry.store.net import Change
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.readable import reads
-from belfry.store.replay import Change, Replay
+from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.unreadable import (

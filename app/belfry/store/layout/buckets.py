@@ -147,6 +147,14 @@ def left_from(rows: Sequence[tuple[bytes, bytes]]) -> Counter[bytes]:
     )
 
 
+def left_by_names(names: Sequence[bytes], left: Sequence[bytes]) -> list[bytes]:
+    """The names of the buckets in which schedules were that lay under these keys of the timeline.
+
+    A schedule's name begins with its tenant and a slash.
+    """
+    return [name[: name.index(b"/")] + key[1:5] for name, key in zip(names, left, strict=True)]
+
+
 def bytes_by_tenant(records: Iterable[bytes]) -> Counter[bytes]:
     """How many bytes pending records take, by their tenant."""
     found: dict[bytes, int] = {}

@@ -34,7 +34,11 @@ from belfry.store.layout.keys import (
 from belfry.store.layout.records import FORMAT, LOCATION
 
 _LOCATION: Final = Struct(">BBBBqQ")
-_WHEN: Final = Struct(">4xqQ")
+# The due instant of a pending record and of a location, and the sequence of a record, as they stand
+# in keys of the timeline; and both in a location.
+_DUE: Final = slice(4, 12)
+_SEQ: Final = slice(28, 36)
+_PLACE: Final = slice(4, 20)
 # A key of the timeline without the sort key, which lies behind it.
 _TIMELINE_MINUTE: Final = Struct(">cIB")
 
@@ -85,16 +89,24 @@ def decode_location(row: bytes) -> Location:
     return Location(where, due_ms, seq, row[_LOCATION.size :])
 
 
-def timeline_location(row: bytes) -> tuple[int, int]:
-    """The sort key in a row that says that a record lies in the timeline."""
-    due_ms, seq = _WHEN.unpack_from(row)
-    return due_ms, seq
-
-
 def timeline_place(due_ms: int, seq: int) -> tuple[bytes, bytes]:
     """Where an event due at `due_ms` lies in the timeline, and the location that says so."""
     place = pack_sort_key(due_ms, seq)
     return _TIMELINE_MINUTE.pack(b"t", due_ms // MINUTE_MS, 0) + place, LOCATED_IN_TIMELINE + place
+
+
+def timeline_place_of(record: bytes) -> tuple[bytes, bytes]:
+    """The same of a pending record, out of its bytes; it is for loops over many."""
+    due = record[_DUE]
+    place = due + record[_SEQ]
+    minute = _TIMELINE_MINUTE.pack(b"t", int.from_bytes(due, "big") // MINUTE_MS, 0)
+    return minute + place, LOCATED_IN_TIMELINE + place
+
+
+def timeline_key_at(row: bytes) -> bytes:
+    """The key in the timeline of the record whose location is this row, which says so."""
+    minute = int.from_bytes(row[_DUE], "big") // MINUTE_MS
+    return _TIMELINE_MINUTE.pack(b"t", minute, 0) + row[_PLACE]
 
 
 def record_key(name: bytes, row: bytes) -> bytes:

@@ -1,0 +1,45 @@
+"""Laying rows into the overlay that the changelog holds already, many at once.
+
+A step changes schedules one by one, by the verbs of `schedules.py`, and each change is one of the
+changelog as well.  A replay repeats what the changelog says, so it has nothing to tell it, and lays
+its rows in a few loops:
+
+    lay_waiting   schedules wait in the timeline by their records          pending + 1 each
+    lay_gone      these leave the timeline, where they were committed      pending - 1 each
+    lay_rows      what lies under names: markers, verdicts, nothing
+
+What moves within the timeline leaves it first and waits there anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from belfry.store.layout.locations import timeline_key_at, timeline_place_of
+from belfry.store.overlaid import Overlaid
+
+
+class Laid(Overlaid):
+    """Schedules of a partition, and what a replay does with many of them."""
+
+    def lay_waiting(self, waiting: Sequence[tuple[bytes, bytes]]) -> None:
+        """Let schedules wait in the timeline that wait nowhere: names and pending records."""
+        named, records = self._named, self._records
+        for name, record in waiting:
+            key, named[name] = timeline_place_of(record)
+            records[key] = record
+        self._pending_change += len(waiting)
+
+    def lay_gone(self, gone: Sequence[tuple[bytes, bytes]]) -> None:
+        """Let committed records leave the timeline: names, and the locations of each.
+
+        What stands under the names from now on has to be laid there afterwards.
+        """
+        left = [timeline_key_at(location) for _, location in gone]
+        self._records.update(dict.fromkeys(left))
+        self._left.left_timeline([name for name, _ in gone], left)
+        self._pending_change -= len(gone)
+
+    def lay_rows(self, rows: Mapping[bytes, bytes | None]) -> None:
+        """Keep rows under changelog keys (None: there is none); no schedule waits by them."""
+        self._named.update(rows)

@@ -1,0 +1,134 @@
+"""What a standby holds is folded in time, and is never behind the position that its store tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import MagicMock
+
+import pytest
+
+from belfry.host.failpoints import Failpoints
+from belfry.host.rocks import RocksMap
+from belfry.partitions.fold_rhythm import EVERY_MS, MOST_BYTES, MOST_RECORDS, FoldRhythm
+from belfry.partitions.standby_upkeep import FLUSH_EVERY_MS, StandbyUpkeep
+from belfry.recovery.reading import ReplayProgress
+from belfry.recovery.takeover import TakeOver
+from belfry.store.layout import keys
+from belfry.store.ordered_map import MemoryMap
+from belfry.store.replay import Replay
+from belfry.store.schedules import ScheduleStore
+from tests.unit.engine.driver import T0, Driver
+from tests.unit.recovery.test_left_to_others import Evidence, Producer
+from tests.unit.recovery.test_wrong_rows import CLOCK, STAMP, ReadOn
+
+NAMES: Final = (b"k", b"l")
+
+
+def test_the_first_records_are_folded_at_once_and_the_next_when_it_is_time() -> None:
+    rhythm = FoldRhythm()
+    assert not rhythm.due((0, 0), 5.0)
+    assert rhythm.due((1, 10), 6.0)
+    assert not rhythm.due((1, 10), 6.0 + EVERY_MS - 1)
+    assert rhythm.due((1, 10), 6.0 + EVERY_MS)
+    assert not rhythm.due((0, 0), 6.0 + 9 * EVERY_MS)
+
+
+@pytest.mark.parametrize("held", [(MOST_RECORDS, 1), (1, MOST_BYTES)], ids=["records", "bytes"])
+def test_no_more_is_held_than_is_folded_in_a_moment(held: tuple[int, int]) -> None:
+    rhythm = FoldRhythm()
+    assert rhythm.due((1, 10), 6.0)
+    assert rhythm.due(held, 6.0)
+    assert not rhythm.due((held[0] - 1, held[1] - 1), 6.0)
+
+
+class Following:
+    """A standby's store, and a clock that a test holds."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self.rows = MemoryMap()
+        self.replay = Replay(ScheduleStore(self.rows))
+        self.opener: Any = MagicMock()
+        self.opener.clock.monotonic_ms = lambda: self.now_ms
+        self.opener.clock.wall_ms = lambda: T0 + self.now_ms
+        self.warm: Any = SimpleNamespace(
+            rows=MagicMock(), replay=self.replay, changelog=MagicMock(ends=lambda: (0, 99))
+        )
+        self.upkeep = StandbyUpkeep(3, self.opener, ReplayProgress())
+
+    def turn(self, *, caught_up: bool = True) -> list[bytes]:
+        """A turn; the names that the store knows after it."""
+        self.upkeep.turn(self.warm, caught_up=caught_up)
+        names = [keys.name_in(key) for key, _ in self.rows.scan(*NAMES)]
+        return [name for name in names if name[:1] != b"\0"]
+
+
+def asked(driver: Driver, name: str) -> None:
+    """One schedule more waits."""
+    driver.ask(schedule_id=name, at=T0 + 60_000)
+    driver.step(T0, fire=False)
+
+
+def test_what_is_held_is_folded_though_nothing_more_comes() -> None:
+    driver, following = Driver(), Following()
+    asked(driver, "a")
+    first = len(driver.changelog)
+    asked(driver, "b")
+    following.replay.hold(driver.changelog[:first], range(first))
+    assert following.turn() == [b"demo/a"]
+    following.replay.hold(driver.changelog[first:], range(first, len(driver.changelog)))
+    assert following.turn() == [b"demo/a"]
+    # What a crash leaves now says how far it goes, and no further.
+    assert Replay(ScheduleStore(following.rows)).offset == first
+    following.now_ms += EVERY_MS
+    assert following.turn() == [b"demo/a", b"demo/b"]
+    assert Replay(ScheduleStore(following.rows)).offset == len(driver.changelog)
+
+
+def test_after_a_fold_checkpoints_may_be_made_and_memory_goes_to_disk_now_and_then() -> None:
+    driver, following = Driver(), Following()
+    made, flush = following.opener.checkpoint.return_value, following.warm.rows.flush
+    for number in range(3):
+        at = len(driver.changelog)
+        asked(driver, f"{number}")
+        following.replay.hold(driver.changelog[at:], range(at, len(driver.changelog)))
+        following.now_ms += FLUSH_EVERY_MS / 2
+        following.turn(caught_up=number > 0)
+        following.turn(caught_up=True)
+    assert [call.args[1] for call in made.call_args_list] == [FLUSH_EVERY_MS, FLUSH_EVERY_MS / 2]
+    assert flush.call_count == 1
+
+
+def test_who_is_promoted_folds_what_it_holds_before_it_fences(tmp_path: Path) -> None:
+    """Its reader is behind those records already, so nobody reads them again."""
+    driver = Driver()
+    driver.engine.claim(b"settings")
+    driver.end(T0)
+    asked(driver, "a")
+    cut = len(driver.changelog)
+    asked(driver, "b")
+    driver.ask(schedule_id="a", action="CANCEL")
+    driver.step(T0)
+    read = len(driver.changelog)
+    asked(driver, "c")
+    rows = RocksMap(tmp_path / "partition-3")
+    rows.write({keys.META_STAMP: STAMP.encode()})
+    replay = Replay(ScheduleStore(rows))
+    replay.apply(driver.changelog[:cut], range(cut), T0)
+    replay.hold(driver.changelog[cut:read], range(cut, read))
+    changelog: Any = ReadOn(driver.changelog)
+    changelog.position = read
+    seen: list[int] = []
+    evidence: Any = Evidence()
+    evidence.check = lambda found, _hides=None: seen.append(found.held[0])
+    producer: Any = Producer()
+    local: Any = SimpleNamespace(stamp=STAMP, clock=CLOCK, restored_ms=0)
+    ends = Failpoints(""), lambda _event: None, lambda log: log.ends()[1]
+    take_over = TakeOver(local, evidence, ReplayProgress(), *ends)
+    found = take_over.run(changelog, producer, (rows, replay))
+    assert seen[0] == 0
+    assert found.manifest == driver.engine.manifest
+    assert dict(rows.scan(b"t", b"u")) == dict(driver.rows.scan(b"t", b"u"))
+    rows.close()
