@@ -16,10 +16,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from belfry.engine.effects import Effects
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.changelog_sieve import Sieve
 from belfry.kafka.client_properties import LINGER_MS, MESSAGE_TIMEOUT_MS
 from belfry.kafka.outcome import Aborted
-from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.row_signing import BATCH_RECORDS, RowSigner
 from belfry.kafka.step_producer import StepProducer
 from belfry.kafka.transactions import PartitionProducer
@@ -121,7 +121,7 @@ def test_who_copies_all_the_time_stops_nobody_and_adds_nothing(
             raise BufferError("rolled back where all of it lies in the log")
 
     place.reach.side_effect = reach
-    log = PartitionLog({"bootstrap.servers": kafka}, topic, 0)
+    log = ChangelogReader({"bootstrap.servers": kafka}, topic, 0)
     log.sieve = Sieve(Judge([BY], required=True))
     producer = owner(place, writer)
     stranger = Producer({"bootstrap.servers": kafka})
@@ -211,7 +211,7 @@ def test_a_recovery_counts_in_its_place_or_is_not_committed(
             writer.write(found, plan)
     writer.close()
     by = RowKeys(first(settings.worker_keys(Purpose.CHANGELOG)), here.changelog, 0)
-    log = PartitionLog({"bootstrap.servers": kafka}, topic, 0)
+    log = ChangelogReader({"bootstrap.servers": kafka}, topic, 0)
     log.sieve = Sieve(Judge([by], required=True))
     log.seek(0)
     changes = [

@@ -1,7 +1,8 @@
 """What stands in for belfry's own fetches: batches as a broker stores them, out of simulated logs.
 
 Records of transactions that were rolled back are fetched as well, and so are markers: to pass them
-over is up to the reader.  Where compaction left a hole, a batch is as long as what it held.
+over is up to the reader.  Where compaction left nothing up to the end, an empty batch is as long as
+what lay there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from tests.simulation.broker import Entry
 from tests.simulation.machine import machine
 from tests.simulation.murmur import partition_of
-from tests.simulation.record_batches import control_of, stored
+from tests.simulation.record_batches import control_of, emptied, stored
 from tests.simulation.stage import Task, here
 
 AT_ONCE: Final = 50
@@ -84,19 +85,23 @@ class SimFetcher:
         if offset > log.end:
             error = OffsetGone(f"{where}: {offset} is out of range")
             return Fetched(where, offset, offset, error=error)
-        entries = log.read(offset, log.stable_end, AT_ONCE)
-        if not entries:
+        end = log.stable_end
+        entries = log.read(offset, end, AT_ONCE)
+        last = entries[-1].offset + 1 if entries else offset
+        more = emptied(last, end) if len(entries) < AT_ONCE and last < end else b""
+        if not entries and not more:
             if self._told_ends.get(where) == offset:
                 return None
             self._told_ends[where] = offset
             return Fetched(where, offset, offset)
-        behind = self._positions[where] = entries[-1].offset + 1
+        behind = self._positions[where] = end if more else last
         aborted = {
             (_number(each), each.offset)
             for each in reversed(entries)
             if not each.marker and each.txn is not None and each.txn.outcome != "commit"
         }
-        return Fetched(where, offset, behind, b"".join(map(_stored, entries)), tuple(aborted))
+        data = b"".join(map(_stored, entries)) + more
+        return Fetched(where, offset, behind, data, tuple(aborted))
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -15,21 +15,19 @@ the last manifest lies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 import structlog
-from confluent_kafka import Message
 
-from belfry.kafka.record_headers import proof_of
-from belfry.store.row_judge import Judge
-from belfry.store.signatures import FILLER, NOWHERE
+from belfry.kafka.fetch_position import Where
+from belfry.store.net import Change
+from belfry.store.row_judge import Judge, LoggedRecord
+from belfry.store.signatures import NOWHERE
 from belfry.telemetry.limited import LimitedLogger
 
 log = structlog.get_logger(__name__)
 _told: Final = LimitedLogger(log)
 
-Change = tuple[bytes, bytes | None]
 Changes = tuple[list[Change], list[int]]
 Counted = Callable[[str, int], None]
 
@@ -63,36 +61,22 @@ class Sieve:
         """Whether rows behind the last manifest may be copies of what was rolled back."""
         return self._judge.may_be_copies(offsets)
 
-    def ours(self, messages: Sequence[Message]) -> Changes:
-        """The rows among records, and their offsets; what is no worker's is reported."""
-        changes: list[Change] = []
-        offsets: list[int] = []
-        skipped: list[Message] = []
-        row = self._judge.row
-        for message in messages:
-            key, offset = message.key() or b"", message.offset()
-            assert offset is not None, "a record that was read has an offset"
-            known, value = row(offset, key, message.value(), partial(proof_of, message))
-            if known:
-                changes.append((key, value))
-                offsets.append(offset)
-            elif key != FILLER or message.value() is not None:
-                skipped.append(message)
-        if skipped:
-            self._report(skipped)
+    def ours(self, records: Sequence[LoggedRecord], where: Where) -> Changes:
+        """The rows among records of a partition, and their offsets; others' are reported."""
+        changes, offsets, strangers = self._judge.rows(records)
+        if strangers:
+            self._report(strangers, *where)
         return changes, offsets
 
-    def _report(self, skipped: Sequence[Message]) -> None:
+    def _report(self, skipped: Sequence[LoggedRecord], topic: str, partition: int) -> None:
         """Count what is skipped, and say in the log where the first of it lies."""
-        first = skipped[0]
-        topic = first.topic() or ""
         self._counted(topic, len(skipped))
         _told.warning(
-            f"{topic}/{first.partition()}",
+            f"{topic}/{partition}",
             "records that no worker wrote are skipped",
             topic=topic,
-            partition=first.partition(),
-            offset=first.offset(),
+            partition=partition,
+            offset=skipped[0].offset,
             records=len(skipped),
             to_do="find out who else may write to this topic, and take the right away",
         )

@@ -12,11 +12,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from belfry.kafka import librdkafka
-from belfry.kafka.changelog_sieve import Changes, Sieve
 from belfry.kafka.log_bounds import LogBounds, LogEnds, OutOfRange, asked
 
-# Records of one look for whether there are any.
-FEW: Final = 100
 _READS: Final[dict[str, Any]] = {
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
@@ -41,25 +38,16 @@ class PartitionLog(LogBounds):
         super().__init__(properties, topic, partition, log_ends)
         self._consumer = librdkafka.Consumer({**self._properties, **_READS})
         self._failed: Exception | None = None
-        # Which records of a changelog count; of other topics nobody asks.
-        self.sieve = Sieve()
         self.position = 0
-        # When the last record that was read was appended, by the broker's clock.
-        self.newest_ms: int | None = None
 
     def ends(self) -> tuple[int, int]:
         """First offset of the log, and the first one that an open transaction holds back."""
         return asked(self._consumer, self._name)
 
-    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
-        """Read from this offset on; LostRange if the log begins later.
-
-        `manifest_at` is where the last manifest before it lies, where that is known: a stranger's
-        copy of an older row is not believed behind it.
-        """
+    def seek(self, offset: int) -> None:
+        """Read from this offset on; LostRange if the log begins later."""
         self.check(offset)
         self._failed = None
-        self.sieve.restart(manifest_at)
         self.position = offset
         self._consumer.assign([TopicPartition(self._name.topic, self._name.partition, offset)])
 
@@ -88,7 +76,6 @@ class PartitionLog(LogBounds):
         last = records[-1].offset()
         assert last is not None
         self.position = max(self.position, last + 1)
-        self.newest_ms = records[-1].timestamp()[1]
 
     def _raise_what_failed(self) -> None:
         failed, self._failed = self._failed, None
@@ -114,22 +101,6 @@ class PartitionLog(LogBounds):
             elif error.fatal() or not error.retriable():
                 failed = ConnectionError(f"{self._name.topic}: {error.str()}")
         return failed
-
-    @property
-    def hides(self) -> bool:
-        """Whether an open transaction holds back what lies behind its first record."""
-        # In this order: what is appended in between does not look like something hidden.
-        return self.log_end() > self.ends()[1]
-
-    def holds_records(self) -> bool:
-        """Whether any committed row is there, or may be hidden; the position is then lost."""
-        low, end = self.ends()
-        self.seek(low)
-        return any(self.changes(each)[0] for each in self.read_until(end, FEW)) or self.hides
-
-    def changes(self, messages: list[Message]) -> Changes:
-        """The rows among records of a changelog, and their offsets."""
-        return self.sieve.ours(messages)
 
     def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
         """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may

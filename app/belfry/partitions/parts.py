@@ -18,9 +18,9 @@ from belfry.engine.reports import SourcePartition
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.passing import PassThrough
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.client_properties import consumer_properties, producer_properties
 from belfry.kafka.log_bounds import LogEnds
-from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.step_records import OutputTopics
@@ -106,11 +106,11 @@ class PartitionParts:
         properties = self._settings.kafka_properties()
         return RequestLog(properties, topic, self._partition, given.log_ends)
 
-    def changelog(self) -> PartitionLog:
+    def changelog(self) -> ChangelogReader:
         """Its changelog."""
         given, topic = self._given, self._given.output_topics.changelog
         properties = consumer_properties(self._settings) | self._told("changelog")
-        return PartitionLog(properties, topic, self._partition, given.log_ends)
+        return ChangelogReader(properties, topic, self._partition, given.log_ends)
 
     def kept_position(self, group: str) -> int | None:
         """Up to where its input was taken in, by the offsets of a group; None where by nobody."""

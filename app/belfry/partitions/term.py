@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from belfry.engine.ownership import Event
 from belfry.engine.partition import PartitionEngine
 from belfry.host.rocks import RocksMap
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.giving_up import close_all
 from belfry.kafka.outcome import Unknown
-from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.step_producer import StepProducer
 from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.resigning import Resigning
@@ -52,7 +52,7 @@ class Warm:
 
     rows: RocksMap
     replay: Replay
-    changelog: PartitionLog
+    changelog: ChangelogReader
     producer: StepProducer
 
     def close(self) -> None:

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Final
 
 from belfry.kafka.anchors import Anchors
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.log_bounds import LogBounds
-from belfry.kafka.partition_log import PartitionLog
 from belfry.store.identity import (
     Contradiction,
     Identity,
@@ -49,7 +49,7 @@ class Recoveries:
         # where the last manifest lies.
         self._known: dict[tuple[str, int], tuple[int, int, int]] = {}
 
-    def generation(self, changelog_id: str, partition: int, changelog: PartitionLog) -> int:
+    def generation(self, changelog_id: str, partition: int, changelog: ChangelogReader) -> int:
         """The generation of the newest identity in a changelog, 0 where it holds none.
 
         It reads from where the last call for this changelog ended, and blocks meanwhile. Where the
@@ -123,7 +123,7 @@ class Evidence:
             self._anchor = (self._anchors.read(self._partition),)
         return self._anchor[0]
 
-    def recovered_since(self, generation: int, changelog: PartitionLog) -> bool:
+    def recovered_since(self, generation: int, changelog: ChangelogReader) -> bool:
         """Whether a recovery was done after the one of this generation.
 
         The anchor says so, or the changelog does: a recovery commits first, and then its anchor may

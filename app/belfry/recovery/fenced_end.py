@@ -19,8 +19,8 @@ import structlog
 from belfry.host import machine
 from belfry.host.clock import SystemClock
 from belfry.kafka import open_transactions
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.holders import Untold, tell, untold
-from belfry.kafka.partition_log import PartitionLog
 from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings
 
@@ -57,7 +57,7 @@ class FencedEnd:
         self._wait = wait
         self._log = log.bind(partition=partition)
 
-    def __call__(self, changelog: PartitionLog) -> int:
+    def __call__(self, changelog: ChangelogReader) -> int:
         """The end of the log, once nothing is hidden before it.
 
         Raises what `wait` raises where there is no reason to wait any longer.

@@ -20,7 +20,7 @@ import structlog
 
 from belfry.host import rocks
 from belfry.host.clock import SystemClock
-from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.stamp import Stamp, stamp_of
 from belfry.store.identity import Identity, foreign_state, lost_changelog
@@ -60,7 +60,7 @@ class LocalState:
     # None where no checkpoints are kept.
     checkpoints: CheckpointRestorer | None = None
 
-    def open_newest(self, changelog: PartitionLog) -> rocks.RocksMap:
+    def open_newest(self, changelog: ChangelogReader) -> rocks.RocksMap:
         """The store as it was left, or a checkpoint's where that saves much reading.
 
         Raises what `open` raises, and ConnectionError.

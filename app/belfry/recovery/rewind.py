@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from belfry.host import rocks
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
 from belfry.kafka.log_bounds import LogBounds
-from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.signature_marks import Mark
 from belfry.recovery.copies import copies_in
 from belfry.recovery.evidence import READ_RECORDS, Evidence
@@ -64,7 +64,9 @@ class Looker:
         with ExitStack() as undo:
             folder = undo.enter_context(TemporaryDirectory(prefix="belfry-recover-"))
             rows = undo.enter_context(closing(rocks.RocksMap(Path(folder) / "log")))
-            log = undo.enter_context(closing(PartitionLog(self._properties, changelog, partition)))
+            log = undo.enter_context(
+                closing(ChangelogReader(self._properties, changelog, partition))
+            )
             source = LogBounds(self._properties, schedules, partition)
             evidence = Evidence(partition, self._identities.now(), self._identities.anchors, source)
             replay = Replay(ScheduleStore(rows))
@@ -79,7 +81,7 @@ class Looker:
     def _read(
         self,
         partition: int,
-        log: PartitionLog,
+        log: ChangelogReader,
         evidence: Evidence,
         replay: Replay,
         rows: rocks.RocksMap,

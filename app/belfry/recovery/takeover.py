@@ -29,7 +29,7 @@ import structlog
 from belfry.engine.ownership import Event
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
-from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
 from belfry.kafka.step_producer import StepProducer
 from belfry.recovery.evidence import READ_RECORDS, Evidence
@@ -87,7 +87,7 @@ class TakeOver:
         reading: ReplayProgress,
         failpoints: Failpoints,
         moved: Callable[[Event], None],
-        fenced_end: Callable[[PartitionLog], int],
+        fenced_end: Callable[[ChangelogReader], int],
     ) -> None:
         self._local = local
         self._evidence = evidence
@@ -98,7 +98,7 @@ class TakeOver:
 
     def run(
         self,
-        changelog: PartitionLog,
+        changelog: ChangelogReader,
         producer: StepProducer,
         warm: tuple[RocksMap, Replay] | None = None,
         leaves: Callable[[bool], bool] = _keeps,
@@ -143,7 +143,7 @@ class TakeOver:
         )  # fmt: skip
 
     def _open(
-        self, changelog: PartitionLog, warm: tuple[RocksMap, Replay] | None
+        self, changelog: ChangelogReader, warm: tuple[RocksMap, Replay] | None
     ) -> tuple[RocksMap, Replay | None]:
         """The local state, where it may be used; a standby's with the replay that it has begun."""
         if warm is None:
@@ -154,7 +154,7 @@ class TakeOver:
         # The changelog has become another topic since the standby began to follow it.
         return self._local.accept(rows, changelog.holds_records), None
 
-    def _rebuilt(self, rows: RocksMap, changelog: PartitionLog, error: Exception) -> RocksMap:
+    def _rebuilt(self, rows: RocksMap, changelog: ChangelogReader, error: Exception) -> RocksMap:
         """An empty store, where the changelog can be read anew from its beginning."""
         if isinstance(error, OutOfRange):
             raise error
@@ -163,14 +163,14 @@ class TakeOver:
         self._local.found_wrong()
         return self._local.anew(rows, str(error))
 
-    def _superseded(self, rows: RocksMap, changelog: PartitionLog) -> bool:
+    def _superseded(self, rows: RocksMap, changelog: ChangelogReader) -> bool:
         """Whether a recovery has been done since this store was written."""
         kept = Replay(ScheduleStore(rows)).identity
         generation = 0 if kept is None else kept.generation
         return self._evidence.recovered_since(generation, changelog)
 
     def _catch_up(
-        self, rows: RocksMap, changelog: PartitionLog, begun: Replay | None = None
+        self, rows: RocksMap, changelog: ChangelogReader, begun: Replay | None = None
     ) -> Replay:
         """Read what lies in the changelog, whoever owns the partition."""
         low, end = changelog.ends()
@@ -188,7 +188,7 @@ class TakeOver:
         self._read(replay, changelog, end)
         return replay
 
-    def _finish(self, replay: Replay, changelog: PartitionLog) -> tuple[bytes, ...]:
+    def _finish(self, replay: Replay, changelog: ChangelogReader) -> tuple[bytes, ...]:
         """Read the rest; nobody else writes any more, and nothing is hidden.  Returns the keys of
         rows that are left: the next manifest would count them.
         """
@@ -207,7 +207,7 @@ class TakeOver:
         replay.finish(self._now())
         return unclosed_rows
 
-    def _read(self, replay: Replay, changelog: PartitionLog, end: int) -> None:
+    def _read(self, replay: Replay, changelog: ChangelogReader, end: int) -> None:
         """Fold the changelog up to `end`, batch by batch, and show how far it has come."""
         for messages in changelog.read_until(end, READ_RECORDS):
             changes, offsets = changelog.changes(messages)
@@ -220,7 +220,7 @@ class TakeOver:
         return int(self._local.clock.wall_ms())
 
 
-def seek_behind(changelog: PartitionLog, replay: Replay, low: int) -> None:
+def seek_behind(changelog: ChangelogReader, replay: Replay, low: int) -> None:
     """Read on behind what a replay has folded, or from the beginning."""
     if replay.begun:
         changelog.seek(replay.offset, manifest_at=replay.manifest_at)

@@ -23,16 +23,21 @@ What a stranger who may write to the topic can try, and what comes of it:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from belfry.store.layout import keys
-from belfry.store.layout.records import UnknownFormat
+from belfry.store.layout.pending_bytes import HEAD_OF_PENDING
+from belfry.store.layout.records import HEAD_OF_MARKER, UnknownFormat
+from belfry.store.net import Change
 from belfry.store.signatures import (
     BOUND_HEAD,
     BOUND_SIZE,
+    FILLER,
     NEAR,
     PLACE,
     PLACED_SIZE,
+    SIGNATURE,
     SIGNED,
     RowKeys,
     is_signed,
@@ -43,6 +48,23 @@ FAR: Final = 1_000_000
 # Formats stay below what texts, and Avro with its zero byte, begin with.
 _NO_FORMAT: Final = 32
 _JSON: Final = (keys.SETTINGS_KEY, keys.IDENTITY_KEY)
+# Schedules' rows that are not signed begin so.
+_PLAIN: Final = frozenset((HEAD_OF_PENDING, HEAD_OF_MARKER))
+
+
+class LoggedRecord(Protocol):
+    """A record of the changelog, as its reader gives it; `timestamp` is epoch ms."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]] | None: ...
 
 
 def may_be_a_row(key: bytes, value: bytes | None) -> bool:
@@ -139,6 +161,30 @@ class Judge:
         """Offset of the last manifest that was met; -1 for none."""
         return -1 if self._verifier is None else self._verifier.manifest_at
 
+    def rows(
+        self, records: Iterable[LoggedRecord]
+    ) -> tuple[list[Change], list[int], list[LoggedRecord]]:
+        """The rows among records, their offsets, and what no worker wrote; fillers are left out."""
+        changes: list[Change] = []
+        offsets: list[int] = []
+        strangers: list[LoggedRecord] = []
+        plain, judged = not self._required, self.row
+        for record in records:
+            key, value, offset = record.key or b"", record.value, record.offset
+            known = (
+                # Nearly all of them are such, and `row` would believe them.
+                plain and value is not None and value[:2] in _PLAIN
+                and key[:1] != b"\0" and b"/" in key
+            )  # fmt: skip
+            if not known:
+                known, value = judged(offset, key, value, partial(_proof_in, record))
+            if known:
+                changes.append((key, value))
+                offsets.append(offset)
+            elif key != FILLER or record.value is not None:
+                strangers.append(record)
+        return changes, offsets, strangers
+
     def row(
         self, offset: int, key: bytes, value: bytes | None, proof: Callable[[], bytes | None]
     ) -> tuple[bool, bytes | None]:
@@ -174,3 +220,9 @@ class Judge:
             )
         row = row_of(value)
         return self._verifier.holds(offset, key, value, row), row
+
+
+def _proof_in(record: LoggedRecord) -> bytes | None:
+    """What a tombstone says to prove that it is a worker's; None for nothing."""
+    given = record.headers or ()
+    return next((value or b"" for name, value in given if name == SIGNATURE), None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import orjson
 import pytest
@@ -200,12 +200,12 @@ def test_fillers_are_skipped_without_a_word(notes: OffsetNotes) -> None:
     told: list[tuple[str, int]] = []
     sieve = trust(notes, "required").sieve(2, "topic", NOTHING)
     sieve._counted = lambda *counted: told.append(counted)
-    records = [MagicMock(key=lambda: FILLER, value=lambda: None, offset=lambda: 7)] * 3
-    assert sieve.ours(records) == ([], [])
+    records: list[Any] = [SimpleNamespace(key=FILLER, value=None, offset=7, headers=None)] * 3
+    assert sieve.ours(records, ("changelog", 2)) == ([], [])
     assert told == []
-    loud = MagicMock(key=lambda: FILLER, value=lambda: b"said", offset=lambda: 10)
-    assert sieve.ours([*records, loud]) == ([], [])
-    assert told == [(loud.topic(), 1)]
+    loud: Any = SimpleNamespace(key=FILLER, value=b"said", offset=10, headers=None)
+    assert sieve.ours([*records, loud], ("changelog", 2)) == ([], [])
+    assert told == [("changelog", 1)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from belfry.kafka import fetcher, librdkafka, transactions
-from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.partitions import steps
 from belfry.partitions.standby import Standby
 from belfry.partitions.tenant_reading import TenantInputReading
@@ -70,7 +70,7 @@ def test_a_standby_serves_its_producer() -> None:
     warm = opener.open_warm.return_value
     warm.changelog.ends.return_value = (0, 0)
     warm.changelog.position = 0
-    warm.replay.begun = False
+    warm.replay.begun, warm.replay.held = False, (0, 0)
     opener.clock.monotonic_ms.return_value = 1.0
     standby = Standby(0, opener, MagicMock())
     # Two turns, and it is asked to stop.
@@ -103,13 +103,16 @@ def test_an_owner_serves_its_producer_in_each_step(monkeypatch: pytest.MonkeyPat
 
 
 def test_who_reads_a_changelog_tells_and_who_asks_for_its_end_does_not(
-    made: list[dict[str, Any]],
+    made: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = PartitionLog(TOLD, "belfry.changelog", 0)
+    fetchers: list[dict[str, Any]] = []
+    monkeypatch.setattr(fetcher, "Fetcher", fetchers.append)
+    log = ChangelogReader(TOLD, "belfry.changelog", 0)
     assert log.log_end() == 5
-    reader, asker = made
-    assert reader.items() > TOLD.items()
+    (asker,) = made
     assert_untold(asker)
+    # A client of belfry's own, which tells of each request at once.
+    assert fetchers == [TOLD]
 
 
 def test_who_asks_for_the_positions_of_tenants_topics_tells_none(

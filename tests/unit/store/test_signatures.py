@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from belfry.store.layout import keys
@@ -12,6 +16,7 @@ from belfry.store.signatures import (
     NEAR,
     NOWHERE,
     PLACE,
+    SIGNATURE,
     RowKeys,
     bound,
     fingerprint,
@@ -194,3 +199,33 @@ def test_the_proof_is_taken_off_a_row() -> None:
         assert is_signed(value)
         assert row_of(value) == ROW
     assert not is_signed(ROW)
+
+
+@pytest.mark.parametrize("required", [False, True], ids=["trusted", "required"])
+@pytest.mark.parametrize("keys_", [(), (BY,)], ids=["no secret", "a secret"])
+def test_many_records_are_judged_as_each_of_them_is(
+    keys_: tuple[RowKeys, ...], required: bool
+) -> None:
+    """What is told by its first bytes is told as it would be by a closer look."""
+    random = Random(5)
+    names = [b"demo/a", b"demo/b", b"a/", b"no slash", b"", b"\0a/b", b"\0r" + b"demo/1", MANIFEST]
+    heads = [b"\1\1", b"\1\2", b"\1\3", b"\1\4", b"\1", b"", b"{", b"\x1f\1", b"\x20\1", b"\0\1"]
+    records: list[Any] = []
+    for offset in range(2_000):
+        value = random.choice([None, *[each + b"more" for each in heads], *heads])
+        if keys_ and random.random() < 0.3:
+            value = placed(offset) + (value or b"")
+        proof = [(SIGNATURE, placed(offset))] if random.random() < 0.3 else None
+        key = random.choice(names)
+        records.append(SimpleNamespace(offset=offset, key=key, value=value, headers=proof))
+    one, many = (Judge(keys_, required=required) for _ in range(2))
+    changes, offsets, strangers = many.rows(records)
+    for each in records:
+        proof = (each.headers or [(None, None)])[0][1]
+        known, row = one.row(each.offset, each.key, each.value, lambda proof=proof: proof)
+        if known:
+            assert (changes.pop(0), offsets.pop(0)) == ((each.key, row), each.offset)
+        else:
+            assert strangers.pop(0) is each
+    assert (changes, offsets, strangers) == ([], [], [])
+    assert one.manifest_at == many.manifest_at

@@ -1,0 +1,176 @@
+"""Reading one partition of the changelog, `read_committed`, in whole record batches.
+
+    fetcher ── batches as they are stored ──┬─► rolled back: passed over
+                                            └─► unpacked, read in one go, judged: rows and offsets
+
+What workers write is state, so nothing of it may be passed over: a batch that cannot be read is an
+error.  The next offset to ask for is told with every batch, also where only control records passed,
+so that "read to the end" never waits for a record that does not come.
+
+Requests are read by `RequestLog`, with bounds, since anybody writes them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from belfry.kafka import fetcher
+from belfry.kafka.changelog_batches import UnreadableRows, records_in
+from belfry.kafka.changelog_sieve import Changes, Sieve
+from belfry.kafka.fetch_position import Fetched, OffsetGone
+from belfry.kafka.log_bounds import LogBounds, LogEnds, OutOfRange
+from belfry.store.row_judge import LoggedRecord
+from belfry.wire.record_batches import CommittedBatches, RecordBatch, batches_in
+
+# Records of one look for whether there are any.
+FEW: Final = 100
+# Seconds for what is on its way behind records that have come.
+MORE_S: Final = 0.002
+
+
+class ChangelogReader(LogBounds):
+    """A reader of one partition of the changelog, from a position on.
+
+    One thread at a time may use it, and it is closed after use. `position` is the offset to be read
+    next. Raises OutOfRange where the log has changed under it, and ConnectionError.
+    """
+
+    def __init__(
+        self,
+        properties: dict[str, Any],
+        topic: str,
+        partition: int,
+        log_ends: LogEnds | None = None,
+    ) -> None:
+        """`properties` are librdkafka's; `log_ends` tells where the log ends."""
+        super().__init__(properties, topic, partition, log_ends)
+        self._where = topic, partition
+        self._fetcher = fetcher.Fetcher(properties)
+        # What was fetched and not read: batches, and whether they count.
+        self._batches: deque[tuple[RecordBatch, bool]] = deque()
+        self._fetched = 0
+        self._failed: Exception | None = None
+        # Which records count.
+        self.sieve = Sieve()
+        self.position = 0
+        # When the last record that was read was appended, by the broker's clock.
+        self.newest_ms: int | None = None
+
+    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
+        """Read from this offset on; LostRange if the log begins later.
+
+        `manifest_at` is where the last manifest before it lies, where that is known: a stranger's
+        copy of an older row is not believed behind it.
+        """
+        self.check(offset)
+        self._failed = None
+        self._batches.clear()
+        self.sieve.restart(manifest_at)
+        self.position = self._fetched = offset
+        # Not from where it stands: what was fetched of that is gone.
+        self._fetcher.follow({})
+        self._fetcher.follow({self._where: offset})
+
+    def read(self, at_most: int, wait_s: float) -> list[LoggedRecord]:
+        """The next records, about `at_most`: batches are read whole. `position` moves behind them.
+
+        An error that comes behind records is raised by the next call: who goes on reading after it
+        has lost none of them.
+        """
+        found: list[LoggedRecord] = []
+        while self._take_out(found, at_most) and len(found) < at_most:
+            if not self._fetch(MORE_S if found else wait_s, after_records=bool(found)):
+                break
+            wait_s = MORE_S
+        if found:
+            self.newest_ms = found[-1].timestamp
+        return found
+
+    def _take_out(self, found: list[LoggedRecord], at_most: int) -> bool:
+        """Read batches that were fetched; False where one cannot be read, behind what was found."""
+        while self._batches and len(found) < at_most:
+            batch, counts = self._batches[0]
+            if counts and batch.next_offset > self.position:
+                try:
+                    found += self._records(batch)
+                except ConnectionError:
+                    if found:
+                        return False
+                    raise
+            self._batches.popleft()
+            self.position = max(self.position, batch.next_offset)
+        if not self._batches:
+            self.position = max(self.position, self._fetched)
+        return True
+
+    def _fetch(self, wait_s: float, *, after_records: bool) -> bool:
+        """Take in what was fetched next; whether there was anything."""
+        if self._failed is None:
+            answer = self._fetcher.take(wait_s)
+            if answer is None:
+                return False
+            self._add(answer)
+        if self._failed is None:
+            return True
+        if after_records:
+            return False
+        failed, self._failed = self._failed, None
+        try:
+            raise failed
+        finally:
+            # An error that its own frame holds would hold all frames it passes through.
+            del failed
+
+    def _add(self, answer: Fetched) -> None:
+        """Keep the batches of an answer, or its error."""
+        if answer.error is not None:
+            gone = isinstance(answer.error, OffsetGone)
+            self._failed = OutOfRange(str(answer.error)) if gone else answer.error
+            return
+        committed = CommittedBatches(answer.aborted)
+        self._batches.extend((each, committed.holds(each)) for each in batches_in(answer.data))
+        self._fetched = max(self._fetched, answer.behind)
+
+    def _records(self, batch: RecordBatch) -> Sequence[LoggedRecord]:
+        try:
+            records = records_in(batch)
+        except UnreadableRows as error:
+            topic, partition = self._where
+            raise ConnectionError(
+                f"{topic}/{partition}: the batch at offset {batch.base_offset} cannot be read:"
+                f" {error}"
+            ) from error
+        if batch.base_offset >= self.position:
+            return records
+        return [each for each in records if each.offset >= self.position]
+
+    @property
+    def hides(self) -> bool:
+        """Whether an open transaction holds back what lies behind its first record."""
+        # In this order: what is appended in between does not look like something hidden.
+        return self.log_end() > self.ends()[1]
+
+    def holds_records(self) -> bool:
+        """Whether any committed row is there, or may be hidden; the position is then lost."""
+        low, end = self.ends()
+        self.seek(low)
+        return any(self.changes(each)[0] for each in self.read_until(end, FEW)) or self.hides
+
+    def changes(self, records: Sequence[LoggedRecord]) -> Changes:
+        """The rows among records, and their offsets."""
+        return self.sieve.ours(records, self._where)
+
+    def read_until(self, end: int, at_most: int) -> Iterator[list[LoggedRecord]]:
+        """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may
+        stop.
+        """
+        while self.position < end:
+            records = self.read(at_most, 0.1)
+            if records or self.position >= end:
+                yield records
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._fetcher.close()
