@@ -7,7 +7,7 @@
        changelog   row, with the manifest: watermark 1, so events before 1 are over
 
    A state is a watermark.  Readers of committed records see the changelog up to its last stable offset,
-   which is the first record of an open transaction, or the end (`kafka/partition_log.py`).
+   which is the first record of an open transaction, or the end (`kafka/changelog_reader.py`).
 
    With IN_TURN the transactions of an owner are of two ids, and markers of a later one may come sooner.
    A reader sees them in the order of the log nevertheless, and what has to hold is what it sees. */
