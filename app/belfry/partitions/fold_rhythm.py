@@ -5,7 +5,8 @@
 
 The longer records are held, the more of them replace one another, and the fewer batches are
 written.  What is held is in memory alone.  A crash loses it, and it is read again from the position
-that lies in the store; a promotion folds it first.  So no more is held than is folded in a moment.
+that lies in the store; a promotion folds it first.  So no more is held than is folded in a moment,
+in which the worker's own partitions wait: RocksDB's binding writes under the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Final
 
 # Milliseconds that something is held at most, records, and bytes of their values.
 EVERY_MS: Final = 2_000
-MOST_RECORDS: Final = 20_000
-MOST_BYTES: Final = 16_000_000
+MOST_RECORDS: Final = 5_000
+MOST_BYTES: Final = 8_000_000
 
 
 class FoldRhythm:

@@ -109,7 +109,7 @@ class PartitionParts:
     def changelog(self) -> ChangelogReader:
         """Its changelog."""
         given, topic = self._given, self._given.output_topics.changelog
-        properties = consumer_properties(self._settings) | self._told("changelog")
+        properties = self._settings.kafka_properties() | self._told("changelog")
         return ChangelogReader(properties, topic, self._partition, given.log_ends)
 
     def kept_position(self, group: str) -> int | None:

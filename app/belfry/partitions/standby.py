@@ -43,7 +43,7 @@ from belfry.store.layout.records import UnknownFormat
 from belfry.store.ordered_map import Damaged
 from belfry.store.replay import HoleInChangelog
 
-READ_RECORDS: Final = 20_000
+READ_RECORDS: Final = 5_000
 # Longest wait for records of the changelog, so that an end is noticed.
 WAIT_S: Final = 0.1
 # Small batches cost more than they are worth: the rest is read on promotion.
