@@ -7,14 +7,23 @@ and subjects of its own (`unique`).
 
 from __future__ import annotations
 
+import os
 import signal
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from belfry.devstack import Apicurio, Kafka, Stack
 from belfry.devstack.service import JavaService
+from tests.plugins.quick_starts import JAVA_OPTIONS
+
+
+class LongLived(Kafka):
+    """A broker that has time to be compiled well."""
+
+    def _environment(self) -> Mapping[str, str]:
+        return {name: value for name, value in os.environ.items() if name != JAVA_OPTIONS}
 
 
 def pytest_sessionstart() -> None:
@@ -26,7 +35,7 @@ def pytest_sessionstart() -> None:
 def idle_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The session's stack, not started; stopped at the end of the session."""
     home = tmp_path_factory.mktemp("stack")
-    stack = Stack(Kafka(home / "kafka"), Apicurio(home / "registry"))
+    stack = Stack(LongLived(home / "kafka"), Apicurio(home / "registry"))
     yield stack
     stack.stop()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -70,13 +69,6 @@ def module(path: Path) -> str:
 def syntax(path: Path) -> ast.Module:
     """Syntax tree of a file."""
     return ast.parse((ROOT / path).read_text(encoding="utf-8"), str(path))
-
-
-def functions(path: Path) -> Iterator[Function]:
-    """Every function of a file, inner ones too."""
-    for node in ast.walk(syntax(path)):
-        if isinstance(node, Function):
-            yield node
 
 
 def rooms() -> list[str]:

@@ -12,7 +12,8 @@ Two sorts of rules have two sorts of days; a day counts from 1970-01-01.
 
 A page depends on the first day's weekday, on the leap years here and before (numbers of weeks), and
 on where INTERVAL stands at its beginning.  So pages are few, schedules with other starts share
-them, and a rule that never matches is known after some of them.
+them, and a rule that never matches is known after some of them.  Beside another rule it is asked of
+each day of that one, so the stretch of years that was searched in vain is remembered.
 
 FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR from Monday 2027-01-04 on, as `PeriodicDays` has it:
 
@@ -110,13 +111,20 @@ class YearlyDays(Days):
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._pages: dict[tuple[int, ...], array[int]] = {}
+        # Years that are known to have no day, as far apart as the rule looks at them.
+        self._empty = range(0)
 
     def next_day(self, day: int) -> int | None:
-        """Most often a look into the page of its year."""
+        """Most often a look into the page of its year; years without a day are searched once."""
+        empty: list[int] = []
         for year, days in self._from(year_of(day)):
             place = bisect_left(days, day - year.first)
             if place < len(days):
                 return int(year.first + days[place])
+            # The first year may have days before this one.
+            if not days:
+                empty.append(year.number)
+        self._remember(empty)
         return None
 
     def count(self, start: int, end: int) -> int:
@@ -143,12 +151,22 @@ class YearlyDays(Days):
         if self._choice.freq == "YEARLY":
             step = self._choice.interval
             number += (self._choice.anchor - number) % step
-        for each in range(number, min(number + step * MOST_YEARS, LAST_YEAR), step):
+        end = min(number + step * MOST_YEARS, LAST_YEAR)
+        known = self._empty
+        for each in range(known.stop if number in known else number, end, step):
             year = year_at(each)
             made += self._holds_a_period(year) and self._key(year) not in self._pages
             if made > MOST_PAGES:
                 return
             yield year, self.page(year)
+
+    def _remember(self, empty: list[int]) -> None:
+        if not empty:
+            return
+        step = self._choice.interval if self._choice.freq == "YEARLY" else 1
+        known = self._empty
+        first = known.start if empty[0] == known.stop else empty[0]
+        self._empty = range(first, empty[-1] + step, step)
 
     def _holds_a_period(self, year: Year) -> bool:
         """Whether its page costs anything: one without a month of the rule is empty at once."""

@@ -1,0 +1,63 @@
+"""Years without a day are searched once, and what was searched changes no answer."""
+
+from __future__ import annotations
+
+from random import Random
+from time import process_time
+from typing import Any, Final
+
+import pytest
+
+from belfry.schedules.checks import RequestChecks
+from belfry.schedules.civil import year_at
+from belfry.schedules.fields import EMPTY
+from belfry.schedules.instants import parse_instant
+from belfry.schedules.triggers.rrule_choice import choice_of
+from belfry.schedules.triggers.rrule_days import YearlyDays
+from belfry.schedules.triggers.rrule_parts import read_recurrence
+
+NOW: Final = parse_instant("2027-01-15T08:00:00Z")
+START_DAY: Final = year_at(2000).first
+
+
+def days(text: str) -> YearlyDays:
+    return YearlyDays(choice_of(read_recurrence(text), START_DAY))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Among the years that are looked at, 9600 is the last with such a day.
+        "FREQ=YEARLY;INTERVAL=100;BYMONTH=2;BYMONTHDAY=29",
+        "FREQ=YEARLY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO",
+        "FREQ=MONTHLY;INTERVAL=1000;BYMONTHDAY=29;BYMONTH=2",
+        "FREQ=HOURLY;BYMONTH=12;BYYEARDAY=78",
+    ],
+)
+def test_what_was_searched_in_vain_changes_no_answer(text: str) -> None:
+    chance, used = Random(text), days(text)
+    first, last = year_at(9_300).first, year_at(9_990).first
+    for _ in range(200):
+        day = chance.randrange(first, last)
+        assert used.next_day(day) == days(text).next_day(day), (text, day)
+        found = used.next_day(year_at(9_300).first)
+        if found is not None:
+            # Right behind a day of the rule, and on it.
+            assert used.next_day(found + 1) == days(text).next_day(found + 1)
+            assert used.next_day(found) == found
+
+
+@pytest.mark.parametrize(
+    "never",
+    ["FREQ=SECONDLY;BYMONTH=12;BYYEARDAY=78;BYMINUTE=6,54", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"],
+)
+def test_a_rule_that_never_matches_costs_little_beside_another(never: str) -> None:
+    """Both are asked of each day of the first, whose third time from the end does not exist."""
+    text = f"FREQ=DAILY;INTERVAL=5;BYHOUR=7,16;BYSETPOS=-3 RRULE:{never}"
+    named = {"tenant": "demo", "schedule_id": "a", "kind": "RRULE", "start_at": NOW}
+    request: Any = {**EMPTY, **named, "rrule": text}
+    began = process_time()
+    found = RequestChecks().problem(request, NOW)
+    assert process_time() - began < 1.0
+    assert found is not None
+    assert found.code == "never_fires"
