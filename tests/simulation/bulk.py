@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.simulation.broker import Entry
-from tests.simulation.load import Sent
+from tests.simulation.sent import Sent
 from tests.simulation.stores import bare
 from tests.simulation.trail import Step
 

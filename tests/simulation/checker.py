@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import Definition, JobsSeen, Standing
-from tests.simulation.load import Sent
 from tests.simulation.rhythms import drift
+from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
 from tests.simulation.trail import FIRED, Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions

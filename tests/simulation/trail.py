@@ -15,7 +15,7 @@ import fastavro
 
 from belfry.store.signatures import FILLER
 from tests.simulation.broker import Entry, Txn
-from tests.simulation.load import schema
+from tests.simulation.sent import schema
 from tests.simulation.stores import bare
 from tests.simulation.world import World
 
