@@ -9,6 +9,7 @@ checker holds fires against that.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,9 +21,14 @@ from tests.simulation.trail import Step
 
 JOB: Final = b"\0j"
 HEAD_BYTES: Final = 2
-SAID: Final = "bulk job "
+JOB_NAME: Final = re.compile(r"bulk job ([^.:]+)")
 # The outcome that each action has for what waits.
-OUTCOMES: Final = {"CANCEL": "CANCELLED", "MOVE": "UPDATED", "TRIGGER": "TRIGGERED"}
+OUTCOMES: Final = {
+    "CANCEL": ("CANCELLED",),
+    "MOVE": ("UPDATED",),
+    "TRIGGER": ("TRIGGERED",),
+    "BACKFILL": ("TRIGGERED", "UNCHANGED", "REJECTED"),
+}
 
 
 @dataclass(slots=True)
@@ -40,6 +46,9 @@ class Definition:
     moved_ms: int = 0
     first_ms: int = 0
     fired_in: list[tuple[Step, Entry]] = field(default_factory=list)
+    # Extra fires that backfills have made.
+    past: list[tuple[Step, Entry]] = field(default_factory=list)
+    given_up_in: Step | None = None
 
     @property
     def due_ms(self) -> int:
@@ -81,6 +90,8 @@ class JobSeen:
     candidates: dict[str, Definition]
     outcomes: Counter[str] = field(default_factory=Counter)
     ended_in: int | None = None
+    # Of a backfill: what was told of each candidate, and in which step.
+    told: dict[str, tuple[dict[str, Any], Step]] = field(default_factory=dict)
 
     def problems(self) -> list[str]:
         """What is wrong with a finished job."""
@@ -97,8 +108,9 @@ class JobSeen:
 
     def _excused(self, definition: Definition) -> bool:
         """Whether it fired before the job ended, or somebody else ended it."""
-        fired = any(step.index <= (self.ended_in or 0) for step, _ in definition.fired_in)
-        return fired or definition.must_fire is False
+        fired = sum(step.index <= (self.ended_in or 0) for step, _ in definition.fired_in)
+        over = fired >= int(definition.sent.fields.get("max_fires", 1))
+        return over or definition.must_fire is False
 
 
 class JobsSeen:
@@ -127,15 +139,21 @@ class JobsSeen:
         for step in steps[first:end]:
             for event in step.told:
                 reason = event["reason"] or ""
-                if event["request_id"] is None and reason.startswith(SAID):
-                    self._outcome(event, reason.removeprefix(SAID), step)
+                named = JOB_NAME.match(reason)
+                # What a backfill fires is looked at in the output topics (`past`).
+                if event["request_id"] is None and named and event["outcome"] != "FIRED":
+                    self._outcome(event, named[1], step)
             for row in step.rows:
                 self._row(row, step)
         return max(first, end)
 
     def problems(self) -> list[str]:
         """All that is wrong with the jobs."""
-        return self._problems + [what for job in self._jobs.values() for what in job.problems()]
+        return self._problems + [what for job in self.jobs() for what in job.problems()]
+
+    def jobs(self) -> list[JobSeen]:
+        """All jobs that were taken in."""
+        return list(self._jobs.values())
 
     def _outcome(self, event: dict[str, Any], name: str, step: Step) -> None:
         job = self._jobs.get((event["tenant"], name))
@@ -145,11 +163,13 @@ class JobsSeen:
         if job is None or waiting is None or waiting.sent.name not in job.candidates:
             self._problems.append(f"I24 {what}, which is none of its business")
             return
-        if event["outcome"] != OUTCOMES[job.spec["action"]]:
+        if event["outcome"] not in OUTCOMES[job.spec["action"]]:
             self._problems.append(f"I24 {what}, which cannot be")
             return
         job.outcomes[waiting.sent.name] += 1
-        if event["outcome"] == "CANCELLED":
+        if job.spec["action"] == "BACKFILL":
+            job.told[waiting.sent.name] = (event, step)
+        elif event["outcome"] == "CANCELLED":
             waiting.must_fire, standing.waiting, standing.fired = False, None, False
         elif event["outcome"] == "UPDATED":
             waiting.moved_ms += job.spec["move_ms"]

@@ -7,23 +7,25 @@ records have to say the same.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import Definition, JobsSeen, Standing
+from tests.simulation.dependents import GIVEN_UP
+from tests.simulation.features import check_features
 from tests.simulation.rhythms import drift
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
+from tests.simulation.taking import Seen, origin, taken_in
 from tests.simulation.trail import FIRED, Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
 from tests.simulation.usage import check_usage
 from tests.simulation.world import World
 
-# Begin of the changelog key of a request that waits; its offset follows.
-ASIDE: Final = b"\0w"
+# Requests that define no schedule, and are judged by checks of their own.
+OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE")
 
 
 def check(world: World) -> list[str]:
@@ -34,9 +36,11 @@ def check(world: World) -> list[str]:
         return [f"I4 {error}"]
     checker = Checker(world, partitions)
     checker.fold()
+    checker.given_up()
     checker.compare()
     checker.orders()
-    problems = checker.problems + check_transactions(partitions) + check_stores(world)
+    problems = checker.problems + check_features(checker.seen, checker.jobs)
+    problems += check_transactions(partitions) + check_stores(world)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -53,6 +57,7 @@ class Checker:
         self._standing: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
         self.jobs = JobsSeen(self._standing)
         self._throttled: list[tuple[Sent, Definition, bool]] = []
+        self.seen = Seen(partitions, self._definitions)
         self._sent = {(each.partition, each.offset): each for each in world.load.sent}
 
     def _wrong(self, invariant: str, what: str) -> None:
@@ -68,10 +73,10 @@ class Checker:
         ):
             entries = [entry for entry in log.history if entry.committed]
             seen = 0
-            for step, entry in _taken(steps, entries):
+            for step, entry in taken_in(steps, entries):
                 # A step takes requests in first, and goes on with jobs then.
                 seen = self.jobs.see(steps, seen, step.index)
-                sent = self._sent.get(_origin(entry, log.partition))
+                sent = self._sent.get(origin(entry, log.partition))
                 if sent is None:
                     self._wrong("I4", f"{entry} came from nobody")
                 elif not (sent.stray and entry.txn is None):
@@ -99,6 +104,9 @@ class Checker:
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
+        self.seen.note(sent, step, outcome)
+        if sent.action in OF_OTHERS:
+            return
         if sent.action != "BULK":
             self._apply(sent, outcome, step, entry.offset)
         elif outcome == "ACCEPTED":
@@ -167,7 +175,7 @@ class Checker:
             "NOT_FOUND": (waiting is None and not standing.fired) or self._nights,
             "CONFLICT": "expected_version" in sent.fields or sent.action == "CREATE",
             "DUPLICATE": True,
-            "REJECTED": sent.action == "TRIGGER",
+            "REJECTED": sent.action == "TRIGGER" or sent.of_feature,
             "UNCHANGED": "throttle_ms" in sent.fields,
         }
         if "throttle_ms" in sent.fields:
@@ -217,6 +225,15 @@ class Checker:
         if margin_ms and early_ms >= margin_ms and sent.action == "CANCEL" and not strays:
             self._wrong("in time", f"{sent.name} came {early_ms} ms before {waiting.sent.name}")
 
+    def given_up(self) -> None:
+        """What waited for an acknowledgement that nobody can give fires no more."""
+        for steps in self._partitions:
+            for step in steps:
+                for event in step.told:
+                    waited = self._standing.get((event["tenant"], event["schedule_id"]))
+                    if event["code"] == GIVEN_UP and waited and waited.waiting:
+                        waited.waiting.given_up_in = step
+
     # -- fires -----------------------------------------------------------------------------------
 
     def compare(self) -> None:
@@ -226,20 +243,8 @@ class Checker:
         for steps in self._partitions:
             for step in steps:
                 for topic, entry in step.fired:
-                    headers = headers_of(entry)
-                    identities[headers["belfry-fire-id"]] += 1
-                    name = (entry.value or b"").decode()
-                    definition = self._definitions.get(name)
-                    if definition is None:
-                        self._wrong("I4", f"{name} fired and was never accepted")
-                    elif headers["belfry-occurrence"] == b"-1":
-                        extras[name] += 1
-                        self._content(definition.sent, topic, entry)
-                    else:
-                        definition.fired_in.append((step, entry))
-                        self._content(definition.sent, topic, entry)
-                        if not definition.sent.recurs:
-                            self._instant(definition, entry)
+                    identities[headers_of(entry)["belfry-fire-id"]] += 1
+                    self._fired(step, topic, entry, extras)
         for identity, times in identities.items():
             if times != 1:
                 self._wrong("I1", f"fire id {identity!r} stands on {times} records")
@@ -247,11 +252,30 @@ class Checker:
         for name, definition in self._definitions.items():
             self._fires(name, definition, extras[name])
 
+    def _fired(self, step: Step, topic: str, entry: Entry, extras: Counter[str]) -> None:
+        """Give a fired record to its definition, or count it as what somebody triggered."""
+        headers, name = headers_of(entry), (entry.value or b"").decode()
+        definition = self._definitions.get(name)
+        if definition is None:
+            self._wrong("I4", f"{name} fired and was never accepted")
+            return
+        self._content(definition.sent, topic, entry)
+        if "belfry-backfill" in headers:
+            definition.past.append((step, entry))
+        elif headers["belfry-occurrence"] == b"-1":
+            extras[name] += 1
+        else:
+            definition.fired_in.append((step, entry))
+            if not definition.sent.recurs and not definition.sent.of_feature:
+                self._instant(definition, entry)
+
     def _fires(self, name: str, definition: Definition, extras: int) -> None:
         if definition.sent.recurs:
             fired = [entry for _, entry in definition.fired_in]
             for what in drift(definition.sent, fired, self._world.scenario.early_ms):
                 self._wrong("I16", f"{name} {what}")
+            return
+        if definition.sent.of_feature:
             return
         times = len(definition.fired_in)
         if definition.must_fire is False:
@@ -302,36 +326,3 @@ def _rank(definition: Definition) -> tuple[int, int]:
 def _together(late: Definition, first: Definition) -> bool:
     """Whether `late` was waiting already when `first` left."""
     return late.accepted_in.index < first.fired_in[0][0].index
-
-
-def _taken(steps: list[Step], entries: list[Entry]) -> Iterator[tuple[Step, Entry]]:
-    """Each request with the transaction that took it in.
-
-    That is the first that passes its offset, or a later one where that has set the request aside: a
-    row of the changelog under its offset, which is there until the request is taken in.
-    """
-    by_offset = {entry.offset: entry for entry in entries}
-    waiting = deque(entries)
-    for step in steps:
-        put, ended = set[int](), list[int]()
-        for row in step.rows:
-            if (row.key or b"").startswith(ASIDE):
-                offset = int.from_bytes((row.key or b"")[len(ASIDE) :])
-                if row.value is None:
-                    ended.append(offset)
-                else:
-                    put.add(offset)
-        for offset in sorted(ended):
-            yield step, by_offset[offset]
-        while waiting and step.manifest is not None and step.manifest.position > waiting[0].offset:
-            entry = waiting.popleft()
-            if entry.offset not in put:
-                yield step, entry
-
-
-def _origin(entry: Entry, partition: int) -> tuple[int, int]:
-    """Where a request was first received."""
-    headers: dict[str, Any] = headers_of(entry)
-    if entry.txn is not None and "belfry-origin-offset" in headers:
-        return int(headers["belfry-origin-partition"]), int(headers["belfry-origin-offset"])
-    return partition, entry.offset

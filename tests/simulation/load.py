@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.broker import Broker, Headers
+from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.murmur import partition_of
 from tests.simulation.registry import IDS
 from tests.simulation.sent import IN_HEADERS, REQUEST_HEAD, Sent, as_avro, as_headers
@@ -33,9 +34,19 @@ class Load:
     keys: float = 0.0
     sent: list[Sent] = field(default_factory=list)
     last_due_ms: int = 0
+    # Requests of later features, where a seed has some, and which share of all they are.
+    features: FeatureLoad | None = None
+    share: float = 0.0
+
+    def expect(self, at_ms: int) -> None:
+        """Something may be due until then."""
+        self.last_due_ms = max(self.last_due_ms, at_ms)
 
     def send_one(self) -> None:
         """Draw a request and append it."""
+        if self.features is not None and self.random.random() < self.share:
+            self.features.send_one()
+            return
         if self.rhythms and self.random.random() < self.rhythms:
             self._rhythm()
             return
@@ -81,12 +92,16 @@ class Load:
         tenant = self.random.choice(TENANTS)
         self.send(Sent(f"e{number}", tenant, f"every-{number}", "UPSERT", fields, None))
 
+    def _prefixes(self) -> tuple[str, ...]:
+        """What a job is about; schedules of some features have checks that know of no jobs."""
+        return ("", "", "a", "plain-") if self.features is None else ("a", "plain-", "lim-", "lim-")
+
     def _bulk(self) -> None:
         """A job on all schedules of a tenant that a filter matches; some take several seconds."""
         number = len(self.sent)
         said: dict[str, Any] = {
             "action": self.random.choice(("CANCEL", "MOVE", "MOVE", "TRIGGER", "TRIGGER")),
-            "prefix": self.random.choice(("", "", "a", "plain-")),
+            "prefix": self.random.choice(self._prefixes()),
             "group": self.random.choice((None, None, "g1")),
             "per_second": self.random.choice((5, 20, 100)),
         }
@@ -95,7 +110,7 @@ class Load:
         fields = {"bulk": json.dumps(said)}
         tenant = self.random.choice(TENANTS)
         self.send(Sent(f"j{number}", tenant, f"job-{number}", "BULK", fields, f"id-{number}"))
-        self.last_due_ms = max(self.last_due_ms, self.broker.now_ms() + 20_000)
+        self.expect(self.broker.now_ms() + 20_000)
 
     def _request(self) -> None:
         number = len(self.sent)
@@ -182,4 +197,4 @@ class Load:
         sent.partition, sent.offset, sent.appended_ms = partition, entry.offset, entry.timestamp_ms
         self.sent.append(sent)
         if sent.action in ("UPSERT", "CREATE"):
-            self.last_due_ms = max(self.last_due_ms, sent.due_ms)
+            self.expect(sent.due_ms)

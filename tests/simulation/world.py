@@ -7,8 +7,9 @@ from typing import Final
 
 from tests.simulation.broker import Broker, Entry
 from tests.simulation.disk import Disk
+from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
-from tests.simulation.load import Load
+from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
 from tests.simulation.registry import SimRegistry
 from tests.simulation.scenario import Scenario
@@ -24,7 +25,7 @@ class World:
     """Everything that one run consists of."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
-        self.scenario = scenario
+        self.scenario = scenario = scenario.drawn(Random(f"{seed}/swarm"))
         self.random = Random(f"{seed}/faults")
         self.stage = Stage(Random(f"{seed}/turns"))
         self.broker = Broker(self.stage)
@@ -37,6 +38,10 @@ class World:
             bulk=scenario.bulk,
             keys=scenario.keys,
         )
+        if scenario.features:
+            self.load.share = scenario.features
+            features = (Random(f"{seed}/features"), scenario.only)
+            self.load.features = FeatureLoad(self.load, TENANTS, *features)
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
         level = self.random.choice(("ALL", "FAILURES"))
@@ -74,6 +79,8 @@ class World:
             }
         for number in range(self.scenario.machines):
             self.workers.append(self._booted(number))
+        if self.load.features is not None:
+            self.load.features.read()
 
     def _booted(self, number: int, skew_ms: float = 0.0) -> SimWorker:
         machine = Machine(
@@ -117,11 +124,16 @@ class World:
             machine.skew_ms, machine.cut = 0.0, False
             self.stage.resume(machine)
             self.restart(worker)
+        if self.load.features is not None:
+            self.load.features.end()
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
-        due_in_ms = self.load.last_due_ms - self.broker.now_ms()
-        self.stage.sleep(max(due_in_ms, 0) + 2_000)
+        while (due_in_ms := self.load.last_due_ms - self.broker.now_ms()) > 0:
+            self.stage.sleep(due_in_ms)
+        self.stage.sleep(2_000)
+        if self.load.features is not None:
+            self.load.features.clear()
         deadline_ms = self.stage.now_ms + QUIET_MS
         while self.stage.now_ms < deadline_ms:
             if self.drained():
