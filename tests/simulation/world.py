@@ -126,6 +126,9 @@ class World:
             self.restart(worker)
         if self.load.features is not None:
             self.load.features.end()
+            if self.scenario.faults.get("refuse_topic"):
+                # A topic that was refused several times is tried again after a minute.
+                self.load.expect(self.broker.now_ms() + 75_000)
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
