@@ -15,6 +15,7 @@ from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import Definition, JobsSeen, Standing
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
+from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.rhythms import drift
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
@@ -40,7 +41,7 @@ def check(world: World) -> list[str]:
     checker.compare()
     checker.orders()
     problems = checker.problems + check_features(checker.seen, checker.jobs)
-    problems += check_transactions(partitions) + check_stores(world)
+    problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -76,7 +77,8 @@ class Checker:
             for step, entry in taken_in(steps, entries):
                 # A step takes requests in first, and goes on with jobs then.
                 seen = self.jobs.see(steps, seen, step.index)
-                sent = self._sent.get(origin(entry, log.partition))
+                place = origin(entry, log.partition)
+                sent = self._sent.get(place) or self._again(entry, place)
                 if sent is None:
                     self._wrong("I4", f"{entry} came from nobody")
                 elif not (sent.stray and entry.txn is None):
@@ -86,6 +88,14 @@ class Checker:
         for sent in self._world.load.sent:
             if answered[id(sent)] != 1:
                 self._wrong("I5", f"{sent.name} was taken in {answered[id(sent)]} times")
+
+    def _again(self, entry: Entry, place: tuple[int, int]) -> Sent | None:
+        """A request that a redrive has sent again, and where it lies now."""
+        sent = sent_again(self._world, entry, self._sent)
+        if sent is not None:
+            sent.partition, sent.offset, sent.appended_ms = *place, entry.timestamp_ms
+            self._sent[place] = sent
+        return sent
 
     def _judge(self, sent: Sent, step: Step, entry: Entry) -> None:
         place = (b"%d" % sent.partition, b"%d" % sent.offset)

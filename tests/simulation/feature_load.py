@@ -188,7 +188,8 @@ class FeatureLoad:
     def _fired(self, entry: Entry) -> None:
         sent = self._asking.get((entry.value or b"").decode())
         headers = dict(entry.headers or ())
-        if sent is None or headers["belfry-occurrence"] == b"-1":
+        copied = "belfry-redriven" in headers
+        if sent is None or copied or headers["belfry-occurrence"] == b"-1":
             return
         fire_id = (headers["belfry-fire-id"] or b"").decode()
         self._load.expect(self._load.broker.now_ms() + sent.fields["ack_timeout_ms"] + 1_000)

@@ -11,6 +11,7 @@ from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
+from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
@@ -59,6 +60,7 @@ class World:
             scenario.partitions,
             self.settings.session_timeout_ms,
         )
+        self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
         self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
         self.workers: list[SimWorker] = []
         self.lives: list[SimWorker] = []
@@ -132,19 +134,27 @@ class World:
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
-        while (due_in_ms := self.load.last_due_ms - self.broker.now_ms()) > 0:
-            self.stage.sleep(due_in_ms)
-        self.stage.sleep(2_000)
+        self._pass_what_is_due()
+        if self.redriving.asked:
+            self.redriving.finish()
+            self._pass_what_is_due()
         if self.load.features is not None:
             self.load.features.clear()
         deadline_ms = self.stage.now_ms + QUIET_MS
         while self.stage.now_ms < deadline_ms:
-            if self.drained():
+            # What fires meanwhile may still be acknowledged.
+            if self.drained() and self.load.last_due_ms <= self.broker.now_ms():
                 return True
             self.stage.sleep(LOOK_MS)
             for worker in list(self.workers):
                 self.restart(worker)
         return False
+
+    def _pass_what_is_due(self) -> None:
+        """Let time pass until nothing is due any more, as far as the load knows."""
+        while (due_in_ms := self.load.last_due_ms - self.broker.now_ms()) > 0:
+            self.stage.sleep(due_in_ms)
+        self.stage.sleep(2_000)
 
     def drained(self) -> bool:
         """Whether each partition has an owner that has taken everything in and fired it."""
