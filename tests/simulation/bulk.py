@@ -27,6 +27,8 @@ OUTCOMES: Final = {
     "CANCEL": ("CANCELLED",),
     "MOVE": ("UPDATED",),
     "TRIGGER": ("TRIGGERED",),
+    "PAUSE": ("PAUSED", "UNCHANGED"),
+    "RESUME": ("RESUMED", "UNCHANGED"),
     "BACKFILL": ("TRIGGERED", "UNCHANGED", "REJECTED"),
 }
 
@@ -90,6 +92,7 @@ class JobSeen:
     candidates: dict[str, Definition]
     outcomes: Counter[str] = field(default_factory=Counter)
     ended_in: int | None = None
+    is_stopped: bool = False
     # Of a backfill: what was told of each candidate, and in which step.
     told: dict[str, tuple[dict[str, Any], Step]] = field(default_factory=dict)
 
@@ -102,7 +105,7 @@ class JobSeen:
             times = self.outcomes[name]
             if times > 1:
                 found.append(f"I24 {self.sent.name} had {times} outcomes for {name}")
-            elif not times and not self._excused(definition):
+            elif not times and not self.is_stopped and not self._excused(definition):
                 found.append(f"I24 {self.sent.name} left {name} out")
         return found
 
@@ -120,6 +123,17 @@ class JobsSeen:
         self._standing = standing
         self._jobs: dict[tuple[str, str], JobSeen] = {}
         self._problems: list[str] = []
+        # What jobs have paused and resumed: tenant and schedule, step, outcome.
+        self.pauses: list[tuple[tuple[str, str], Step, str]] = []
+
+    def stop(self, sent: Sent, outcome: str) -> None:
+        """A job was to end: CANCELLED where it was under way."""
+        job = self._jobs.get((sent.tenant, sent.schedule_id))
+        wanted = "NOT_FOUND" if job is None else "UNCHANGED" if job.ended_in is not None else ""
+        if outcome not in ("DUPLICATE", wanted or "CANCELLED"):
+            self._problems.append(f"I24 {sent.name} (BULK_STOP) ended in {outcome}")
+        if job is not None and outcome == "CANCELLED":
+            job.is_stopped = True
 
     def begin(self, sent: Sent) -> None:
         """A job was taken in: what waits now and fits its filter is its business."""
@@ -166,15 +180,20 @@ class JobsSeen:
         if event["outcome"] not in OUTCOMES[job.spec["action"]]:
             self._problems.append(f"I24 {what}, which cannot be")
             return
+        if job.ended_in is not None and job.ended_in < step.index:
+            self._problems.append(f"I24 {what}, and has ended")
         job.outcomes[waiting.sent.name] += 1
-        if job.spec["action"] == "BACKFILL":
+        if event["outcome"] in ("PAUSED", "RESUMED"):
+            key = (event["tenant"], event["schedule_id"])
+            self.pauses.append((key, step, event["outcome"]))
+        elif job.spec["action"] == "BACKFILL":
             job.told[waiting.sent.name] = (event, step)
         elif event["outcome"] == "CANCELLED":
             waiting.must_fire, standing.waiting, standing.fired = False, None, False
         elif event["outcome"] == "UPDATED":
             waiting.moved_ms += job.spec["move_ms"]
             waiting.accepted_in = step
-        else:
+        elif event["outcome"] == "TRIGGERED":
             waiting.extras += 1
 
     def _row(self, row: Entry, step: Step) -> None:
@@ -184,5 +203,7 @@ class JobsSeen:
         tenant, _, name = key[len(JOB) :].decode().partition("/")
         job = self._jobs.get((tenant, name))
         said = json.loads(bare(row.value)[HEAD_BYTES:])
-        if job is not None and said["state"] != "RUNNING":
+        if job is not None and said["state"] != "RUNNING" and job.ended_in is None:
             job.ended_in = step.index
+            if (said["state"] == "STOPPED") is not job.is_stopped:
+                self._problems.append(f"I24 {name} of {tenant} ended as {said['state']}")

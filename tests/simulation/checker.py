@@ -26,7 +26,7 @@ from tests.simulation.usage import check_usage
 from tests.simulation.world import World
 
 # Requests that define no schedule, and are judged by checks of their own.
-OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE")
+OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE", "BULK_STOP")
 
 
 def check(world: World) -> list[str]:
@@ -115,6 +115,8 @@ class Checker:
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
         self.seen.note(sent, step, outcome)
+        if sent.action == "BULK_STOP":
+            self.jobs.stop(sent, outcome)
         if sent.action in OF_OTHERS:
             return
         if sent.action != "BULK":
@@ -186,7 +188,9 @@ class Checker:
             "CONFLICT": "expected_version" in sent.fields or sent.action == "CREATE",
             "DUPLICATE": True,
             "REJECTED": sent.action == "TRIGGER" or sent.of_feature,
-            "UNCHANGED": "throttle_ms" in sent.fields,
+            "UNCHANGED": "throttle_ms" in sent.fields or sent.action in ("PAUSE", "RESUME"),
+            "PAUSED": waiting is not None and sent.action == "PAUSE",
+            "RESUMED": waiting is not None and sent.action == "RESUME",
         }
         if "throttle_ms" in sent.fields:
             fits["UPDATED"] = False

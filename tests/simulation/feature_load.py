@@ -5,28 +5,37 @@
     after_acks     schedules that are due when another one is acknowledged
     after_groups   schedules that are due when all of a group are
     calendars      schedules that heed a calendar, and calendars that change
-    backfills      ranges of the past that are fired, of schedules that recur
+    backfills      ranges of the past that are fired, of schedules that recur; jobs are stopped
+    pauses         schedules that are paused and resumed, one by one and by jobs
 
 Somebody reads what fires and acknowledges most of it.  What nobody acknowledges times out.  Each
 feature has names of schedules of its own, and a check of its own (`acks`, `dependents`, `days`,
-`past`).
+`past`, `paused`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.broker import Entry
 from tests.simulation.calendar_load import CalendarLoad
+from tests.simulation.job_load import JobLoad
 from tests.simulation.sent import Sent
 
 if TYPE_CHECKING:
     from tests.simulation.load import Load
 
-NAMES: Final = ("limits", "overlaps", "after_acks", "after_groups", "calendars", "backfills")
+NAMES: Final = (
+    "limits",
+    "overlaps",
+    "after_acks",
+    "after_groups",
+    "calendars",
+    "backfills",
+    "pauses",
+)
 OVERLAPS: Final = ("SKIP", "QUEUE_ONE", "QUEUE_ALL", "CANCEL_OTHER", "TERMINATE_OTHER")
 # What waits for an acknowledgement has acknowledgements only where something asks for them.
 ASKS: Final = ("limits", "overlaps")
@@ -52,6 +61,7 @@ class FeatureLoad:
         self.on = list(only) or drawn(random)
         self._load, self._tenants, self._random = load, tenants, random
         self._calendars = CalendarLoad(load, tenants, random)
+        self._jobs = JobLoad(load, random)
         self._asking: dict[str, Sent] = {}
         self._seen: dict[str, int] = {}
         self._last_ms = 0
@@ -61,7 +71,8 @@ class FeatureLoad:
             "after_acks": self._after_ack,
             "after_groups": self._after_group,
             "calendars": self._calendars.one,
-            "backfills": self._backfill,
+            "backfills": self._jobs.past,
+            "pauses": self._jobs.pause,
         }
 
     def send_one(self) -> None:
@@ -78,6 +89,7 @@ class FeatureLoad:
         self._last_ms = self._load.broker.now_ms()
         if "calendars" in self.on:
             self._calendars.end()
+        self._jobs.end()
 
     def clear(self) -> None:
         """Cancel what may be due on another day."""
@@ -141,33 +153,6 @@ class FeatureLoad:
         group = self._random.choice(("w1", "w2", "w3"))
         fields = {"kind": "AFTER_GROUP", "after_group": group, **self._bounds(0.5)}
         return Sent(f"d{number}", tenant, f"dep-{number}", "UPSERT", fields, f"id-{number}")
-
-    # -- the past ----------------------------------------------------------------------------------
-
-    def _backfill(self, tenant: str, number: int) -> Sent:
-        now_ms = self._load.broker.now_ms()
-        if self._random.random() < 0.6:
-            fields: dict[str, Any] = {
-                "kind": "EVERY",
-                "start_at": now_ms - self._random.randint(1_000, 20_000),
-                "interval_ms": self._random.choice((70, 700, 1_000, 2_300)),
-                "max_fires": self._random.randint(3, 9),
-                "misfire": "FIRE_ALL",
-            }
-            self._load.expect(now_ms + 10 * 2_300)
-            return Sent(f"e{number}", tenant, f"past-{number}", "UPSERT", fields, None)
-        from_ms = now_ms - self._random.randint(2_000, 25_000)
-        said = {
-            "action": "BACKFILL",
-            "prefix": self._random.choice(("past-", "past-", "p")),
-            "group": None,
-            "range_from": from_ms,
-            "range_until": from_ms + self._random.randint(1_000, 30_000),
-            "per_second": self._random.choice((20, 100, 100)),
-        }
-        self._load.expect(now_ms + 20_000)
-        fields = {"bulk": json.dumps(said)}
-        return Sent(f"j{number}", tenant, f"job-{number}", "BULK", fields, f"id-{number}")
 
     # -- who acknowledges --------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from tests.simulation.bulk import JobsSeen
 from tests.simulation.days import check_days
 from tests.simulation.dependents import check_dependents
 from tests.simulation.past import check_past
+from tests.simulation.paused import check_paused
 from tests.simulation.taking import Seen
 
 
@@ -14,4 +15,4 @@ def check_features(seen: Seen, jobs: JobsSeen) -> list[str]:
     """What is wrong with acknowledgements, with what follows them, calendars and backfills."""
     acks = AcksSeen(seen)
     problems = acks.problems + check_dependents(seen, acks) + check_days(seen)
-    return problems + check_past(seen, jobs)
+    return problems + check_past(seen, jobs) + check_paused(seen, jobs)
