@@ -30,9 +30,9 @@ def check_past(seen: Seen, jobs: JobsSeen) -> list[str]:
     }
     for name, definition in seen.definitions.items():
         for _, entry in definition.past:
-            job = headers_of(entry)["belfry-backfill"].decode()
-            if (definition.sent.tenant, job) not in known:
-                problems.append(f"I30 {name} fired for {job}, which is no backfill")
+            named = headers_of(entry)["belfry-backfill"].decode()
+            if (definition.sent.tenant, named) not in known:
+                problems.append(f"I30 {name} fired for {named}, which is no backfill")
     for job in known.values():
         for name, (event, step) in job.told.items():
             definition = seen.definitions[name]

@@ -80,8 +80,8 @@ def _copies(log: Log, asked: Iterable[AskedAgain]) -> Iterator[str]:
                 same = (copy.key, copy.value, headers) == (entry.key, entry.value, entry.headers)
                 if not same or copy.offset <= entry.offset:
                     yield f"{log.topic}@{copy.offset} is no copy of {entry.offset}"
-    for mark in copies:
-        yield f"{log.topic}: {mark} was sent again, and nobody asked for it"
+    for left in copies:
+        yield f"{log.topic}: {left} was sent again, and nobody asked for it"
 
 
 def _refusals(world: World, asked: list[AskedAgain]) -> Iterator[str]:
