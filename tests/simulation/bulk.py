@@ -9,20 +9,28 @@ checker holds fires against that.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.simulation.broker import Entry
-from tests.simulation.load import Sent
+from tests.simulation.sent import Sent
 from tests.simulation.stores import bare
 from tests.simulation.trail import Step
 
 JOB: Final = b"\0j"
 HEAD_BYTES: Final = 2
-SAID: Final = "bulk job "
+JOB_NAME: Final = re.compile(r"bulk job ([^.:]+)")
 # The outcome that each action has for what waits.
-OUTCOMES: Final = {"CANCEL": "CANCELLED", "MOVE": "UPDATED", "TRIGGER": "TRIGGERED"}
+OUTCOMES: Final = {
+    "CANCEL": ("CANCELLED",),
+    "MOVE": ("UPDATED",),
+    "TRIGGER": ("TRIGGERED",),
+    "PAUSE": ("PAUSED", "UNCHANGED"),
+    "RESUME": ("RESUMED", "UNCHANGED"),
+    "BACKFILL": ("TRIGGERED", "UNCHANGED", "REJECTED"),
+}
 
 
 @dataclass(slots=True)
@@ -40,6 +48,9 @@ class Definition:
     moved_ms: int = 0
     first_ms: int = 0
     fired_in: list[tuple[Step, Entry]] = field(default_factory=list)
+    # Extra fires that backfills have made.
+    past: list[tuple[Step, Entry]] = field(default_factory=list)
+    given_up_in: Step | None = None
 
     @property
     def due_ms(self) -> int:
@@ -81,6 +92,9 @@ class JobSeen:
     candidates: dict[str, Definition]
     outcomes: Counter[str] = field(default_factory=Counter)
     ended_in: int | None = None
+    is_stopped: bool = False
+    # Of a backfill: what was told of each candidate, and in which step.
+    told: dict[str, tuple[dict[str, Any], Step]] = field(default_factory=dict)
 
     def problems(self) -> list[str]:
         """What is wrong with a finished job."""
@@ -91,14 +105,15 @@ class JobSeen:
             times = self.outcomes[name]
             if times > 1:
                 found.append(f"I24 {self.sent.name} had {times} outcomes for {name}")
-            elif not times and not self._excused(definition):
+            elif not times and not self.is_stopped and not self._excused(definition):
                 found.append(f"I24 {self.sent.name} left {name} out")
         return found
 
     def _excused(self, definition: Definition) -> bool:
         """Whether it fired before the job ended, or somebody else ended it."""
-        fired = any(step.index <= (self.ended_in or 0) for step, _ in definition.fired_in)
-        return fired or definition.must_fire is False
+        fired = sum(step.index <= (self.ended_in or 0) for step, _ in definition.fired_in)
+        over = fired >= int(definition.sent.fields.get("max_fires", 1))
+        return over or definition.must_fire is False
 
 
 class JobsSeen:
@@ -108,6 +123,17 @@ class JobsSeen:
         self._standing = standing
         self._jobs: dict[tuple[str, str], JobSeen] = {}
         self._problems: list[str] = []
+        # What jobs have paused and resumed: tenant and schedule, step, outcome.
+        self.pauses: list[tuple[tuple[str, str], Step, str]] = []
+
+    def stop(self, sent: Sent, outcome: str) -> None:
+        """A job was to end: CANCELLED where it was under way."""
+        job = self._jobs.get((sent.tenant, sent.schedule_id))
+        wanted = "NOT_FOUND" if job is None else "UNCHANGED" if job.ended_in is not None else ""
+        if outcome not in ("DUPLICATE", wanted or "CANCELLED"):
+            self._problems.append(f"I24 {sent.name} (BULK_STOP) ended in {outcome}")
+        if job is not None and outcome == "CANCELLED":
+            job.is_stopped = True
 
     def begin(self, sent: Sent) -> None:
         """A job was taken in: what waits now and fits its filter is its business."""
@@ -127,15 +153,21 @@ class JobsSeen:
         for step in steps[first:end]:
             for event in step.told:
                 reason = event["reason"] or ""
-                if event["request_id"] is None and reason.startswith(SAID):
-                    self._outcome(event, reason.removeprefix(SAID), step)
+                named = JOB_NAME.match(reason)
+                # What a backfill fires is looked at in the output topics (`past`).
+                if event["request_id"] is None and named and event["outcome"] != "FIRED":
+                    self._outcome(event, named[1], step)
             for row in step.rows:
                 self._row(row, step)
         return max(first, end)
 
     def problems(self) -> list[str]:
         """All that is wrong with the jobs."""
-        return self._problems + [what for job in self._jobs.values() for what in job.problems()]
+        return self._problems + [what for job in self.jobs() for what in job.problems()]
+
+    def jobs(self) -> list[JobSeen]:
+        """All jobs that were taken in."""
+        return list(self._jobs.values())
 
     def _outcome(self, event: dict[str, Any], name: str, step: Step) -> None:
         job = self._jobs.get((event["tenant"], name))
@@ -145,16 +177,23 @@ class JobsSeen:
         if job is None or waiting is None or waiting.sent.name not in job.candidates:
             self._problems.append(f"I24 {what}, which is none of its business")
             return
-        if event["outcome"] != OUTCOMES[job.spec["action"]]:
+        if event["outcome"] not in OUTCOMES[job.spec["action"]]:
             self._problems.append(f"I24 {what}, which cannot be")
             return
+        if job.ended_in is not None and job.ended_in < step.index:
+            self._problems.append(f"I24 {what}, and has ended")
         job.outcomes[waiting.sent.name] += 1
-        if event["outcome"] == "CANCELLED":
+        if event["outcome"] in ("PAUSED", "RESUMED"):
+            key = (event["tenant"], event["schedule_id"])
+            self.pauses.append((key, step, event["outcome"]))
+        elif job.spec["action"] == "BACKFILL":
+            job.told[waiting.sent.name] = (event, step)
+        elif event["outcome"] == "CANCELLED":
             waiting.must_fire, standing.waiting, standing.fired = False, None, False
         elif event["outcome"] == "UPDATED":
             waiting.moved_ms += job.spec["move_ms"]
             waiting.accepted_in = step
-        else:
+        elif event["outcome"] == "TRIGGERED":
             waiting.extras += 1
 
     def _row(self, row: Entry, step: Step) -> None:
@@ -164,5 +203,7 @@ class JobsSeen:
         tenant, _, name = key[len(JOB) :].decode().partition("/")
         job = self._jobs.get((tenant, name))
         said = json.loads(bare(row.value)[HEAD_BYTES:])
-        if job is not None and said["state"] != "RUNNING":
+        if job is not None and said["state"] != "RUNNING" and job.ended_in is None:
             job.ended_in = step.index
+            if (said["state"] == "STOPPED") is not job.is_stopped:
+                self._problems.append(f"I24 {name} of {tenant} ended as {said['state']}")

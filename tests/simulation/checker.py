@@ -7,23 +7,25 @@ records have to say the same.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, Final
+from collections import Counter, defaultdict
+from typing import Final
 
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import Definition, JobsSeen, Standing
-from tests.simulation.load import Sent
-from tests.simulation.rhythms import drift
+from tests.simulation.dependents import GIVEN_UP
+from tests.simulation.features import check_features
+from tests.simulation.fires import FiresSeen, Throttled
+from tests.simulation.redriven import check_redriven, sent_again
+from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
-from tests.simulation.trail import FIRED, Step, headers_of, steps_of
+from tests.simulation.taking import Seen, origin, taken_in
+from tests.simulation.trail import Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
 from tests.simulation.usage import check_usage
 from tests.simulation.world import World
 
-# Begin of the changelog key of a request that waits; its offset follows.
-ASIDE: Final = b"\0w"
+# Requests that define no schedule, and are judged by checks of their own.
+OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE", "BULK_STOP")
 
 
 def check(world: World) -> list[str]:
@@ -34,14 +36,17 @@ def check(world: World) -> list[str]:
         return [f"I4 {error}"]
     checker = Checker(world, partitions)
     checker.fold()
-    checker.compare()
-    checker.orders()
-    problems = checker.problems + check_transactions(partitions) + check_stores(world)
+    checker.given_up()
+    fires = FiresSeen(checker.definitions, world.scenario.early_ms)
+    fires.compare(partitions, checker.throttled)
+    fires.orders()
+    problems = checker.problems + fires.problems + check_features(checker.seen, checker.jobs)
+    problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
 class Checker:
-    """Folds verdicts and compares them with fires."""
+    """Folds verdicts: what was accepted, replaced and cancelled, and may fire."""
 
     def __init__(self, world: World, partitions: list[list[Step]]) -> None:
         self.problems: list[str] = []
@@ -49,10 +54,11 @@ class Checker:
         self._partitions = partitions
         # A marker lasts for a day: after a night it may be gone.
         self._nights = bool(world.scenario.faults.get("night"))
-        self._definitions: dict[str, Definition] = {}
+        self.definitions: dict[str, Definition] = {}
         self._standing: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
         self.jobs = JobsSeen(self._standing)
-        self._throttled: list[tuple[Sent, Definition, bool]] = []
+        self.throttled: list[Throttled] = []
+        self.seen = Seen(partitions, self.definitions)
         self._sent = {(each.partition, each.offset): each for each in world.load.sent}
 
     def _wrong(self, invariant: str, what: str) -> None:
@@ -68,10 +74,11 @@ class Checker:
         ):
             entries = [entry for entry in log.history if entry.committed]
             seen = 0
-            for step, entry in _taken(steps, entries):
+            for step, entry in taken_in(steps, entries):
                 # A step takes requests in first, and goes on with jobs then.
                 seen = self.jobs.see(steps, seen, step.index)
-                sent = self._sent.get(_origin(entry, log.partition))
+                place = origin(entry, log.partition)
+                sent = self._sent.get(place) or self._again(entry, place)
                 if sent is None:
                     self._wrong("I4", f"{entry} came from nobody")
                 elif not (sent.stray and entry.txn is None):
@@ -81,6 +88,14 @@ class Checker:
         for sent in self._world.load.sent:
             if answered[id(sent)] != 1:
                 self._wrong("I5", f"{sent.name} was taken in {answered[id(sent)]} times")
+
+    def _again(self, entry: Entry, place: tuple[int, int]) -> Sent | None:
+        """A request that a redrive has sent again, and where it lies now."""
+        sent = sent_again(self._world, entry, self._sent)
+        if sent is not None:
+            sent.partition, sent.offset, sent.appended_ms = *place, entry.timestamp_ms
+            self._sent[place] = sent
+        return sent
 
     def _judge(self, sent: Sent, step: Step, entry: Entry) -> None:
         place = (b"%d" % sent.partition, b"%d" % sent.offset)
@@ -99,6 +114,11 @@ class Checker:
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
+        self.seen.note(sent, step, outcome)
+        if sent.action == "BULK_STOP":
+            self.jobs.stop(sent, outcome)
+        if sent.action in OF_OTHERS:
+            return
         if sent.action != "BULK":
             self._apply(sent, outcome, step, entry.offset)
         elif outcome == "ACCEPTED":
@@ -149,7 +169,7 @@ class Checker:
             self._in_time(sent, waiting)
         self._follow(sent, outcome, standing)
         if outcome in ("ACCEPTED", "UPDATED"):
-            standing.waiting = self._definitions[sent.name] = Definition(sent, step, seq)
+            standing.waiting = self.definitions[sent.name] = Definition(sent, step, seq)
             standing.waiting.follow(waiting if outcome == "UPDATED" else None)
             standing.fired = False
         if outcome == "TRIGGERED" and waiting is not None:
@@ -167,8 +187,10 @@ class Checker:
             "NOT_FOUND": (waiting is None and not standing.fired) or self._nights,
             "CONFLICT": "expected_version" in sent.fields or sent.action == "CREATE",
             "DUPLICATE": True,
-            "REJECTED": sent.action == "TRIGGER",
-            "UNCHANGED": "throttle_ms" in sent.fields,
+            "REJECTED": sent.action == "TRIGGER" or sent.of_feature,
+            "UNCHANGED": "throttle_ms" in sent.fields or sent.action in ("PAUSE", "RESUME"),
+            "PAUSED": waiting is not None and sent.action == "PAUSE",
+            "RESUMED": waiting is not None and sent.action == "RESUME",
         }
         if "throttle_ms" in sent.fields:
             fits["UPDATED"] = False
@@ -194,20 +216,9 @@ class Checker:
         """Remember what a request met that is throttled, until it is known when that fired."""
         met = standing.waiting or standing.last
         if met is not None:
-            self._throttled.append((sent, met, dropped))
+            self.throttled.append((sent, met, dropped))
         elif dropped:
             self._wrong("I25", f"{sent.name} was throttled, and nothing was there")
-
-    def _windows(self) -> None:
-        """What was throttled met what waited, or fired just before; what was not did not."""
-        for sent, met, dropped in self._throttled:
-            if not met.fired_in:
-                continue
-            fired_ms, window_ms = met.fired_in[0][1].timestamp_ms, sent.fields["throttle_ms"]
-            if dropped and sent.appended_ms >= fired_ms + window_ms:
-                self._wrong("I25", f"{sent.name} was throttled, long after {met.sent.name} fired")
-            if not dropped and sent.appended_ms < met.due_ms + window_ms:
-                self._wrong("I25", f"{sent.name} was taken in soon after {met.sent.name} fired")
 
     def _in_time(self, sent: Sent, waiting: Definition) -> None:
         """What was in the log in good time must not come too late."""
@@ -217,121 +228,11 @@ class Checker:
         if margin_ms and early_ms >= margin_ms and sent.action == "CANCEL" and not strays:
             self._wrong("in time", f"{sent.name} came {early_ms} ms before {waiting.sent.name}")
 
-    # -- fires -----------------------------------------------------------------------------------
-
-    def compare(self) -> None:
-        """Hold what fired against what had to."""
-        identities: Counter[bytes] = Counter()
-        extras: Counter[str] = Counter()
+    def given_up(self) -> None:
+        """What waited for an acknowledgement that nobody can give fires no more."""
         for steps in self._partitions:
             for step in steps:
-                for topic, entry in step.fired:
-                    headers = headers_of(entry)
-                    identities[headers["belfry-fire-id"]] += 1
-                    name = (entry.value or b"").decode()
-                    definition = self._definitions.get(name)
-                    if definition is None:
-                        self._wrong("I4", f"{name} fired and was never accepted")
-                    elif headers["belfry-occurrence"] == b"-1":
-                        extras[name] += 1
-                        self._content(definition.sent, topic, entry)
-                    else:
-                        definition.fired_in.append((step, entry))
-                        self._content(definition.sent, topic, entry)
-                        if not definition.sent.recurs:
-                            self._instant(definition, entry)
-        for identity, times in identities.items():
-            if times != 1:
-                self._wrong("I1", f"fire id {identity!r} stands on {times} records")
-        self._windows()
-        for name, definition in self._definitions.items():
-            self._fires(name, definition, extras[name])
-
-    def _fires(self, name: str, definition: Definition, extras: int) -> None:
-        if definition.sent.recurs:
-            fired = [entry for _, entry in definition.fired_in]
-            for what in drift(definition.sent, fired, self._world.scenario.early_ms):
-                self._wrong("I16", f"{name} {what}")
-            return
-        times = len(definition.fired_in)
-        if definition.must_fire is False:
-            if times:
-                self._wrong("I2", f"{name} was cancelled or replaced, and fired {times} times")
-        elif times != 1:
-            self._wrong("I1", f"{name} fired {times} times")
-        if extras != definition.extras:
-            self._wrong("I1", f"{name}: {definition.extras} triggers, {extras} extra records")
-
-    def _content(self, sent: Sent, topic: str, entry: Entry) -> None:
-        keys = (sent.fields.get("group") or sent.schedule_id, sent.tenant)
-        if topic != FIRED + sent.tenant or (entry.key or b"").decode() not in keys:
-            self._wrong("I4", f"{sent.name} came out on {topic} with key {entry.key!r}")
-
-    def _instant(self, definition: Definition, entry: Entry) -> None:
-        sent, due_ms = definition.sent, definition.due_ms
-        early_ms = due_ms - entry.timestamp_ms
-        if early_ms > self._world.scenario.early_ms:
-            self._wrong("I3", f"{sent.name} fired {early_ms} ms early")
-        told = datetime.fromisoformat(headers_of(entry)["belfry-scheduled-at"].decode())
-        if round(told.timestamp() * 1000) != due_ms:
-            self._wrong("I4", f"{sent.name} is due {due_ms} and says {told}")
-
-    # -- order -----------------------------------------------------------------------------------
-
-    def orders(self) -> None:
-        """Of a group, what was pending together leaves in due order, ties as accepted."""
-        groups: defaultdict[tuple[str, str], list[Definition]] = defaultdict(list)
-        for definition in self._definitions.values():
-            group = definition.sent.fields.get("group")
-            if group and len(definition.fired_in) == 1:
-                groups[definition.sent.tenant, group].append(definition)
-        for name, several in groups.items():
-            several.sort(key=lambda each: each.fired_in[0][1].order)
-            for at, first in enumerate(several):
-                for second in several[at + 1 :]:
-                    if _rank(second) < _rank(first) and _together(second, first):
-                        self._wrong(
-                            "order", f"{name}: {second.sent.name} came after {first.sent.name}"
-                        )
-
-
-def _rank(definition: Definition) -> tuple[int, int]:
-    return definition.due_ms, definition.seq
-
-
-def _together(late: Definition, first: Definition) -> bool:
-    """Whether `late` was waiting already when `first` left."""
-    return late.accepted_in.index < first.fired_in[0][0].index
-
-
-def _taken(steps: list[Step], entries: list[Entry]) -> Iterator[tuple[Step, Entry]]:
-    """Each request with the transaction that took it in.
-
-    That is the first that passes its offset, or a later one where that has set the request aside: a
-    row of the changelog under its offset, which is there until the request is taken in.
-    """
-    by_offset = {entry.offset: entry for entry in entries}
-    waiting = deque(entries)
-    for step in steps:
-        put, ended = set[int](), list[int]()
-        for row in step.rows:
-            if (row.key or b"").startswith(ASIDE):
-                offset = int.from_bytes((row.key or b"")[len(ASIDE) :])
-                if row.value is None:
-                    ended.append(offset)
-                else:
-                    put.add(offset)
-        for offset in sorted(ended):
-            yield step, by_offset[offset]
-        while waiting and step.manifest is not None and step.manifest.position > waiting[0].offset:
-            entry = waiting.popleft()
-            if entry.offset not in put:
-                yield step, entry
-
-
-def _origin(entry: Entry, partition: int) -> tuple[int, int]:
-    """Where a request was first received."""
-    headers: dict[str, Any] = headers_of(entry)
-    if entry.txn is not None and "belfry-origin-offset" in headers:
-        return int(headers["belfry-origin-partition"]), int(headers["belfry-origin-offset"])
-    return partition, entry.offset
+                for event in step.told:
+                    waited = self._standing.get((event["tenant"], event["schedule_id"]))
+                    if event["code"] == GIVEN_UP and waited and waited.waiting:
+                        waited.waiting.given_up_in = step

@@ -277,3 +277,8 @@ class SimProducer:
 
     def __len__(self) -> int:
         return len(self._queue)
+
+
+def headers_of(message: SimMessage) -> Headers:
+    """As `belfry.client.kafka.headers_of`, which asks confluent-kafka's own class."""
+    return message.headers() or []

@@ -227,12 +227,17 @@ def silent_registry(world: World) -> None:
     world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
 
 
+def redrive(world: World) -> None:
+    """Somebody sends a range of refused requests, or of fired events, again."""
+    world.redriving.begin()
+
+
 KINDS: Final[dict[str, Callable[[World], None]]] = {
     each.__name__: each
     for each in (
         crash, crash_at, pause_at, stop, all_down, cut, step_clock, skew, rebalance, lose_disk,
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
-        stranger_in_policies, silent_registry,
+        stranger_in_policies, silent_registry, redrive,
     )
 }  # fmt: skip

@@ -109,6 +109,18 @@ class SimConsumer:
         self._machine.travel(timeout * 1000)
         return ends
 
+    def offsets_for_times(
+        self, places: list[TopicPartition], timeout: float = -1
+    ) -> list[TopicPartition]:
+        """The first offset from an instant on (epoch ms) of each partition; -1 for none."""
+        self._ask(timeout)
+        found = []
+        for place in places:
+            log = self._machine.broker.log(place.topic, place.partition)
+            later = (e.offset for e in log.entries if e.timestamp_ms >= place.offset)
+            found.append(TopicPartition(place.topic, place.partition, next(later, -1)))
+        return found
+
     def committed(self, places: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         """Offsets that the group has committed, with their texts; -1001 where it has none."""
         self._ask(timeout)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from tests.simulation.broker import Entry
-from tests.simulation.load import Sent
+from tests.simulation.sent import Sent
 from tests.simulation.trail import headers_of
 
 

@@ -8,20 +8,26 @@ early_ms = 0           by how much an event may be early: what the weather's lat
 rhythms = 0.0          share of requests that recur
 bulk = 0.0             share of requests that begin a bulk job
 keys = 0.0             share of requests that slide what waits, or are throttled
+features = 0.0         share of requests of later features, of which each seed has some
+only = ["calendars"]   which of them; none: each seed draws
 schema_ids = 0.0       share of requests that name a schema of the registry
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 [settings]             of the worker, over those of `worker.settings_of`
 [weather]              chances and durations (`machine.Weather`)
+swarm = false          each seed leaves out about half of what is said here
 [faults]               how many of each kind (`faults.KINDS`), at instants that the seed draws
 """
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
+# Shares of requests that a swarm leaves out.
+SHARES: Final = ("rhythms", "bulk", "keys")
 FOLDER: Final = Path(__file__).parent / "scenarios"
 
 
@@ -43,7 +49,19 @@ class Scenario:
     rhythms: float = 0.0
     bulk: float = 0.0
     keys: float = 0.0
+    features: float = 0.0
+    only: tuple[str, ...] = ()
     schema_ids: float = 0.0
+    swarm: bool = False
+
+    def drawn(self, random: Random) -> Scenario:
+        """The scenario of one seed: where it is a swarm, about half of it is left out."""
+        if not self.swarm:
+            return self
+        faults = {name: count for name, count in self.faults.items() if random.random() < 0.5}
+        weather = {name: chance for name, chance in self.weather.items() if random.random() < 0.5}
+        shares = {name: getattr(self, name) * (random.random() < 0.5) for name in SHARES}
+        return replace(self, faults=faults, weather=weather, **shares)
 
 
 def read(path: Path) -> Scenario:

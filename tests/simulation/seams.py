@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from belfry.client import redrive
 from belfry.host import machine, rocks
 from belfry.kafka import (
     broker_features,
@@ -41,6 +42,9 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (machine, "Queue", primitives.SimSimpleQueue),
     (machine, "monotonic", primitives.monotonic),
     (machine, "sleep", primitives.sleep),
+    (redrive, "headers_of", clients.headers_of),
+    (redrive, "monotonic", primitives.monotonic),
+    (redrive, "sleep", primitives.sleep),
     (librdkafka, "Producer", clients.SimProducer),
     (librdkafka, "Consumer", readers.SimConsumer),
     (librdkafka, "Message", clients.SimMessage),

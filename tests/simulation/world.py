@@ -7,9 +7,11 @@ from typing import Final
 
 from tests.simulation.broker import Broker, Entry
 from tests.simulation.disk import Disk
+from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
-from tests.simulation.load import Load
+from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
+from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
@@ -24,7 +26,7 @@ class World:
     """Everything that one run consists of."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
-        self.scenario = scenario
+        self.scenario = scenario = scenario.drawn(Random(f"{seed}/swarm"))
         self.random = Random(f"{seed}/faults")
         self.stage = Stage(Random(f"{seed}/turns"))
         self.broker = Broker(self.stage)
@@ -37,6 +39,10 @@ class World:
             bulk=scenario.bulk,
             keys=scenario.keys,
         )
+        if scenario.features:
+            self.load.share = scenario.features
+            features = (Random(f"{seed}/features"), scenario.only)
+            self.load.features = FeatureLoad(self.load, TENANTS, *features)
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
         level = self.random.choice(("ALL", "FAILURES"))
@@ -54,6 +60,7 @@ class World:
             scenario.partitions,
             self.settings.session_timeout_ms,
         )
+        self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
         self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
         self.workers: list[SimWorker] = []
         self.lives: list[SimWorker] = []
@@ -74,6 +81,8 @@ class World:
             }
         for number in range(self.scenario.machines):
             self.workers.append(self._booted(number))
+        if self.load.features is not None:
+            self.load.features.read()
 
     def _booted(self, number: int, skew_ms: float = 0.0) -> SimWorker:
         machine = Machine(
@@ -117,19 +126,35 @@ class World:
             machine.skew_ms, machine.cut = 0.0, False
             self.stage.resume(machine)
             self.restart(worker)
+        if self.load.features is not None:
+            self.load.features.end()
+            if self.scenario.faults.get("refuse_topic"):
+                # A topic that was refused several times is tried again after a minute.
+                self.load.expect(self.broker.now_ms() + 75_000)
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
-        due_in_ms = self.load.last_due_ms - self.broker.now_ms()
-        self.stage.sleep(max(due_in_ms, 0) + 2_000)
+        self._pass_what_is_due()
+        if self.redriving.asked:
+            self.redriving.finish()
+            self._pass_what_is_due()
+        if self.load.features is not None:
+            self.load.features.clear()
         deadline_ms = self.stage.now_ms + QUIET_MS
         while self.stage.now_ms < deadline_ms:
-            if self.drained():
+            # What fires meanwhile may still be acknowledged.
+            if self.drained() and self.load.last_due_ms <= self.broker.now_ms():
                 return True
             self.stage.sleep(LOOK_MS)
             for worker in list(self.workers):
                 self.restart(worker)
         return False
+
+    def _pass_what_is_due(self) -> None:
+        """Let time pass until nothing is due any more, as far as the load knows."""
+        while (due_in_ms := self.load.last_due_ms - self.broker.now_ms()) > 0:
+            self.stage.sleep(due_in_ms)
+        self.stage.sleep(2_000)
 
     def drained(self) -> bool:
         """Whether each partition has an owner that has taken everything in and fired it."""

@@ -14,7 +14,7 @@ is held with the brokers' reason.  The rate is that of `topic_queue`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
@@ -109,6 +109,21 @@ class TopicMaker:
         # From now on nobody else can have a name that collides with it.
         self._tenants.note_topics([topic])
         return TO_MAKE
+
+    def told_before(self, topics: Mapping[str, str], problems: Mapping[str, str]) -> list[str]:
+        """Tenants that were held for a topic which was made by then: nobody tells of it any more.
+
+        `topics` and `problems` are by tenant.  A partition's thread may take so long from `want` to
+        the hold that the thread which makes topics is done in between.  One that pauses is looked
+        at when its pause is over.
+        """
+        now_s = machine.monotonic()
+        return [
+            name
+            for name, problem in problems.items()
+            if problem == TO_MAKE and topics[name] not in self._queue
+            if not self._holds.state.pauses(name, now_s)
+        ]
 
     def _make(self) -> None:
         self._wanted.wait(WAIT_S)

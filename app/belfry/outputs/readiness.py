@@ -202,8 +202,7 @@ class Outputs:
             fresh = self._state.fresh(names)
             topics = {name: self._tenants.of(name).topic for name in fresh}
             absent = [name for name in fresh if topics[name] not in self._view.partitions]
-            offline = [name for name in absent if topics[name] in self._view.leaderless]
-            problems = dict.fromkeys(offline, OFFLINE)
+            problems = {n: OFFLINE for n in absent if topics[n] in self._view.leaderless}
             absent = [name for name in absent if name not in problems]
             problems |= self._maker.want({name: topics[name] for name in absent})
             shared = self._tenants.names.shared
@@ -220,6 +219,8 @@ class Outputs:
                 self._shared_refused = BLOCKED if shared in blocked else ""
             problems |= {name: BLOCKED for name, topic in there.items() if topic in blocked}
         self._holds.settle(topics, problems)
+        if told := self._maker.told_before(topics, problems):
+            self._make_ready(told)
 
     def _look_now_and_then(self) -> None:
         if self._thread.stopping.wait(min(LOOK_S, FIRST_PAUSE_S)):

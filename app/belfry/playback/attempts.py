@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from belfry.engine.job_counts import Budget
-from belfry.playback.instants import instants_of
+from belfry.playback.instants import instants_of, worked_at
 from belfry.playback.logged import LoggedStep
 from belfry.store.layout.jobs import JOB_PREFIX, RUNNING, JobRow, decode_job
 from belfry.store.layout.manifests import Manifest
@@ -67,12 +67,12 @@ def attempts_at(
     if jobs is None:
         return plain
     budgets = _budgets(step, jobs)
-    ended_ms = _ended_ms(step)
+    told = worked_at(step)
     worked = [
-        each._replace(budget=budget, later_ms=ended_ms or each.now_ms + later_ms)
+        each._replace(budget=budget, later_ms=later_ms)
         for each in plain[:FIRST_FEW]
-        for later_ms in LATER_MS
-        for budget in budgets[: None if later_ms == 0 else 1]
+        for number, later_ms in enumerate(told or [each.now_ms + later for later in LATER_MS])
+        for budget in budgets[: None if number == 0 else 1]
     ]
     has_worked = any(key.startswith(JOB_PREFIX) for key in step.rows)
     return worked + plain if has_worked else plain + worked
@@ -85,11 +85,12 @@ def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
     stood = manifest.watermark_ms == before.watermark_ms
     instants = instants_of(step)
     silent = Attempt(max(manifest.watermark_ms, step.written_ms), chunk, fires=False)
-    found = [silent] if stood else []
+    silents = [silent, *(silent._replace(now_ms=now_ms) for now_ms in instants)]
+    found = [*silents] if stood else []
     fired = max(1, manifest.fired)
     for now_ms in instants:
         found += [Attempt(now_ms, chunk), Attempt(now_ms, fired)]
-    found += [silent, *(silent._replace(now_ms=now_ms) for now_ms in instants)]
+    found += silents
     found += [
         Attempt(now_ms, fired - each) for now_ms in instants for each in EXTRAS if fired > each
     ]
@@ -116,9 +117,3 @@ def _budgets(step: LoggedStep, jobs: Mapping[bytes, JobRow]) -> list[Budget]:
 def _touched(row: JobRow) -> int:
     """How many changes a job has used so far."""
     return row.done + row.unchanged + row.refused + row.fired
-
-
-def _ended_ms(step: LoggedStep) -> int:
-    """When a job ended in the step; 0 where none did."""
-    rows = (row for key, row in step.rows.items() if key.startswith(JOB_PREFIX) and row)
-    return max((decode_job(row).ended_ms or 0 for row in rows), default=0)

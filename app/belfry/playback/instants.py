@@ -8,6 +8,7 @@ what it wrote tells it:
     record of what recurs              its last fire: due instant, and how late it was
     awaited fire                       when it fired
     usage of a tenant                  up to when it was reckoned
+    calendar that was changed          how far the partition had come
     nothing, of tenants that           any instant at which all was due that fired: when the step
     remember no ends                   was written
 
@@ -20,9 +21,13 @@ from collections.abc import Iterator
 
 from belfry.playback.logged import LoggedStep
 from belfry.schedules.jitter import jitter_ms
+from belfry.schedules.rule import decode_rule
+from belfry.schedules.triggers.acknowledged import AFTER_GROUP
 from belfry.store.layout import keys
+from belfry.store.layout.calendars import CALENDAR_PREFIX, decode_calendar
+from belfry.store.layout.jobs import JOB_PREFIX, decode_job
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.pending_bytes import is_pending, last_fires
+from belfry.store.layout.pending_bytes import depends, is_pending, last_fires
 from belfry.store.layout.records import (
     ENDED_FIRED,
     HEAD_OF_MARKER,
@@ -46,6 +51,27 @@ def instants_of(step: LoggedStep) -> list[int]:
     return list(dict.fromkeys([*found, *last]))
 
 
+def worked_at(step: LoggedStep) -> list[int]:
+    """When jobs and walks of a step looked at the clock, behind its other parts; each once.
+
+    A job that ended says it, and so does who waited for a group: its instant is that, and its delay
+    later.
+    """
+    told = (_worked_by(key, row) for key, row in step.rows.items() if row is not None)
+    return list(dict.fromkeys(at_ms for at_ms in told if at_ms is not None))
+
+
+def _worked_by(key: bytes, row: bytes) -> int | None:
+    if key.startswith(JOB_PREFIX):
+        return decode_job(row).ended_ms
+    if key[:1] == b"\0" or not is_pending(row) or depends(row):
+        return None
+    pending = decode_pending(row)
+    if pending.kind != AFTER_GROUP.code:
+        return None
+    return pending.nominal_ms - (decode_rule(pending.extra).ack_delay_ms or 0)
+
+
 def tenants_that_fired(step: LoggedStep) -> frozenset[str]:
     """Tenants of which a step fired something, as far as its rows tell."""
     found = {
@@ -63,6 +89,11 @@ def _told_by(key: bytes, row: bytes) -> Iterator[int]:
     elif key.startswith(USAGE_PREFIX):
         if row != METERED:
             yield decode_usage_row(row).reckoned_ms
+    elif key.startswith(CALENDAR_PREFIX):
+        calendar = decode_calendar(row)
+        # One that is walked for says when it was changed, in a step before.
+        if calendar.under_way and not calendar.cursor:
+            yield calendar.reached_ms
     elif key[:1] == b"\0":
         return
     elif row[:2] == HEAD_OF_MARKER:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from belfry.engine.partition import PartitionEngine
 from belfry.playback.attempts import FIRST_FEW, Attempt, attempts_at
-from belfry.playback.instants import tenants_that_fired
+from belfry.playback.instants import tenants_that_fired, worked_at
 from belfry.playback.logged import LoggedStep
 from belfry.playback.treatment import Treatment
 from belfry.store.layout.jobs import JOB_END, JOB_PREFIX, decode_job
@@ -52,7 +52,8 @@ def ways_of(
     ways are gone through.
     """
     jobs = None
-    if engine.jobs.under_way:
+    # An ACK may end a group that nothing was walked for before.
+    if engine.jobs.under_way or worked_at(step):
         jobs = {key: decode_job(row) for key, row in store.between(JOB_PREFIX, JOB_END)}
     tries = attempts_at(step, engine.manifest, jobs, chunk)
     held, reached = treatment.held, treatment.reached

@@ -254,6 +254,35 @@ def test_a_step_waits_for_no_topic_and_its_tenant_is_held_until_it_is_there(
     found.prepare(fired.effects)
 
 
+class Overtaken(Made):
+    """A cluster whose answer takes so long that another thread has its turn meanwhile."""
+
+    meanwhile: Any = None
+
+    def describe_configs(self, resources: list[Any]) -> dict[Any, Future[Any]]:
+        act, self.meanwhile = self.meanwhile, None
+        if act is not None:
+            act()
+        return super().describe_configs(resources)
+
+
+def test_a_topic_that_was_made_before_its_tenant_was_held_holds_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody would ever tell of it again, and its events would wait for the next request."""
+    monkeypatch.setattr(librdkafka, "AdminClient", Overtaken)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    found = Outputs(Settings(), tenants, None)
+    admin: Any = found._admin
+    admin.names["belfry.fired.old"] = None
+    found._view.look()
+    admin.meanwhile = found._maker.make_some
+    found.prepare(Effects(tenants={"old", "new"}))
+    assert admin.requests == [["belfry.fired.new"]]
+    assert tenants.of("new").held == ""
+    found.prepare(Effects(fired=[("belfry.fired.new", b"k", None, b"v", [])]))
+
+
 def test_made_up_tenants_topics_are_made_some_at_a_time_behind_those_of_known_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

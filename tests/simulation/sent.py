@@ -1,0 +1,125 @@
+"""What was sent: one request, where it lies in the log, and the bytes that it was sent as.
+
+The payload is the name of the request, so that a fired record tells which definition it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import count, islice, takewhile
+from pathlib import Path
+from typing import Any, Final
+
+import fastavro
+
+from tests.simulation.broker import Headers
+
+SCHEMAS: Final = Path(__file__).parents[2] / "schemas"
+# What the header protocol is used for here; all other fields go as Avro.
+IN_HEADERS: Final = frozenset({"at", "group", "bulk"})
+
+
+def schema(name: str) -> Any:
+    """A parsed schema of the public catalogue."""
+    return fastavro.schema.load_schema(str(SCHEMAS / f"io.belfry.{name}.avsc"))
+
+
+def _head(name: str) -> bytes:
+    canonical = fastavro.schema.to_parsing_canonical_form(schema(name))
+    return b"\xc3\x01" + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
+
+
+REQUEST: Final = schema("ScheduleRequest")
+REQUEST_HEAD: Final = _head("ScheduleRequest")
+
+
+@dataclass(slots=True)
+class Sent:
+    """One request, and where and when the broker appended it."""
+
+    name: str
+    tenant: str
+    schedule_id: str
+    action: str
+    fields: dict[str, Any]
+    request_id: str | None
+    partition: int = -1
+    offset: int = -1
+    appended_ms: int = 0
+    stray: bool = False
+    poison: bool = False
+    value: bytes = b""
+    headers: Headers | None = None
+    # Of the registry, where the request names its schema so.
+    schema_id: int = 0
+
+    @property
+    def recurs(self) -> bool:
+        """Whether it asks for a row of instants that nothing but itself decides about."""
+        return self.fields.get("kind") == "EVERY" and not self.of_feature
+
+    @property
+    def of_feature(self) -> bool:
+        """Whether a check of its own says when it fires (`features`)."""
+        return bool({"calendar", "overlap", "after_ack", "after_group"} & self.fields.keys())
+
+    @property
+    def due_ms(self) -> int:
+        """When it is due: its only instant, or the last of a row that begins in time."""
+        if self.of_feature:
+            return self.appended_ms
+        if self.recurs:
+            return self.instants(self.fields["start_at"])[-1]
+        at: int | None = self.fields.get("at")
+        return self.appended_ms + int(self.fields["delay_ms"]) if at is None else at
+
+    def grid(self, first_ms: int) -> Iterator[int]:
+        """The row from an instant of its grid on for ever, without the minute it leaves out."""
+        left_out, interval_ms = self.fields.get("except_cron"), self.fields["interval_ms"]
+        minute = None if left_out is None else int(left_out.split()[0])
+        return (at_ms for at_ms in count(first_ms, interval_ms) if at_ms // 60_000 % 60 != minute)
+
+    def instants(self, first_ms: int) -> list[int]:
+        """As many of the row as it fires."""
+        return list(islice(self.grid(first_ms), self.fields["max_fires"]))
+
+    def between(self, from_ms: int, until_ms: int) -> list[int]:
+        """The instants of its grid from its start on that lie in a range, its end exclusive."""
+        all_of_them = takewhile(lambda at_ms: at_ms < until_ms, self.grid(self.fields["start_at"]))
+        return [at_ms for at_ms in all_of_them if at_ms >= from_ms]
+
+
+def as_avro(sent: Sent) -> bytes:
+    """The request as its writer's Avro, with the schema's number where it names one."""
+    record = {
+        "tenant": sent.tenant,
+        "schedule_id": sent.schedule_id,
+        "action": sent.action,
+        "payload": sent.name.encode(),
+        "request_id": sent.request_id,
+        **sent.fields,
+    }
+    buffer = BytesIO()
+    fastavro.schemaless_writer(buffer, REQUEST, record)
+    head = b"\0" + sent.schema_id.to_bytes(4) if sent.schema_id else REQUEST_HEAD
+    return head + buffer.getvalue()
+
+
+def as_headers(sent: Sent) -> Headers:
+    """The header protocol's form of a request."""
+    headers: Headers = [
+        ("belfry-tenant", sent.tenant.encode()),
+        ("belfry-id", sent.schedule_id.encode()),
+        ("belfry-action", sent.action.encode()),
+    ]
+    if sent.action == "BULK":
+        headers.append(("belfry-bulk", str(sent.fields["bulk"]).encode()))
+    if sent.request_id is not None:
+        headers.append(("belfry-request-id", sent.request_id.encode()))
+    if sent.fields.get("at") is not None:
+        headers.append(("belfry-at", b"%d" % sent.fields["at"]))
+    if sent.fields.get("group"):
+        headers.append(("belfry-group", str(sent.fields["group"]).encode()))
+    return headers
