@@ -28,6 +28,8 @@ def delivery_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Itera
     """One line where deliveries wait and the group that delivers has no member."""
     from confluent_kafka import KafkaException
 
+    from belfry.kafka.causes import cause_of
+
     topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
     if topic not in cluster.topics:
         return
@@ -36,7 +38,9 @@ def delivery_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Itera
             return
         found = _offsets(admin, topic, len(cluster.topics[topic].partitions), settings)
     except (KafkaException, TimeoutError) as error:
-        yield Check(NAME, Status.SKIPPED, f"Kafka does not tell of the group {group}: {error}.")
+        yield Check(
+            NAME, Status.SKIPPED, f"Kafka does not tell of the group {group}: {cause_of(error)}."
+        )
         return
     yield from judge(group, found)
 
