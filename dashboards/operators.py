@@ -80,6 +80,21 @@ DONE: Final = (
                 (Query("{{partition}}", "max by (partition) (belfry_oldest_due_seconds)"),),
             ),
             Chart(
+                "Stale schedules",
+                "What recurs and has not fired though its rule says so, and for how long the"
+                " longest of them; belfry doctor names it.",
+                "short",
+                (
+                    Query(
+                        "schedules of {{partition}}", "sum by (partition) (belfry_stale_schedules)"
+                    ),
+                    Query(
+                        "hours, of {{partition}}",
+                        "max by (partition) (belfry_stale_longest_seconds) / 3600",
+                    ),
+                ),
+            ),
+            Chart(
                 "Pending by partition",
                 "Schedules that wait; very uneven bars mean a hot tenant that should be spread.",
                 "short",

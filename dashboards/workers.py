@@ -199,6 +199,17 @@ WORKERS: Final = (
                 ),
             ),
             Chart(
+                "Removed before it was delivered",
+                "Offsets that retention removed before a dispatcher came to them, in an hour.",
+                "short",
+                (
+                    Query(
+                        "{{topic}}",
+                        "sum by (topic) (increase(belfry_deliveries_removed_total[1h]))",
+                    ),
+                ),
+            ),
+            Chart(
                 "Time until a target answers",
                 "Of one post, or of one record for a topic; attempts that wait are not among them.",
                 "s",

@@ -96,7 +96,7 @@ class AuditReader:
             error = message.error()
             if error is not None:
                 if permanent(error):
-                    raise self._cluster.unavailable(error)
+                    raise self._cluster.unavailable(error, self._topic)
                 continue
             event = self._event(message)
             if event is not None and wanted.takes(event):

@@ -94,7 +94,7 @@ def _take(message: Any, slots: CanarySlots, hours: range, cluster: Cluster) -> N
     error = message.error()
     if error is not None:
         if permanent(error):
-            raise cluster.unavailable(error)
+            raise cluster.unavailable(error, message.topic() or "")
         return
     row = decode_row(message.value())
     if row is not None and row.hour in hours:

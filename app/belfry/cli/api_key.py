@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -40,6 +40,8 @@ class KeyRole(StrEnum):
     OPERATE = "operate"
 
 
+# Above the lines of a list.
+KEYS: Final = "key, name, role, tenants, until when, and what it was used for"
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Whose key it is, for logs.", show_default=False)
 ]
@@ -92,9 +94,8 @@ def list_(session: Session) -> None:
     found = Remote(session).get("/v1/keys")
     for name in found["silent"]:
         session.printer.note(f"Worker {name} did not answer: its uses are missing.")
-    if not found["keys"]:
-        session.printer.note("The workers have no list of API keys.")
-    session.printer.many((each, key_text(each, found["workers"])) for each in found["keys"])
+    told = ((each, key_text(each, found["workers"])) for each in found["keys"])
+    session.printer.listed(told, KEYS, "The workers have no list of API keys.")
 
 
 def key_text(key: Mapping[str, Any], workers: int) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # As it is typed: the help shows it as the default.
 DAY: Final = "24h"
+EVENTS: Final = f"{'at':24}  {'result':8}  {'action':16}  who, on what, and what came of it"
 
 
 Tenant = Annotated[
@@ -98,9 +99,8 @@ def list_(
     """
     # All at once, since it ends; `tail` yields as they come.
     found = _reader(session).listed(_wanted(tenant, caller, refused, since))
-    if not found:
-        session.printer.note("Nothing of the kind is in the audit log.")
-    session.printer.many((shown(each), line(each)) for each in found)
+    none = "Nothing of the kind is in the audit log."
+    session.printer.listed(((shown(each), line(each)) for each in found), EVENTS, none)
 
 
 def tail(

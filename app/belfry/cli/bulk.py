@@ -28,6 +28,7 @@ import typer
 from belfry.cli.failures import Exit, WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.jobs import (
+    JOBS,
     DryRun,
     JobId,
     NewJob,
@@ -168,7 +169,8 @@ def trigger(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
 def list_(session: Session, tenant: Tenant) -> None:
     """List the jobs of a tenant, the newest first; those that ended for a week."""
     found = Remote(session).get(jobs_path(tenant))["jobs"]
-    session.printer.many((each, job_text(each)) for each in found)
+    none = f"{tenant} has no jobs, and none that ended within a week."
+    session.printer.listed(((each, job_text(each)) for each in found), JOBS, none)
 
 
 def get(session: Session, tenant: Tenant, job: JobId) -> None:

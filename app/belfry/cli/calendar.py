@@ -18,7 +18,7 @@ How days off are read from options and files is told in `belfry.cli.day_options`
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -43,6 +43,9 @@ from belfry.cli.remote import Remote, calendar_path, tenant_path
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
 from belfry.schedules.calendars import MOST_SOURCE
+
+# Above the lines of a list.
+CALENDARS: Final = "calendar, days off, weekend, and where the days are from"
 
 # A worker checks the name; here it is only quoted in the address.
 Name = Annotated[
@@ -152,7 +155,8 @@ def show(session: Session, tenant: Tenant, calendar: Name) -> None:
 def list_(session: Session, tenant: Tenant) -> None:
     """List the calendars of a tenant, by name."""
     found = Remote(session).get(_path(tenant))["calendars"]
-    session.printer.many((each, _text(each)) for each in found)
+    none = f"{tenant} has no calendars; belfry calendar import makes one."
+    session.printer.listed(((each, _text(each)) for each in found), CALENDARS, none)
 
 
 def remove(session: Session, tenant: Tenant, calendar: Name) -> None:

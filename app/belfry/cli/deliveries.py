@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -33,6 +33,8 @@ from belfry.schedules.instants import parse_duration
 if TYPE_CHECKING:
     from belfry.delivery.dead_letters import Letter
 
+# Above the lines of a list.
+DELIVERIES: Final = "code, schedule, fire, attempt, target, and why"
 Tenant = Annotated[str | None, typer.Argument(help="Only this tenant's.", metavar="TENANT")]
 Open = Annotated[
     bool, typer.Option("--open", help="Those that have no end yet, instead of those given up.")
@@ -74,11 +76,8 @@ def list_(
     until the next attempt. That a delivery arrived is known of tenants whose lifecycle is ALL.
     """
     found = list(_chosen(_letters(session, older if still_open else None), tenant, fire_id))
-    if not found:
-        session.printer.note(
-            "Every delivery has an end." if still_open else "No delivery was given up."
-        )
-    session.printer.many((_json(letter), _text(letter)) for letter in found)
+    none = "Every delivery has an end." if still_open else "No delivery was given up."
+    session.printer.listed(((_json(each), _text(each)) for each in found), DELIVERIES, none)
 
 
 def replay(

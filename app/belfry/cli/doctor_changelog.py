@@ -30,6 +30,7 @@ def changelog_checks(cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """Whether all rows are signed, where some owner signs or these settings ask for it."""
     from confluent_kafka import KafkaException
 
+    from belfry.kafka.causes import cause_of
     from belfry.kafka.signature_marks import marks_of
 
     changelog = settings.topic("changelog")
@@ -42,7 +43,7 @@ def changelog_checks(cluster: Any, settings: SharedSettings) -> Iterator[Check]:
         signed = [number for number, mark in said.items() if asked and mark.whole]
         unsigned = unsigned_rows(newest(settings, signed)) if signed else {}
     except (ConnectionError, KafkaException) as error:
-        yield Check(NAME, Status.SKIPPED, f"Kafka does not tell: {error}.")
+        yield Check(NAME, Status.SKIPPED, f"Kafka does not tell: {cause_of(error)}.")
         return
     yield from judge(said, unsigned, settings.changelog)
 

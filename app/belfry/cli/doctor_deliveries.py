@@ -1,13 +1,14 @@
 """`belfry doctor`: whether somebody delivers what there is to deliver.
 
 Workers that only fire leave deliveries to others (`--role deliver`).  Where these have ended,
-events come to their topics as ever, no worker is unwell, and webhooks wait.
+events come to their topics as ever, no worker is unwell, and webhooks wait, until the topic's
+retention removes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from belfry.cli.check import Check, Status
 
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
 
 NAME: Final = "deliveries"
 ASK_S: Final = 5.0
+REMOVED: Final = "belfry_deliveries_removed_total"
+LOST: Final = (
+    "keep dispatchers running, and retention.ms of the topic longer than they may be away; the"
+    " events are in the tenants' topics all the same (docs/runbooks/BelfryDeliveriesRemoved.md)"
+)
 
 
 def delivery_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     """One line where deliveries wait and the group that delivers has no member."""
     from confluent_kafka import KafkaException
+
+    from belfry.kafka.causes import cause_of
 
     topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
     if topic not in cluster.topics:
@@ -28,20 +36,45 @@ def delivery_checks(admin: Any, cluster: Any, settings: SharedSettings) -> Itera
     try:
         if _has_members(admin, group):
             return
-        begins, ends = _offsets(admin, topic, len(cluster.topics[topic].partitions), settings)
+        found = _offsets(admin, topic, len(cluster.topics[topic].partitions), settings)
     except (KafkaException, TimeoutError) as error:
-        yield Check(NAME, Status.SKIPPED, f"Kafka does not tell of the group {group}: {error}.")
+        yield Check(
+            NAME, Status.SKIPPED, f"Kafka does not tell of the group {group}: {cause_of(error)}."
+        )
         return
-    yield from judge(group, begins, ends)
+    yield from judge(group, found)
 
 
-def judge(group: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[Check]:
-    """What it means that nobody is in the group; offsets by partition.
+class Offsets(NamedTuple):
+    """Offsets of the topic of deliveries, by partition.
 
-    `begins` are those up to which deliveries are done with.
+    Up to `done` deliveries are done with; `kept` is the first one that is kept, `ends` the end.
     """
+
+    done: Mapping[int, int]
+    kept: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+def judge(group: str, found: Offsets) -> Iterator[Check]:
+    """What it means that nobody is in the group."""
+    begins = {number: max(kept, found.done[number]) for number, kept in found.kept.items()}
+    # A group whose position was forgotten says nothing of what was before.
+    lost = sum(
+        max(0, kept - found.done[number])
+        for number, kept in found.kept.items()
+        if found.done[number] >= 0
+    )
+    if lost:
+        yield Check(
+            NAME,
+            Status.PROBLEM,
+            f"Up to {lost} deliveries were removed by the topic's retention before anybody made"
+            f" them: the group {group} has no member.",
+            LOST,
+        )
     # The last record may have the marker of its transaction behind it, which nobody reads.
-    waiting = sum(max(0, end - begins[partition] - 1) for partition, end in ends.items())
+    waiting = sum(max(0, end - begins[number] - 1) for number, end in found.ends.items())
     if waiting:
         yield Check(
             NAME,
@@ -51,6 +84,23 @@ def judge(group: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> Ite
             "start a dispatcher (belfry worker --role deliver), or a worker without --role"
             " schedule; what waits is delivered then",
         )
+
+
+def removed_checks(metrics: str) -> Iterator[Check]:
+    """What a worker has counted as removed before it was delivered, of its page of metrics."""
+    lost = int(figure(metrics, f'{REMOVED}{{topic="deliveries"}}') or 0)
+    if lost:
+        detail = (
+            f"Up to {lost} deliveries were removed by the topic's retention before this worker,"
+            " since its start, could make them."
+        )
+        yield Check(NAME, Status.RISK, detail, LOST)
+
+
+def figure(metrics: str, series: str) -> float | None:
+    """The value of a series on a page of metrics, or None where there is none."""
+    line = next((each for each in metrics.splitlines() if each.startswith(series + " ")), None)
+    return None if line is None else float(line.rpartition(" ")[2])
 
 
 def _has_members(admin: Any, group: str) -> bool:
@@ -65,10 +115,8 @@ def _has_members(admin: Any, group: str) -> bool:
         raise
 
 
-def _offsets(
-    admin: Any, topic: str, partitions: int, settings: SharedSettings
-) -> tuple[dict[int, int], dict[int, int]]:
-    """Up to where each partition is done with, and its end."""
+def _offsets(admin: Any, topic: str, partitions: int, settings: SharedSettings) -> Offsets:
+    """Up to where each partition is done with, from where on it is kept, and its end."""
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its own re-exports
 
@@ -80,7 +128,6 @@ def _offsets(
         return {place.partition: each.result(ASK_S).offset for place, each in answers.items()}
 
     kinds: Any = OffsetSpec
-    first, done = asked(kinds.earliest()), progress_of(settings)
-    # Offsets of a group are forgotten after a while, and records as well.
-    begins = {number: max(low, done[number].position) for number, low in first.items()}
-    return begins, asked(kinds.latest())
+    # Offsets of a group are forgotten after a while: they are negative then.
+    done = {number: each.position for number, each in progress_of(settings).items()}
+    return Offsets(done, asked(kinds.earliest()), asked(kinds.latest()))

@@ -7,6 +7,7 @@ from typing import Final
 
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_cluster import SKEW_S, cluster_checks, tenant_checks
+from belfry.cli.doctor_deliveries import figure, removed_checks
 from belfry.cli.doctor_quotas import quota_checks, throttled_checks
 from belfry.cli.session import Session
 from belfry.cli.shown import amount, plain
@@ -40,6 +41,7 @@ def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Ch
     yield clock
     yield from keys_checks(metrics)
     yield from foreign_checks(metrics)
+    yield from removed_checks(metrics)
     yield from throttled_checks(metrics)
     yield from cluster_checks(session, kafka_cluster_id, said_by(ready, clock))
     yield from tenant_checks(session)
@@ -111,12 +113,6 @@ def keys_checks(metrics: str) -> Iterator[Check]:
         yield Check("api keys", Status.RISK, f"{detail} Some expire within 14 days.", to_do)
     else:
         yield Check("api keys", Status.OK, detail)
-
-
-def figure(metrics: str, series: str) -> float | None:
-    """The value of a series on a page of metrics, or None where there is none."""
-    line = next((each for each in metrics.splitlines() if each.startswith(series + " ")), None)
-    return None if line is None else float(line.rpartition(" ")[2])
 
 
 def _clock(url: str, metrics: str) -> Check:

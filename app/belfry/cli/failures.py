@@ -76,8 +76,10 @@ def tell(error: Exception) -> int | None:
 
 
 def _say(message: str) -> None:
-    """A sentence on stderr; stdout is for results alone."""
-    print(f"belfry: {plain(message)}", file=sys.stderr)
+    """A sentence on stderr; stdout is for results alone.  None ends behind its colon."""
+    text = plain(message).rstrip()
+    cause = f"{text} what failed said nothing more." if text.endswith(":") else text
+    print(f"belfry: {cause}", file=sys.stderr)
 
 
 def _tell_usage(error: TyperException) -> int:
@@ -154,14 +156,14 @@ def _of_client(error: Exception) -> tuple[str, int] | None:
 
 
 def _of_kafka(error: Exception) -> tuple[str, int] | None:
-    """The same for errors of confluent-kafka, which hold the broker's own words."""
+    """The same for errors of confluent-kafka that no command knows more of: its own words."""
     from confluent_kafka import KafkaError, KafkaException
 
     if not isinstance(error, KafkaException):
         return None
-    detail = error.args[0]
-    text = detail.str() if isinstance(detail, KafkaError) else str(detail)
-    return f"Kafka refuses: {text}", Exit.ERROR
+    detail = error.args[0] if error.args else None
+    text = detail.str() if isinstance(detail, KafkaError) else str(detail or "it does not say why")
+    return f"Kafka refuses: {text.rstrip('.: ')}. `belfry doctor` looks for the cause.", Exit.ERROR
 
 
 def _of_registry(error: Exception) -> tuple[str, int] | None:

@@ -81,6 +81,10 @@ def jobs_path(tenant: str, job: str | None = None) -> str:
     return jobs if job is None else f"{jobs}/{quote(job, safe='')}"
 
 
+# Above lines of `job_text`.
+JOBS: Final = f"{'state':7} {'action':7} job, filter, and how far it is"
+
+
 def job_text(found: dict[str, Any]) -> str:
     """A job in a line for people: state, action, id, filter, counts, and when it began.
 

@@ -14,7 +14,6 @@ What is late is counted from the due instant to the commit, from which on a read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import typer
@@ -28,6 +27,8 @@ from belfry.schedules.instants import format_duration, parse_instant
 
 # Characters of the longest bar of `counts`.
 BAR: Final = 40
+MINUTES: Final = f"{'minute due':17} {'schedules':>10}"
+EVENTS: Final = f"{'at':24}  {'outcome':9} schedule, and what came of it"
 
 From = Annotated[
     int | None, typer.Option("--from", parser=parse_instant, metavar="INSTANT", help="Not before.")
@@ -86,13 +87,12 @@ def counts(
             minutes[each["minute"]] += each["pending"]
         if not (cursor := page["cursor"]):
             break
-    if not minutes:
-        session.printer.note(f"Nothing of {tenant} is due in this range.")
     most = max(minutes.values(), default=1)
-    session.printer.many(
+    told = (
         ({"minute": minute, "pending": waiting}, _bar(minute, waiting, most))
         for minute, waiting in sorted(minutes.items())
     )
+    session.printer.listed(told, MINUTES, f"Nothing of {tenant} is due in this range.")
 
 
 def statistics(
@@ -143,17 +143,8 @@ def _tell(session: Session, path: str, query: dict[str, Any], limit: int | None)
     event is asked for before anything is printed, so that an empty range is told as such.
     """
     found = pages(Remote(session), path, "events", query, limit)
-    first = next(found, None)
-    if first is None:
-        session.printer.note("Nothing is kept of this range.")
-    session.printer.many((each, event_line(each)) for each in _with(first, found))
-
-
-def _with(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    """An element, unless it is None, before others."""
-    if first is not None:
-        yield first
-    yield from rest
+    told = ((each, event_line(each)) for each in found)
+    session.printer.listed(told, EVENTS, "Nothing is kept of this range.")
 
 
 def _late(event: dict[str, Any]) -> str:

@@ -58,6 +58,8 @@ OutcomesTimeout = Annotated[
     ),
 ]
 TIMEOUT_S = 60.0
+# Above the lines of an export, on stderr.
+EXPORTED: Final = "schedules that wait, one JSON object a line"
 REFUSED: Final = "refused"
 CONFLICT: Final = "conflict"
 
@@ -77,7 +79,9 @@ def export_(session: Session, *, tenant: Of = None) -> None:
     records = waiting_records(
         session.cluster(), settings.topic("changelog"), group, tenant, judges(session)
     )
-    session.printer.many((found, _line(found)) for found in map(portable, records))
+    written = session.printer.counted(map(portable, records), "schedules written")
+    told = ((found, _line(found)) for found in written)
+    session.printer.listed(told, EXPORTED, "No schedule waits.")
 
 
 def import_(session: Session, source: Source, *, timeout: OutcomesTimeout = None) -> int:

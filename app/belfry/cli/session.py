@@ -18,6 +18,7 @@ reached by `cluster`, `admin` or `client`. What goes wrong on the way is `WrongU
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property, wraps
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from belfry.client import Client
+    from belfry.client.errors import BelfryError
     from belfry.client.kafka import Cluster
     from belfry.settings import CommandSettings
 
@@ -114,6 +116,28 @@ class Session:
         cluster.reach(admin)
         return cluster, admin
 
+    def told(self, error: Exception) -> BelfryError | None:
+        """An error of Kafka's client with the brokers and the user that it is about.
+
+        None for others.
+        """
+        from belfry.client.errors import Unavailable
+
+        if type(error) is TimeoutError and not str(error):
+            # Answers that an admin client waits for in vain say nothing.
+            return Unavailable(
+                f"Kafka at {self.settings.bootstrap_servers} gave no answer in time. `belfry"
+                " doctor` says which brokers answer; ask again once they do."
+            )
+        # Who has not imported the client cannot have raised its errors.
+        confluent = sys.modules.get("confluent_kafka")
+        if confluent is None or not isinstance(error, confluent.KafkaException):
+            return None
+        cause = error.args[0] if error.args else None
+        if not isinstance(cause, confluent.KafkaError):
+            return None
+        return self.cluster().unavailable(cause)
+
     def client(self) -> Client:
         """A client of belfry, to be closed by the caller; it connects when it is used."""
         from belfry.client import Client
@@ -161,7 +185,12 @@ def with_session(command: Callable[..., int | None]) -> Command:
         session = Session(merged(before, behind))
         for name, group in groups.items():
             options[name] = group(**{each.name: options.pop(each.name) for each in fields(group)})
-        return command(session, **options)
+        try:
+            return command(session, **options)
+        except Exception as error:
+            if (told := session.told(error)) is None:
+                raise
+            raise told from error
 
     single = [option for each in own for option in _spread(each)]
     keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in single]

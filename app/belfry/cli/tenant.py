@@ -21,16 +21,18 @@ always ask a worker, and `usage` reads a topic; their modules are `tenant_top`, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from belfry.cli.assignments import assigned
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
+from belfry.cli.looking import pages
 from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
 from belfry.cli.policy_text import from_file, line, shown, whole
+from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
 from belfry.cli.tenant_top import tenant_top
 from belfry.cli.usage import usage
@@ -39,6 +41,12 @@ if TYPE_CHECKING:
     from belfry.cli.policies import PolicyStore
     from belfry.tenants.policy import TenantPolicy
 
+# Above the lines of a list.
+POLICIES: Final = "tenant, and what its policy says beyond the defaults"
+All = Annotated[
+    bool,
+    typer.Option("--all", help="Also tenants without a policy that have anything; asks a worker."),
+]
 Reason = Annotated[
     str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the audit log.")
 ]
@@ -129,12 +137,19 @@ def get(session: Session, tenant: Name) -> None:
     session.printer.one(shown(found), whole(found))
 
 
-def list_(session: Session) -> None:
-    """List the tenants that have a policy, and what it says beyond the defaults."""
-    found = policies_of(session).all()
-    if not found:
-        session.printer.note("No tenant has a policy; all are treated by the defaults.")
-    session.printer.many((shown(each), line(each)) for each in found.values())
+def list_(session: Session, *, everyone: All = False) -> None:
+    """List the tenants that have a policy, and what it says beyond the defaults.
+
+    With --all also those that have schedules or were counted, and no policy: programs get their
+    name alone.
+    """
+    found = {name: (shown(each), line(each)) for name, each in policies_of(session).all().items()}
+    none = "No tenant has a policy; all are treated by the defaults. --all lists those there are."
+    if everyone:
+        none = "There are no tenants yet."
+        for name in pages(Remote(session), "/v1/tenants", "tenants", {}, None):
+            found.setdefault(name, ({"tenant": name}, f"{name}  defaults, without a policy"))
+    session.printer.listed((found[name] for name in sorted(found)), POLICIES, none)
 
 
 def sign(

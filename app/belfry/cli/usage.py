@@ -85,13 +85,8 @@ def usage(
             " hour is over.",
             Exit.NOT_FOUND,
         ) from None
-    if not found:
-        session.printer.note("Nothing was used in hours that are over.")
-        return
-    # A note goes to stderr, so that lines on stdout are periods and nothing else.
-    if session.printer.for_people:
-        session.printer.note(HEADING)
-    session.printer.many((shown(each), line(each)) for each in found)
+    none = "Nothing was used in hours that are over."
+    session.printer.listed(((shown(each), line(each)) for each in found), HEADING, none)
 
 
 def shown(usage: Usage) -> dict[str, Any]:

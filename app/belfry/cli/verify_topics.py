@@ -98,7 +98,8 @@ class TopicReader:
         try:
             return {place: each.result().offset for place, each in asked.items()}
         except KafkaException as error:
-            raise self._cluster.unavailable(error.args[0]) from None
+            topic = next((place.topic for place in places), "")
+            raise self._cluster.unavailable(error.args[0], topic) from None
 
     def read(self, starts: Places, ends: Places) -> Iterator[list[Message]]:
         """Records of partitions from these offsets up to before those.
@@ -144,7 +145,7 @@ class TopicReader:
         place, error = (message.topic() or "", message.partition() or 0), message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             if error.fatal() or not error.retriable():
-                raise self._cluster.unavailable(error)
+                raise self._cluster.unavailable(error, message.topic() or "")
             return
         if place not in at:
             return

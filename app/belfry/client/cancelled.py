@@ -43,7 +43,7 @@ def cancelled_since(
         for partition in cluster.partitions(consumer, topic):
             _read(consumer, TopicPartition(topic, partition, since_ms), decoder, found)
     except KafkaException as error:
-        raise cluster.unavailable(error.args[0]) from None
+        raise cluster.unavailable(error.args[0], topic) from None
     finally:
         consumer.close()
     return found

@@ -120,7 +120,7 @@ def _log_end(cluster: Cluster, consumer: Consumer, place: TopicPartition) -> int
     try:
         return int(consumer.get_watermark_offsets(place, TIMEOUT_S, cached=False)[1])
     except KafkaException as error:
-        raise cluster.unavailable(error.args[0]) from None
+        raise cluster.unavailable(error.args[0], place.topic) from None
 
 
 def _read(
@@ -142,7 +142,7 @@ def _read(
                     " `belfry doctor` says whose it is and how to end it."
                 )
     except KafkaException as error:
-        raise cluster.unavailable(error.args[0]) from None
+        raise cluster.unavailable(error.args[0], place.topic) from None
 
 
 def _take(fold: _Fold, message: Message) -> None:
@@ -164,5 +164,5 @@ def _fold(cluster: Cluster, messages: Sequence[Message], fold: _Fold) -> int:
         elif error.code() == KafkaError._PARTITION_EOF:
             reached = message.offset() or 0
         elif error.fatal() or not error.retriable():
-            raise cluster.unavailable(error)
+            raise cluster.unavailable(error, message.topic() or "")
     return reached

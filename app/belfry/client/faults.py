@@ -40,6 +40,7 @@ _PERMANENT: Final = ABSENT | {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001
 }
 # The brokers know this user, or its password, and say no.
@@ -77,12 +78,16 @@ class Faults:
             self.last = error.str()
             self.locked_out = error.code() in LOCKED_OUT
 
-    def words(self, error: KafkaError, servers: str) -> str:
-        """What an error of a client of these servers means, and what to do; a sentence or two."""
+    def words(self, error: KafkaError, servers: str, user: str) -> str:
+        """What an error of a client of these servers means, and what to do; a sentence or two.
+
+        `user` is whom the brokers take the client for.
+        """
         if error.code() in _DENIED:
             return (
-                f"Kafka at {servers} does not let this user in: {error.str()}. Check the"
-                " credentials (-X security.protocol=…, sasl.*, ssl.*) and the ACLs."
+                f"Kafka at {servers} does not let User:{user} in: {error.str()}. Check the"
+                " credentials (-X security.protocol=…, sasl.*, ssl.*) and the ACLs; `belfry doctor`"
+                " names the rights that are missing."
             )
         if error.code() in _TOO_SLOW and self.locked_out:
             return (

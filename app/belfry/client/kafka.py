@@ -171,6 +171,11 @@ class Cluster:
         """That this user may not do something, and the command by which it may."""
         return sentence(user_of(self._properties), operation, kind, name, self.servers)
 
+    def refused(self, operation: str, kind: str, name: str) -> Unavailable:
+        """The error for what this user may not do."""
+        told = self.denied(operation, kind, name)
+        return Unavailable(f"Kafka at {self.servers} does not let this user in: {told}")
+
     def fatal(self) -> KafkaException:
         """What a new producer fails for, before it has written anything."""
         try:
@@ -184,18 +189,17 @@ class Cluster:
     ) -> Unavailable:
         """An error of librdkafka in words: what failed, where, why, what to do.
 
-        `operation` is what was tried with the topic; a group is always read.
+        `operation` is what was tried with the topic; a group is always read.  Where the brokers
+        deny something else, its name is not known here, and the user's is.
         """
-        told = ""
         # A producer of idempotent writes is denied the cluster where it may write to no topic.
         written = error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED and operation == "Write"
         if topic and (written or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED):
-            told = self.denied(operation, TOPIC, topic)
-        elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and group:
-            told = self.denied("Read", GROUP, group)
-        if told:
-            return Unavailable(f"Kafka at {self.servers} does not let this user in: {told}")
-        return Unavailable(self.faults.words(error, self.servers))
+            return self.refused(operation, TOPIC, topic)
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and group:
+            return self.refused("Read", GROUP, group)
+        user = user_of(self._properties)
+        return Unavailable(self.faults.words(error, self.servers, user))
 
 
 def _offsets(consumer: Consumer, wanted: list[TopicPartition]) -> list[TopicPartition]:

@@ -28,6 +28,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from belfry.client.errors import Unavailable
 from belfry.client.faults import MOVING
 from belfry.client.kafka import NO_GROUP, REACH_S, RETRY_S, Cluster, flush
+from belfry.kafka.causes import cause_of
 from belfry.schedules.identity import partition_of
 from belfry.wire.policies import reason_header
 from belfry.wire.policy_signatures import RecordLocation, policy_signature
@@ -84,7 +85,7 @@ def log_bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int
             # A topic that was created this moment has leaders that do not know it yet.
             code = error.args[0].code() if isinstance(error, KafkaException) else None
             if code not in MOVING or monotonic() > deadline:
-                raise Unavailable(f"{topic}: no answer: {error}.") from error
+                raise Unavailable(f"{topic}: no answer: {cause_of(error)}.") from error
             sleep(RETRY_S)
         else:
             return low, high

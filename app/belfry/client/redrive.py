@@ -29,6 +29,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
 from belfry.client.redrive_source import Place, RedriveCount, RedriveSource, Resent
+from belfry.kafka.rights import TRANSACTIONAL_ID
 
 PER_SECOND: Final = 100
 # The partition that the key says.
@@ -71,7 +72,7 @@ class Redrive:
             for partition in self._cluster.partitions(consumer, self._source.topic):
                 self._look(consumer, partition, found)
         except KafkaException as error:
-            raise self._cluster.unavailable(error.args[0]) from None
+            raise self._cluster.unavailable(error.args[0], self._source.topic) from None
         finally:
             consumer.close()
         return found
@@ -175,6 +176,8 @@ class Redrive:
                 "Another redrive has begun, so this one ended: one works at a time. What was sent"
                 " is marked. Ask again when the other has ended."
             )
+        if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return self._cluster.refused("Write", TRANSACTIONAL_ID, self._id)
         return self._cluster.unavailable(error)
 
 

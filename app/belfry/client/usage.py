@@ -74,7 +74,7 @@ def read_usage(
         try:
             found = consumer.offsets_for_times(wanted, timeout=REQUEST_S)
         except KafkaException as error:
-            raise cluster.unavailable(error.args[0]) from None
+            raise cluster.unavailable(error.args[0], topic) from None
         end = {each.partition: each.offset for each in ends}
         # Where nothing is as new as that, the answer is the topic's end, or none.
         begin = [each for each in found if 0 <= each.offset < end[each.partition]]
@@ -106,4 +106,4 @@ def _told(
             elif error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition() or 0)
             elif permanent(error):
-                raise cluster.unavailable(error)
+                raise cluster.unavailable(error, message.topic() or "")

@@ -9,12 +9,11 @@ left open.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from threading import Event
 from time import monotonic
 from typing import Any, Final
-from uuid import uuid4
 
+import structlog
 from confluent_kafka import (
     OFFSET_INVALID,
     Consumer,
@@ -26,8 +25,8 @@ from confluent_kafka import (
 )
 
 from belfry.delivery.follow_ups import Produced
+from belfry.delivery.log_clients import consumer_properties, producer_properties
 from belfry.delivery.progress import DeliveryPosition
-from belfry.kafka.client_properties import MESSAGE_TIMEOUT_MS
 from belfry.settings import DeliverySettings
 
 DELIVERIES: Final = "deliveries"
@@ -38,10 +37,10 @@ COMMIT_S: Final = 9.5
 COMMITTED_S: Final = 10.0
 # After so long without reading the consumer is polled, or the group would drop this member.
 LONGEST_SILENCE_S: Final = 1.0
-# Who reads requests waits for open transactions, so a dead process's must end soon.
-TRANSACTION_MS: Final = 5_000
 # Errors that the client reports while it looks for brokers.
 _PASSING: Final = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}
+
+log = structlog.get_logger(__name__)
 
 
 class DeliveryLog:
@@ -56,6 +55,10 @@ class DeliveryLog:
 
     So nobody moves a position that is another one's, and what was posted in between is posted again
     by the new member, with the same id.
+
+    What the topic's retention removes before it was read is seen in one place, where partitions are
+    assigned: a position that is not in the log any more ends the member, and the next one begins at
+    what is kept, and counts.
     """
 
     def __init__(
@@ -74,10 +77,12 @@ class DeliveryLog:
         self._topic = settings.topic(of)
         self._on_assign, self._on_revoke = on_assign, on_revoke
         apart = "" if of == DELIVERIES else f".{of}"
-        self._producer = Producer({**_producer_properties(settings, apart), **told})
-        self._consumer = Consumer({**_consumer_properties(settings, apart), **told})
+        self._producer = Producer({**producer_properties(settings, apart), **told})
+        self._consumer = Consumer({**consumer_properties(settings, apart), **told})
         self._paused = False
         self._full_since = 0.0
+        # Partitions whose end the last `read` has met, and up to which offset nothing is left then.
+        self.ends: dict[int, int] = {}
 
     def open(self, stopping: Event) -> None:
         """End what a former life left open, then join the group; raises KafkaException.
@@ -107,6 +112,7 @@ class DeliveryLog:
         """
         # Figures would pile up in a client that nobody polls.
         self._producer.poll(0)
+        self.ends.clear()
         if at_most <= 0:
             return self._wait()
         self._full_since = 0.0
@@ -116,6 +122,8 @@ class DeliveryLog:
             error = message.error()
             if error is None:
                 found.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.ends[message.partition() or 0] = message.offset() or 0
             elif error.code() not in _PASSING:
                 raise KafkaException(error)
         return found
@@ -168,57 +176,32 @@ class DeliveryLog:
         for found in consumer.committed(partitions, COMMITTED_S) if partitions else ():
             if found.error is not None:
                 raise KafkaException(found.error)
-            if found.offset != OFFSET_INVALID:
-                progress[found.partition] = DeliveryPosition(found.offset, found.metadata or "")
-            else:
-                low, _ = consumer.get_watermark_offsets(found, COMMITTED_S)
-                progress[found.partition] = DeliveryPosition(low)
+            low, high = consumer.get_watermark_offsets(found, COMMITTED_S)
+            progress[found.partition] = self._begin(found, low, high)
         self._paused = False
         consumer.assign(
             [TopicPartition(self._topic, p, each.position) for p, each in progress.items()]
         )
         self._on_assign(progress)
 
+    def _begin(self, committed: TopicPartition, low: int, high: int) -> DeliveryPosition:
+        """Where a partition goes on whose log holds offsets from `low` up to `high`."""
+        if committed.offset == OFFSET_INVALID or committed.offset > high:
+            # The group has forgotten it, or the topic was made anew: what is kept is delivered.
+            return DeliveryPosition(low)
+        here = DeliveryPosition(committed.offset, committed.metadata or "")
+        here.kept_from(low)
+        if here.removed:
+            log.error(
+                "records were removed by their topic's retention before they were read",
+                topic=self._topic,
+                partition=committed.partition,
+                at_most=here.removed,
+                position=committed.offset,
+                kept_from=low,
+            )
+        return here
+
     def _revoked(self, _consumer: Any, _partitions: list[TopicPartition]) -> None:
         """The group takes partitions away; called amid `read`, before others get them."""
         self._on_revoke()
-
-
-def _producer_properties(settings: DeliverySettings, apart: str) -> dict[str, Any]:
-    """A short transaction time-out, and one transactional id for each data directory."""
-    own = _own_id(settings.data_dir, apart)
-    return {
-        "linger.ms": 5,
-        "compression.type": "lz4",
-        **settings.kafka_properties(),
-        "transactional.id": f"{settings.cluster.app_id}.deliver{apart}.{own}",
-        "transaction.timeout.ms": TRANSACTION_MS,
-        "message.timeout.ms": min(MESSAGE_TIMEOUT_MS, TRANSACTION_MS),
-        "partitioner": "murmur2_random",
-        "message.max.bytes": 4_000_000,
-    }
-
-
-def _consumer_properties(settings: DeliverySettings, apart: str) -> dict[str, Any]:
-    """A static member (KIP-345) that reads what is committed and commits nothing by itself."""
-    return {
-        "fetch.wait.max.ms": 100,
-        "queued.max.messages.kbytes": 16 * 1024,
-        **settings.kafka_properties(),
-        "group.id": f"{settings.cluster.app_id}.deliver{apart}",
-        # Who restarts gets its partitions back at once, instead of waiting for its own ghost.
-        "group.instance.id": _own_id(settings.data_dir, apart),
-        "session.timeout.ms": max(settings.session_timeout_ms, 6_000),
-        "heartbeat.interval.ms": settings.heartbeat_interval_ms,
-        "enable.auto.commit": False,
-        "isolation.level": "read_committed",
-        "auto.offset.reset": "earliest",
-    }
-
-
-def _own_id(data_dir: Path, apart: str) -> str:
-    """A name of this data directory's own, the same after a restart; one for each topic read."""
-    path = data_dir / f"deliverer{apart}"
-    if not path.exists():
-        path.write_text(uuid4().hex)
-    return path.read_text()

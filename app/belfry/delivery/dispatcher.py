@@ -102,8 +102,6 @@ class Dispatcher:
         """Whether it runs, or was not started yet."""
         return self._thread.alive or not self._thread.begun
 
-    # -- the thread ------------------------------------------------------------------------------
-
     def _membership(self) -> None:
         """From joining the group to the first failure, or to the end."""
         try:
@@ -136,8 +134,9 @@ class Dispatcher:
         room = 0 if full else min(BATCH, self._under_way.room)
         messages = delivery_log.read(room, BUSY_S if self._under_way else IDLE_S)
         # Through the agent of deliveries; not where the process is asked to stop meanwhile.
-        if messages and all_pass(self._through, self._topic, messages, self._thread.stopping):
+        if all_pass(self._through, self._topic, messages, self._thread.stopping):
             self._take(messages)
+            self._gathered.pass_over(delivery_log.ends, self._progress, self._clock.monotonic_ms())
         self._hand_in()
         self._collect(BUSY_S if self._under_way and not messages else 0.0)
         if self._gathered.due(self._clock.monotonic_ms(), waits=bool(self._under_way)):
@@ -172,8 +171,8 @@ class Dispatcher:
                 break
             self._ahead.popleft()
             if room is HostRoom.SILENT:
-                answer = self._under_way.postponed(work, int(self._clock.wall_ms()))
-                self._follow(work_id, work, answer)
+                wall_ms = int(self._clock.wall_ms())
+                self._follow(work_id, work, self._under_way.postponed(work, wall_ms))
                 continue
             self._under_way.begin(work_id, host, len(work.value), now_ms)
             pieces.append((work_id, work))
@@ -208,6 +207,7 @@ class Dispatcher:
     def _write(self, delivery_log: DeliveryLog) -> None:
         progress = {partition: self._progress[partition] for partition in self._gathered.moved}
         delivery_log.commit(self._gathered.to_write(int(self._clock.wall_ms())), progress)
+        self._figures.removed(DELIVERIES, sum(each.told() for each in progress.values()))
         self._gathered.written()
 
     def _finish(self, delivery_log: DeliveryLog) -> None:
@@ -218,11 +218,10 @@ class Dispatcher:
         if self._gathered.moved:
             self._write(delivery_log)
 
-    # -- the group -------------------------------------------------------------------------------
-
     def _assigned(self, progress: dict[int, DeliveryPosition]) -> None:
         self._forget()
         self._progress.update(progress)
+        self._gathered.begin(progress, self._clock.monotonic_ms())
         self.ready = True
         log.info("deliveries assigned", partitions=sorted(progress))
 

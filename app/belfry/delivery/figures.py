@@ -29,6 +29,10 @@ def silent_clients(_kind: str) -> Mapping[str, Any]:
     return {}
 
 
+def unlost(_topic: str, _offsets: int) -> None:
+    """Nobody hears of what was removed before it was read."""
+
+
 def unmeasured(_sent: Iterable[Sent]) -> None:
     """Nobody measures how long targets take."""
 
@@ -40,6 +44,8 @@ class DeliveryFigures(NamedTuple):
     clients: ClientTold = silent_clients
     # Posts that were made, and records that were written, each once.
     sent: Callable[[Iterable[Sent]], None] = unmeasured
+    # Which of the topics, and how many of its offsets were removed before they were read.
+    removed: Callable[[str, int], None] = unlost
 
 
 UNCOUNTED: Final = DeliveryFigures()
@@ -58,4 +64,4 @@ def figures_of(metrics: Metrics, settings: DeliverySettings) -> DeliveryFigures:
             # The clock may have been set back meanwhile.
             metrics.target_answered(kind, max(0.0, each.ended_ms - each.began_ms) / 1000)
 
-    return DeliveryFigures(metrics.delivered, clients, sent)
+    return DeliveryFigures(metrics.delivered, clients, sent, metrics.deliveries_removed)

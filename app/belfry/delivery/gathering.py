@@ -17,15 +17,18 @@ committed is forgotten together, when the term ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from belfry.delivery.answers import Delivered, Failed, Step
 from belfry.delivery.follow_ups import Places, Produced, metered
+from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import Work
 
 GATHER_MS: Final = 200.0
 GATHER_AWAITED_MS: Final = 40.0
+# A position that moved by the end of a transaction alone waits for others to be written with.
+QUIET_MS: Final = 30_000.0
 # So many records are written at once.
 MUCH: Final = 500
 
@@ -48,6 +51,7 @@ class Gathered:
         self._counts: Counter[str] = Counter()
         self._delivered: Counter[str] = Counter()
         self._first_ms = self._gather_ms = 0.0
+        self._quiet = False
 
     def count(self, work: Work, step: Step) -> None:
         """Count what an attempt came to."""
@@ -61,18 +65,36 @@ class Gathered:
 
         `awaited` is whether somebody waits for one of them; `now_ms` is a monotonic clock's.
         """
-        if not self.moved:
-            self._first_ms, self._gather_ms = now_ms, GATHER_MS
+        if not self.moved or self._quiet:
+            self._first_ms, self._gather_ms, self._quiet = now_ms, GATHER_MS, False
         if awaited:
             self._gather_ms = GATHER_AWAITED_MS
         self.moved.add(partition)
         self._records += records
 
+    def begin(self, progress: Mapping[int, DeliveryPosition], now_ms: float) -> None:
+        """Partitions are given: what was removed from them is written, and told, at once."""
+        for partition, each in progress.items():
+            if each.removed:
+                self.add(partition, [], now_ms, awaited=False)
+
+    def pass_over(
+        self, ends: Mapping[int, int], progress: Mapping[int, DeliveryPosition], now_ms: float
+    ) -> None:
+        """Nothing is left before these offsets, by partition, but ends of transactions."""
+        for partition, offset in ends.items():
+            if not progress[partition].read_to(offset):
+                continue
+            if not self.moved:
+                self._first_ms, self._gather_ms, self._quiet = now_ms, QUIET_MS, True
+            self.moved.add(partition)
+
     def due(self, now_ms: float, *, waits: bool) -> bool:
         """Whether it is time to write; `waits` is whether more may follow soon."""
         if not self.moved:
             return False
-        return not waits or now_ms - self._first_ms >= self._gather_ms or len(self._records) >= MUCH
+        over = now_ms - self._first_ms >= self._gather_ms
+        return over or (not waits and not self._quiet) or len(self._records) >= MUCH
 
     def to_write(self, now_ms: int) -> list[Produced]:
         """All records, with the usage of tenants; `now_ms` is epoch ms."""

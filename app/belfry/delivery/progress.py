@@ -6,6 +6,10 @@ partition over goes on from the position and leaves out what has ended.
 
     offset    10  11  12  13  14  15           position 12: 10 and 11 have ended
     ended      ×   ×       ×       ×           metadata: 13 and 15 have, 12 and 14 have not
+
+Ends of transactions take offsets as well, which no reader gets.  The position passes over them, so
+where the topic's retention has removed what lies before an offset, all from the position up to
+there is counted as *removed*: records that nobody has come to, and the ends of their transactions.
 """
 
 from __future__ import annotations
@@ -27,6 +31,9 @@ class DeliveryPosition:
     def __init__(self, position: int, metadata: str = "") -> None:
         """Go on from a committed position; offsets that had ended are not `fresh`."""
         self.position = position
+        # Offsets that were removed before they had ended, until somebody has told of them.
+        self.removed = 0
+        self._read_to = position
         self._former = _offsets(position, metadata)
         self._taken: deque[int] = deque()
         self._ended: set[int] = set()
@@ -44,6 +51,26 @@ class DeliveryPosition:
         """The work on this record is done, and what follows from it is being written."""
         self._ended.add(offset)
         self._advance()
+
+    def read_to(self, offset: int) -> bool:
+        """No record lies between what was taken and this offset; whether the position moves."""
+        before = self.position
+        self._read_to = max(self._read_to, offset)
+        self._advance()
+        return self.position > before
+
+    def kept_from(self, offset: int) -> None:
+        """Nothing is kept before this offset: go on there, and count what had not ended."""
+        if offset > self.position:
+            ended = sum(each < offset for each in self._former)
+            self.removed += offset - self.position - ended
+            self._former = {each for each in self._former if each >= offset}
+            self.position = self._read_to = offset
+
+    def told(self) -> int:
+        """How many offsets were removed; from now on they have been told of."""
+        removed, self.removed = self.removed, 0
+        return removed
 
     @property
     def full(self) -> bool:
@@ -73,6 +100,8 @@ class DeliveryPosition:
             ended.discard(offset)
             self._former.discard(offset)
             self.position = offset + 1
+        # What was passed over meanwhile are ends of transactions.
+        self.position = max(self.position, taken[0] if taken else self._read_to)
 
 
 def _offsets(position: int, metadata: str) -> set[int]:

@@ -33,6 +33,7 @@ BATCH: Final = 500
 GATHER_S: Final = 1.0
 # What is counted, among what follows from attempts at deliveries.
 SETTLED: Final = "SETTLED"
+REFUSED: Final = "rejected"
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +54,7 @@ class Settling:
         What is read comes `through` the agent of deliveries, where the process has one.
         """
         self._settings = settings
-        self._topic = settings.topic("rejected")
+        self._topic = settings.topic(REFUSED)
         self._through = through
         self._places = places
         self._reader = reader
@@ -79,7 +80,7 @@ class Settling:
     def _term(self) -> None:
         """From joining the group to the first failure, or to the end."""
         clients, gone = self._figures.clients(DELIVERIES), self._progress.clear
-        refused = DeliveryLog(self._settings, clients, self._assigned, gone, of="rejected")
+        refused = DeliveryLog(self._settings, clients, self._assigned, gone, of=REFUSED)
         try:
             refused.open(self._thread.stopping)
             while not self._thread.stopping.is_set():
@@ -96,7 +97,8 @@ class Settling:
 
     def settle(self, refused: DeliveryLog, messages: list[Message]) -> None:
         """Look at refused records, and write what follows with the positions behind them."""
-        moved: dict[int, DeliveryPosition] = {}
+        # Where records were removed unread the position has moved already.
+        moved = {number: each for number, each in self._progress.items() if each.removed}
         records: list[Produced] = []
         number = 0
         for message, headers in zip(messages, headers_of(messages), strict=True):
@@ -120,8 +122,12 @@ class Settling:
                     fire_id=event.fire_id,
                     code=retry.code,
                 )
+        for partition, offset in refused.ends.items():
+            if self._progress[partition].read_to(offset):
+                moved[partition] = self._progress[partition]
         if moved:
             refused.commit(records, moved)
+            self._figures.removed(REFUSED, sum(each.told() for each in moved.values()))
         if number:
             self._figures.delivered(Counter({SETTLED: number}), Counter())
 

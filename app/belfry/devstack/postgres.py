@@ -145,7 +145,8 @@ class Postgres:
         )
         secret.unlink()
         if made.returncode != 0:
-            raise DevStackError(f"PostgreSQL could not be prepared: {made.stderr.strip()}")
+            why = made.stderr.strip() or f"initdb ended with {made.returncode}, and said nothing"
+            raise DevStackError(f"PostgreSQL could not be prepared: {why}")
 
     def _options(self) -> list[str]:
         """The arguments of the server: on the loopback address, without a socket file."""

@@ -4,6 +4,7 @@
     removal       what removed tenants have pending is cancelled
     zone change   pending instants by a rule of the clock are derived anew (`zone_change.py`)
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
+    stale         what recurs and has not fired though its rule says so (`stale.py`)
 
 Each walks through names from a cursor on, and goes on there with the next sweep.  A cursor that a
 step moved goes back with the step.  Each reader of a row judges its age, so a sweep may be slow: it
@@ -25,6 +26,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from belfry.engine.oldest import Oldest
+from belfry.engine.stale import Stale
 from belfry.engine.step import Step
 from belfry.engine.tenant_figures import Tallies
 from belfry.engine.undo import Tracked, UndoLog
@@ -48,7 +50,7 @@ MORE: Final = 20
 class Maintenance:
     """All that one partition looks through now and then.
 
-    `oldest` is told from any thread; everything else belongs to the partition's own.
+    `oldest` and `stale` are told from any thread; everything else belongs to the partition's own.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class Maintenance:
         self._removal = Removal(store, tenants, waiting, undo)
         self._zones = zones
         self.oldest = Oldest(store, tenants, waiting, lambda: tallies.pending)
+        self.stale = Stale(store, tenants)
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next rows: `at_most` of them, or a multiple where most are left alone."""
         self.retention.sweep(step, at_most)
         self._removal.sweep(step, at_most)
         self.oldest.look(step.now_ms)
+        self.stale.look(step.now_ms)
         self._zones.sweep(step, at_most)
 
 

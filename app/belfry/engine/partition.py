@@ -8,8 +8,7 @@
 A step fires first and accepts then: the due scan reads only what is committed, and a cancel that
 arrives with the fire comes too late.  The engine never looks at a clock and never waits.
 
-This is the façade: it hands its parts (`parts.py`) the step, and ends it.  Nothing else commits or
-rolls anything back.
+This is the façade: it hands its parts (`parts.py`) the step, and nothing else ends one.
 """
 
 from __future__ import annotations
@@ -56,6 +55,7 @@ class PartitionEngine:
         self._store = store
         self._parts = parts = EngineParts(place, store, reader, tenants, options, self._stands.scan)
         self._maintenance, self.aside, self.jobs = parts.maintenance, parts.aside, parts.jobs
+        self.stale = parts.maintenance.stale
         parts.due.look(self._stands.scan)
         self._step = self._begun()
 

@@ -1,4 +1,5 @@
-"""What is wrong around a worker though its partitions fire: disk, registry, hosts of webhooks.
+"""What is wrong around a worker though its partitions fire: disk, registry, hosts of webhooks,
+and schedules that do not fire though their rules say so.
 
 None of it makes the worker unready, since to take it out of a load balancer would help nobody.  So
 each has a metric with an alert, and a sentence among the `warnings` of `/healthz/ready` and
@@ -7,12 +8,16 @@ each has a metric with an alert, and a sentence among the `warnings` of `/health
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from shlex import quote
 from typing import Final
 
 from belfry.api.workers.view import Posting
 from belfry.delivery.silent_hosts import SilentHosts
+from belfry.engine.stale import StaleSchedules
 from belfry.host.disk import MIB, DataDisk
 from belfry.registry.lookups import Lookups
+from belfry.schedules.instants import format_instant
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 
@@ -66,3 +71,19 @@ def nearly_full(disk: DataDisk, reserve_mb: int) -> str:
         f"the disk of {disk.folder} has {disk.free_bytes // MIB} MiB left; below {reserve_mb} MiB"
         " (BELFRY_DISK_RESERVE_MB) this worker gives its partitions away: make room"
     )
+
+
+def stale_sentence(found: Iterable[StaleSchedules]) -> list[str]:
+    """The sentence that tells of stale schedules of partitions; none where there are none."""
+    stale = [each for each in found if each.number]
+    if not stale:
+        return []
+    number, oldest = sum(each.number for each in stale), min(stale, key=lambda each: each.since_ms)
+    tenant, _, schedule_id = oldest.name.partition("/")
+    have = "schedule has" if number == 1 else "schedules have"
+    told = (
+        f"{number} recurring {have} not fired though the rule says so; {oldest.name} should have"
+        f" at {format_instant(oldest.since_ms)}: belfry schedule why {tenant} {quote(schedule_id)}"
+        " says what became of it"
+    )
+    return [told]

@@ -29,7 +29,7 @@ from belfry.group.group import Group
 from belfry.host.clock import SystemClock
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.supervisor import Owners
-from belfry.process.concerns import Concerns
+from belfry.process.concerns import Concerns, stale_sentence
 from belfry.process.worker import WorkerProcess
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.tenant_metrics import TenantLook
@@ -129,7 +129,8 @@ class View:
         if process.self_check.reason:
             problems.append(f"unfit: {process.self_check.reason}")
         ready = not problems and all(view.missing is None for view in views)
-        return Readiness(ready, views, problems, warnings=concerns.found())
+        warnings = [*concerns.found(), *stale_sentence([each.stale for each in views])]
+        return Readiness(ready, views, problems, warnings=warnings)
 
     def tenants(self) -> Mapping[str, TenantFigures]:
         """The tenants of the owned partitions; "" for what names no tenant that is known."""
@@ -172,6 +173,8 @@ class View:
                 waiting_seconds=late,
                 ingest_lag_records=view.ingest_lag_records,
             )
+            since_ms = view.stale.since_ms if view.stale.number else now_ms
+            self._metrics.held.stale(view.partition, view.stale.number, (now_ms - since_ms) / 1000)
         # One that was given up meanwhile took its gauges away before they were set anew above.
         still = {runner.partition for runner in owners.runners() if runner.owned}
         for gone in {runner.partition for runner in runners} - still:
@@ -211,6 +214,7 @@ class View:
             oldest_due_ms=engine.oldest_due_ms(),
             ingest_lag_records=max(0, owned.source.end - engine.position),
             missing=missing,
+            stale=engine.stale.found,
         )
 
 

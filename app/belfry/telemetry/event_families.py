@@ -65,6 +65,15 @@ OF_EVENTS: Final = (
         ("outcome",),
     ),
     Family(
+        "belfry_deliveries_removed_total",
+        "counter",
+        "Offsets that the retention of a topic removed before a dispatcher had come to an end with"
+        " them: at most so many records, since each transaction takes one offset as well. Of"
+        " deliveries, which nobody makes any more; of rejected, where refused retries may have been"
+        " among them.",
+        ("topic",),
+    ),
+    Family(
         "belfry_delivery_seconds",
         "histogram",
         "Time from a post to its answer, or from a record for a topic to its acknowledgement, by"

@@ -32,6 +32,8 @@ class HeldMetrics:
         self._oldest_due = make.gauge("belfry_oldest_due_seconds")
         self._waiting = make.gauge("belfry_waiting_seconds")
         self._lag = make.gauge("belfry_ingest_lag_records")
+        self._stale = make.gauge("belfry_stale_schedules")
+        self._stale_longest = make.gauge("belfry_stale_longest_seconds")
         self._unread = make.gauge("belfry_changelog_lag_records")
         self._standbys = make.gauge("belfry_standbys_warm")
         self._recovery = make.histogram("belfry_recovery_seconds", RECOVERY_BOUNDS)
@@ -55,11 +57,17 @@ class HeldMetrics:
             self._waiting.labels(label, reason).set(max(0.0, seconds))
         self._lag.labels(label).set(ingest_lag_records)
 
+    def stale(self, partition: int, schedules: int, longest_s: float) -> None:
+        """Show how many schedules of a partition do not fire though their rules say so."""
+        self._stale.labels(str(partition)).set(schedules)
+        self._stale_longest.labels(str(partition)).set(max(0.0, longest_s))
+
     def lost(self, partition: int) -> None:
         """Take back the figures of a partition: its new owner shows them."""
         label = str(partition)
         self._owned.labels(label).set(0)
-        for gauge in (self._pending, self._oldest_due, self._waiting, self._lag):
+        gauges = self._pending, self._oldest_due, self._waiting, self._lag, self._stale
+        for gauge in (*gauges, self._stale_longest):
             gauge.remove_by_labels({"partition": label})
 
     def unread(self, left: Mapping[int, int]) -> None:

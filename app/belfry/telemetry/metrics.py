@@ -51,6 +51,8 @@ STATES: Final = (
     *("topics_to_make", "clock_skew_seconds", "firing_paused"),
 )
 PROBED: Final = ("asked", "registered", "fired", "fired_in_time")
+# Topics that dispatchers read.
+DELIVERED_FROM: Final = ("deliveries", "rejected")
 KEY_STATES: Final = ("valid", "expiring", "expired")
 
 
@@ -79,6 +81,9 @@ class Metrics:
         self._deliveries = make.outcomes(
             "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED", "SETTLED"
         )
+        self._removed = make.counter("belfry_deliveries_removed_total")
+        for topic in DELIVERED_FROM:
+            self._removed.labels(topic)
         self._targets = make.histogram("belfry_delivery_seconds", HTTP_BOUNDS)
         self._audit = make.outcomes("belfry_audit_events_total", "written", "lost")
         self._lookups = make.outcomes("belfry_registry_lookups_total", "answered", "unanswered")
@@ -113,6 +118,10 @@ class Metrics:
         for outcome, count in outcomes.items():
             self._deliveries.labels(outcome).inc(count)
         self._tenants.delivered(tenants)
+
+    def deliveries_removed(self, topic: str, offsets: int) -> None:
+        """Count what was removed before a dispatcher read it: ``deliveries`` or ``rejected``."""
+        self._removed.labels(topic).inc(offsets)
 
     def target_answered(self, kind: str, seconds: float) -> None:
         """Count an answer of a target of a kind (``http``, ``kafka``), and how long it took."""

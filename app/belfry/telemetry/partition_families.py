@@ -51,6 +51,21 @@ OF_PARTITIONS: Final = (
         ("partition", "waiting_for"),
     ),
     Family(
+        "belfry_stale_schedules",
+        "gauge",
+        "Recurring schedules that have not fired for five minutes or longer though their rules say"
+        " so: their occurrences wait, or were given up. Without those that are paused, and without"
+        " tenants that are blocked.",
+        ("partition",),
+    ),
+    Family(
+        "belfry_stale_longest_seconds",
+        "gauge",
+        "How long ago the first occurrence was that the longest of these has not fired for; 0 where"
+        " none is stale.",
+        ("partition",),
+    ),
+    Family(
         "belfry_ingest_lag_records",
         "gauge",
         "Requests in the log that have no verdict yet.",

@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 
 from belfry.engine.effects import Effects
 from belfry.engine.read_lease import ReadLease
+from belfry.kafka.causes import cause_of
 from belfry.kafka.client_properties import transactional_ids
 from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
@@ -85,7 +86,7 @@ class DirectProducer:
         try:
             self._run(self._connect(), CONNECT_S)
         except TimeoutError as error:
-            raise ConnectionError(f"{self._output_topics.changelog}: {error}") from error
+            raise ConnectionError(f"{self._output_topics.changelog}: {cause_of(error)}") from error
 
     def open(self) -> None:
         """Fence the former owner; from now on only this producer can commit."""
@@ -95,7 +96,7 @@ class DirectProducer:
         except Ended as ended:
             raise ended.as_outcome() from ended
         except (OSError, TimeoutError) as error:
-            raise Unknown(f"fence: {error}") from error
+            raise Unknown(f"fence: {cause_of(error)}") from error
 
     def commit(self, effects: Effects) -> Receipt:
         """Make a sealed step's effects true in one transaction."""
@@ -125,7 +126,7 @@ class DirectProducer:
             self._run(writer.end(commit=True, signed=self.signer is not None), END_S)
             self._failpoint("S7")
         except TimeoutError as error:
-            raise Unknown(f"a transaction: {error}") from error
+            raise Unknown(f"a transaction: {cause_of(error)}") from error
         except (Ended, TopicGone, Misplaced, BufferError, KafkaException) as error:
             raise self._roll_back(writer, error, effects) from error
         return acknowledged.receipt(self.signer, sent_ms)
@@ -180,7 +181,7 @@ class DirectProducer:
             except Ended as second:
                 return second.as_outcome(blocked=blocked, first=f"{error}; ")
             except TimeoutError as second:
-                return Unknown(f"{error}; roll-back: {second}", blocked=blocked)
+                return Unknown(f"{error}; roll-back: {cause_of(second)}", blocked=blocked)
         return Aborted(str(error), topics)
 
     def _refused(self, error: Exception, effects: Effects) -> dict[str, str]:

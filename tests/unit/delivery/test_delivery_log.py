@@ -7,10 +7,12 @@ from threading import Event
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
+from structlog.testing import capture_logs
 
 from belfry.delivery import delivery_log
 from belfry.delivery.delivery_log import DeliveryLog
+from belfry.delivery.log_clients import consumer_properties
 from belfry.settings import DeliverySettings
 
 SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT, "no coordinator", retriable=True))
@@ -72,3 +74,122 @@ def test_what_does_not_pass_is_raised(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(delivery_log, "INIT_S", 0.0)
     with pytest.raises(KafkaException, match="no coordinator"):
         opened(Client(SILENT), Event(), tmp_path, monkeypatch)
+
+
+class Consumer(Client):
+    """Stands in for a consumer of partition 0, which is committed at an offset and kept between two
+    others.
+    """
+
+    def __init__(self, committed: int, low: int, high: int, *events: Any) -> None:
+        super().__init__(None)
+        self.place, self.kept, self.events = committed, (low, high), events
+        self.assigned: list[int] = []
+
+    def subscribe(self, *_: Any, on_assign: Any, **__: Any) -> None:
+        on_assign(self, [TopicPartition("belfry.deliveries", 0)])
+
+    def committed(self, partitions: list[TopicPartition], _timeout: float) -> Any:
+        return [TopicPartition(each.topic, each.partition, self.place) for each in partitions]
+
+    def get_watermark_offsets(self, *_: Any) -> tuple[int, int]:
+        return self.kept
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.assigned = [each.offset for each in partitions]
+
+    def poll(self, _timeout: float) -> None:
+        """Nothing."""
+
+    def resume(self, _partitions: Any) -> None:
+        """Go on."""
+
+    def assignment(self) -> list[Any]:
+        return []
+
+    def consume(self, *_: Any) -> list[Any]:
+        return list(self.events)
+
+
+def began(
+    client: Consumer, tmp_path: Path, patch: pytest.MonkeyPatch
+) -> tuple[DeliveryLog, dict[int, Any]]:
+    patch.setattr(delivery_log, "Producer", client)
+    patch.setattr(delivery_log, "Consumer", client)
+    settings = DeliverySettings(bootstrap_servers="one:9092", data_dir=tmp_path)
+    given: dict[int, Any] = {}
+    found = DeliveryLog(settings, {}, given.update, None)
+    found.open(Event())
+    return found, given
+
+
+def test_what_was_removed_before_it_was_read_is_counted_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Consumer(3, 10, 12)
+    with capture_logs() as logs:
+        _, given = began(client, tmp_path, monkeypatch)
+    assert client.assigned == [10]
+    assert given[0].removed == 7
+    (told,) = logs
+    assert told["log_level"] == "error"
+    assert (told["topic"], told["at_most"]) == ("belfry.deliveries", 7)
+
+
+@pytest.mark.parametrize(
+    ("committed", "low", "high", "begins"),
+    [(5, 0, 9, 5), (5, 5, 5, 5), (OFFSET_INVALID, 3, 9, 3), (50, 0, 9, 0)],
+    ids=["kept", "all delivered", "a new group", "a topic made anew"],
+)
+def test_nothing_is_told_of_where_nothing_was_removed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    committed: int,
+    low: int,
+    high: int,
+    begins: int,
+) -> None:
+    client = Consumer(committed, low, high)
+    with capture_logs() as logs:
+        _, given = began(client, tmp_path, monkeypatch)
+    assert client.assigned == [begins]
+    assert given[0].removed == 0
+    assert logs == []
+
+
+class Happened:
+    """A message that says that something has happened."""
+
+    def __init__(self, code: int, offset: int = 0) -> None:
+        self._code, self._offset = code, offset
+
+    def error(self) -> KafkaError:
+        return KafkaError(self._code)
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+
+def test_the_end_of_a_partition_is_told_of_and_a_lost_position_ends_the_member(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Consumer(5, 0, 9, Happened(KafkaError._PARTITION_EOF, 9))
+    found, _ = began(client, tmp_path, monkeypatch)
+    assert found.read(10, 0.0) == []
+    assert found.ends == {0: 9}
+    client.events = ()
+    found.read(10, 0.0)
+    assert found.ends == {}
+    client.events = (Happened(KafkaError._AUTO_OFFSET_RESET),)
+    with pytest.raises(KafkaException):
+        found.read(10, 0.0)
+
+
+def test_a_position_out_of_the_log_is_an_error_and_the_end_is_asked_for(tmp_path: Path) -> None:
+    settings = DeliverySettings(bootstrap_servers="one:9092", data_dir=tmp_path)
+    found = consumer_properties(settings, "")
+    assert found["auto.offset.reset"] == "error"
+    assert found["enable.partition.eof"] is True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,3 +92,30 @@ def test_a_dispatcher_tells_what_was_sent_of_each_attempt() -> None:
     answer = Answer(End.DELIVERED, sent.target, sent=(sent,))
     dispatcher._follow(WorkId(0, 0, 0), Work(b"demo/a", b"", event, [], state), answer)
     assert told == [(sent,)]
+
+
+def test_removed_deliveries_are_counted_once_their_position_is_committed() -> None:
+    registry = CollectorRegistry()
+    name, topic = "belfry_deliveries_removed_total", {"topic": "deliveries"}
+    sender: Any = None
+    places, decoder = Places("s", "l", "undelivered", b"", b""), Decoder("FiredEvent", only=True)
+    figures = figures_of(Metrics(registry), Settings())
+    assert registry.get_sample_value(name, topic) == 0, "it is shown before anything is lost"
+    dispatcher = Dispatcher(Settings(), places, lambda _: sender, decoder, figures)
+    begun = DeliveryPosition(4)
+    begun.kept_from(9)
+    senders: Any = SimpleNamespace(drop=lambda: None)
+    dispatcher._senders = senders
+    dispatcher._assigned({0: begun, 1: DeliveryPosition(4)})
+    written: list[dict[int, int]] = []
+
+    def commit(_records: Any, progress: dict[int, DeliveryPosition]) -> None:
+        written.append({number: each.position for number, each in progress.items()})
+
+    log: Any = SimpleNamespace(commit=commit)
+    assert registry.get_sample_value(name, topic) == 0
+    dispatcher._write(log)
+    assert written == [{0: 9}]
+    assert registry.get_sample_value(name, topic) == 5
+    dispatcher._write(log)
+    assert registry.get_sample_value(name, topic) == 5

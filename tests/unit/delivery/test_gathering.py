@@ -8,7 +8,14 @@ import pytest
 
 from belfry.delivery.answers import Again, Answer, Delivered, End, Failed
 from belfry.delivery.follow_ups import Places, Produced
-from belfry.delivery.gathering import GATHER_AWAITED_MS, GATHER_MS, MUCH, Gathered
+from belfry.delivery.gathering import (
+    GATHER_AWAITED_MS,
+    GATHER_MS,
+    MUCH,
+    QUIET_MS,
+    Gathered,
+)
+from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import Work
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.deliveries import DeliveryState
@@ -86,3 +93,28 @@ def test_what_came_of_attempts_is_told_once_it_is_committed(
     assert told == [(Counter(DELIVERED=2, FAILED=1, RETRIED=1), Counter(demo=2))]
     gathered.written()
     assert told[1] == (Counter(), Counter())
+
+
+def test_a_position_that_passed_an_end_alone_is_written_with_others_or_late(
+    gathered: Gathered,
+) -> None:
+    progress = {0: DeliveryPosition(4), 1: DeliveryPosition(9)}
+    gathered.pass_over({0: 5, 1: 9}, progress, T0)
+    assert gathered.moved == {0}, "of the other one nothing has moved"
+    assert not gathered.due(T0 + QUIET_MS - 1, waits=False)
+    assert gathered.due(T0 + QUIET_MS, waits=True)
+    gathered.add(1, ONE, T0 + 5, awaited=False)
+    assert gathered.due(T0 + 5, waits=False)
+    assert not gathered.due(T0 + 5 + GATHER_MS - 1, waits=True)
+    gathered.written()
+    gathered.add(1, ONE, T0 + 9, awaited=False)
+    gathered.pass_over({0: 6}, progress, T0 + 10)
+    assert gathered.due(T0 + 10, waits=False), "what follows from a delivery is not put off"
+
+
+def test_a_partition_whose_records_were_removed_is_written_at_once(gathered: Gathered) -> None:
+    lost, whole = DeliveryPosition(4), DeliveryPosition(4)
+    lost.kept_from(9)
+    gathered.begin({0: whole, 2: lost}, T0)
+    assert gathered.moved == {2}
+    assert gathered.due(T0, waits=False)

@@ -15,7 +15,7 @@ def test_the_position_waits_for_the_slowest() -> None:
     progress.ended(14)
     assert progress.position == 10
     progress.ended(10)
-    assert progress.position == 12
+    assert progress.position == 13, "the marker is passed over"
     progress.ended(13)
     assert progress.position == 15
     assert progress.metadata() == ""
@@ -65,3 +65,39 @@ def test_reading_stops_before_the_metadata_grows_too_large() -> None:
 def test_metadata_of_others_is_not_taken_for_ours() -> None:
     for foreign in ("", "hello", "AQ==", "/w==", "é"):
         assert DeliveryPosition(5, foreign).fresh(5)
+
+
+def test_ends_of_transactions_behind_the_last_record_are_passed_over() -> None:
+    # 10 and 11 are records, 12 their transaction's end, 13 that of one that was aborted.
+    progress = DeliveryPosition(10)
+    progress.fresh(10), progress.fresh(11)
+    assert not progress.read_to(14), "records are under way before it"
+    progress.ended(10)
+    progress.ended(11)
+    assert progress.position == 14
+    progress.fresh(14)
+    progress.ended(14)
+    assert progress.position == 15
+    assert progress.read_to(16)
+    assert progress.position == 16
+    assert not progress.read_to(16)
+
+
+def test_what_retention_removed_is_counted_without_what_had_ended() -> None:
+    before = DeliveryPosition(10)
+    for offset in range(10, 20):
+        before.fresh(offset)
+    for offset in (12, 13, 17):
+        before.ended(offset)
+    after = DeliveryPosition(before.position, before.metadata())
+    after.kept_from(15)
+    assert (after.position, after.removed) == (15, 3)
+    assert [offset for offset in range(15, 20) if after.fresh(offset)] == [15, 16, 18, 19]
+    assert (after.told(), after.told()) == (3, 0)
+
+
+def test_where_all_is_kept_nothing_is_removed() -> None:
+    progress = DeliveryPosition(10)
+    progress.kept_from(4)
+    progress.kept_from(10)
+    assert (progress.position, progress.removed) == (10, 0)

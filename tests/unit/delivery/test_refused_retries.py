@@ -94,6 +94,7 @@ class FakeLog:
 
     def __init__(self) -> None:
         self.commits: list[tuple[list[Produced], dict[int, int]]] = []
+        self.ends: dict[int, int] = {}
         self.fails = False
 
     def commit(self, records: list[Produced], progress: dict[int, DeliveryPosition]) -> None:
@@ -149,3 +150,25 @@ def test_ends_and_positions_are_one_commit_and_counted_once_it_is_done(
     assert [each.topic for each in records] == ["lifecycle", "undelivered"]
     assert positions == {0: 8}
     assert told == [Counter({SETTLED: 1})]
+
+
+def test_refusals_that_were_removed_unread_are_counted_once_it_is_committed() -> None:
+    told: list[tuple[str, int]] = []
+    figures = DeliveryFigures(removed=lambda *removed: told.append(removed))
+    found = Settling(Settings(), PLACES, reader(KEY), figures)
+    log: Any = FakeLog()
+    begun = DeliveryPosition(4)
+    begun.kept_from(9)
+    found._assigned({0: begun, 1: DeliveryPosition(2)})
+    log.fails = True
+    with pytest.raises(ConnectionError):
+        found.settle(log, [])
+    assert told == []
+    log.fails = False
+    found.settle(log, [])
+    assert (log.commits, told) == ([([], {0: 9})], [("rejected", 5)])
+    log.ends = {1: 3}
+    found.settle(log, [])
+    found.settle(log, [])
+    assert log.commits[1:] == [([], {1: 3})], "the end of a transaction is passed over once"
+    assert told[1:] == [("rejected", 0)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 from aiokafka.errors import NodeNotReadyError
@@ -36,3 +38,31 @@ def test_nobody_says_it_otherwise() -> None:
         if BARE.search(path.read_text("utf-8"))
     ]
     assert [str(path.relative_to(ROOT)) for path in found] == list(PURE)
+
+
+# Kinds that may have no text, or one that is a name and a dictionary.
+WORDLESS = {"TimeoutError", "KafkaException", "ClientError"}
+
+
+def kinds(caught: ast.expr | None) -> set[str]:
+    parts = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return {getattr(each, "id", getattr(each, "attr", "")) for each in parts}
+
+
+def bare(tree: ast.AST) -> Iterator[int]:
+    """Lines at which a sentence holds an error, of a kind that may say nothing, as it is."""
+    for caught in ast.walk(tree):
+        if isinstance(caught, ast.ExceptHandler) and kinds(caught.type) & WORDLESS:
+            for part in ast.walk(caught):
+                held = part.value if isinstance(part, ast.FormattedValue) else None
+                if isinstance(held, ast.Name) and held.id == caught.name:
+                    yield part.lineno
+
+
+def test_an_error_that_may_say_nothing_ends_no_sentence() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / "app").rglob("*.py"))
+        for line in bare(ast.parse(path.read_text("utf-8")))
+    ]
+    assert found == [], "say it by `cause_of` or `named`"

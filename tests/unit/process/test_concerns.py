@@ -10,8 +10,9 @@ from prometheus_client import CollectorRegistry
 
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.silent_hosts import SilentHosts
+from belfry.engine.stale import NONE_STALE, StaleSchedules
 from belfry.host.disk import MIB, DataDisk
-from belfry.process.concerns import Concerns, nearly_full
+from belfry.process.concerns import Concerns, nearly_full, stale_sentence
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
 
@@ -92,3 +93,14 @@ def test_all_of_it_is_measured(tmp_path: Path) -> None:
     assert (registry.get_sample_value("belfry_disk_free_bytes") or 0) > MIB
     assert registry.get_sample_value("belfry_disk_reserve_bytes") == MIB
     assert registry.get_sample_value("belfry_webhook_hosts_silent") == 1
+
+
+def test_stale_schedules_are_told_with_the_oldest_of_all_partitions() -> None:
+    assert stale_sentence([NONE_STALE]) == []
+    here = StaleSchedules(2, 1_800_000_000_000, "demo/a")
+    there = StaleSchedules(1, 1_700_000_000_000, "shop/each day")
+    (found,) = stale_sentence([here, NONE_STALE, there])
+    assert found.startswith("3 recurring schedules have not fired though the rule says so; ")
+    assert "shop/each day should have at 2023-11-14T22:13:20" in found
+    assert "belfry schedule why shop 'each day'" in found
+    assert stale_sentence([there])[0].startswith("1 recurring schedule has not fired")

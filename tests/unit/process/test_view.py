@@ -11,9 +11,11 @@ from belfry.api.workers.view import WorkerIdentity
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.silent_hosts import SilentHosts
 from belfry.delivery.view import DeliveryView
+from belfry.engine.ownership import Ownership
+from belfry.engine.stale import NONE_STALE, StaleSchedules
 from belfry.host.clock import SystemClock
 from belfry.host.rocks import StoreFigures
-from belfry.process.view import View, stores
+from belfry.process.view import Running, View, stores
 from belfry.telemetry.metrics import Metrics
 
 OWNED, STOOD_BY = StoreFigures(1, 2, 3, 4, 5), StoreFigures(6, 7, 8, 9, 10)
@@ -78,3 +80,43 @@ def test_a_dispatcher_measures_its_readiness_and_its_hosts() -> None:
     assert registry.get_sample_value("belfry_ready") == 1
     assert registry.get_sample_value("belfry_webhook_hosts_silent") == 1
     assert "webhook hosts do not answer: h:1" in shown.readiness().warnings[0]
+
+
+def firing(partition: int, stale: StaleSchedules) -> Any:
+    engine = SimpleNamespace(
+        pending=1, position=0, oldest_due_ms=dict, stale=SimpleNamespace(found=stale), tenants=dict
+    )
+    rows = SimpleNamespace(figures=lambda: None)
+    owned = SimpleNamespace(engine=engine, rows=rows, epoch=1, source=SimpleNamespace(end=0))
+    arrivals, failures = SimpleNamespace(problem=""), SimpleNamespace(problem="")
+    return SimpleNamespace(
+        partition=partition,
+        state=Ownership.FIRING,
+        owned=owned,
+        arrivals=arrivals,
+        failures=failures,
+    )
+
+
+def test_stale_schedules_are_a_warning_and_a_metric() -> None:
+    shown, _, registry = view()
+    runners = [firing(0, NONE_STALE), firing(1, StaleSchedules(2, 1_000, "demo/a"))]
+    parts: Any = {
+        "owners": owners(runners=lambda: runners, answered=True, assigned=lambda: {0, 1}),
+        "guard": SimpleNamespace(may_fire=True, skew_ms=0.0),
+        "group": None,
+        "process": SimpleNamespace(self_check=SimpleNamespace(reason="")),
+        "concerns": SimpleNamespace(found=list, show=lambda _metrics: None),
+    }
+    shown.show(Running(**parts))
+    found = shown.readiness()
+    assert found.ready
+    assert found.warnings[0].startswith("2 recurring schedules have not fired")
+    shown.refresh()
+    longest = [
+        registry.get_sample_value("belfry_stale_longest_seconds", {"partition": number})
+        for number in "01"
+    ]
+    assert longest[0] == 0
+    assert (longest[1] or 0) > 1_000_000
+    assert registry.get_sample_value("belfry_stale_schedules", {"partition": "1"}) == 2

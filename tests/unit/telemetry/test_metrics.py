@@ -49,6 +49,7 @@ def test_what_is_shown_is_what_is_declared(metrics: Metrics) -> None:
     metrics.steps.rejected({"no_tenant": 1})
     metrics.http(("GET", "/", "200"), 0.1)
     metrics.held.partition(0, pending=1, waiting_seconds={"firing": 0.0}, ingest_lag_records=0)
+    metrics.held.stale(0, 0, 0.0)
     metrics.held.stores({0: dict.fromkeys(STORE, 1)})
     shown = {
         family.name + ("_total" if family.type == "counter" else "")
@@ -125,6 +126,21 @@ def test_the_oldest_is_shown_whatever_it_waits_for(
     metrics.held.partition(3, pending=7, waiting_seconds={}, ingest_lag_records=1)
     assert registry.get_sample_value("belfry_oldest_due_seconds", label) == 0
     assert registry.get_sample_value("belfry_waiting_seconds", locked) is None
+
+
+def test_stale_schedules_go_with_their_partition(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    def shown() -> list[float | None]:
+        names = "belfry_stale_schedules", "belfry_stale_longest_seconds"
+        return [registry.get_sample_value(name, {"partition": "3"}) for name in names]
+
+    metrics.held.stale(3, 2, 600.5)
+    assert shown() == [2, 600.5]
+    metrics.held.stale(3, 0, -1.0)
+    assert shown() == [0, 0]
+    metrics.held.lost(3)
+    assert shown() == [None, None]
 
 
 def test_two_workers_in_one_process_count_apart(metrics: Metrics) -> None:

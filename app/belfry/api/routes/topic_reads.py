@@ -30,6 +30,7 @@ from belfry.api.problems import Problem
 from belfry.api.server.threads import Threads
 from belfry.api.workers.kept import Before
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
+from belfry.kafka.causes import cause_of
 from belfry.registry.answers import RegistryUnreachableError
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class TopicReads:
         try:
             return await self._threads.run(look)
         except (ConnectionError, KafkaException) as error:
-            detail = f"Kafka did not answer ({error}): try again."
+            detail = f"Kafka did not answer ({cause_of(error)}): try again."
         except RegistryUnreachableError as error:
             detail = f"{error}. Try again."
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "unavailable", RETRY_SOON)

@@ -27,6 +27,7 @@ from yarl import URL
 from belfry.api.auth.principal import Principal
 from belfry.api.problems import Problem
 from belfry.api.workers.internal_token import FORWARDED, InternalToken, Target
+from belfry.host.errors import named
 from belfry.telemetry.tracing import CURRENT
 
 NOT_HELD: Final = "belfry-not-held"
@@ -113,7 +114,7 @@ class Peers:
                     kept[NOT_HELD] = answer.headers[NOT_HELD]
                 return Response(content, answer.status, kept)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise PeerUnreachable(f"{url}: {type(error).__name__} {error}") from error
+            raise PeerUnreachable(f"{url}: {named(error)}") from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from belfry.balance.assignment_map import AssignmentMap
 from belfry.balance.take_overs import TakeOverEntry
+from belfry.engine.stale import NONE_STALE, StaleSchedules
 from belfry.engine.tenant_figures import TenantFigures
 
 
@@ -27,6 +28,7 @@ class PartitionView:
     oldest_due_ms: Mapping[str, int] = field(default_factory=dict)
     ingest_lag_records: int = 0
     missing: str | None = None  # A sentence; None once the partition fires.
+    stale: StaleSchedules = NONE_STALE
 
 
 @dataclass(frozen=True, slots=True)

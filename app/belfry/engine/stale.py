@@ -1,0 +1,112 @@
+"""Schedules that have not fired though their rules say so: looked for in rounds, by their rows.
+
+`oldest.py` sees what is overdue.  An occurrence that was given up is not: its schedule waits for
+the next one, and may lose that as well, for weeks.  So each row of what recurs is asked when its
+rule had it fire next after its last fire:
+
+    09:00  fired          the last fire in the row
+    10:00  given up       the first that has not fired: it is stale since then
+    11:00  given up
+    12:00  is due next    what `oldest.py` sees; on time
+
+What has never fired by its rule counts from its acceptance, or from the change of the rule.  Where
+a row tells nothing of its last fire (`BELFRY_LAST_FIRES` is off), what it waits for is all that
+counts.
+
+Left out is what somebody wanted, or is told elsewhere: a schedule that is paused, a tenant that is
+blocked, and belfry's own.
+
+A look reads at most `LOOKS` names, once in `EVERY_MS`, and belongs to sweeps, as maintenance does.
+What a round has found is told from its end on, so with 100 000 names it is a quarter of an hour
+old.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from belfry.engine.compiled_rule import compiled
+from belfry.store.layout.locations import is_location
+from belfry.store.layout.pending import Pending, decode_pending
+from belfry.store.layout.pending_bytes import has_rule, last_fires, paused
+from belfry.store.schedules import ScheduleStore
+from belfry.tenants.canary import CANARY
+from belfry.tenants.step_tenants import StepTenants
+
+# Late by less is nothing to tell of: take-overs and catching up take minutes.
+STALE_AFTER_MS: Final = 300_000
+LOOKS: Final = 100
+EVERY_MS: Final = 1_000
+
+
+class StaleSchedules(NamedTuple):
+    """How many schedules are stale, and the one that has been for longest (epoch ms).
+
+    `name` is its changelog key, `tenant/schedule_id`.
+    """
+
+    number: int = 0
+    since_ms: int = 0
+    name: str = ""
+
+
+NONE_STALE: Final = StaleSchedules()
+
+
+class Stale:
+    """Walks through a partition's schedules; `found` is told from any thread."""
+
+    def __init__(self, store: ScheduleStore, tenants: StepTenants) -> None:
+        self._store = store
+        self._tenants = tenants
+        self._cursor: bytes | None = None
+        self._looked_ms = 0
+        self._round = self.found = NONE_STALE
+
+    def look(self, now_ms: int) -> None:
+        """Look at some more, unless a look was a moment ago."""
+        if 0 <= now_ms - self._looked_ms < EVERY_MS:
+            return
+        self._looked_ms = now_ms
+        rows = list(self._store.names(self._cursor, LOOKS))
+        for name, row in rows:
+            # What this step has changed has just fired, or was asked for.
+            if is_location(row) and name not in self._store.changed:
+                self._judge(name, self._store.pending_at(name, row), now_ms)
+        if len(rows) == LOOKS:
+            self._cursor = rows[-1][0]
+        else:
+            self.found, self._cursor, self._round = self._round, None, NONE_STALE
+
+    def _judge(self, name: bytes, record: bytes, now_ms: int) -> None:
+        if not has_rule(record) or paused(record):
+            return
+        row = decode_pending(record)
+        since_ms = unfired_since_ms(row, record)
+        if since_ms is None or now_ms - since_ms < STALE_AFTER_MS + row.jitter_ms:
+            return
+        if self._tenants.of_bytes(row.tenant).stopped or row.tenant.decode() == CANARY:
+            return
+        number, oldest_ms, oldest = self._round
+        if not number or since_ms < oldest_ms:
+            oldest_ms, oldest = since_ms, name.decode()
+        self._round = StaleSchedules(number + 1, oldest_ms, oldest)
+
+
+def unfired_since_ms(row: Pending, record: bytes) -> int | None:
+    """The first instant of a schedule's rule that it has not fired for (epoch ms).
+
+    It is in the future where nothing was given up.  None for what does not recur.
+    """
+    rule = compiled(row.extra)
+    if not rule.recurs:
+        return None
+    fires = last_fires(record)
+    if not row.occurrence:
+        # New, or its rule is: what its row has then are fires by another rule.
+        first_ms = rule.trigger.first_ms(row.accepted_ms)
+    elif fires:
+        first_ms = rule.after_ms(fires[-1].nominal_ms)
+    else:
+        return row.nominal_ms
+    return row.nominal_ms if first_ms is None else min(first_ms, row.nominal_ms)
