@@ -38,9 +38,8 @@ async def act(api: Api, request: Request) -> Response:
     minutes = fields.get("minutes") if action == "break" else None
     asked = {"minutes": minutes, "reason": fields.get("reason")}
     path = f"{HOSTS}/{quote(host, safe='')}/{quote(action, safe='')}"
-    told = (await api.ask("POST", path, asked)).json()
+    (await api.ask("POST", path, asked)).json()
     back = {"tenant": fields.get("tenant", ""), "host": host, "acted": action}
-    back["workers"] = ", ".join(told["workers"])
     return gone_to(
         f"{DELIVERIES}?" + urlencode({name: each for name, each in back.items() if each})
     )
