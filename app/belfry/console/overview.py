@@ -16,11 +16,14 @@ the one before in its address, so the worker keeps nothing for anybody:
     12:00:05  /?fired=1000&at=…12:00:00       1 500 fired: 100.0 a second
 
 Lateness is that of the worker that is asked, since it started: the metrics of a worker tell of
-itself alone. A key that is bound to some tenants is shown no sums over all of them.
+itself alone. All is asked for together, and nobody is waited for: a worker that is late is shown as
+it answered last, with the instant of that (`places.py`). A key that is bound to some tenants is
+shown no sums over all of them.
 """
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from time import time
 from typing import Any, Final
@@ -30,7 +33,7 @@ from starlette.requests import Request
 
 from belfry.console.asking import Api, ApiRefusal
 from belfry.console.page import Shown
-from belfry.console.places import with_shares
+from belfry.console.places import late_workers, with_shares
 from belfry.console.words import duration, epoch_ms, quantile_ms
 
 LATENESS: Final = "belfry_fire_lateness_seconds"
@@ -59,14 +62,19 @@ UNTIL_SOMEBODY: Final = {
 
 async def view(api: Api, request: Request) -> Shown:
     """The overview."""
-    me, cluster = await api.get("/v1/me"), await api.get("/v1/cluster")
+    # Who asks comes first: a key that is wrong counts as one wrong key.
+    me = await api.get("/v1/me")
+    full = "*" in me["tenants"]
+    cluster, lateness, tenants = await asyncio.gather(
+        api.get("/v1/cluster", at_once="true"),
+        _lateness(api) if full else _nothing(),
+        _tenants(api),
+    )
     now_ms = round(time() * 1000)
     workers = cluster["workers"]
     partitions = [each for worker in workers for each in worker["partitions"]]
-    full = "*" in me["tenants"]
     fired = sum(worker["fired"] or 0 for worker in workers)
     overdue = _overdue(partitions, now_ms)
-    tenants = await _tenants(api)
     waits = [{**each["wait"], "do": _advice(each["wait"])} for each in tenants if each["wait"]]
     return "overview.html", {
         "me": me,
@@ -75,7 +83,8 @@ async def view(api: Api, request: Request) -> Shown:
         "pending": sum(worker["pending"] or 0 for worker in workers),
         "fired": fired,
         "rate": _rate(request, fired, now_ms),
-        "lateness": await _lateness(api) if full else {},
+        "lateness": lateness,
+        "late_workers": late_workers(cluster, now_ms),
         "overdue": overdue,
         "waits": waits,
         "blocked": [each for each in waits if each["waiting_for"] == "tenant_blocked"],
@@ -89,6 +98,11 @@ async def view(api: Api, request: Request) -> Shown:
         ),
         "again": f"/?fired={fired}&at={now_ms}",
     }
+
+
+async def _nothing() -> dict[str, float | None]:
+    """What is shown of lateness where the key is bound to some tenants."""
+    return {}
 
 
 def _advice(wait: dict[str, Any]) -> str:
@@ -164,9 +178,11 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
     found += [
         {
             "what": f"{name} does not answer.",
-            "do": "See whether its process runs and its advertised address can be reached.",
+            "do": "What it owns is missing here. See whether its process runs and its advertised"
+            " address can be reached.",
         }
         for name in cluster["silent"]
+        if name not in {each["worker_id"] for each in cluster["remembered"]}
     ]
     found += [
         {"what": f"{worker['worker_id']}: {warning}.", "do": "Its runbook says more."}
@@ -200,7 +216,8 @@ def _unguarded(cluster: dict[str, Any]) -> str:
 async def _tenants(api: Api) -> list[dict[str, Any]]:
     """Some tenants with their figures, those whose events wait before all others."""
     try:
-        told = await api.get("/v1/tenants", limit=MOST_TENANTS, sort="waiting")
+        asked = {"limit": MOST_TENANTS, "sort": "waiting", "at_once": "true"}
+        told = await api.get("/v1/tenants", **asked)
     except ApiRefusal as refused:
         # A worker that starts has not read the policies; its problems are shown all the same.
         if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:

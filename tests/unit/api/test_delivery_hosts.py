@@ -93,7 +93,7 @@ def test_the_hosts_of_all_workers_are_listed_and_who_is_silent_is_named(
     door.beside(monkeypatch, two={"hosts": [other], "workers": ["two"], "silent": []}, three=None)
     told = door("GET", PATH, "reads").json()
     expected = {"hosts": [other, SILENT], "workers": ["worker-1", "two"], "silent": ["three"]}
-    assert told == expected
+    assert told == {**expected, "remembered": []}
     assert {target.query for _, target in door.asked} == {"alone=true"}
 
 
@@ -166,6 +166,22 @@ def test_who_is_asked_by_another_worker_takes_what_that_has_written(door: Door) 
     # A worker of an older release has not written it: then it is written here.
     door("POST", f"{PATH}/a.example/close?alone=true")
     assert door.broken_elsewhere() == []
+
+
+def test_who_looks_at_once_is_shown_a_late_worker_as_it_was(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {**SILENT, "host": "a.example", "worker_id": "two"}
+    answers: dict[str, Any] = {"two": {"hosts": [other], "workers": ["two"], "silent": []}}
+    door.beside(monkeypatch, **answers)
+    assert door("GET", f"{PATH}?at_once=true").json()["remembered"] == []
+    door.beside(monkeypatch, two=None)
+    told = door("GET", f"{PATH}?at_once=true").json()
+    assert [each["host"] for each in told["hosts"]] == ["a.example", "hooks.example:8443"]
+    assert told["silent"] == ["two"]
+    assert told["remembered"] == [{"worker_id": "two", "at": "1970-01-01T00:00:05.000Z"}]
+    # A change is never answered by what was known before.
+    assert door("POST", f"{PATH}/b.example/break?at_once=true").json()["remembered"] == []
 
 
 def test_a_break_is_listed_once_whoever_knows_of_it(

@@ -77,6 +77,7 @@ REJECTED = {
     "partition": 1, "offset": 7, "size_bytes": 5, "key_text": HOSTILE, "sample_text": HOSTILE,
     "headers": [{"name": HOSTILE, "value_text": HOSTILE}], "request": None,
 }  # fmt: skip
+LATE = [{"worker_id": "late", "at": FIRED["at"]}]
 LETTER = {
     "id": "0-7", "tenant": "t", "schedule_id": HOSTILE, "fire_id": "f" * 32, "at": FIRED["at"],
     "fired_at": FIRED["at"], "state": "given_up", "code": "http_status", "reason": HOSTILE,
@@ -144,9 +145,9 @@ class FakeApi:
             "/v1/cluster": {
                 "app_id": HOSTILE, "members": [
                     {"worker_id": HOSTILE, "owns": [0], "stands_by": [1]}], "standbys": [],
-                "workers": [WORKER], "silent": [HOSTILE]},
+                "workers": [WORKER], "silent": [HOSTILE, "late"], "remembered": LATE},
             "/v1/tenants": {"tenants": [HOSTILE], "figures": [TENANT], "cursor": None,
-                            "silent": [HOSTILE]},
+                            "silent": [HOSTILE, "late"], "remembered": LATE},
             "/v1/tenants/t": {"tenant": "t", "paused": True, "output_topic": HOSTILE,
                               "max_pending": 10, "max_fires_per_second": 2.5,
                               "max_requests_per_second": None,
@@ -181,7 +182,7 @@ class FakeApi:
                     {"host": "h:1", "worker_id": "w", "state": "broken", "by": HOSTILE,
                      "since": FIRED["at"], "tried_at": None, "next_try_at": FIRED["at"],
                      "reason": None}],
-                "workers": ["w"], "silent": [HOSTILE]},
+                "workers": ["w"], "silent": [HOSTILE, "late"], "remembered": LATE},
             "/v1/tenants/t/locks": {"locks": [
                 {"schedule_id": "a", "fire_id": "f" * 32, "expires_at": FIRED["at"]}]},
             "/v1/preview": {"words": HOSTILE, "timezone": "UTC", "occurrences": [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from belfry.console.overview import _problems, _unguarded
+from belfry.console.places import late_workers
+from belfry.console.words import epoch_ms
 
 
 def cluster(**changed: Any) -> dict[str, Any]:
@@ -13,7 +15,7 @@ def cluster(**changed: Any) -> dict[str, Any]:
         "partitions": [{"partition": 2, "missing": None}],
     }  # fmt: skip
     members = [{"owns": [2], "stands_by": []}, {"owns": [], "stands_by": [2]}]
-    return {"workers": [worker | changed], "silent": [], "members": members}
+    return {"workers": [worker | changed], "silent": [], "remembered": [], "members": members}
 
 
 def what(found: list[dict[str, str]]) -> list[str]:
@@ -44,3 +46,12 @@ def test_partitions_that_nobody_stands_by_for_are_told() -> None:
     two = [{"owns": [0], "stands_by": []}, {"owns": [1], "stands_by": [0]}]
     said = _unguarded(cluster() | {"members": two})
     assert said.startswith("There are 2 workers, and nobody stands by for 1 of 2 partitions")
+
+
+def test_a_worker_that_does_not_answer_is_a_problem_unless_its_last_answer_is_shown() -> None:
+    given = cluster() | {"silent": ["two", "three"]}
+    given["remembered"] = [{"worker_id": "two", "at": "2030-01-01T09:00:00.000Z"}]
+    assert what(_problems(given, [])) == ["three does not answer."]
+    late, lost = late_workers(given, epoch_ms("2030-01-01T09:00:04.000Z"))
+    assert (late["name"], late["age_ms"]) == ("two", 4_000)
+    assert (lost["name"], lost["at"], lost["age_ms"]) == ("three", None, None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from belfry.api.json.worker_answers import ReadyAnswer, instant
+from belfry.api.json.worker_answers import ReadyAnswer, RememberedAnswer, instant
 from belfry.api.workers.view import StandbyView
 from belfry.balance.assignment_map import AssignedMember
 from belfry.balance.take_overs import TakeOverEntry
@@ -137,4 +137,9 @@ class ClusterAnswer(BaseModel):
     )
     silent: list[str] = Field(
         default_factory=list, description="Workers of the group that did not answer in time."
+    )
+    remembered: list[RememberedAnswer] = Field(
+        default_factory=list,
+        description="Those of them that are shown as they answered before, where `at_once` asks"
+        " for it.",
     )

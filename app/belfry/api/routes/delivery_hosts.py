@@ -26,8 +26,8 @@ from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.document import problems
-from belfry.api.json.queries import DecodedHost, Why
-from belfry.api.json.worker_answers import instant
+from belfry.api.json.queries import DecodedHost, OfAllAsked, Why
+from belfry.api.json.worker_answers import RememberedAnswer, instant
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
@@ -72,12 +72,15 @@ class DeliveryHostsAnswer(BaseModel):
     silent: list[str] = Field(
         default_factory=list, description="Workers of the group that did not answer in time."
     )
+    remembered: list[RememberedAnswer] = Field(
+        default_factory=list,
+        description="Those of them that are shown as they answered before, where `at_once` asks"
+        " for it.",
+    )
 
 
-class HostsAsked(Why):
-    """Who is to answer."""
-
-    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
+class HostsAsked(OfAllAsked, Why):
+    """Who is to answer; `reason` is for changes."""
 
 
 class BreakAsked(HostsAsked):
@@ -187,14 +190,17 @@ class DeliveryHosts:
         mine, view, parts = self._own(), self._view, self._parts
         if query.alone:
             return mine
-        others = await ask_others(view, parts, caller, target, DeliveryHostsAnswer)
-        found = [mine, *(each for each in others.values() if each)]
+        asked = caller, target, DeliveryHostsAnswer
+        at_once = query.at_once and target.method == "GET"
+        others = await ask_others(view, parts, *asked, at_once=at_once)
+        found = [mine, *others.told.values()]
         # Breaks are everybody's, so those of the worker that is asked are all.
         hosts = [h for each in found for h in each.hosts if each is mine or h.state == "silent"]
         return DeliveryHostsAnswer(
             hosts=sorted(hosts, key=lambda host: (host.host, host.worker_id)),
             workers=[name for each in found for name in each.workers],
-            silent=[name for name, each in others.items() if each is None],
+            silent=others.silent,
+            remembered=others.remembered,
         )
 
     def _own(self) -> DeliveryHostsAnswer:

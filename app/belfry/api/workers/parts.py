@@ -22,6 +22,7 @@ from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.host_breaks import HostBreaks
 from belfry.api.workers.internal_token import InternalToken
 from belfry.api.workers.kept import KeptTopics
+from belfry.api.workers.last_answers import LastAnswers
 from belfry.api.workers.peers import Peers
 from belfry.api.workers.request_client import RequestClient
 from belfry.api.workers.shared_breaks import SharedBreaks
@@ -75,6 +76,7 @@ class ApiDependencies:
         self.traffic = Traffic()
         self.internal_token = InternalToken(keys, gate, now_ms)
         self.peers = Peers(self.internal_token)
+        self.last_answers = LastAnswers()
         # Written by a route, and read by what posts in this process.
         self.breaks = HostBreaks()
         self._shared_breaks: SharedBreaks | None = None
