@@ -6,7 +6,8 @@ above all figures, each with a sentence about what to do, and tenants that wait 
     what is shown                       where it comes from
     problems, overdue partitions        GET /v1/cluster: what every worker says of itself
     pending, fired, fires a second      the same, summed up
-    lateness p50, p99                   GET /metrics of the worker that is asked
+    lateness p50, p99                   the same, of the last minute, over all workers
+    what went wrong lately              the same: take-overs after silence or a failure
     tenants, and why they wait          GET /v1/tenants?sort=waiting
 
 Fires a second are the difference between two looks. Each look carries the count and the instant of
@@ -15,8 +16,7 @@ the one before in its address, so the worker keeps nothing for anybody:
     12:00:00  /                               1 000 fired, no rate yet
     12:00:05  /?fired=1000&at=…12:00:00       1 500 fired: 100.0 a second
 
-Lateness is that of the worker that is asked, since it started: the metrics of a worker tell of
-itself alone. All is asked for together, and nobody is waited for: a worker that is late is shown as
+All is asked for together, and nobody is waited for: a worker that is late is shown as
 it answered last, with the instant of that (`places.py`). A key that is bound to some tenants is
 shown no sums over all of them.
 """
@@ -28,17 +28,19 @@ from http import HTTPStatus
 from time import time
 from typing import Any, Final
 
-from prometheus_client.parser import text_string_to_metric_families
 from starlette.requests import Request
 
 from belfry.console.asking import Api, ApiRefusal
 from belfry.console.page import Shown
-from belfry.console.places import late_workers, with_shares
+from belfry.console.places import CAUSES, late_workers, with_shares
 from belfry.console.words import duration, epoch_ms, quantile_ms
 
-LATENESS: Final = "belfry_fire_lateness_seconds"
 LONGEST_LOOK_MS: Final = 120_000
 MOST_TENANTS: Final = 20
+# Causes of take-overs that are no matter of course, and how many of them are shown, of a day.
+TROUBLE: Final = ("owner_silent", "owner_gone", "started_over")
+MOST_TROUBLE: Final = 5
+DAY_MS: Final = 86_400_000
 # What to do about what a partition's oldest schedule waits for.
 ADVICE: Final = {
     "firing": "It is due and has not fired: look at the partition's state in the cluster.",
@@ -65,11 +67,8 @@ async def view(api: Api, request: Request) -> Shown:
     # Who asks comes first: a key that is wrong counts as one wrong key.
     me = await api.get("/v1/me")
     full = "*" in me["tenants"]
-    cluster, lateness, tenants = await asyncio.gather(
-        api.get("/v1/cluster", at_once="true"),
-        _lateness(api) if full else _nothing(),
-        _tenants(api),
-    )
+    asked = api.get("/v1/cluster", at_once="true"), _tenants(api)
+    cluster, tenants = await asyncio.gather(*asked)
     now_ms = round(time() * 1000)
     workers = cluster["workers"]
     partitions = [each for worker in workers for each in worker["partitions"]]
@@ -83,7 +82,8 @@ async def view(api: Api, request: Request) -> Shown:
         "pending": sum(worker["pending"] or 0 for worker in workers),
         "fired": fired,
         "rate": _rate(request, fired, now_ms),
-        "lateness": lateness,
+        "lateness": _lateness(workers),
+        "lately": _lately(workers, now_ms),
         "late_workers": late_workers(cluster, now_ms),
         "overdue": overdue,
         "waits": waits,
@@ -98,11 +98,6 @@ async def view(api: Api, request: Request) -> Shown:
         ),
         "again": f"/?fired={fired}&at={now_ms}",
     }
-
-
-async def _nothing() -> dict[str, float | None]:
-    """What is shown of lateness where the key is bound to some tenants."""
-    return {}
 
 
 def _advice(wait: dict[str, Any]) -> str:
@@ -122,19 +117,32 @@ def _rate(request: Request, fired: int, now_ms: int) -> float | None:
     return (fired - before) * 1000 / passed_ms
 
 
-async def _lateness(api: Api) -> dict[str, float | None]:
-    """Bounds in ms of the lateness that half of all fires, and 99 of 100, kept within."""
-    answer = await api.ask("GET", "/metrics", {})
-    # Of the whole page this alone is parsed: it is asked for every five seconds.
-    text = "\n".join(line for line in answer.body.decode().splitlines() if LATENESS in line)
-    buckets = [
-        (float(sample.labels["le"]), sample.value)
-        for family in text_string_to_metric_families(text)
-        if family.name == LATENESS
-        for sample in family.samples
-        if sample.name == f"{LATENESS}_bucket"
+def _lateness(workers: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Bounds in ms of the lateness that half of all fires, and 99 of 100, kept within lately.
+
+    `over` is how long ago that begins, in ms. Counts of workers with the same bounds are added up;
+    one of another release may have others, or tell none.
+    """
+    told = [worker["lateness"] for worker in workers if worker.get("lateness")]
+    same = [each for each in told if each["bounds_seconds"] == told[0]["bounds_seconds"]]
+    if not same:
+        return {}
+    counts = map(sum, zip(*(each["counts"] for each in same), strict=True))
+    bounds = [*same[0]["bounds_seconds"], float("inf")]
+    buckets = list(zip(bounds, counts, strict=True))
+    over = 1000 * max(each["seconds"] for each in same)
+    return {"p50": quantile_ms(buckets, 0.5), "p99": quantile_ms(buckets, 0.99), "over": over}
+
+
+def _lately(workers: list[dict[str, Any]], now_ms: int) -> list[dict[str, Any]]:
+    """The last take-overs of a day that somebody may want to look into, the latest first."""
+    found = [
+        {**each, "to": worker["worker_id"], "why": CAUSES[each["cause"]]}
+        for worker in workers
+        for each in worker.get("take_overs", ())
+        if each["cause"] in TROUBLE and now_ms - epoch_ms(each["at"]) < DAY_MS
     ]
-    return {name: quantile_ms(buckets, share) for name, share in (("p50", 0.5), ("p99", 0.99))}
+    return sorted(found, key=lambda each: str(each["at"]), reverse=True)[:MOST_TROUBLE]
 
 
 def _overdue(partitions: list[dict[str, Any]], now_ms: int) -> list[dict[str, Any]]:

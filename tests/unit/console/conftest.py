@@ -50,6 +50,7 @@ ACCEPTED: Final = {**UPDATED, "outcome": "ACCEPTED", "version": 3, "source_offse
 WORKER: Final[dict[str, Any]] = {
     "worker_id": HOSTILE, "version": "1", "started_at": "2030-01-01T09:00:00.000Z", "live": True,
     "ready": False, "problems": [HOSTILE], "pending": 5, "fired": 9, "firing_paused": False,
+    "lateness": {"seconds": 61.5, "bounds_seconds": [0.001, 0.01], "counts": [50, 99, 100]},
     "clock_skew_seconds": 0.0, "partitions": [{
         "partition": 0, "state": "firing", "missing": HOSTILE, "pending": 5, "position": 1,
         "ingest_lag_records": 0, "oldest_due_at": "2020-01-01T09:00:00.000Z",
@@ -115,10 +116,6 @@ class FakeApi:
         path = request.url.path
         self.asked.append((request.method, path, dict(request.headers), told))
         self.queries.append(dict(request.query_params))
-        if path == "/metrics":
-            rows = ((0.001, 50), (0.01, 99), ("+Inf", 100))
-            lines = [f'belfry_fire_lateness_seconds_bucket{{le="{b}"}} {n}' for b, n in rows]
-            return Response("# TYPE belfry_fire_lateness_seconds histogram\n" + "\n".join(lines))
         if request.method == self.refused:
             return Response(orjson.dumps({"outcome": "CONFLICT"}), 412)
         if request.method == "POST" and path.endswith("/jobs"):

@@ -21,6 +21,7 @@ from belfry import __version__
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.cluster_answers import (
     ClusterAnswer,
+    LatenessAnswer,
     MemberAnswer,
     StandbyAnswer,
     TakeOverAnswer,
@@ -101,6 +102,7 @@ def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
         live=view.live(),
         pending=sum(each.pending for each in readiness.partitions) if full else None,
         fired=int(metrics.value("belfry_fired_total")) if full else None,
+        lateness=LatenessAnswer(**metrics.steps.recent.look()._asdict()) if full else None,
         clock_skew_seconds=metrics.value("belfry_clock_skew_seconds"),
         firing_paused=bool(metrics.value("belfry_firing_paused")),
         take_overs=[TakeOverAnswer.of(each, full=full) for each in view.take_overs()],
