@@ -22,13 +22,17 @@ HOUR_MS = 3_600_000
 
 
 class KafkaNotes:
-    """What Kafka keeps; `meanwhile` runs once, between somebody's look and their writing."""
+    """What Kafka keeps.
+
+    `meanwhile` runs once between somebody's look and their writing, `afterwards` once behind it.
+    """
 
     def __init__(self) -> None:
         self.texts: dict[int, str] = {}
         self.away = False
         self.writes = 0
         self.meanwhile: Callable[[], object] | None = None
+        self.afterwards: Callable[[], object] | None = None
 
     def read(self, partitions: Iterable[int]) -> dict[int, str]:
         if self.away:
@@ -41,6 +45,9 @@ class KafkaNotes:
             meanwhile()
         self.writes += 1
         self.texts |= texts
+        afterwards, self.afterwards = self.afterwards, None
+        if afterwards is not None:
+            afterwards()
         return {}
 
 
@@ -101,6 +108,25 @@ def test_two_that_write_at_the_same_time_lose_nothing(kafka: KafkaNotes) -> None
     assert other.broken() == ["a.example", "b.example"]
     assert one.broken() == ["a.example", "b.example"]
     assert Process(kafka).broken() == ["a.example", "b.example"]
+
+
+def test_what_is_written_over_at_once_is_written_again_before_it_is_answered(
+    kafka: KafkaNotes,
+) -> None:
+    # By somebody who had looked before, and has ended since.
+    kafka.afterwards = lambda: kafka.texts.update({0: "[]"})
+    Process(kafka).break_("a.example")
+    assert Process(kafka).broken() == ["a.example"]
+
+
+def test_of_two_breaks_of_a_host_the_later_one_counts_though_it_ends_earlier(
+    kafka: KafkaNotes,
+) -> None:
+    one, other = Process(kafka), Process(kafka, now_ms=1_000)
+    one.break_("a.example", "long")
+    other.break_("a.example", "short", until_ms=2_000)
+    assert other.broken() == one.broken() == ["a.example"]
+    assert [each.reason for each in one.breaks.all(1_000)] == ["short"]
 
 
 def test_what_kafka_did_not_take_is_written_with_the_next_turn(kafka: KafkaNotes) -> None:
