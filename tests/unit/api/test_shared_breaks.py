@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
+from belfry.api.workers import shared_breaks
 from belfry.api.workers.break_notes import (
     MOST_BYTES,
     MOST_REASON,
@@ -16,6 +17,7 @@ from belfry.api.workers.break_notes import (
 )
 from belfry.api.workers.host_breaks import HostBreak, HostBreaks
 from belfry.api.workers.shared_breaks import SharedBreaks
+from tests.acceptance.harness.site import wait_for
 
 PARTITIONS = 3
 HOUR_MS = 3_600_000
@@ -30,11 +32,12 @@ class KafkaNotes:
     def __init__(self) -> None:
         self.texts: dict[int, str] = {}
         self.away = False
-        self.writes = 0
+        self.writes = self.looks = 0
         self.meanwhile: Callable[[], object] | None = None
         self.afterwards: Callable[[], object] | None = None
 
     def read(self, partitions: Iterable[int]) -> dict[int, str]:
+        self.looks += 1
         if self.away:
             raise ConnectionError("no broker")
         return {each: self.texts[each] for each in partitions if each in self.texts}
@@ -138,6 +141,23 @@ def test_what_kafka_did_not_take_is_written_with_the_next_turn(kafka: KafkaNotes
     kafka.away = False
     one.shared.settle()
     assert Process(kafka).broken() == ["a.example"]
+
+
+def test_a_thread_goes_on_through_an_outage_until_both_are_the_same(
+    kafka: KafkaNotes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_breaks, "EVERY_S", 0.01)
+    kafka.away = True
+    one = Process(kafka)
+    one.breaks.open(HostBreak("a.example", 0, HOUR_MS, "ann", None))
+    one.shared.start()
+    try:
+        wait_for("a look in vain", lambda: kafka.looks > 1)
+        kafka.away = False
+        wait_for("the break", lambda: Process(kafka).broken() == ["a.example"])
+    finally:
+        one.shared.stop()
+    assert one.shared._thread.failures == 0
 
 
 def test_nothing_is_written_where_nothing_has_changed(kafka: KafkaNotes) -> None:

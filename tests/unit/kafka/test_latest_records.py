@@ -101,7 +101,7 @@ def test_a_look_reads_what_is_new_and_nothing_else(cluster: Cluster) -> None:
 def test_what_leaves_the_stretch_is_forgotten_and_the_cut_is_told(cluster: Cluster) -> None:
     found = latest(most=3)
     look = found.look()
-    assert ([each.value for each in look.records], look.cut) == ([2, 3, 4], {0})
+    assert ([each.value for each in look.records], look.cut) == ([2, 3, 4], frozenset({0}))
     assert look.examined == 3
     cluster.bounds[0] = (0, 6)
     assert values(found) == [(0, 3), (0, 4), (0, 5)]

@@ -106,5 +106,5 @@ class SharedBreaks:
         try:
             self.settle()
         except (ConnectionError, NoRoomForBreaks) as error:
-            self._faults.warning("away", "breaks of hosts are not settled yet", reason=str(error))
+            self._faults.warning("away", "breaks of hosts are not settled yet", problem=str(error))
         self._thread.stopping.wait(EVERY_S)
