@@ -115,8 +115,8 @@ class OfAllAsked(Known):
     alone: bool = Field(False, description="The worker that is asked, without asking the others.")
     at_once: bool = Field(
         False,
-        description="Wait 0.25 s for the others instead of 1 s, and show who is late as it answered"
-        " last, at most 5 minutes ago.",
+        description="Wait 0.25 s for the others instead of 1 s, unless they are asked for the first"
+        " time, and show who is late as it answered last, at most 5 minutes ago.",
     )
 
 

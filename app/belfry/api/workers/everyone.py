@@ -4,8 +4,9 @@ One that does not answer in time, or answers in the form of another release, is 
 nobody up. It is for what each worker knows of itself, such as its partitions or the uses of keys;
 what a partition knows is asked of its holder (`reading.py`, `scatter_gather.py`).
 
-Who shows a page waits for nobody (`at_once`). Then a worker that is late is shown as it answered
-last, with the instant of that, and its answer to this question is there for the next look:
+Who shows a page waits for nobody (`at_once`), but for a worker that was never asked. A worker that
+is late is shown as it answered last, with the instant of that, and its answer to this question is
+there for the next look:
 
     12:00:00.00   W2 and W3 are asked
     12:00:00.25   W2 has answered, W3 has not    answer: W2, W3 as of 11:59:55; silent: ["W3"]

@@ -24,7 +24,8 @@ class LastAnswers:
     """Answers by question; what is asked for goes on though nobody waits for it any more."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Hashable, tuple[int, bytes]] = OrderedDict()
+        # None where there was no answer: that is known as well.
+        self._answers: OrderedDict[Hashable, tuple[int, bytes | None]] = OrderedDict()
         self._under_way: dict[Hashable, asyncio.Task[bytes | None]] = {}
 
     async def soon(
@@ -35,6 +36,8 @@ class LastAnswers:
     ) -> tuple[bytes | None, int | None]:
         """The answer, or after `AT_ONCE_S` seconds the last one with its instant (epoch ms).
 
+        What is asked for the first time is waited for until `ask` ends.
+
         The instant is None for an answer to this question; both are None where there is none.
         """
         task = self._under_way.get(question)
@@ -42,7 +45,9 @@ class LastAnswers:
             task = asyncio.create_task(self._asked(question, ask, now_ms))
             self._under_way[question] = task
             task.add_done_callback(lambda _: self._under_way.pop(question, None))
-        done, _ = await asyncio.wait({task}, timeout=AT_ONCE_S)
+        # Of a worker that is asked for the first time nothing is known that could be shown.
+        known = question in self._answers
+        done, _ = await asyncio.wait({task}, timeout=AT_ONCE_S if known else None)
         answer = task.result() if done else None
         if answer is not None:
             return answer, None
@@ -58,8 +63,9 @@ class LastAnswers:
         now_ms: Callable[[], float],
     ) -> bytes | None:
         answer = await ask()
-        if answer is not None and len(answer) <= MOST_BYTES:
-            self._answers[question] = int(now_ms()), answer
+        kept = answer if answer is not None and len(answer) <= MOST_BYTES else None
+        if kept is not None or question not in self._answers:
+            self._answers[question] = int(now_ms()), kept
             self._answers.move_to_end(question)
             while len(self._answers) > MOST:
                 self._answers.popitem(last=False)
