@@ -23,7 +23,7 @@ from belfry.api.routes.app import create_app, create_health_app
 from belfry.api.server.health_server import HttpPorts
 from belfry.api.server.own_address import reached_host
 from belfry.api.server.server import HttpAddressError
-from belfry.api.setup import gate_of, limits_of, server_of
+from belfry.api.setup import gate_of, limits_of, server_of, shared_breaks_of
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.writer import AuditLog
@@ -79,11 +79,9 @@ def run_worker(settings: DeliverySettings) -> int:
     logs.configure(settings)
     settings = _quiet(settings)
     spare_memory()
-    metrics = _metrics(settings)
-    clock = SystemClock()
+    metrics, clock = _metrics(settings), SystemClock()
     identity = _identity(settings, clock)
-    view = View(identity, clock, metrics)
-    delivering = DeliveryView(identity, metrics)
+    view, delivering = View(identity, clock, metrics), DeliveryView(identity, metrics)
     try:
         audit = AuditLog(settings, identity.worker_id, metrics.audited, clock.wall_ms)
         parts, means, host = _configured(settings, clock, identity, audit, metrics)
@@ -102,6 +100,7 @@ def run_worker(settings: DeliverySettings) -> int:
             settings = settings.model_copy(update={"http_advertised_url": reached})
             found = find(settings, delivering.awaits if alone else view.awaits)
             audit.start(found.frames.audit, found.registry)
+            parts.share(shared_breaks_of(settings, parts.breaks, clock.wall_ms))
             if isinstance(settings, Settings):
                 group = _group(settings, identity.worker_id, reached)
                 configured = parts, means
@@ -116,6 +115,7 @@ def run_worker(settings: DeliverySettings) -> int:
         return 1
     finally:
         server.stop()
+        parts.end()
         audit.stop()
 
 

@@ -14,6 +14,7 @@ from contextlib import closing
 from functools import partial
 from itertools import count
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 from standardwebhooks.webhooks import Webhook
@@ -32,6 +33,7 @@ from belfry.wire.worker_keys import Purpose, first, keys_of
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
 from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -192,7 +194,7 @@ def test_what_has_no_end_is_found_and_delivered_again(
     settings = {"LIFECYCLE": "ALL", "WEBHOOK_PRIVATE_NETWORKS": '["127.0.0.0/8"]'}
     settings["HTTP_WORKER_SECRET"] = WORKERS
     with Site(kafka, name, tmp_path_factory.mktemp("open"), **settings) as site:
-        site.worker(ROLE="schedule").start().wait_ready()
+        fires = site.worker(ROLE="schedule").start().wait_ready()
         for schedule, path in (("done", "/ok"), ("later", "/later/600")):
             target = {"url": receiver.url(path)}
             site.ask("demo", schedule, at=now_ms(), http_targets=[target])
@@ -201,7 +203,7 @@ def test_what_has_no_end_is_found_and_delivered_again(
         assert states(site) == unended(site)
         assert unended(site, "--older", "1h") == {}
         assert nobody_delivers(site)
-        site.worker(ROLE="deliver").start().wait_ready()
+        delivers = site.worker(ROLE="deliver").start().wait_ready()
         wait_for("a retry", lambda: unended(site) == {"later": "retrying"}, 30)
         assert not nobody_delivers(site)
         assert states(site) == unended(site)
@@ -209,6 +211,43 @@ def test_what_has_no_end_is_found_and_delivered_again(
         assert "replayed 1" in replayed
         wait_ends(site, "demo", 2)
         assert unended(site) == {}
+        a_break_reaches_who_only_delivers_and_outlives_both(fires, delivers, site, receiver)
+
+
+def a_break_reaches_who_only_delivers_and_outlives_both(
+    fires: Worker, delivers: Worker, site: Site, receiver: Receiver
+) -> None:
+    """Neither knows of the other but by Kafka."""
+    host = urlsplit(receiver.url("/")).netloc
+    assert broken(fires, "POST", f"/{host}/break?reason=moves") == [host]
+    wait_for("the break", lambda: broken(delivers) == [host])
+    for each in (fires, delivers):
+        assert each.stop() == 0
+        each.start().wait_ready()
+        wait_for("the break after a restart", partial(same, each, [host]))
+    site.ask("demo", "held", at=now_ms(), http_targets=[{"url": receiver.url("/held")}])
+    wait_for("a retry", lambda: unended(site) == {"held": "retrying"}, 30)
+    assert broken(delivers, "POST", f"/{host}/close") == []
+    wait_for("the close", lambda: same(fires, []))
+    site.ask("demo", "free", at=now_ms(), http_targets=[{"url": receiver.url("/free")}])
+    wait_for("a post", lambda: receiver.at("/free"), 30)
+    assert receiver.at("/held") == []
+
+
+def same(worker: Worker, hosts: list[str]) -> bool:
+    """Whether these hosts are broken, as a process knows it."""
+    return broken(worker) == hosts
+
+
+def broken(worker: Worker, method: str = "GET", ending: str = "") -> list[str]:
+    """What a process answers of hosts that are broken."""
+    connection = http.client.HTTPConnection("127.0.0.1", worker.http_port, timeout=10)
+    with closing(connection):
+        connection.request(method, f"/v1/delivery-hosts{ending}")
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        hosts = json.loads(answer.read())["hosts"]
+    return [each["host"] for each in hosts if each["state"] == "broken"]
 
 
 def nobody_delivers(site: Site) -> bool:

@@ -5,7 +5,8 @@ setting. Nothing is opened here, and no thread begins.
 
     ServerSettings ─┬─ gate_of     keys and provider        ─► callers are known, or all may ask
                     ├─ limits_of   names, sizes, rates      ─► the guard in front of the routes
-                    └─ server_of   address, TLS, proxies    ─► the server, which is started later
+                    ├─ server_of   address, TLS, proxies    ─► the server, which is started later
+                    └─ shared_breaks_of                     ─► breaks of hosts, kept in Kafka
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from belfry.api.auth.oidc import Provider, Tokens
 from belfry.api.server.limits import PortLimits
 from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpServer, Manner
+from belfry.api.workers.host_breaks import HostBreaks
+from belfry.api.workers.shared_breaks import SharedBreaks
+from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import ServerSettings
 
 
@@ -79,3 +83,12 @@ def server_of(app: FastAPI, settings: ServerSettings, *, guarded: bool) -> HttpS
         guarded=guarded,
         manner=Manner(proxies, room),
     )
+
+
+def shared_breaks_of(
+    settings: ServerSettings, breaks: HostBreaks, now_ms: Callable[[], float]
+) -> SharedBreaks:
+    """The breaks of a belfry, not started; `now_ms` is the clock, in epoch ms."""
+    group = f"{settings.cluster.app_id}.host-breaks"
+    notes = OffsetNotes(settings, group, settings.topic("changelog"))
+    return SharedBreaks(breaks, notes, settings.cluster.partitions, now_ms)

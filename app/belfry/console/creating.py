@@ -43,7 +43,12 @@ NUMBERS: Final = frozenset({"delay_ms", "interval_ms", *COUNTS})
 TEXTS: Final = (
     *("timezone", "start_at", "end_at", "except_cron", "calendar", "on_holiday", "latest_at"),
 )
-FIRST: Final = {"schedule_id": "first", "delay_ms": 5000, "payload_text": "hello, belfry"}
+FIRST: Final = {
+    "schedule_id": "first",
+    "delay_ms": 5000,
+    "payload_text": "hello, belfry",
+    "reason": "the button of the empty console",
+}
 FIRST_TENANT: Final = "demo"
 
 

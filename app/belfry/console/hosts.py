@@ -10,6 +10,7 @@ one of the role `operate` may act.
 
 from __future__ import annotations
 
+from time import time
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -18,6 +19,7 @@ from starlette.responses import Response
 
 from belfry.console.asking import Api
 from belfry.console.page import gone_to
+from belfry.console.places import late_workers
 from belfry.console.policies import is_platform
 from belfry.console.posted import needed, posted
 
@@ -27,8 +29,11 @@ DELIVERIES = "/console/deliveries"
 
 async def shown_hosts(api: Api, me: dict[str, Any]) -> dict[str, Any]:
     """What the deliveries show of hosts; nothing for a key that is bound to some tenants."""
-    told = await api.get(HOSTS) if "*" in me["tenants"] else None
-    return {"hosts": told, "may_break": is_platform(me)}
+    if "*" not in me["tenants"]:
+        return {"hosts": None, "may_break": False, "late_workers": []}
+    told = await api.get(HOSTS, at_once="true")
+    late = late_workers(told, round(time() * 1000))
+    return {"hosts": told, "may_break": is_platform(me), "late_workers": late}
 
 
 async def act(api: Api, request: Request) -> Response:
@@ -38,9 +43,8 @@ async def act(api: Api, request: Request) -> Response:
     minutes = fields.get("minutes") if action == "break" else None
     asked = {"minutes": minutes, "reason": fields.get("reason")}
     path = f"{HOSTS}/{quote(host, safe='')}/{quote(action, safe='')}"
-    told = (await api.ask("POST", path, asked)).json()
+    (await api.ask("POST", path, asked)).json()
     back = {"tenant": fields.get("tenant", ""), "host": host, "acted": action}
-    back["workers"] = ", ".join(told["workers"])
     return gone_to(
         f"{DELIVERIES}?" + urlencode({name: each for name, each in back.items() if each})
     )

@@ -61,7 +61,7 @@ async def deliveries(api: Api, request: Request) -> Shown:
     tenant, cursor = _asked(request)
     asked = request.query_params
     shown: dict[str, Any] = {
-        "acted": {name: asked.get(name, "") for name in ("host", "acted", "workers")},
+        "acted": {name: asked.get(name, "") for name in ("host", "acted")},
         "me": me,
         "may_act": me["role"] in ACTING,
         "tenant": tenant,

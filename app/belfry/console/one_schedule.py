@@ -124,7 +124,7 @@ async def act(api: Api, request: Request) -> Shown | Response:
         detail = f"There is no action {action[:50]!r}; there are {', '.join(ACTIONS)}."
         raise ApiRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, "bad_action", detail)
     path = schedule_path(tenant, schedule_id)
-    query = {"reason": None if action == "dry-run" else fields.get("reason")}
+    query = {"reason": fields.get("reason")}
     if action == "ack":
         query["fire_id"] = needed(fields, "fire_id")
     # An acknowledgement is of a fire, and a dry run of what is there, whatever it has become since.

@@ -6,7 +6,8 @@ above all figures, each with a sentence about what to do, and tenants that wait 
     what is shown                       where it comes from
     problems, overdue partitions        GET /v1/cluster: what every worker says of itself
     pending, fired, fires a second      the same, summed up
-    lateness p50, p99                   GET /metrics of the worker that is asked
+    lateness p50, p99                   the same, of the last minute, over all workers
+    what went wrong lately              the same: take-overs after silence or a failure
     tenants, and why they wait          GET /v1/tenants?sort=waiting
 
 Fires a second are the difference between two looks. Each look carries the count and the instant of
@@ -15,27 +16,31 @@ the one before in its address, so the worker keeps nothing for anybody:
     12:00:00  /                               1 000 fired, no rate yet
     12:00:05  /?fired=1000&at=…12:00:00       1 500 fired: 100.0 a second
 
-Lateness is that of the worker that is asked, since it started: the metrics of a worker tell of
-itself alone. A key that is bound to some tenants is shown no sums over all of them.
+All is asked for together, and nobody is waited for: a worker that is late is shown as
+it answered last, with the instant of that (`places.py`). A key that is bound to some tenants is
+shown no sums over all of them.
 """
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from time import time
 from typing import Any, Final
 
-from prometheus_client.parser import text_string_to_metric_families
 from starlette.requests import Request
 
 from belfry.console.asking import Api, ApiRefusal
 from belfry.console.page import Shown
-from belfry.console.places import with_shares
+from belfry.console.places import CAUSES, late_workers, with_shares
 from belfry.console.words import duration, epoch_ms, quantile_ms
 
-LATENESS: Final = "belfry_fire_lateness_seconds"
 LONGEST_LOOK_MS: Final = 120_000
 MOST_TENANTS: Final = 20
+# Causes of take-overs that are no matter of course, and how many of them are shown, of a day.
+TROUBLE: Final = ("owner_silent", "owner_gone", "started_over")
+MOST_TROUBLE: Final = 5
+DAY_MS: Final = 86_400_000
 # What to do about what a partition's oldest schedule waits for.
 ADVICE: Final = {
     "firing": "It is due and has not fired: look at the partition's state in the cluster.",
@@ -59,14 +64,16 @@ UNTIL_SOMEBODY: Final = {
 
 async def view(api: Api, request: Request) -> Shown:
     """The overview."""
-    me, cluster = await api.get("/v1/me"), await api.get("/v1/cluster")
+    # Who asks comes first: a key that is wrong counts as one wrong key.
+    me = await api.get("/v1/me")
+    full = "*" in me["tenants"]
+    asked = api.get("/v1/cluster", at_once="true"), _tenants(api)
+    cluster, tenants = await asyncio.gather(*asked)
     now_ms = round(time() * 1000)
     workers = cluster["workers"]
     partitions = [each for worker in workers for each in worker["partitions"]]
-    full = "*" in me["tenants"]
     fired = sum(worker["fired"] or 0 for worker in workers)
     overdue = _overdue(partitions, now_ms)
-    tenants = await _tenants(api)
     waits = [{**each["wait"], "do": _advice(each["wait"])} for each in tenants if each["wait"]]
     return "overview.html", {
         "me": me,
@@ -75,7 +82,9 @@ async def view(api: Api, request: Request) -> Shown:
         "pending": sum(worker["pending"] or 0 for worker in workers),
         "fired": fired,
         "rate": _rate(request, fired, now_ms),
-        "lateness": await _lateness(api) if full else {},
+        "lateness": _lateness(workers),
+        "lately": _lately(workers, now_ms),
+        "late_workers": late_workers(cluster, now_ms),
         "overdue": overdue,
         "waits": waits,
         "blocked": [each for each in waits if each["waiting_for"] == "tenant_blocked"],
@@ -108,19 +117,32 @@ def _rate(request: Request, fired: int, now_ms: int) -> float | None:
     return (fired - before) * 1000 / passed_ms
 
 
-async def _lateness(api: Api) -> dict[str, float | None]:
-    """Bounds in ms of the lateness that half of all fires, and 99 of 100, kept within."""
-    answer = await api.ask("GET", "/metrics", {})
-    # Of the whole page this alone is parsed: it is asked for every five seconds.
-    text = "\n".join(line for line in answer.body.decode().splitlines() if LATENESS in line)
-    buckets = [
-        (float(sample.labels["le"]), sample.value)
-        for family in text_string_to_metric_families(text)
-        if family.name == LATENESS
-        for sample in family.samples
-        if sample.name == f"{LATENESS}_bucket"
+def _lateness(workers: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Bounds in ms of the lateness that half of all fires, and 99 of 100, kept within lately.
+
+    `over` is how long ago that begins, in ms. Counts of workers with the same bounds are added up;
+    one of another release may have others, or tell none.
+    """
+    told = [worker["lateness"] for worker in workers if worker.get("lateness")]
+    same = [each for each in told if each["bounds_seconds"] == told[0]["bounds_seconds"]]
+    if not same:
+        return {}
+    counts = map(sum, zip(*(each["counts"] for each in same), strict=True))
+    bounds = [*same[0]["bounds_seconds"], float("inf")]
+    buckets = list(zip(bounds, counts, strict=True))
+    over = 1000 * max(each["seconds"] for each in same)
+    return {"p50": quantile_ms(buckets, 0.5), "p99": quantile_ms(buckets, 0.99), "over": over}
+
+
+def _lately(workers: list[dict[str, Any]], now_ms: int) -> list[dict[str, Any]]:
+    """The last take-overs of a day that somebody may want to look into, the latest first."""
+    found = [
+        {**each, "to": worker["worker_id"], "why": CAUSES[each["cause"]]}
+        for worker in workers
+        for each in worker.get("take_overs", ())
+        if each["cause"] in TROUBLE and now_ms - epoch_ms(each["at"]) < DAY_MS
     ]
-    return {name: quantile_ms(buckets, share) for name, share in (("p50", 0.5), ("p99", 0.99))}
+    return sorted(found, key=lambda each: str(each["at"]), reverse=True)[:MOST_TROUBLE]
 
 
 def _overdue(partitions: list[dict[str, Any]], now_ms: int) -> list[dict[str, Any]]:
@@ -164,9 +186,11 @@ def _problems(cluster: dict[str, Any], overdue: list[dict[str, Any]]) -> list[di
     found += [
         {
             "what": f"{name} does not answer.",
-            "do": "See whether its process runs and its advertised address can be reached.",
+            "do": "What it owns is missing here. See whether its process runs and its advertised"
+            " address can be reached.",
         }
         for name in cluster["silent"]
+        if name not in {each["worker_id"] for each in cluster["remembered"]}
     ]
     found += [
         {"what": f"{worker['worker_id']}: {warning}.", "do": "Its runbook says more."}
@@ -200,7 +224,8 @@ def _unguarded(cluster: dict[str, Any]) -> str:
 async def _tenants(api: Api) -> list[dict[str, Any]]:
     """Some tenants with their figures, those whose events wait before all others."""
     try:
-        told = await api.get("/v1/tenants", limit=MOST_TENANTS, sort="waiting")
+        asked = {"limit": MOST_TENANTS, "sort": "waiting", "at_once": "true"}
+        told = await api.get("/v1/tenants", **asked)
     except ApiRefusal as refused:
         # A worker that starts has not read the policies; its problems are shown all the same.
         if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:

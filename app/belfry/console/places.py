@@ -7,10 +7,14 @@ what the listed tenants fired; all else is told by the API.
 
 *Cluster* shows `GET /v1/cluster` as it is, and the take-overs that its workers remember as one
 list. Every worker answers for itself, so one that does not is named instead of left out.
+
+No view waits for a worker that is late (`at_once`): it is shown as it answered last, and says so.
 """
 
 from __future__ import annotations
 
+import asyncio
+from time import time
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -18,6 +22,7 @@ from starlette.requests import Request
 from belfry.console.asking import Api, tenant_path
 from belfry.console.page import Shown
 from belfry.console.policies import SETTING
+from belfry.console.words import epoch_ms
 
 # What a list of tenants is sorted by, and how that is called.
 ORDERS: Final = {
@@ -50,14 +55,18 @@ async def tenants(api: Api, request: Request) -> Shown:
     order = order if order in ORDERS else "name"
     cursor = asked.get("cursor") or None
     page = {} if cursor is None else {"cursor": cursor}
-    one = await _one(api, name) if name else NOTHING
-    listed = await api.get("/v1/tenants", limit=PAGE, sort=order, **page)
-    waits = await api.get("/v1/tenants", limit=20, sort="waiting", waiting="true")
     me = await api.get("/v1/me")
+    at_once = {"at_once": "true"}
+    one, listed, waits = await asyncio.gather(
+        _one(api, name) if name else _nobody(),
+        api.get("/v1/tenants", limit=PAGE, sort=order, **page, **at_once),
+        api.get("/v1/tenants", limit=20, sort="waiting", waiting="true", **at_once),
+    )
     return "tenants.html", {
         "me": me,
         "may_set": me["role"] in SETTING,
         "listed": listed,
+        "late_workers": late_workers(listed, round(time() * 1000)),
         "figures": with_shares(listed["figures"]),
         "orders": ORDERS,
         "order": order,
@@ -80,6 +89,11 @@ def with_shares(figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+async def _nobody() -> dict[str, Any]:
+    """What is shown in full where no tenant is named."""
+    return NOTHING
+
+
 async def _one(api: Api, tenant: str) -> dict[str, Any]:
     """Policy, ETag and pending schedules of one tenant; the first page of counts is added up."""
     answer = await api.ask("GET", tenant_path(tenant), {})
@@ -96,8 +110,26 @@ async def _one(api: Api, tenant: str) -> dict[str, Any]:
 
 async def cluster(api: Api, _request: Request) -> Shown:
     """What the group of workers is and how it is."""
-    me, found = await api.get("/v1/me"), await api.get("/v1/cluster")
-    return "cluster.html", {"me": me, "cluster": found, "moves": _moves(found)}
+    me, found = await api.get("/v1/me"), await api.get("/v1/cluster", at_once="true")
+    late = late_workers(found, round(time() * 1000))
+    shown = {"me": me, "cluster": found, "moves": _moves(found), "late_workers": late}
+    return "cluster.html", shown
+
+
+def late_workers(told: dict[str, Any], now_ms: int) -> list[dict[str, Any]]:
+    """Workers that did not answer in time; `at` and `age_ms` where an answer from before is shown.
+
+    Both are None for a worker of which nothing is shown.
+    """
+    at = {each["worker_id"]: each["at"] for each in told["remembered"]}
+    return [
+        {
+            "name": name,
+            "at": at.get(name),
+            "age_ms": max(0, now_ms - epoch_ms(at[name])) if name in at else None,
+        }
+        for name in told["silent"]
+    ]
 
 
 def _moves(cluster: dict[str, Any]) -> list[dict[str, Any]]:

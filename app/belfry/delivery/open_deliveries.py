@@ -17,9 +17,10 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from belfry.client.decoding import Decoder
-from belfry.delivery.dead_letters import REACH_S, Letter, partitions, records
+from belfry.delivery.dead_letters import REACH_S, Letter, records
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import NotADelivery, Work, work_of
+from belfry.kafka import librdkafka
 from belfry.kafka.record_headers import headers_of
 from belfry.registry.subjects import look_in, open_registry
 from belfry.settings import SharedSettings
@@ -33,6 +34,7 @@ RETRYING: Final = "retrying"
 
 # Fire id and target: when a delivery to it was last told to have ended, epoch ms.
 Ends = dict[tuple[str, str], int]
+DeliveryEnd = tuple[tuple[str, str], int]
 
 
 class DeliveryRecord(NamedTuple):
@@ -79,13 +81,26 @@ def judge(seen: DeliveryRecord, told: Ends, latest: dict[tuple[str, int], Letter
 
 def progress_of(settings: SharedSettings) -> dict[int, DeliveryPosition]:
     """What the group of dispatchers is done with, by partition; it joins no group."""
-    topic, group = settings.topic("deliveries"), f"{settings.cluster.app_id}.deliver"
-    asked = [TopicPartition(topic, partition) for partition in partitions(settings, topic)]
-    consumer = Consumer({**settings.kafka_properties(), "group.id": group})
+    consumer = asking_consumer(settings)
     try:
-        found = consumer.committed(asked, REACH_S) if asked else []
+        return asked_progress(settings, consumer)
     finally:
         consumer.close()
+
+
+def asking_consumer(settings: SharedSettings) -> Consumer:
+    """A consumer that may ask for the dispatchers' progress; it connects when it asks."""
+    group = f"{settings.cluster.app_id}.deliver"
+    return librdkafka.Consumer({**settings.kafka_properties(), "group.id": group})
+
+
+def asked_progress(settings: SharedSettings, consumer: Consumer) -> dict[int, DeliveryPosition]:
+    """The same as `progress_of`, asked by this consumer; raises KafkaException."""
+    topic = settings.topic("deliveries")
+    known = consumer.list_topics(topic, REACH_S).topics.get(topic)
+    there = known is not None and known.error is None
+    asked = [TopicPartition(topic, partition) for partition in (known.partitions if there else ())]
+    found = consumer.committed(asked, REACH_S) if asked else []
     for each in found:
         if each.error is not None:
             raise KafkaException(each.error)
@@ -103,7 +118,7 @@ def _ends(settings: SharedSettings) -> Ends:
     return ends
 
 
-def end_in(message: Message, decoder: Decoder) -> tuple[tuple[str, str], int] | None:
+def end_in(message: Message, decoder: Decoder) -> DeliveryEnd | None:
     """The end of a delivery that a lifecycle record tells, and when; None for another event."""
     told = decoder.record(message.value() or b"")
     if told is None or told["outcome"] not in ("DELIVERED", "FAILED"):

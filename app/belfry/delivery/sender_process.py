@@ -5,7 +5,8 @@ strangers. It reads its orders and work from standard input and writes answers t
 each with its length in front, and ends when its input does.
 
     parent ─► stdin    orders (JSON): networks, secrets, per_host
-           ─► stdin    work (pickle): [(number, Work), …]; None: give up what is under way
+           ─► stdin    work (pickle): [(number, Work), …]; None: give up what is under way;
+                       {"breaks": [HostBreak, …]}: hosts that are broken, or closed again
            ◄─ stdout   answers (JSON): number, end, target, code, reason, …
            ◄─ stderr   its log lines
 
@@ -24,6 +25,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
+from belfry.api.workers.host_breaks import HostBreaks
 from belfry.delivery.addresses import networks
 from belfry.delivery.answers import Answer
 from belfry.delivery.attempts import SenderDependencies
@@ -75,8 +77,9 @@ def main() -> None:
     clock = SystemClock()
     allowed = networks(orders["networks"])
     secrets = Secrets(orders["secrets"])
+    breaks = HostBreaks()
     means = SenderDependencies(
-        lambda: HttpTransport(clock, allowed), secrets, clock, orders["per_host"]
+        lambda: HttpTransport(clock, allowed), secrets, clock, orders["per_host"], breaks=breaks
     )
 
     def finished(work_id: WorkId, _work: Work, answer: Answer) -> None:
@@ -90,11 +93,13 @@ def main() -> None:
     sender.start()
     look_for_cycles_rarely()
     while (frame := read_frame(given)) is not None:
-        pieces: list[tuple[int, Work]] | None = pickle.loads(frame)  # noqa: S301  # its parent's
-        if pieces is None:
+        told: Any = pickle.loads(frame)  # noqa: S301  # its parent's
+        if told is None:
             sender.drop()
+        elif isinstance(told, dict):
+            breaks.merge(told["breaks"], int(clock.wall_ms()))
         else:
-            sender.hand_in([(WorkId(0, 0, number), work) for number, work in pieces])
+            sender.hand_in([(WorkId(0, 0, number), work) for number, work in told])
     sender.stop()
 
 

@@ -1,6 +1,7 @@
 """Sending from a process of its own, which has neither Kafka's credentials nor belfry's settings.
 
     dispatcher ── numbered work, pickled ──► `sender_process.py`: resolves, dials, posts
+               ── breaks of hosts ──►
                ◄── JSON: number, answer ────
 
 The child talks to strangers, so nothing that it says is unpickled: it may only name work that was
@@ -22,6 +23,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
+from belfry.api.workers.host_breaks import HostBreaks
 from belfry.delivery.answers import INTERRUPTED, Answer, End, Sent
 from belfry.delivery.confined import command, environment, identity
 from belfry.delivery.references import References
@@ -29,6 +31,7 @@ from belfry.delivery.sender_input import SenderInput
 from belfry.delivery.sender_process import read_frame
 from belfry.delivery.work import Finished, Work, WorkId
 from belfry.host.background import Background
+from belfry.host.clock import SystemClock
 from belfry.schedules.targets import MAX_TARGETS
 from belfry.settings import DeliverySettings, plain
 
@@ -58,10 +61,19 @@ class SeparateSender:
     """
 
     def __init__(
-        self, settings: DeliverySettings, references: References, finished: Finished
+        self,
+        settings: DeliverySettings,
+        references: References,
+        breaks: HostBreaks,
+        finished: Finished,
     ) -> None:
-        """`references` are read here: the other process has no variables, and maybe no files."""
+        """`references` are read here: the other process has no variables, and maybe no files.
+
+        It is told of `breaks` of hosts whenever they change, and has no way to Kafka to look.
+        """
         self._references = references
+        self._breaks = breaks
+        self._clock = SystemClock()
         self._orders = orjson.dumps(
             {
                 "networks": settings.webhook_private_networks,
@@ -79,10 +91,12 @@ class SeparateSender:
         self._sender_input: Any = None
         self._thread = Background("sender-process", self._turn, log, "the sender stumbled")
         self._stopping = self._thread.stopping
+        breaks.listen(self._broken)
 
     def start(self) -> None:
         """Begin to wait for work."""
-        self._open()
+        with self._lock:
+            self._open()
         self._thread.start()
 
     def hand_in(self, pieces: list[tuple[WorkId, Work]]) -> None:
@@ -104,6 +118,7 @@ class SeparateSender:
         with self._lock:
             self._under_way.clear()
             self._sender_input.replace(pickle.dumps(None))
+            self._tell_breaks()
 
     def stop(self) -> None:
         """Give up what is under way, and end."""
@@ -119,6 +134,12 @@ class SeparateSender:
             self._child.wait()
         self._thread.join(STOP_S)
 
+    def _broken(self) -> None:
+        """Hosts were broken or closed; returns at once."""
+        with self._lock:
+            if self._sender_input is not None:
+                self._tell_breaks()
+
     # -- with the lock ---------------------------------------------------------------------------
 
     def _open(self) -> None:
@@ -131,6 +152,12 @@ class SeparateSender:
             **self._identity,
         )
         self._sender_input = SenderInput(self._child, self._orders)
+        self._tell_breaks()
+
+    def _tell_breaks(self) -> None:
+        """Tell the child of all breaks, and of closes: it takes what is news to it."""
+        entries = self._breaks.entries(int(self._clock.wall_ms()))
+        self._sender_input.put(pickle.dumps({"breaks": entries}))
 
     def _reopen(self) -> None:
         """Start another one; where that fails, the old one is replaced once more."""

@@ -135,7 +135,7 @@ def deliverer_of(
     decoder = Decoder("FiredEvent", look, only=True)
     apart = settings.role == "deliver"
     http: MakeSender = (
-        partial(SeparateSender, settings, references_of(settings))
+        partial(SeparateSender, settings, references_of(settings), means.breaks)
         if apart
         else partial(HttpSender, means)
     )

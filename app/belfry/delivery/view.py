@@ -58,7 +58,7 @@ class DeliveryView:
     def posting(self) -> Posting:
         """A child process posts; which hosts do not answer, its answers say."""
         silent = () if self._deliverer is None else self._deliverer.silent.views()
-        return Posting(posts=True, apart=True, silent_hosts=silent)
+        return Posting(posts=True, silent_hosts=silent)
 
     def take_overs(self) -> Sequence[TakeOverEntry]:
         """It takes no partitions over."""

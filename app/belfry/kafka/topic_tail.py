@@ -14,6 +14,8 @@ soon as it is there, so a stretch of large records takes little memory.
 
     record_at(properties, "belfry.rejected", (1, 7))    # one record, by partition and offset
 
+Who looks often does so by `tail_readers.py`, whose consumers stay connected.
+
 A stretch of 100 offsets may hold fewer records: offsets of markers, of aborted transactions and of
 what compaction removed have none. Methods block, `stretch` for `STRETCH_S` seconds at most.
 """
@@ -54,15 +56,20 @@ class TopicTail:
     """Reads one topic from its end backwards; for one thread, and closed after use."""
 
     def __init__(
-        self, properties: Mapping[str, Any], topic: str, before: Mapping[int, int] | None = None
+        self,
+        properties: Mapping[str, Any],
+        topic: str,
+        before: Mapping[int, int] | None = None,
+        consumer: librdkafka.Consumer | None = None,
     ) -> None:
         """`before` says at which offset of each partition to begin; None: at the end of all.
 
+        `consumer` is one of `connected`, and stays its owner's; without it, one is made and closed.
         Raises ConnectionError where Kafka does not answer.  A topic that is not there has no
         partitions, and one that `before` does not name is not asked for.
         """
         self._topic = topic
-        self._consumer = librdkafka.Consumer({**properties, **_PROPERTIES})
+        self._consumer = connected(properties) if consumer is None else consumer
         self._low: dict[int, int] = {}
         # The offset before which each partition is still to be read.
         self.rest: dict[int, int] = {}
@@ -74,7 +81,8 @@ class TopicTail:
                 end = high if before is None else min(before[partition], high)
                 self._low[partition], self.rest[partition] = low, max(low, end)
         except BaseException:
-            self._consumer.close()
+            if consumer is None:
+                self._consumer.close()
             raise
 
     def __enter__(self) -> Self:
@@ -101,6 +109,25 @@ class TopicTail:
         """
         until = {partition: end for partition, end in self.rest.items() if self.is_cut(partition)}
         start = {each: max(self._low[each], end - offsets) for each, end in until.items()}
+        found = self._read(start, until, short)
+        self.rest |= start
+        return found
+
+    def since(self, positions: Mapping[int, int], short: Callable[[Message], T]) -> list[T]:
+        """What lies between these offsets and the end of their partitions; raises as `stretch`."""
+        start = {each: at for each, at in positions.items() if at < self.rest[each]}
+        return self._read(start, {each: self.rest[each] for each in start}, short)
+
+    def low(self, partition: int) -> int:
+        """The first offset that a partition keeps."""
+        return self._low[partition]
+
+    def _read(
+        self, start: Mapping[int, int], until: dict[int, int], short: Callable[[Message], T]
+    ) -> list[T]:
+        """The records from these offsets on, until those, which are taken out on the way."""
+        if not until:
+            return []
         self._consumer.assign(
             [TopicPartition(self._topic, partition, offset) for partition, offset in start.items()]
         )
@@ -111,7 +138,6 @@ class TopicTail:
                 raise ConnectionError(f"{self._topic}: not read within {STRETCH_S} s")
             some = self._consumer.consume(BATCH, 0.01)
             found += [short(message) for message in some if self._is_within(message, until)]
-        self.rest |= start
         return found
 
     def _is_within(self, message: Message, until: dict[int, int]) -> bool:
@@ -152,6 +178,11 @@ class TopicTail:
         return int(ends[0]), int(ends[1])
 
 
+def connected(properties: Mapping[str, Any]) -> librdkafka.Consumer:
+    """A consumer as tails of topics need it; it connects when it is first asked."""
+    return librdkafka.Consumer({**properties, **_PROPERTIES})
+
+
 def record_at(properties: Mapping[str, Any], topic: str, place: tuple[int, int]) -> Message | None:
     """The committed record at a place (partition, offset); None where there is none.
 
@@ -160,8 +191,13 @@ def record_at(properties: Mapping[str, Any], topic: str, place: tuple[int, int])
     """
     partition, offset = place
     with TopicTail(properties, topic, {partition: offset + 1}) as tail:
-        # `rest` is another one where the log ends before the place, or begins behind it.
-        if tail.is_over or tail.rest[partition] != offset + 1:
-            return None
-        found = tail.stretch(1, lambda message: message)
+        return last_before(tail, partition, offset + 1)
+
+
+def last_before(tail: TopicTail, partition: int, end: int) -> Message | None:
+    """The record right before an offset at which a tail of one partition was begun."""
+    # `rest` is another one where the log ends before the place, or begins behind it.
+    if tail.is_over or tail.rest[partition] != end:
+        return None
+    found = tail.stretch(1, lambda message: message)
     return found[0] if found else None

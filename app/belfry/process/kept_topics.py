@@ -31,7 +31,8 @@ from belfry.client.kafka import Cluster
 from belfry.client.usage import UsageLimits, UsageSpan, read_usage
 from belfry.delivery.dead_letters import Letter
 from belfry.delivery.kept import LatestDeliveries
-from belfry.kafka.topic_tail import TopicTail, record_at
+from belfry.kafka.tail_readers import TailReaders
+from belfry.kafka.topic_tail import TopicTail
 from belfry.process.readable import avro_in, request_in
 from belfry.process.shown_requests import RejectedReader, shown_fields
 from belfry.registry.subjects import ask_in, look_in, open_registry
@@ -55,10 +56,10 @@ USAGE_S: Final = 10.0
 class ReadKeptTopics:
     """Reads what topics keep, for HTTP; blocks, and any thread may call it.
 
-    Each call makes a consumer of its own, without a group. Methods raise ConnectionError where
-    brokers do not answer; those that need a schema raise `RegistryUnreachableError` where the
-    registry does not. Refused requests are shown all the same, as far as they can be read without.
-    `now_ms` is the clock, in epoch ms.
+    Each call takes a consumer without a group, which stays connected for the next one. Methods
+    raise ConnectionError where brokers do not answer; those that need a schema raise
+    `RegistryUnreachableError` where the registry does not. Refused requests are shown all the same,
+    as far as they can be read without. `now_ms` is the clock, in epoch ms.
     """
 
     def __init__(self, settings: SharedSettings, now_ms: Callable[[], float]) -> None:
@@ -66,7 +67,8 @@ class ReadKeptTopics:
         self._settings = settings
         registry = open_registry(settings)
         self._look, self._ask = look_in(registry), ask_in(registry)
-        self._deliveries = LatestDeliveries(settings, now_ms)
+        self._readers = TailReaders(settings.kafka_properties())
+        self._deliveries = LatestDeliveries(settings, now_ms, self._readers)
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
         """Refused requests of a tenant; None: of all, also those of which nobody is known.
@@ -123,7 +125,7 @@ class ReadKeptTopics:
         name = self._settings.topic("schedules")
         if topic not in (None, name):
             return None
-        message = record_at(self._settings.kafka_properties(), name, place)
+        message = self._readers.record_at(name, place)
         found = None if message is None else request_in(message, self._ask)
         return shown_fields(found) if found is not None and found["tenant"] == tenant else None
 
@@ -141,10 +143,10 @@ class ReadKeptTopics:
         self, topic: str, before: Before | None, short: Callable[[Message], T | None]
     ) -> KeptPage[T]:
         """Look back until enough is found; `short` makes a record what is shown, or None."""
-        found: list[T] = []
-        examined, offsets = 0, FIRST_STRETCH
-        properties, name = self._settings.kafka_properties(), self._settings.topic(topic)
-        with TopicTail(properties, name, before) as tail:
+
+        def work(tail: TopicTail) -> KeptPage[T]:
+            found: list[T] = []
+            examined, offsets = 0, FIRST_STRETCH
             while not tail.is_over and len(found) < ENOUGH and examined < MOST_OFFSETS:
                 read = tail.stretch(offsets, short)
                 # Markers of transactions count as well, so that a look ends whatever lies there.
@@ -152,6 +154,8 @@ class ReadKeptTopics:
                 found += [each for each in read if each is not None]
                 offsets = min(2 * offsets, LONGEST_STRETCH)
             return KeptPage(found, examined, None if tail.is_over else dict(tail.rest))
+
+        return self._readers.look(self._settings.topic(topic), work, before)
 
 
 def _delivery(letter: Letter, state: str, place: tuple[int, int] | None) -> KeptDelivery:

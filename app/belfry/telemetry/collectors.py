@@ -101,6 +101,16 @@ class BulkHistogram(Collector):
             self._total += len(ordered)
             self._sum_ms += batch_ms
 
+    @property
+    def bounds_seconds(self) -> tuple[float, ...]:
+        """The bounds of the buckets but the last."""
+        return tuple(bound / 1000 for bound in self._bounds_ms)
+
+    def counted(self) -> tuple[int, ...]:
+        """How many values lie up to each bound, and how many there are."""
+        with self._lock:
+            return (*self._counts, self._total)
+
     def describe(self) -> Iterable[Metric]:
         """The family without values, by which a registry finds clashing names."""
         return [HistogramMetricFamily(self._name, self._documentation)]

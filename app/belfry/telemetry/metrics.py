@@ -195,7 +195,12 @@ class Metrics:
 
     def value(self, name: str) -> float:
         """Present value of a metric without labels; 0 before it was first counted."""
-        return self._registry.get_sample_value(name) or 0.0
+        # Of that one alone: a registry that is asked for a value collects all that it has.
+        for family in self._registry.restricted_registry((name,)).collect():
+            for sample in family.samples:
+                if sample.name == name and not sample.labels:
+                    return float(sample.value)
+        return 0.0
 
     def http(self, request: tuple[str, str, str], seconds: float) -> None:
         """Count a request over HTTP (method, route, status), and how long it took."""

@@ -19,9 +19,11 @@ counted under one more (`partitions/gauges.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic
 from typing import Final
 
 from belfry.telemetry.metric_maker import MetricMaker
+from belfry.telemetry.recent_lateness import RecentLateness
 
 TRANSACTION_BOUNDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
@@ -34,7 +36,8 @@ class StepMetrics:
         self._rejected = make.counter("belfry_rejected_total")
         self._bulk = make.counter("belfry_bulk_schedules_total")
         self._fired = make.counter("belfry_fired_total")
-        self._lateness = make.lateness("belfry_fire_lateness_seconds")
+        self._lateness = lateness = make.lateness("belfry_fire_lateness_seconds")
+        self.recent = RecentLateness(lateness.bounds_seconds, lateness.counted, monotonic)
         self._drained = make.lateness("belfry_bucket_drained_lateness_seconds")
         self._missed = make.counter("belfry_missed_total")
         self._completed = make.counter("belfry_completed_total")

@@ -56,12 +56,17 @@ def _partition(number: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+LATENESS: Final = {
+    "seconds": 60.0, "bounds_seconds": [0.002, 0.005, 0.01], "counts": [400, 940, 992, 1000],
+}  # fmt: skip
+
+
 def _worker(name: str, partitions: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "worker_id": name, "version": "1.0.0", "started_at": moment(NOW_MS - 31 * HOUR),
         "live": True, "ready": True, "problems": [], "firing_paused": False,
         "pending": sum(each["pending"] for each in partitions), "fired": 662_591,
-        "clock_skew_seconds": 0.002, "partitions": partitions,
+        "clock_skew_seconds": 0.002, "partitions": partitions, "lateness": LATENESS,
     }  # fmt: skip
 
 
@@ -195,16 +200,8 @@ def _tenants(asked: dict[str, str]) -> dict[str, Any]:
         for name, (pending, fired, rejected, late, wait) in TENANTS.items()
         if wait or "waiting" not in asked
     ]  # fmt: skip
-    return {"tenants": list(TENANTS), "figures": figures, "cursor": None, "silent": []}
-
-
-METRICS: Final = (
-    "# TYPE belfry_fire_lateness_seconds histogram\n"
-    + "".join(
-        f'belfry_fire_lateness_seconds_bucket{{le="{bound}"}} {count}\n'
-        for bound, count in (("0.002", 400), ("0.005", 940), ("0.01", 992), ("+Inf", 1000))
-    )
-)  # fmt: skip
+    return {"tenants": list(TENANTS), "figures": figures, "cursor": None, "silent": [],
+            "remembered": []}  # fmt: skip
 
 
 def _answers(path: str, asked: dict[str, str]) -> Any:
@@ -216,7 +213,7 @@ def _answers(path: str, asked: dict[str, str]) -> Any:
         "/v1/cluster": {"app_id": "belfry", "kafka_cluster_id": "x", "members": MEMBERS,
                         "standbys": [{"partition": n, "warm": True, "lag_records": 0,
                                       "problem": None} for n in range(4, 8)],
-                        "workers": WORKERS, "silent": []},
+                        "workers": WORKERS, "silent": [], "remembered": []},
         "/v1/tenants": _tenants(asked),
         tenant: POLICY,
         f"{tenant}/schedules": {"schedules": SCHEDULES, "examined": 7, "cursor": None},
@@ -226,7 +223,8 @@ def _answers(path: str, asked: dict[str, str]) -> Any:
         f"{tenant}/jobs": {"jobs": []},
         f"{tenant}/dead-letters": {"deliveries": [LETTER], "examined": 61, "cursor": None},
         f"{tenant}/deliveries": {"deliveries": [OPEN], "examined": 61},
-        "/v1/delivery-hosts": {"hosts": [SILENT_HOST], "workers": ["worker-a"], "silent": []},
+        "/v1/delivery-hosts": {"hosts": [SILENT_HOST], "workers": ["worker-a"], "silent": [],
+                               "remembered": []},
         "/v1/rejections": {"rejections": [REJECTED], "examined": 25, "cursor": None},
         "/v1/preview": _preview(),
     }  # fmt: skip
@@ -239,8 +237,6 @@ def _answers(path: str, asked: dict[str, str]) -> Any:
 
 async def _answer(request: Request) -> Response:
     path = request.url.path
-    if path == "/metrics":
-        return Response(METRICS)
     told = _answers(path, dict(request.query_params))
     return Response(orjson.dumps(told), 200, {"etag": '"1.3"'})
 

@@ -67,7 +67,8 @@ def test_a_change_is_noted_with_all_that_is_known_of_it(door: Door) -> None:
 def test_the_reason_of_an_action_is_noted_with_it(door: Door) -> None:
     door("PUT", f"{PATH}/a", SHOWN, orjson.dumps({"at": AT}))
     door("POST", f"{PATH}/a/pause?reason=the+customer+asks", SHOWN)
-    assert [each.reason for each in noted(door)] == [None, "the customer asks"]
+    door("POST", f"{PATH}/none/dry-run?reason=a+look", SHOWN)
+    assert [each.reason for each in noted(door)] == [None, "the customer asks", "a look"]
 
 
 @pytest.mark.parametrize(

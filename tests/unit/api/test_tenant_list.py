@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 from belfry.api.auth.access import Gate
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.routes import tenant_list
 from belfry.api.routes.app import create_app
+from belfry.api.workers.everyone import Others
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.cli.check import Status
 from belfry.cli.doctor_cluster import tenants_waiting
@@ -183,10 +183,11 @@ def test_what_other_workers_own_is_added_and_who_is_silent_is_named(
     theirs = told().get("/v1/tenants?alone=true&limit=3")
     asked: list[str] = []
 
-    async def others(*given: Any) -> dict[str, BaseModel | None]:
+    async def others(*given: Any, at_once: bool) -> Others[Any]:
+        assert not at_once
         *_, target, kind = given
         asked.append(target.query)
-        return {"two": kind.model_validate_json(theirs.content), "three": None}
+        return Others({"two": kind.model_validate_json(theirs.content)}, ["three"], [])
 
     monkeypatch.setattr(tenant_list, "ask_others", others)
     answer = client.get("/v1/tenants?sort=pending").json()
@@ -202,10 +203,11 @@ def test_what_other_workers_own_is_added_and_who_is_silent_is_named(
 def test_pages_go_on_where_another_worker_owns_more(monkeypatch: pytest.MonkeyPatch) -> None:
     mine, theirs = told(figures={}), told()
 
-    async def others(*given: Any) -> dict[str, BaseModel | None]:
+    async def others(*given: Any, at_once: bool) -> Others[Any]:
+        assert not at_once
         *_, target, kind = given
         answer = theirs.get(f"/v1/tenants?{target.query}")
-        return {"two": kind.model_validate_json(answer.content)}
+        return Others({"two": kind.model_validate_json(answer.content)}, [], [])
 
     monkeypatch.setattr(tenant_list, "ask_others", others)
     found: list[str] = []

@@ -50,6 +50,7 @@ ACCEPTED: Final = {**UPDATED, "outcome": "ACCEPTED", "version": 3, "source_offse
 WORKER: Final[dict[str, Any]] = {
     "worker_id": HOSTILE, "version": "1", "started_at": "2030-01-01T09:00:00.000Z", "live": True,
     "ready": False, "problems": [HOSTILE], "pending": 5, "fired": 9, "firing_paused": False,
+    "lateness": {"seconds": 61.5, "bounds_seconds": [0.001, 0.01], "counts": [50, 99, 100]},
     "clock_skew_seconds": 0.0, "partitions": [{
         "partition": 0, "state": "firing", "missing": HOSTILE, "pending": 5, "position": 1,
         "ingest_lag_records": 0, "oldest_due_at": "2020-01-01T09:00:00.000Z",
@@ -77,6 +78,7 @@ REJECTED = {
     "partition": 1, "offset": 7, "size_bytes": 5, "key_text": HOSTILE, "sample_text": HOSTILE,
     "headers": [{"name": HOSTILE, "value_text": HOSTILE}], "request": None,
 }  # fmt: skip
+LATE = [{"worker_id": "late", "at": FIRED["at"]}]
 LETTER = {
     "id": "0-7", "tenant": "t", "schedule_id": HOSTILE, "fire_id": "f" * 32, "at": FIRED["at"],
     "fired_at": FIRED["at"], "state": "given_up", "code": "http_status", "reason": HOSTILE,
@@ -114,10 +116,6 @@ class FakeApi:
         path = request.url.path
         self.asked.append((request.method, path, dict(request.headers), told))
         self.queries.append(dict(request.query_params))
-        if path == "/metrics":
-            rows = ((0.001, 50), (0.01, 99), ("+Inf", 100))
-            lines = [f'belfry_fire_lateness_seconds_bucket{{le="{b}"}} {n}' for b, n in rows]
-            return Response("# TYPE belfry_fire_lateness_seconds histogram\n" + "\n".join(lines))
         if request.method == self.refused:
             return Response(orjson.dumps({"outcome": "CONFLICT"}), 412)
         if request.method == "POST" and path.endswith("/jobs"):
@@ -144,9 +142,9 @@ class FakeApi:
             "/v1/cluster": {
                 "app_id": HOSTILE, "members": [
                     {"worker_id": HOSTILE, "owns": [0], "stands_by": [1]}], "standbys": [],
-                "workers": [WORKER], "silent": [HOSTILE]},
+                "workers": [WORKER], "silent": [HOSTILE, "late"], "remembered": LATE},
             "/v1/tenants": {"tenants": [HOSTILE], "figures": [TENANT], "cursor": None,
-                            "silent": [HOSTILE]},
+                            "silent": [HOSTILE, "late"], "remembered": LATE},
             "/v1/tenants/t": {"tenant": "t", "paused": True, "output_topic": HOSTILE,
                               "max_pending": 10, "max_fires_per_second": 2.5,
                               "max_requests_per_second": None,
@@ -181,7 +179,7 @@ class FakeApi:
                     {"host": "h:1", "worker_id": "w", "state": "broken", "by": HOSTILE,
                      "since": FIRED["at"], "tried_at": None, "next_try_at": FIRED["at"],
                      "reason": None}],
-                "workers": ["w"], "silent": [HOSTILE]},
+                "workers": ["w"], "silent": [HOSTILE, "late"], "remembered": LATE},
             "/v1/tenants/t/locks": {"locks": [
                 {"schedule_id": "a", "fire_id": "f" * 32, "expires_at": FIRED["at"]}]},
             "/v1/preview": {"words": HOSTILE, "timezone": "UTC", "occurrences": [

@@ -66,7 +66,7 @@ def test_without_a_tenant_those_with_the_most_are_added_up(
 ) -> None:
     page = client.get("/console/timeline").text
     asked = [(path, told) for _, path, _, told in api.asked if path == "/v1/tenants"]
-    assert asked == [("/v1/tenants", {"limit": "8", "sort": "pending"})]
+    assert asked == [("/v1/tenants", {"limit": "8", "sort": "pending", "at_once": "true"})]
     assert 'id="by-tenant"' in page
 
 
@@ -165,7 +165,7 @@ def test_a_host_is_broken_and_closed_with_a_reason(
     answer = client.post("/console/host", data=fields, headers=FORM)
     assert api.asked[-1][:2] == ("POST", f"/v1/delivery-hosts/h/1:2/{action}")
     assert api.queries[-1] == {**query, "reason": "moves"}
-    shown = f"tenant=t&host=h%2F1%3A2&acted={action}&workers=w"
+    shown = f"tenant=t&host=h%2F1%3A2&acted={action}"
     assert shown in answer.headers["hx-location"]
 
 
@@ -220,3 +220,16 @@ def test_who_is_not_the_platform_leaves_out_what_only_that_sets(
     told = api.asked[-1][3]
     assert told["paused"] is False
     assert {"max_pending", "output_topic", "spread"}.isdisjoint(told)
+
+
+@pytest.mark.parametrize(
+    "address", ["/", "/console/cluster", "/console/tenants", "/console/deliveries"]
+)
+def test_no_view_waits_for_a_late_worker_and_each_says_whose_last_answer_it_shows(
+    client: TestClient, api: FakeApi, address: str
+) -> None:
+    page = client.get(address).text
+    assert re.search(r"late has not answered in time: it is shown as of .* ago\.</p>", page)
+    asked = ("/v1/cluster", "/v1/tenants", "/v1/delivery-hosts")
+    told = [told.get("at_once") for _, path, _, told in api.asked if path in asked]
+    assert set(told) == {"true"}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from belfry.api.workers.host_breaks import HostBreaks
 from belfry.delivery import confined, separate_sender
 from belfry.delivery.references import NOWHERE
 from belfry.delivery.separate_sender import SeparateSender
@@ -90,9 +91,9 @@ def test_it_runs_as_the_user_that_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     settings = Settings(webhook_user=SOMEBODY)
     if os.geteuid() != 0:
         with pytest.raises(confined.BadUser, match="as root"):
-            SeparateSender(settings, NOWHERE, lambda *_: None)
+            SeparateSender(settings, NOWHERE, HostBreaks(), lambda *_: None)
         return
-    sender = SeparateSender(settings, NOWHERE, lambda *_: None)
+    sender = SeparateSender(settings, NOWHERE, HostBreaks(), lambda *_: None)
     sender._open()
     try:
         status = Path(f"/proc/{sender._child.pid}/status").read_text()

@@ -13,11 +13,14 @@ from io import BytesIO
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
+from time import time
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 import pytest
 
+from belfry.api.workers.host_breaks import HostBreak, HostBreaks
 from belfry.delivery import confined, sender_input, separate_sender
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.references import NOWHERE, References
@@ -51,11 +54,18 @@ def results() -> Results:
 
 
 @pytest.fixture
-def sender(results: Results, monkeypatch: pytest.MonkeyPatch) -> Iterator[SeparateSender]:
+def breaks() -> HostBreaks:
+    return HostBreaks()
+
+
+@pytest.fixture
+def sender(
+    results: Results, breaks: HostBreaks, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SeparateSender]:
     monkeypatch.setenv("BELFRY_KAFKA", '{"sasl.password": "of-kafka"}')
     monkeypatch.setenv("CLOUD_SECRET_KEY", "of-a-cloud")
     settings = Settings(webhook_private_networks=["127.0.0.0/8"], webhook_secrets={"main": SECRET})
-    sender = SeparateSender(settings, NOWHERE, lambda *result: results.put(result))
+    sender = SeparateSender(settings, NOWHERE, breaks, lambda *result: results.put(result))
     sender.start()
     yield sender
     sender.stop()
@@ -227,7 +237,7 @@ def test_it_posts_the_secrets_of_headers_that_its_parent_read(
     (tmp_path / "key").write_text("sk-0123456789abcdef")
     settings = Settings(webhook_private_networks=["127.0.0.0/8"])
     references = References(SecretPlaces(tmp_path), trusted=True)
-    sender = SeparateSender(settings, references, lambda *result: results.put(result))
+    sender = SeparateSender(settings, references, HostBreaks(), lambda *result: results.put(result))
     sender.start()
     headers = (("authorization", "Bearer ${file:key}"),)
     target = HttpTarget(receiver.url("/ok"), headers=headers)
@@ -241,3 +251,26 @@ def test_it_posts_the_secrets_of_headers_that_its_parent_read(
     assert answer.end is End.DELIVERED
     assert receiver.received[0].headers["authorization"] == "Bearer sk-0123456789abcdef"
     assert not came_back.secrets
+
+
+def test_the_child_heeds_breaks_also_those_that_are_older_than_it(
+    sender: SeparateSender, results: Results, receiver: Receiver, breaks: HostBreaks
+) -> None:
+    now_ms = int(time() * 1000)
+    host = urlsplit(receiver.url("/ok")).netloc
+
+    def code() -> str:
+        sender.hand_in([(WorkId(0, 0, 1), work(receiver.url("/ok")))])
+        return results.get(timeout=WAIT_S)[2].code
+
+    breaks.open(HostBreak(host, now_ms, now_ms + 60_000, "ann", "maintenance"))
+    assert code() == "host_broken"
+    # What is given up is not told to the child any more, and breaks are.
+    sender.drop()
+    assert code() == "host_broken"
+    killed = sender._child
+    killed.kill()
+    wait_for("another child", lambda: sender._child is not killed)
+    assert code() == "host_broken"
+    breaks.close(host, now_ms)
+    assert code() == ""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from belfry.api.workers.host_breaks import HostBreaks
 from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.figures import UNCOUNTED
@@ -57,7 +58,7 @@ def here(finished: Finished) -> Sender:
 
 
 def apart(finished: Finished) -> Sender:
-    return SeparateSender(Settings(webhook_private_networks=LOCAL), NOWHERE, finished)
+    return SeparateSender(Settings(webhook_private_networks=LOCAL), NOWHERE, HostBreaks(), finished)
 
 
 class Tracer:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.process import kept_topics
+from belfry.kafka.tail_readers import TailReaders
 from belfry.process.kept_topics import ReadKeptTopics
 from belfry.registry.answers import RegistryUnreachableError
 from belfry.settings import Settings
@@ -27,14 +27,14 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> ReadKeptTopics:
     headers = [{"name": "Authorization", "value": b"hunter2"}]
     value = request("mine", "a", kind="AT", at=5, http_targets=[target], headers=headers)
 
-    def record_at(_properties: Any, topic: str, place: tuple[int, int]) -> Any:
+    def record_at(_readers: Any, topic: str, place: tuple[int, int]) -> Any:
         assert topic == TOPIC
         return Message(value, b"mine") if place == (1, 7) else None
 
     def headers_of(messages: Any) -> list[Headers]:
         return [each.headers() for each in messages]
 
-    monkeypatch.setattr(kept_topics, "record_at", record_at)
+    monkeypatch.setattr(TailReaders, "record_at", record_at)
     # It maps a method of real messages over them.
     monkeypatch.setattr("belfry.process.readable.headers_of", headers_of)
     return ReadKeptTopics(Settings(schema_registry_url="http://127.0.0.1:1"), lambda: 0.0)

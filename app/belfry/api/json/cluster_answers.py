@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from belfry.api.json.worker_answers import ReadyAnswer, instant
+from belfry.api.json.worker_answers import ReadyAnswer, RememberedAnswer, instant
 from belfry.api.workers.view import StandbyView
 from belfry.balance.assignment_map import AssignedMember
 from belfry.balance.take_overs import TakeOverEntry
@@ -50,6 +50,16 @@ class TakeOverAnswer(BaseModel):
         )
 
 
+class LatenessAnswer(BaseModel):
+    """How late the events of the last minute were; of several workers they can be added up."""
+
+    seconds: float = Field(description="Of so many seconds; more where nobody had looked.")
+    bounds_seconds: list[float]
+    counts: list[int] = Field(
+        description="Events that were at most so late, one for each bound, and then all of them."
+    )
+
+
 class WorkerAnswer(ReadyAnswer):
     """One worker of the cluster."""
 
@@ -66,6 +76,11 @@ class WorkerAnswer(ReadyAnswer):
         description="Sum over the partitions; null for a caller who is not bound to all tenants."
     )
     fired: int | None = Field(description="Events fired since this worker started; null likewise.")
+    lateness: LatenessAnswer | None = Field(
+        None,
+        description="From due instants to the commits with which readers see the events; null for a"
+        " caller who is not bound to all tenants.",
+    )
     clock_skew_seconds: float = Field(description="This machine's clock minus the broker's.")
     firing_paused: bool = Field(description="Whether the clock guard holds back firing.")
     take_overs: list[TakeOverAnswer] = Field(
@@ -137,4 +152,9 @@ class ClusterAnswer(BaseModel):
     )
     silent: list[str] = Field(
         default_factory=list, description="Workers of the group that did not answer in time."
+    )
+    remembered: list[RememberedAnswer] = Field(
+        default_factory=list,
+        description="Those of them that are shown as they answered before, where `at_once` asks"
+        " for it.",
     )

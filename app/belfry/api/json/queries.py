@@ -109,6 +109,17 @@ class Known(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class OfAllAsked(Known):
+    """Who is to answer where each worker knows of itself, and how long others are waited for."""
+
+    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
+    at_once: bool = Field(
+        False,
+        description="Wait 0.25 s for the others instead of 1 s, unless they are asked for the first"
+        " time, and show who is late as it answered last, at most 5 minutes ago.",
+    )
+
+
 class DueRange(Known):
     """A range of due instants."""
 

@@ -30,6 +30,13 @@ def instant(epoch_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+class RememberedAnswer(BaseModel):
+    """A worker that is late, and is shown as it answered before."""
+
+    worker_id: str
+    at: str = Field(description="The instant of the answer that is shown.")
+
+
 class PartitionAnswer(BaseModel):
     """One partition that this worker owns."""
 

@@ -6,8 +6,9 @@ The worker that is asked asks the others, as the assignment map names them, each
                            ├─ GET /v1/cluster?alone=true at W2   ─► its state
                            └─ the same at W3: no answer in time  ─► silent: ["W3"]
 
-One that does not answer in time is named, and delays nobody further. The calls are signed by this
-worker in the name of the caller, so W2 hides from a caller what W1 would hide.
+One that does not answer in time is named, and delays nobody further (`workers/everyone.py`). The
+calls are signed by this worker in the name of the caller, so W2 hides from a caller what W1 would
+hide.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
-from pydantic import Field
 
 from belfry import __version__
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.cluster_answers import (
     ClusterAnswer,
+    LatenessAnswer,
     MemberAnswer,
     StandbyAnswer,
     TakeOverAnswer,
     WorkerAnswer,
 )
 from belfry.api.json.document import problems
-from belfry.api.json.queries import Known
+from belfry.api.json.queries import OfAllAsked
 from belfry.api.json.worker_answers import ReadyAnswer, instant
 from belfry.api.routes.callers import Callers
-from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.everyone import Others, ask_others, no_others
 from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerView
@@ -41,13 +42,7 @@ from belfry.telemetry.metrics import Metrics
 ALONE: Final = Target("GET", "/v1/cluster", "alone=true")
 
 
-class ClusterAsked(Known):
-    """Who is to answer."""
-
-    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
-
-
-ClusterQuery = Annotated[ClusterAsked, Query()]
+ClusterQuery = Annotated[OfAllAsked, Query()]
 
 
 def cluster_routes(
@@ -69,7 +64,10 @@ def cluster_routes(
         What tells of schedules, such as `pending`, is shown to callers bound to all tenants.
         """
         identity, full = view.identity, caller.reaches_all
-        others = {} if query.alone else await ask_others(view, parts, caller, ALONE, ClusterAnswer)
+        others: Others[ClusterAnswer] = no_others()
+        if not query.alone:
+            asked = caller, ALONE, ClusterAnswer
+            others = await ask_others(view, parts, *asked, at_once=query.at_once)
         return ClusterAnswer(
             app_id=identity.app_id,
             kafka_cluster_id=identity.kafka_cluster_id,
@@ -77,9 +75,10 @@ def cluster_routes(
             standbys=[StandbyAnswer.of(each, full=full) for each in view.standbys()],
             workers=[
                 _worker(view, metrics, full=full),
-                *(worker for each in others.values() if each for worker in each.workers),
+                *(worker for each in others.told.values() for worker in each.workers),
             ],
-            silent=[name for name, each in others.items() if each is None],
+            silent=others.silent,
+            remembered=others.remembered,
         )
 
     return routes
@@ -103,6 +102,7 @@ def _worker(view: WorkerView, metrics: Metrics, *, full: bool) -> WorkerAnswer:
         live=view.live(),
         pending=sum(each.pending for each in readiness.partitions) if full else None,
         fired=int(metrics.value("belfry_fired_total")) if full else None,
+        lateness=LatenessAnswer(**metrics.steps.recent.look()._asdict()) if full else None,
         clock_skew_seconds=metrics.value("belfry_clock_skew_seconds"),
         firing_paused=bool(metrics.value("belfry_firing_paused")),
         take_overs=[TakeOverAnswer.of(each, full=full) for each in view.take_overs()],

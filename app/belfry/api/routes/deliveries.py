@@ -19,18 +19,17 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.cursors import question
 from belfry.api.json.document import problems
-from belfry.api.json.queries import Why
 from belfry.api.json.worker_answers import instant
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.parameters import TenantName
+from belfry.api.routes.parameters import TenantName, WhyQuery
 from belfry.api.routes.topic_reads import (
     CURSOR_DOC,
     EXAMINED_DOC,
@@ -84,7 +83,6 @@ class ReplayAnswer(BaseModel):
     replayed: int
 
 
-WhyQuery = Annotated[Why, Query()]
 LetterId = Annotated[str, Path(pattern=PLACE, description="`id` of a delivery.")]
 
 

@@ -4,10 +4,13 @@
     POST /v1/delivery-hosts/hooks.example:8443/break   nothing is posted there for `minutes`
     POST /v1/delivery-hosts/hooks.example:8443/close   the next post goes out at once
 
-Each process that posts has breakers of its own, so the worker that is asked asks the others, as for
-`/v1/cluster`.  A process that delivers alone (`--role deliver`) is no member of the group, so it is
-not asked: its `/healthz/ready` names its silent hosts.  It takes no breaks, because its posts are
-made by a child process.
+A break is written down before it is answered (`workers/shared_breaks.py`), and the other workers
+are asked to look.  Processes that deliver alone (`--role deliver`) look by themselves, every two
+seconds, and so does one that is started later.
+
+Circuit breakers are each process's own, so the worker that is asked asks the others, as for
+`/v1/cluster`. A process that delivers alone is no member of the group, so it is not asked: its own
+`/v1/delivery-hosts` and `/healthz/ready` name its silent hosts.
 
 Hosts are shared by all tenants, so all of it is for who is bound to all of them (`*`).
 """
@@ -23,26 +26,32 @@ from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.document import problems
-from belfry.api.json.queries import DecodedHost, Why
-from belfry.api.json.worker_answers import instant
+from belfry.api.json.queries import DecodedHost, OfAllAsked, Why
+from belfry.api.json.worker_answers import RememberedAnswer, instant
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
+from belfry.api.server.threads import Threads
+from belfry.api.workers.break_notes import NoRoomForBreaks
 from belfry.api.workers.everyone import ask_others
-from belfry.api.workers.host_breaks import MOST, HostBreak
+from belfry.api.workers.host_breaks import HostBreak
 from belfry.api.workers.internal_token import Target
-from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.view import SilentHostView, WorkerView
 
 PATH: Final = "/v1/delivery-hosts"
 MINUTE_MS: Final = 60_000
+# Each waits for Kafka meanwhile.
+MOST_CHANGES: Final = 4
 
 
 class DeliveryHostAnswer(BaseModel):
     """A host that a worker does not post to."""
 
     host: str = Field(description="Its name, with the port where the address has one.")
-    worker_id: str
+    worker_id: str = Field(
+        description="Who found it silent; of what is broken, who was asked: it holds for all."
+    )
     state: Literal["silent", "broken"] = Field(
         description="`silent`: its circuit breaker is open; `broken`: somebody has broken it."
     )
@@ -63,12 +72,15 @@ class DeliveryHostsAnswer(BaseModel):
     silent: list[str] = Field(
         default_factory=list, description="Workers of the group that did not answer in time."
     )
+    remembered: list[RememberedAnswer] = Field(
+        default_factory=list,
+        description="Those of them that are shown as they answered before, where `at_once` asks"
+        " for it.",
+    )
 
 
-class HostsAsked(Why):
-    """Who is to answer."""
-
-    alone: bool = Field(False, description="The worker that is asked, without asking the others.")
+class HostsAsked(OfAllAsked, Why):
+    """Who is to answer; `reason` is for changes."""
 
 
 class BreakAsked(HostsAsked):
@@ -96,23 +108,27 @@ def delivery_host_routes(view: WorkerView, parts: ApiDependencies, callers: Call
             raise forbidden(f"{caller.name} is bound to some tenants, and hosts are everybody's.")
         return await hosts.everywhere(caller, Target("GET", PATH, "alone=true"), query)
 
-    @routes.post("/delivery-hosts/{host}/break", responses=problems(409, 422, 429))
+    @routes.post("/delivery-hosts/{host}/break", responses=problems(409, 422, 429, 503))
     async def open_(
         host: HostName, query: Breaking, caller: Principal = callers.who(Role.OPERATE)
     ) -> DeliveryHostsAnswer:
         """Post nothing to a host for a while: its deliveries are postponed, and grow older."""
         hosts.check(caller, query)
-        hosts.break_(host, caller, query)
+        if not (query.alone and await hosts.heard_of(host, broken=True)):
+            hosts.break_(host, caller, query)
+            await hosts.write_down()
         asked = {"minutes": query.minutes, "alone": "true"}
         return await hosts.everywhere(caller, _target(host, "break", query, asked), query)
 
-    @routes.post("/delivery-hosts/{host}/close", responses=problems(409, 422, 429))
+    @routes.post("/delivery-hosts/{host}/close", responses=problems(409, 422, 429, 503))
     async def close(
         host: HostName, query: Look, caller: Principal = callers.who(Role.OPERATE)
     ) -> DeliveryHostsAnswer:
         """End a break, and try the next delivery at once; its answer closes the circuit breaker."""
         hosts.check(caller, query)
-        parts.breaks.close(host, int(parts.now_ms()))
+        if not (query.alone and await hosts.heard_of(host, broken=False)):
+            parts.breaks.close(host, int(parts.now_ms()), caller.name)
+            await hosts.write_down()
         return await hosts.everywhere(
             caller, _target(host, "close", query, {"alone": "true"}), query
         )
@@ -126,28 +142,46 @@ class DeliveryHosts:
     def __init__(self, view: WorkerView, parts: ApiDependencies) -> None:
         self._view = view
         self._parts = parts
+        self._threads = Threads("changes of hosts", MOST_CHANGES)
 
     def check(self, caller: Principal, query: HostsAsked) -> None:
-        """Refuse who does not operate all tenants, and a process that takes no breaks."""
+        """Refuse who does not operate all tenants, and any while Kafka was not reached."""
         note().because(query.reason)
         if not caller.is_platform:
             raise forbidden(f"{caller.name} does not operate all tenants (*), whose hosts it are.")
-        if self._view.posting().apart:
-            detail = (
-                "This process posts from a child process, which takes no breaks: stop it, or take"
-                " the host out of allowed_hosts of the policies."
-            )
-            raise Problem(HTTPStatus.CONFLICT, detail, "posts_apart")
+        _ = self._parts.shared_breaks
+
+    async def heard_of(self, host: str, *, broken: bool) -> bool:
+        """Whether Kafka has it that a host is broken, or is not: who asks has written it down."""
+        await self.write_down()
+        now_ms = int(self._parts.now_ms())
+        return (self._parts.breaks.standing(host, now_ms) is not None) == broken
 
     def break_(self, host: str, caller: Principal, query: BreakAsked) -> None:
         """Break a host here; raises `Problem` where too many are."""
         now_ms = int(self._parts.now_ms())
         until_ms = now_ms + query.minutes * MINUTE_MS
-        if not self._parts.breaks.open(
-            HostBreak(host, now_ms, until_ms, caller.name, query.reason)
-        ):
-            detail = f"{MOST} hosts are broken, which is the most: close some of them first."
+        given = HostBreak(host, now_ms, until_ms, caller.name, query.reason)
+        if not self._parts.shared_breaks.fits(given) or not self._parts.breaks.open(given):
+            number = len(self._parts.breaks.all(now_ms))
+            detail = f"{number} hosts are broken, and there is no room for more: close some first."
             raise Problem(HTTPStatus.CONFLICT, detail, "too_many_breaks")
+
+    async def write_down(self) -> None:
+        """Have it in Kafka, and hear what others have there; raises `Problem` where it cannot be.
+
+        What was asked for holds on this worker all the same, which writes it as soon as it can.
+        """
+        shared = self._parts.shared_breaks
+        try:
+            await self._threads.run(shared.settle)
+        except (ConnectionError, NoRoomForBreaks) as error:
+            detail = (
+                f"Kafka has not taken it ({error}). It holds on this worker, which writes it down"
+                " as soon as Kafka answers; other processes may not know of it yet. Try again."
+            )
+            unavailable = HTTPStatus.SERVICE_UNAVAILABLE
+            raise Problem(unavailable, detail, "not_written", RETRY_SOON) from None
 
     async def everywhere(
         self, caller: Principal, target: Target, query: HostsAsked
@@ -156,23 +190,25 @@ class DeliveryHosts:
         mine, view, parts = self._own(), self._view, self._parts
         if query.alone:
             return mine
-        others = await ask_others(view, parts, caller, target, DeliveryHostsAnswer)
-        found = [mine, *(each for each in others.values() if each)]
+        asked = caller, target, DeliveryHostsAnswer
+        at_once = query.at_once and target.method == "GET"
+        others = await ask_others(view, parts, *asked, at_once=at_once)
+        found = [mine, *others.told.values()]
+        # Breaks are everybody's, so those of the worker that is asked are all.
+        hosts = [h for each in found for h in each.hosts if each is mine or h.state == "silent"]
         return DeliveryHostsAnswer(
-            hosts=sorted(
-                (host for each in found for host in each.hosts),
-                key=lambda host: (host.host, host.worker_id),
-            ),
+            hosts=sorted(hosts, key=lambda host: (host.host, host.worker_id)),
             workers=[name for each in found for name in each.workers],
-            silent=[name for name, each in others.items() if each is None],
+            silent=others.silent,
+            remembered=others.remembered,
         )
 
     def _own(self) -> DeliveryHostsAnswer:
         name, now_ms = self._view.identity.worker_id, int(self._parts.now_ms())
         posting = self._view.posting()
-        if not posting.posts:
-            return DeliveryHostsAnswer(hosts=[], workers=[])
         broken = [_broken(name, each) for each in self._parts.breaks.all(now_ms)]
+        if not posting.posts:
+            return DeliveryHostsAnswer(hosts=broken, workers=[])
         names = {each.host for each in broken}
         silent = [
             _silent(name, each, now_ms) for each in posting.silent_hosts if each.host not in names

@@ -31,7 +31,7 @@ from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
 from belfry.api.json.worker_answers import instant
 from belfry.api.routes.callers import Callers
-from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.everyone import Others, ask_others, no_others
 from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerView
@@ -131,9 +131,11 @@ def key_routes(view: WorkerView, parts: ApiDependencies, rows: Rows, callers: Ca
             counted_since=instant(view.identity.started_ms),
             silent=[],
         )
-        others = {} if query.alone else await ask_others(view, parts, caller, ALONE, KeysAnswer)
-        return _together([mine, *(each for each in others.values() if each)], now_ms).model_copy(
-            update={"silent": [name for name, each in others.items() if each is None]}
+        others: Others[KeysAnswer] = no_others()
+        if not query.alone:
+            others = await ask_others(view, parts, caller, ALONE, KeysAnswer)
+        return _together([mine, *others.told.values()], now_ms).model_copy(
+            update={"silent": others.silent}
         )
 
     return routes

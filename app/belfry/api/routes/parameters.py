@@ -24,6 +24,7 @@ from belfry.api.json.queries import (
     Match,
     PageQuery,
     Shown,
+    Why,
 )
 from belfry.api.json.spans import HistorySpan, TimeSpan
 from belfry.api.problems import Problem
@@ -45,6 +46,7 @@ LookQuery = Annotated[Shown, Query()]
 AskingQuery = Annotated[ChangeQuery, Query()]
 AskingOfFireQuery = Annotated[AskingOfFire, Query()]
 AskingWhyQuery = Annotated[AskingWhy, Query()]
+WhyQuery = Annotated[Why, Query()]
 MatchHeaders = Annotated[Match, Header()]
 ConditionHeaders = Annotated[Conditions, Header()]
 SpanQuery = Annotated[TimeSpan, Query()]

@@ -25,6 +25,7 @@ from belfry.api.json.credentials import warned
 from belfry.api.json.document import body_of, problems, with_answer
 from belfry.api.json.queries import AskingOfFire, AskingWhy, Match, expected_version, must_be_new
 from belfry.api.json.schedule_answers import DryRunAnswer, VerdictAnswer
+from belfry.api.notes import note
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.dry_runs import DryRuns
 from belfry.api.routes.parameters import (
@@ -36,6 +37,7 @@ from belfry.api.routes.parameters import (
     MatchHeaders,
     ScheduleName,
     TenantName,
+    WhyQuery,
     parsed,
 )
 from belfry.api.workers import writing
@@ -187,10 +189,12 @@ def add_dry_run(routes: APIRouter, dry_runs: DryRuns, callers: Callers) -> None:
         request: Request,
         tenant: TenantName,
         schedule_id: ScheduleName,
+        query: WhyQuery,
         caller: Principal = callers.who(Role.SCHEDULE),
     ) -> Response:
         """Fire a copy now, marked by the header `belfry-dry-run`; nothing changes.
 
         The copy is written outside of the transactions of real fires.
         """
+        note().because(query.reason)
         return await dry_runs.fire(request, caller, tenant, schedule_id)

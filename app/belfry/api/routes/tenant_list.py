@@ -18,7 +18,7 @@ pages, since figures change from look to look. A worker that does not answer in 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
@@ -29,11 +29,12 @@ from pydantic import BaseModel, Field
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.document import problems
-from belfry.api.json.queries import Known
+from belfry.api.json.queries import OfAllAsked
 from belfry.api.json.tenant_answers import TenantAnswer, urgency
+from belfry.api.json.worker_answers import RememberedAnswer
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
-from belfry.api.workers.everyone import ask_others
+from belfry.api.workers.everyone import Others, ask_others, no_others
 from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerView
@@ -55,11 +56,17 @@ class TenantsAnswer(BaseModel):
     cursor: str | None = Field(description="Give it back for the next page; null at the end.")
     silent: list[str] = Field(
         default_factory=list,
-        description="Workers that did not answer in time: what they own is missing.",
+        description="Workers that did not answer in time: what they own is missing, unless they are"
+        " among `remembered`.",
+    )
+    remembered: list[RememberedAnswer] = Field(
+        default_factory=list,
+        description="Those of them that are shown as they answered before, where `at_once` asks"
+        " for it.",
     )
 
 
-class TenantsAsked(Known):
+class TenantsAsked(OfAllAsked):
     """Which tenants are listed, and in which order."""
 
     limit: int = Field(100, ge=1, le=1000)
@@ -69,7 +76,6 @@ class TenantsAsked(Known):
     sort: Literal["name", "waiting", "pending", "fired", "rejected", "lateness"] = Field(
         "name", description="All but `name` show the first `limit` alone, without a cursor."
     )
-    alone: bool = Field(False, description="What the worker that is asked owns, and no others.")
 
 
 TenantsQuery = Annotated[TenantsAsked, Query()]
@@ -103,11 +109,12 @@ def tenant_list_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
         found = _own(view, caller, names)
         # Another worker asks. It follows the policies itself, as each worker does.
         if query.alone:
-            return _page(_wanted(found.values(), query), query, {})
+            return _page(_wanted(found.values(), query), query, no_others())
         _add(found, _policies(names, query, caller))
-        others = await ask_others(view, parts, caller, _target(query), TenantsAnswer)
-        for other in others.values():
-            _add(found, other.figures if other else [])
+        asked = caller, _target(query), TenantsAnswer
+        others = await ask_others(view, parts, *asked, at_once=query.at_once)
+        for other in others.told.values():
+            _add(found, other.figures)
         return _page(_wanted(found.values(), query), query, others)
 
     return routes
@@ -167,14 +174,15 @@ def _wanted(found: Iterable[TenantAnswer], query: TenantsAsked) -> list[TenantAn
 
 
 def _page(
-    found: list[TenantAnswer], query: TenantsAsked, others: Mapping[str, TenantsAnswer | None]
+    found: list[TenantAnswer], query: TenantsAsked, others: Others[TenantsAnswer]
 ) -> TenantsAnswer:
     """One page, with a cursor where more follow and the order has pages."""
     shown = list(islice(found, query.limit))
-    more = len(found) > query.limit or any(each and each.cursor for each in others.values())
+    more = len(found) > query.limit or any(each.cursor for each in others.told.values())
     return TenantsAnswer(
         tenants=[each.tenant for each in shown],
         figures=shown,
         cursor=shown[-1].tenant if more and shown and query.sort == "name" else None,
-        silent=[name for name, each in others.items() if each is None],
+        silent=others.silent,
+        remembered=others.remembered,
     )

@@ -3,17 +3,28 @@
 One that does not answer in time, or answers in the form of another release, is named, and holds
 nobody up. It is for what each worker knows of itself, such as its partitions or the uses of keys;
 what a partition knows is asked of its holder (`reading.py`, `scatter_gather.py`).
+
+Who shows a page waits for nobody (`at_once`), but for a worker that was never asked. A worker that
+is late is shown as it answered last, with the instant of that, and its answer to this question is
+there for the next look:
+
+    12:00:00.00   W2 and W3 are asked
+    12:00:00.25   W2 has answered, W3 has not    answer: W2, W3 as of 11:59:55; silent: ["W3"]
+    12:00:00.90   W3 answers                     remembered
+    12:00:05.00   they are asked again
+    12:00:05.25   W3 is frozen                   answer: W2, W3 as of 12:00:00.90; silent: ["W3"]
 """
 
 from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from belfry.api.auth.principal import Principal
+from belfry.api.json.worker_answers import RememberedAnswer, instant
 from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import PeerUnreachable
@@ -25,21 +36,60 @@ OTHERS_S: Final = 1.0
 A = TypeVar("A", bound=BaseModel)
 
 
+class Others(NamedTuple, Generic[A]):
+    """What the other workers answer.
+
+    `told` has their answers by name, also those from before of who is late: `remembered` says
+    whose. `silent` are all that did not answer in time, or not with what was asked for.
+    """
+
+    told: dict[str, A]
+    silent: list[str]
+    remembered: list[RememberedAnswer]
+
+
 async def ask_others(
-    view: WorkerView, parts: ApiDependencies, caller: Principal, target: Target, kind: type[A]
-) -> dict[str, A | None]:
-    """What the other workers answer, by their names; None for those that answer nothing of `kind`.
+    view: WorkerView,
+    parts: ApiDependencies,
+    caller: Principal,
+    target: Target,
+    kind: type[A],
+    *,
+    at_once: bool = False,
+) -> Others[A]:
+    """What the other workers answer, each with a value of `kind`.
 
     All are asked at once, by their addresses in the assignment map. `target` has to ask for the
-    worker alone, or each would ask all others again.
+    worker alone, or each would ask all others again. With `at_once` it has to be a question that
+    changes nothing, and may be answered by what was answered before.
     """
     mine = view.identity.worker_id
     entries = [each for each in view.assignment_map().entries if each.http and each.worker != mine]
-    answers = await asyncio.gather(*(_ask(each.http, parts, caller, target) for each in entries))
-    return {
-        entry.worker: None if answer is None else _read(answer, kind)
-        for entry, answer in zip(entries, answers, strict=True)
-    }
+
+    async def one(url: str) -> tuple[bytes | None, int | None]:
+        question = (url, target, caller)
+        if at_once:
+            return await parts.last_answers.soon(
+                question, lambda: _ask(url, parts, caller, target), parts.now_ms
+            )
+        return await _ask(url, parts, caller, target), None
+
+    answers = await asyncio.gather(*(one(each.http) for each in entries))
+    found: Others[A] = Others({}, [], [])
+    for entry, (body, at_ms) in zip(entries, answers, strict=True):
+        answer = None if body is None else _read(body, kind)
+        if answer is not None:
+            found.told[entry.worker] = answer
+        if answer is None or at_ms is not None:
+            found.silent.append(entry.worker)
+        if answer is not None and at_ms is not None:
+            found.remembered.append(RememberedAnswer(worker_id=entry.worker, at=instant(at_ms)))
+    return found
+
+
+def no_others() -> Others[A]:
+    """Nobody is asked."""
+    return Others({}, [], [])
 
 
 def _read(answer: bytes, kind: type[A]) -> A | None:

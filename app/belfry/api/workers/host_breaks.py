@@ -5,29 +5,40 @@
     12:30:00   (or nobody did)                                         the break has ended by itself
 
 A break ends by itself, so one that is forgotten loses no more than what grows too old meanwhile.
-It is kept in the memory of the process that posts, and ends with it.  To close a host also opens
-the way past its circuit breaker: one post is tried at once, and what it comes to decides.
+To close a host also opens the way past its circuit breaker: one post is tried at once, and what it
+comes to decides.
+
+Each process has all breaks in memory, and `shared_breaks.py` keeps them in Kafka.  So a close is
+kept as well, for as long as the break that it ended would have stood: of two entries on a host the
+later one counts, in whichever order a process hears of them.
 
 The port writes, and the thread that posts reads: each mapping is replaced as a whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final, NamedTuple
 
 # Hosts that may be broken at the same time.
 MOST: Final = 1_000
+# For how long a close is kept that ended no break: time enough for all to hear of it.
+CLOSED_MS: Final = 60_000
 
 
 class HostBreak(NamedTuple):
-    """A host that nothing is posted to from one instant to another (epoch ms), and who says so."""
+    """A host that nothing is posted to from one instant to another (epoch ms), and who says so.
+
+    `closed`: nothing is broken any more, and until then nobody may take an older break for one.
+    """
 
     host: str
     since_ms: int
     until_ms: int
     by: str
     reason: str | None
+    closed: bool = False
 
 
 class HostBreaks:
@@ -35,34 +46,60 @@ class HostBreaks:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._breaks: dict[str, HostBreak] = {}
+        self._entries: dict[str, HostBreak] = {}
         # Hosts whose next post is to be tried, whatever the circuit breaker says.
         self._tries: frozenset[str] = frozenset()
+        self._listeners: list[Callable[[], object]] = []
+
+    def listen(self, changed: Callable[[], object]) -> None:
+        """Have this called after each change, by whichever thread has made it."""
+        self._listeners.append(changed)
 
     def open(self, given: HostBreak) -> bool:
         """Break a host, or set another end of its break; False where too many are broken."""
         with self._lock:
-            kept = self._standing(given.since_ms)
+            kept = self._kept(given.since_ms)
             if given.host not in kept and len(kept) >= MOST:
                 return False
-            self._breaks = {**kept, given.host: given}
+            self._entries = {**kept, given.host: _after(kept.get(given.host), given)}
             self._tries -= {given.host}
-            return True
+        self._tell()
+        return True
 
-    def close(self, host: str, now_ms: int) -> bool:
+    def close(self, host: str, now_ms: int, by: str = "") -> bool:
         """End a break, and have the next post tried; whether there was a break."""
         with self._lock:
-            kept = self._standing(now_ms)
-            was_broken = kept.pop(host, None) is not None
-            self._breaks = kept
-            if len(self._tries) < MOST:
-                self._tries |= {host}
-            return was_broken
+            kept = self._kept(now_ms)
+            before = kept.get(host)
+            until_ms = max(now_ms + CLOSED_MS, before.until_ms if before else 0)
+            if before is not None or len(kept) < MOST:
+                entry = HostBreak(host, now_ms, until_ms, by, None, closed=True)
+                kept[host] = _after(before, entry)
+            self._entries = kept
+            self._try([host])
+        self._tell()
+        return before is not None and not before.closed
+
+    def merge(self, told: Iterable[HostBreak], now_ms: int) -> bool:
+        """Take what is later than what is known; whether something is known that `told` lacks."""
+        given = {each.host: each for each in told if now_ms < each.until_ms}
+        with self._lock:
+            kept = self._kept(now_ms)
+            later = {h: e for h, e in given.items() if h not in kept or _order(e) > _order(kept[h])}
+            lacking = any(h not in given or _order(e) > _order(given[h]) for h, e in kept.items())
+            if later:
+                self._entries = {**kept, **later}
+                self._tries -= later.keys()
+                self._try(host for host, each in later.items() if each.closed)
+        if later:
+            self._tell()
+        return lacking
 
     def standing(self, host: str, now_ms: int) -> HostBreak | None:
         """The break of a host that stands; quick, for each post."""
-        found = self._breaks.get(host)
-        return found if found is not None and now_ms < found.until_ms else None
+        found = self._entries.get(host)
+        stands = found is not None and not found.closed and now_ms < found.until_ms
+        return found if stands else None
 
     def is_tried(self, host: str) -> bool:
         """Whether somebody asked for the next post to be tried; asked once, it is answered once."""
@@ -74,8 +111,31 @@ class HostBreaks:
 
     def all(self, now_ms: int) -> list[HostBreak]:
         """The breaks that stand, by host."""
-        with self._lock:
-            return sorted(self._standing(now_ms).values())
+        return [each for each in self.entries(now_ms) if not each.closed]
 
-    def _standing(self, now_ms: int) -> dict[str, HostBreak]:
-        return {host: each for host, each in self._breaks.items() if now_ms < each.until_ms}
+    def entries(self, now_ms: int) -> list[HostBreak]:
+        """Breaks that stand and closes that still count, by host: what has to be kept."""
+        with self._lock:
+            return sorted(self._kept(now_ms).values())
+
+    def _try(self, hosts: Iterable[str]) -> None:
+        self._tries = frozenset([*self._tries, *hosts][:MOST])
+
+    def _kept(self, now_ms: int) -> dict[str, HostBreak]:
+        return {host: each for host, each in self._entries.items() if now_ms < each.until_ms}
+
+    def _tell(self) -> None:
+        for each in self._listeners:
+            each()
+
+
+def _order(each: HostBreak) -> tuple[int, bool, int]:
+    """The later one counts; at the same instant a close does, and then what ends later."""
+    return each.since_ms, each.closed, each.until_ms
+
+
+def _after(before: HostBreak | None, given: HostBreak) -> HostBreak:
+    """An entry that is later than the one before, though another machine's clock made that."""
+    if before is None or given.since_ms > before.since_ms:
+        return given
+    return given._replace(since_ms=before.since_ms + 1)

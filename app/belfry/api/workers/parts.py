@@ -22,8 +22,10 @@ from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.host_breaks import HostBreaks
 from belfry.api.workers.internal_token import InternalToken
 from belfry.api.workers.kept import KeptTopics
+from belfry.api.workers.last_answers import LastAnswers
 from belfry.api.workers.peers import Peers
 from belfry.api.workers.request_client import RequestClient
+from belfry.api.workers.shared_breaks import SharedBreaks
 from belfry.audit.trail import Trail
 from belfry.history.follower import Follower
 from belfry.policies.policy_client import PolicyClient
@@ -74,13 +76,33 @@ class ApiDependencies:
         self.traffic = Traffic()
         self.internal_token = InternalToken(keys, gate, now_ms)
         self.peers = Peers(self.internal_token)
+        self.last_answers = LastAnswers()
         # Written by a route, and read by what posts in this process.
         self.breaks = HostBreaks()
+        self._shared_breaks: SharedBreaks | None = None
         self._open: Open | None = None
 
     def open(self, parts: Open) -> None:
         """The worker is connected."""
         self._open = parts
+
+    def share(self, breaks: SharedBreaks) -> None:
+        """Kafka answers, so breaks of hosts are kept there from now on, until `end`."""
+        self._shared_breaks = breaks
+        breaks.start()
+
+    def end(self) -> None:
+        """Give back what was begun here."""
+        if self._shared_breaks is not None:
+            self._shared_breaks.stop()
+
+    @property
+    def shared_breaks(self) -> SharedBreaks:
+        """Breaks of hosts in Kafka; raises `Problem` before it has answered."""
+        if self._shared_breaks is None:
+            detail = "The process is starting: it has not reached Kafka yet. Try again."
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
+        return self._shared_breaks
 
     @property
     def ready(self) -> Open:

@@ -68,13 +68,9 @@ class SilentHostView:
 
 
 class Posting(NamedTuple):
-    """Whether a process posts to hosts of webhooks, and which of them do not answer, by name.
-
-    `apart`: a child process posts, which takes no breaks of hosts.
-    """
+    """Whether a process posts to hosts of webhooks, and which of them do not answer, by name."""
 
     posts: bool = False
-    apart: bool = False
     silent_hosts: Sequence[SilentHostView] = ()
 
 

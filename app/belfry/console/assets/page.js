@@ -53,12 +53,19 @@ function draw(holder) {
   drawn?.destroy();
   const line = { stroke: color("--line"), width: 1 };
   const axis = (more) => ({ stroke: color("--soft"), grid: line, ticks: line, ...more });
-  const bars = (name) => ({ stroke: color(name), fill: color(name), paths: uPlot.paths.bars({ size: [0.8, 40] }), points: { show: false } });
+  // A bar begins at the begin of its step, so what is left of now has passed.
+  const bars = (name) => ({ stroke: color(name), fill: color(name), paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }), points: { show: false } });
   const ms = (_, values) => values.map((each) => (each >= 1000 ? `${each / 1000} s` : `${each} ms`));
-  const clock = (_, instants) => instants.map((each, n) => {
-    const [day, at] = new Date(each * 1000).toISOString().slice(0, 16).split("T");
-    return n === 0 || at === "00:00" ? `${at}\n${day}` : at;
-  });
+  const clock = (_, instants) => {
+    const named = instants.map((each) => new Date(each * 1000).toISOString().slice(0, 16).split("T"));
+    const days = named.every(([, at]) => at === "00:00");
+    return named.map(([day, at], n) => {
+      if (!days) return n === 0 || at === "00:00" ? `${at}\n${day}` : at;
+      return n === 0 || day.slice(0, 4) !== named[n - 1][0].slice(0, 4) ? `${day.slice(5)}\n${day.slice(0, 4)}` : day.slice(5);
+    });
+  };
+  const rows = JSON.parse(holder.dataset.series);
+  const step = rows[0].length > 1 ? rows[0][1] - rows[0][0] : 60;
   const from = (_, __, most) => [0, Math.max(1, most ?? 1) * 1.1];
   drawn = new uPlot({
     width: holder.clientWidth,
@@ -66,11 +73,11 @@ function draw(holder) {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false } },
-    scales: { y: { range: from }, late: { range: from } },
+    scales: { x: { range: (_, least, most) => [least, most + step] }, y: { range: from }, late: { range: from } },
     axes: [axis({ values: clock }), axis({ size: 64, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1e8] }), axis({ scale: "late", side: 1, grid: { show: false }, values: ms, size: 72 })],
     series: [{}, bars("--accent"), bars("--past"), { scale: "late", paths: () => null, points: { show: true, size: 6, fill: color("--bad"), stroke: color("--bad") } }],
     hooks: { setSelect: [(chart) => zoom(holder, chart)], draw: [(chart) => now(holder, chart)] },
-  }, JSON.parse(holder.dataset.series), holder);
+  }, rows, holder);
   const chart = drawn;
   new ResizeObserver(() => chart === drawn && chart.setSize({ width: holder.clientWidth, height: 260 })).observe(holder);
 }

@@ -1,0 +1,84 @@
+"""Breaks of hosts as short texts, one for each partition, that Kafka keeps (`shared_breaks.py`).
+
+    partition 0   [["a.example",1700000000000,1700001800000,"ann","maintenance",0], …]
+    partition 1   [["hooks.example:8443",1700000600000,1700001800000,"ann",null,1]]    closed
+    partition 2   []
+
+A broker takes 4 096 bytes for a text, and a text is filled before the next one is begun, so 8
+partitions hold some 250 breaks.  Reasons are cut here; the audit log has them whole.
+
+Pure: entries to texts, and back. What is no entry is passed over, since a later release may have
+written it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from belfry.api.workers.host_breaks import MOST, HostBreak
+
+# Bytes of a text: what a broker takes by default (`offset.metadata.max.bytes`), less a reserve.
+MOST_BYTES: Final = 4_000
+MOST_REASON: Final = 150
+MOST_BY: Final = 100
+EMPTY: Final = "[]"
+
+
+class NoRoomForBreaks(ValueError):
+    """The breaks do not fit into the texts; the message says how many there are."""
+
+
+def texts_of(entries: Iterable[HostBreak], partitions: int) -> dict[int, str]:
+    """A text for each partition, which together hold all entries; raises `NoRoomForBreaks`."""
+    rows = [_row(each) for each in entries]
+    texts: dict[int, str] = {}
+    page: list[bytes] = []
+    for row in rows:
+        if page and sum(map(len, page)) + len(page) + len(row) + 2 > MOST_BYTES:
+            texts[len(texts)] = _joined(page)
+            page = []
+        page.append(row)
+    texts[len(texts)] = _joined(page)
+    if len(texts) > partitions:
+        raise NoRoomForBreaks(
+            f"{len(rows)} breaks are more than {partitions} notes of {MOST_BYTES} bytes hold"
+        )
+    return dict.fromkeys(range(partitions), EMPTY) | texts
+
+
+def entries_in(texts: Mapping[int, str]) -> list[HostBreak]:
+    """The entries of these texts, without what is none; at most `MOST` of them."""
+    found = [entry for _, text in sorted(texts.items()) for entry in map(_entry, _rows(text))]
+    return [each for each in found if each is not None][:MOST]
+
+
+def _joined(rows: list[bytes]) -> str:
+    return f"[{b','.join(rows).decode()}]"
+
+
+def _row(each: HostBreak) -> bytes:
+    """An entry as JSON."""
+    reason = None if each.reason is None else each.reason[:MOST_REASON]
+    told = [each.host, each.since_ms, each.until_ms, each.by[:MOST_BY], reason, int(each.closed)]
+    return orjson.dumps(told)
+
+
+def _rows(text: str) -> list[Any]:
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _entry(row: Any) -> HostBreak | None:
+    """An entry from its row; None where it is none."""
+    try:
+        host, since_ms, until_ms, by, reason, closed = row
+        why = None if reason is None else str(reason)
+        return HostBreak(str(host), int(since_ms), int(until_ms), str(by), why, bool(closed))
+    except (TypeError, ValueError):
+        return None

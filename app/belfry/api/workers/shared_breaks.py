@@ -1,0 +1,110 @@
+"""Breaks of hosts, kept in Kafka, so that each process that delivers heeds them and no restart ends
+them.
+
+    12:00:00.00   break x at W1         W1 writes it down, and says so to who asked
+    12:00:00.02   W1 asks the workers   they look at once
+    12:00:01.90   dispatchers           look every two seconds: nothing is posted to x any more
+    12:05:00.00   W1 is restarted       it reads the notes before it has posted anything for long
+
+The notes are the metadata of offsets of a group that has no members (`<app id>.host-breaks`), for
+partitions of the changelog, as workers' heartbeats are.  So no topic is needed, and no right that a
+worker lacks.  Brokers keep them for days after the last change (`offsets.retention.minutes`), and a
+break stands for a day at most.
+
+Two processes may write at the same time, and neither is told of the other.  Each of them reads
+again what it has written, and whoever knows of something that the notes lack writes it once more.
+Entries are joined by their instants (`host_breaks.py`), so all of them come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+from typing import Final, Protocol
+
+import structlog
+
+from belfry.api.workers.break_notes import EMPTY, NoRoomForBreaks, entries_in, texts_of
+from belfry.api.workers.host_breaks import HostBreak, HostBreaks
+from belfry.host.background import Background
+from belfry.telemetry.limited import LimitedLogger
+
+# Seconds between two looks, and how often what was written is looked at before the next turn.
+EVERY_S: Final = 2.0
+ROUNDS: Final = 3
+
+log = structlog.get_logger(__name__)
+
+
+class Notes(Protocol):
+    """Short texts by partition, as `OffsetNotes` keeps them."""
+
+    def read(self, partitions: Iterable[int]) -> dict[int, str]:
+        """Those that there are; raises ConnectionError."""
+
+    def write(self, texts: Mapping[int, str]) -> dict[int, str]:
+        """Keep these; why some were refused, by partition.  Raises ConnectionError."""
+
+
+class SharedBreaks:
+    """Keeps the breaks of this process and those in Kafka the same; a thread looks again and again.
+
+    `settle` and `fits` may be called from any thread.
+    """
+
+    def __init__(
+        self, breaks: HostBreaks, notes: Notes, partitions: int, now_ms: Callable[[], float]
+    ) -> None:
+        """There is a note for each of so many partitions; `now_ms` is the clock, in epoch ms."""
+        self._breaks = breaks
+        self._notes = notes
+        self._partitions = partitions
+        self._now_ms = now_ms
+        self._lock = Lock()
+        self._faults = LimitedLogger(log)
+        self._thread = Background("host-breaks", self._turn, log, "breaks of hosts not read")
+
+    def start(self) -> None:
+        """Begin to look; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._thread.stop()
+
+    def fits(self, given: HostBreak) -> bool:
+        """Whether there is room for one more break."""
+        others = [e for e in self._breaks.entries(int(self._now_ms())) if e.host != given.host]
+        try:
+            texts_of([*others, given], self._partitions)
+        except NoRoomForBreaks:
+            return False
+        return True
+
+    def settle(self) -> None:
+        """Take what others have written, and write what they lack; blocks.
+
+        Raises ConnectionError where Kafka does not answer, or does not take it.
+        """
+        with self._lock:
+            for _ in range(ROUNDS):
+                texts = self._notes.read(range(self._partitions))
+                if not self._breaks.merge(entries_in(texts), int(self._now_ms())):
+                    return
+                self._write(texts)
+
+    def _write(self, before: Mapping[int, str]) -> None:
+        wanted = texts_of(self._breaks.entries(int(self._now_ms())), self._partitions)
+        changed = {n: text for n, text in wanted.items() if before.get(n, EMPTY) != text}
+        refused = self._notes.write(changed)
+        if refused:
+            first = min(refused)
+            raise ConnectionError(f"breaks are not kept, note {first}: {refused[first]}")
+
+    def _turn(self) -> None:
+        """Settle; where Kafka is away, what is known here holds until it is back."""
+        try:
+            self.settle()
+        except (ConnectionError, NoRoomForBreaks) as error:
+            self._faults.warning("away", "breaks of hosts are not settled yet", problem=str(error))
+        self._thread.stopping.wait(EVERY_S)
