@@ -379,6 +379,10 @@ bench-profiles: install ## Show which threads are busy where a figure misses its
 bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
 	@benchmarks/http.sh
 
+.PHONY: bench-peer
+bench-peer: install ## Measure belfry beside a scheduler of Kafka Streams; ROUNDS, EVENTS, RATE, DURATION; needs Java and Maven.
+	@benchmarks/peer.sh
+
 .PHONY: bench-console
 bench-console: install ## Measure the console's pages while events fire; PENDING, FIRES and CONSOLES say how much.
 	@benchmarks/console.sh
