@@ -15,13 +15,12 @@ from typing import Final
 import pytest
 
 from belfry.api.auth.keys import digest, new_key
-from belfry.devstack import Stack
 from belfry.schedules.identity import Homes
 from tests.acceptance.harness.hardened import SecureWorker
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.unit.kafka.test_security import Signed, signed
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 PARTITIONS: Final = 4
 
@@ -29,7 +28,7 @@ PARTITIONS: Final = 4
 class Secured:
     """Two workers with one certificate of an authority of their own."""
 
-    def __init__(self, stack: Stack, home: Path) -> None:
+    def __init__(self, kafka: str, home: Path) -> None:
         self.home = home
         self.authority = signed("authority")
         self.own = self.certify(self.authority)
@@ -42,7 +41,7 @@ class Secured:
             "HTTP_TLS_KEY": str(home / "tls.key"),
             "HTTP_TLS_AUTHORITIES": str(home / "ca.crt"),
         }
-        self.site = Site(stack.bootstrap_servers, "https", home, **settings)
+        self.site = Site(kafka, "https", home, **settings)
         self.site.kind = SecureWorker
 
     def certify(self, authority: Signed) -> Signed:
@@ -71,8 +70,8 @@ class Secured:
 
 
 @pytest.fixture
-def secured(stack: Stack, tmp_path: Path) -> Iterator[Secured]:
-    found = Secured(stack, tmp_path)
+def secured(kafka: str, tmp_path: Path) -> Iterator[Secured]:
+    found = Secured(kafka, tmp_path)
     with found.site as site:
         site.schedules_topic()
         yield found

@@ -21,8 +21,11 @@ from typing import Final, NamedTuple
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AclBinding,
+    AclBindingFilter,
+    AclOperation,
     AclPermissionType,
     ResourcePatternType,
+    ResourceType,
 )
 
 from belfry.kafka import topics
@@ -42,6 +45,8 @@ from tests.acceptance.harness.site import Site, now_ms
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 WAYS: Final = ("password", "token", "certificate")
+# A name that a shell takes apart, unless it is quoted.
+OTHER: Final = "CN=some body,O=a b"
 
 
 class Known(NamedTuple):
@@ -82,11 +87,11 @@ def who(request: pytest.FixtureRequest, guarded: Guarded) -> Iterator[Known]:
         yield Known(user, guarded.secure, given | token_properties(address, user))
 
 
-def printed(user: str, cluster: dict[str, str], servers: str, *options: str) -> list[str]:
-    """What `belfry acls worker` prints for this user."""
+def printed(user: str, cluster: dict[str, str], servers: str, *more: str) -> list[str]:
+    """What `belfry acls worker` prints for this user; `more` are further options."""
     variables = {f"BELFRY_CLUSTER__{name.upper()}": each for name, each in cluster.items()}
     variables |= {"BELFRY_BOOTSTRAP_SERVERS": servers, "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-m", "belfry.cli", *options, "acls", "worker", "--user", user]
+    command = [sys.executable, "-m", "belfry.cli", "acls", "worker", "--user", user, *more]
     told = subprocess.run(
         command, capture_output=True, text=True, check=True, env=variables, timeout=60
     )
@@ -128,6 +133,17 @@ def give(guarded: Guarded, lines: list[str]) -> None:
         answer.result(20)
 
 
+def allowed(guarded: Guarded, user: str) -> set[tuple[str, str]]:
+    """What the broker lets this user do, and with what."""
+    any_of = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    admin = guarded.admin
+    names = {operation: name for name, operation in OPERATIONS.items()}
+    return {(names[each.operation], each.name) for each in admin.describe_acls(any_of).result(20)}
+
+
 def test_the_printed_rights_are_enough(guarded: Guarded, who: Known, tmp_path: Path) -> None:
     given = {
         f"KAFKA__{name.replace('.', '_').upper()}": each for name, each in who.properties.items()
@@ -143,7 +159,12 @@ def test_the_printed_rights_are_enough(guarded: Guarded, who: Known, tmp_path: P
             if name.startswith("BELFRY_CLUSTER__")
         }
         if who.user == CERTIFIED:
-            give_by_kafkas_tool(printed(who.user, cluster, guarded.open), tmp_path / "bin")
+            lines = printed(who.user, cluster, guarded.open)
+            more = printed(OTHER, cluster, guarded.open, "--name-transactions")
+            # What the worker has no right to: the cluster, and all transactional ids.
+            for_other = [each for each in more if "--cluster" in each or "'*'" in each]
+            give_by_kafkas_tool([*lines, *for_other], tmp_path / "bin")
+            assert allowed(guarded, OTHER) == {("Describe", "kafka-cluster"), ("Describe", "*")}
         else:
             give(guarded, printed(who.user, cluster, guarded.open, "-o", "jsonl"))
         topics.create(guarded.admin, Settings(cluster=cluster))  # type: ignore[arg-type]
