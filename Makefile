@@ -147,7 +147,8 @@ $(VENV)/%/.locked: locks/%.lock | $(BIN)/pip
 site: $(SITE)/.locked ## Make the documentation a site, dist/site; fails on a page or link that leads nowhere.
 	@# Warnings have to be counted, so it is not quiet.
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict 2> >(grep -v '^INFO' >&2)
-	echo "dist/site/index.html: $$(find dist/site -name '*.html' | wc -l) pages"
+	found=$$(grep -o '"location"' dist/site/search/search_index.json | wc -l)
+	echo "dist/site/index.html: $$(find dist/site -name '*.html' | wc -l) pages, the search knows $$found places"
 
 .PHONY: site-version
 site-version: site ## Put the site into dist/versions as this release, beside earlier ones that lie there.
@@ -242,6 +243,15 @@ $(TOOLS)/strimzi: deploy/helm/strimzi/pom.xml locks/strimzi.lock
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
 	(cd $@.part && sha256sum --quiet --strict --check $(CURDIR)/locks/strimzi.lock)
 	mv $@.part $@
+
+# What Docker Compose reads its files by; its version is in go.mod.
+$(TOOLS)/compose-check: $(wildcard compose/check/*.go compose/check/go.*)
+	@mkdir -p $(TOOLS)
+	go build -C compose/check -o $(CURDIR)/$@ .
+
+.PHONY: compose
+compose: $(TOOLS)/compose-check ## Check compose/compose.yaml by the library that reads it for Docker Compose; needs Go.
+	@compose/check/run.sh $<
 
 .PHONY: manifests
 manifests: install $(CHECKS)/.locked $(HELM) $(TOOLS)/strimzi ## Check what the chart renders: Kubernetes 1.31 to 1.37, KEDA, Prometheus' operator, Strimzi.
@@ -368,6 +378,10 @@ bench-profiles: install ## Show which threads are busy where a figure misses its
 .PHONY: bench-http
 bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
 	@benchmarks/http.sh
+
+.PHONY: bench-peer
+bench-peer: install ## Measure belfry beside a scheduler of Kafka Streams; ROUNDS, EVENTS, RATE, DURATION; needs Java and Maven.
+	@benchmarks/peer.sh
 
 .PHONY: bench-console
 bench-console: install ## Measure the console's pages while events fire; PENDING, FIRES and CONSOLES say how much.

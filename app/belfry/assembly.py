@@ -23,7 +23,7 @@ from belfry.api.routes.app import create_app, create_health_app
 from belfry.api.server.health_server import HttpPorts
 from belfry.api.server.own_address import reached_host
 from belfry.api.server.server import HttpAddressError
-from belfry.api.setup import gate_of, limits_of, server_of, shared_breaks_of
+from belfry.api.setup import believed_of, gate_of, limits_of, server_of, shared_breaks_of
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.view import WorkerIdentity
 from belfry.audit.writer import AuditLog
@@ -153,7 +153,7 @@ def _configured(
     keys = settings.worker_keys(Purpose.FORWARD)
     tracing = tracing_of(settings, identity.worker_id, metrics.traced, clock.wall_ms)
     gate = gate_of(settings, clock.wall_ms)
-    parts = ApiDependencies(gate, keys, clock.wall_ms, audit.trail, tracing)
+    parts = ApiDependencies(gate, keys, clock.wall_ms, audit.trail, tracing, believed_of(settings))
     return parts, means_of(settings, clock, tracing, parts.breaks), reached_host(settings)
 
 

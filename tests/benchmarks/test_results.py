@@ -63,3 +63,22 @@ def test_each_step_of_a_curve_says_what_it_varies() -> None:
         steps = curve(PLAN, sweep)
         assert tuple(varied for _, varied in steps) == values
         assert [getattr(plan, name) for plan, _ in steps] == list(values)
+
+
+def test_the_table_of_peers_has_medians_over_rounds_and_parts_of_raw(tmp_path: Path) -> None:
+    def line(bench: str, who: str, topics: int, rate: float, late: float | None = None) -> str:
+        figures = {"who": who, "topics": topics, "cpu_seconds": 2.0, "peak_rss_mb": 100.0}
+        return run(bench, rate, **figures, p50_ms=late, p99_ms=late and 2 * late)
+
+    rounds = [
+        line("raw", "raw", 0, 200_000),
+        *(line("fire", "belfry", 97, rate) for rate in (90_000, 100_000, 170_000)),
+        *(line("fire", "Kafka Streams", 1, rate) for rate in (40_000, 50_000, 60_000)),
+        *(line("lateness", "belfry", 97, 5_000, late) for late in (4, 8, 50)),
+    ]
+    (tmp_path / "peer.jsonl").write_text("\n".join(rounds))
+    said = made("peer_table.py", tmp_path / "peer.jsonl")
+    assert "| fire, belfry | 97 | 100 000 | 0.50 | | 2.0 s | 100 MB |" in said
+    assert "| fire, Kafka Streams | 1 | 50 000 | 0.25 | | 2.0 s | 100 MB |" in said
+    assert "| lateness, belfry | 97 | | | 8, 16 ms | 2.0 s | 100 MB |" in said
+    assert said.endswith("raw: 200 000 /s\n")

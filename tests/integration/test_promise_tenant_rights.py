@@ -6,16 +6,11 @@ a password, and trusts one authority, fires with the rights of docs/tenants.md.
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from time import time
 
 import pytest
 from confluent_kafka import Producer
@@ -34,6 +29,7 @@ from belfry.client.kafka import Cluster
 from belfry.kafka.broker_features import ask_brokers
 from belfry.settings import Settings
 from tests.acceptance.harness.guarded import PASSWORD, Guarded, allow, guarded_broker, known
+from tests.acceptance.harness.issuer import token_issuer, token_properties
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.architecture.tree import ROOT
 from tests.integration.fetched_requests import FetchedRequests
@@ -132,25 +128,6 @@ def test_a_worker_that_is_known_fires_and_nobody_else_gets_in(
     assert "certificate" in trust.result()
 
 
-class Issuer(BaseHTTPRequestHandler):
-    """Gives a token for user belfry to who knows the password."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        now_s = int(time())
-        claims = {"sub": "belfry", "iat": now_s, "exp": now_s + 300}
-        parts = [_url_base64(json.dumps(each)) for each in ({"alg": "none"}, claims)]
-        login = b64encode(f"belfry:{PASSWORD}".encode()).decode()
-        self.send_response(200 if self.headers["authorization"] == f"Basic {login}" else 401)
-        self.send_header("content-type", "application/json")
-        self.end_headers()
-        told = {"access_token": ".".join((*parts, "")), "expires_in": 300, "token_type": "Bearer"}
-        self.wfile.write(json.dumps(told).encode())
-
-    def log_message(self, *_: object) -> None:
-        """Nothing on the terminal of the tests."""
-
-
 def written(guarded: Guarded, topic: str, *users: str) -> Producer:
     """A topic of three requests that these users may read, and who writes further ones to it."""
     admin = guarded.admin
@@ -207,14 +184,12 @@ def test_requests_are_read_with_a_password_and_a_certificate_also_after_a_break(
 
 def test_requests_are_read_with_a_token(guarded: Guarded) -> None:
     written(guarded, "read.token", "belfry")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Issuer) as issuer:
-        Thread(target=issuer.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        properties = guarded.properties("belfry") | issuer_of(issuer)
+    with token_issuer() as address:
+        properties = guarded.properties("belfry") | token_properties(address, "belfry")
         properties |= {"bootstrap.servers": guarded.secure}
         with closing(FetchedRequests(properties, "read.token", 0)) as log:
             log.seek(0)
             assert values(log, 3) == [b"0", b"1", b"2"]
-        issuer.shutdown()
 
 
 def test_a_reader_says_why_it_may_not_read(guarded: Guarded) -> None:
@@ -240,10 +215,6 @@ def test_a_reader_says_why_it_may_not_read(guarded: Guarded) -> None:
     assert "BELFRY_KAFKA__SSL_" in trust
 
 
-def _url_base64(text: str) -> str:
-    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
 def test_what_the_page_sets_is_what_clients_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8")
     for name, value in re.findall(r"(BELFRY_KAFKA__\w+)=(\S+)", page):
@@ -255,25 +226,12 @@ def test_what_the_page_sets_is_what_clients_are_given(monkeypatch: pytest.Monkey
 
 
 def test_both_clients_bring_a_token_of_the_same_provider(guarded: Guarded) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Issuer) as issuer:
-        Thread(target=issuer.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        properties = guarded.properties("belfry") | issuer_of(issuer)
+    with token_issuer() as address:
+        properties = guarded.properties("belfry") | token_properties(address, "belfry")
         cluster = Cluster(guarded.secure, properties)
         assert cluster.reach(cluster.admin()).brokers
         # aiokafka, as the group's client has it.
         assert ask_brokers({"bootstrap.servers": guarded.secure, **properties})
-        issuer.shutdown()
-
-
-def issuer_of(issuer: ThreadingHTTPServer) -> dict[str, str]:
-    """What a client gives instead of a password."""
-    return {
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{issuer.server_port}/token",
-        "sasl.oauthbearer.client.id": "belfry",
-        "sasl.oauthbearer.client.secret": PASSWORD,
-    }
 
 
 def _filter(rule: AclBinding) -> AclBindingFilter:

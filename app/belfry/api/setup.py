@@ -5,6 +5,7 @@ setting. Nothing is opened here, and no thread begins.
 
     ServerSettings ─┬─ gate_of     keys and provider        ─► callers are known, or all may ask
                     ├─ limits_of   names, sizes, rates      ─► the guard in front of the routes
+                    ├─ believed_of authorities              ─► whom it believes of other workers
                     ├─ server_of   address, TLS, proxies    ─► the server, which is started later
                     └─ shared_breaks_of                     ─► breaks of hosts, kept in Kafka
 """
@@ -23,6 +24,7 @@ from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpServer, Manner
 from belfry.api.workers.host_breaks import HostBreaks
 from belfry.api.workers.shared_breaks import SharedBreaks
+from belfry.host.tls_files import RenewedContext, believed, shown
 from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import ServerSettings
 
@@ -69,10 +71,16 @@ def limits_of(settings: ServerSettings, reached: str) -> PortLimits:
     )
 
 
+def believed_of(settings: ServerSettings) -> RenewedContext | None:
+    """Whose certificates count at other workers; None: whom the machine trusts."""
+    given = settings.http_tls_authorities
+    return None if given is None else believed(given)
+
+
 def server_of(app: FastAPI, settings: ServerSettings, *, guarded: bool) -> HttpServer:
     """The server of the port, not started; `guarded` says that callers are asked who they are."""
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
-    tls = (certificate, key) if certificate and key else None
+    tls = shown(certificate, key) if certificate and key else None
     proxies = settings.http_proxies
     room = Connections(settings.http_connections, settings.http_connections_per_address, proxies)
     return HttpServer(

@@ -16,7 +16,6 @@ declared, in `belfry.settings`.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +25,7 @@ from pydantic import SecretStr
 
 from belfry.api.server.hosts import is_loopback
 from belfry.api.server.own_address import is_everywhere
+from belfry.host.tls_files import believed, shown
 from belfry.kafka.security import BadSecurity, group_client_security
 from belfry.recovery.checkpoint_store import NoCheckpointStore, checkpoint_store
 from belfry.registry.addresses import UNREADABLE, is_readable
@@ -38,6 +38,7 @@ _NEVER_EMPTY: Final = (
     "oidc_issuer",
     "http_tls_certificate",
     "http_tls_key",
+    "http_tls_authorities",
     "secrets_dir",
     "checkpoint_store",
 )
@@ -75,7 +76,7 @@ def half_settings(settings: DeliverySettings) -> str:
         *_signing(settings),
         *_callers(settings),
         *_advertised(settings),
-        *_certificate(settings),
+        *_certificates(settings),
         *_checkpoints(settings),
     )
     return " ".join(found)
@@ -179,8 +180,8 @@ def _advertised(settings: DeliverySettings) -> Iterator[str]:
         )
 
 
-def _certificate(settings: DeliverySettings) -> Iterator[str]:
-    """A certificate without its key, or one that cannot be used: it is loaded here to find out."""
+def _certificates(settings: DeliverySettings) -> Iterator[str]:
+    """A certificate without its key, or files that cannot be used: they are loaded to find out."""
     certificate, key = settings.http_tls_certificate, settings.http_tls_key
     if (certificate is None) != (key is None):
         given = "http_tls_certificate" if key is None else "http_tls_key"
@@ -191,12 +192,21 @@ def _certificate(settings: DeliverySettings) -> Iterator[str]:
         )
     elif certificate is not None and key is not None:
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, _no_password)
+            shown(certificate, key)
         except (OSError, ValueError) as error:
             yield (
                 f"BELFRY_HTTP_TLS_CERTIFICATE ({certificate}) and BELFRY_HTTP_TLS_KEY ({key})"
                 f" cannot be used: {error}. They are PEM files, the key is that of the certificate"
                 " and is not encrypted."
+            )
+    authorities = settings.http_tls_authorities
+    if authorities is not None:
+        try:
+            believed(authorities)
+        except (OSError, ValueError) as error:
+            yield (
+                f"BELFRY_HTTP_TLS_AUTHORITIES ({authorities}) cannot be used: {error}. It is a PEM"
+                " file with at least one certificate of an authority."
             )
 
 
@@ -207,11 +217,6 @@ def _checkpoints(settings: DeliverySettings) -> Iterator[str]:
             checkpoint_store(settings)
         except NoCheckpointStore as error:
             yield str(error)
-
-
-def _no_password() -> str:
-    """Refuse an encrypted key. OpenSSL would ask for its password at the terminal, and wait."""
-    raise ValueError("the key is encrypted")
 
 
 def _variable(name: str) -> str:

@@ -4,8 +4,8 @@ It is asked in two ways.  Writers' schemas are on the path of every unknown reco
 value, and comes from memory where it can (`schema_memory.py`).  Registering and checking our own
 schemas is a step of an operator, and raises what went wrong.
 
-A single request waits `TIMEOUT_S` at most and is not repeated here: whoever asks knows how long the
-record may wait.  All methods may be called from any thread.
+A single request waits `TIMEOUT_S` at most (`renewed_client.py`) and is not repeated here: whoever
+asks knows how long the record may wait.  All methods may be called from any thread.
 """
 
 from __future__ import annotations
@@ -28,25 +28,14 @@ from belfry.registry.answers import (
     SchemaRefusedError,
     WriterSchema,
 )
+from belfry.registry.renewed_client import RenewedClient
 from belfry.registry.schema_memory import MISSING_S, SchemaMemory
 from belfry.wire import catalogue
 from belfry.wire.readings import Reference
 
-# Seconds for one request.
-TIMEOUT_S: Final = 2.0
 # Each version of a schema can read, and be read by, each other one.
 FULL_TRANSITIVE: Final = "FULL_TRANSITIVE"
 
-_TIMEOUT: Final = {"timeout": TIMEOUT_S, "max.retries": 0}
-# Properties that Confluent's client wants as numbers.
-_NUMBERS: Final[Mapping[str, type[int | float]]] = {
-    "timeout": float,
-    "max.retries": int,
-    "retries.wait.ms": int,
-    "retries.max.wait.ms": int,
-    "cache.capacity": int,
-    "cache.latest.ttl.sec": float,
-}
 # Statuses by which a registry says no to a schema.
 _REFUSALS: Final = frozenset({409, 422})
 
@@ -66,18 +55,21 @@ class Registry:
         properties: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        given = {key: _typed(key, value) for key, value in (properties or {}).items()}
         if not is_readable(url):
             raise RegistryAddressError(UNREADABLE)
         self.url = shown(url)
-        self._client = SchemaRegistryClient.new_client({**_TIMEOUT, **given, "url": url})
+        self._connection = RenewedClient(url, properties or {}, clock)
         self._clock = clock
         self._memory = SchemaMemory(clock)
         self._own_ids: dict[tuple[str, str], tuple[float, int | None]] = {}
 
     def close(self) -> None:
         """Close the connections; the registry cannot be asked afterwards."""
-        self._client.close()
+        self._connection.close()
+
+    @property
+    def _client(self) -> SchemaRegistryClient:
+        return self._connection.client()
 
     def writer_schema(self, schema_id: int) -> WriterSchema:
         """The schema behind an id of Confluent's prefix; never raises."""
@@ -224,8 +216,3 @@ def _or_none(ask: Callable[[], _T]) -> _T | None:
         if error.http_status_code == 404 and error.error_code not in (None, -1):
             return None
         raise
-
-
-def _typed(key: str, value: Any) -> Any:
-    number = _NUMBERS.get(key)
-    return number(value) if number is not None else value

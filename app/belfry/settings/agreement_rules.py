@@ -144,7 +144,8 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "its port's own; behind one address give all the same": (
         *("http_api_keys", "http_api_keys_file", "http_allowed_hosts", "http_allowed_origins"),
-        *("http_tls_certificate", "http_tls_key", "http_plaintext", "http_body_bytes", "audit"),
+        *("http_tls_certificate", "http_tls_key", "http_tls_authorities", "http_plaintext"),
+        *("http_body_bytes", "audit"),
         *("http_bulk_bytes", "http_bodies_bytes", "http_under_way", "http_connections"),
         *("http_connections_per_address", "http_requests_per_second", "http_failures_per_second"),
         *("http_proxies", "oidc_issuer", "oidc_audience", "oidc_jwks_url"),

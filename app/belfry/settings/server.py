@@ -91,11 +91,16 @@ class ServerSettings(SharedSettings):
     http_allowed_origins: list[str] = Field(
         default_factory=list, description="Origins of web pages that may ask this worker."
     )
-    # TLS at the port itself, or at a proxy in front of it.
+    # TLS at the port itself, or at a proxy in front of it. Files are read again when they change.
     http_tls_certificate: Path | None = Field(
         None, description="PEM file of the port's certificate chain; none: plain HTTP."
     )
     http_tls_key: Path | None = Field(None, description="PEM file of the certificate's key.")
+    http_tls_authorities: Path | None = Field(
+        None,
+        description="PEM file of whom workers believe when they call each other; none: whom the"
+        " machine trusts.",
+    )
     http_plaintext: Literal["refused", "allowed"] = Field(
         "refused",
         description="Keys and tokens over plain HTTP from other machines: allowed where a proxy in"

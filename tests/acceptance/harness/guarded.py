@@ -33,6 +33,8 @@ from belfry.devstack.ports import free_port
 from tests.unit.kafka.test_security import Signed, signed
 
 PASSWORD = "hunter2hunter2"
+# Who the certificate of `user.p12` says one is.
+CERTIFIED: Final = "CN=user"
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -55,10 +57,15 @@ OPERATIONS: Final = {
 
 @dataclass(frozen=True)
 class Guarded:
-    """A broker that anybody may ask at one address, and known users by TLS alone at another."""
+    """A broker that anybody may ask at one address, and known users by TLS alone at two others.
+
+    `secure` wants a password or a token besides a certificate; to `certified` whoever shows a
+    certificate is who it names.
+    """
 
     open: str
     secure: str
+    certified: str
     authority: Signed
     home: Path
 
@@ -78,6 +85,14 @@ class Guarded:
             "ssl.keystore.password": PASSWORD,
         }
 
+    def certificate_properties(self) -> dict[str, str]:
+        """What a client gives that is known as `CERTIFIED`, by its certificate alone."""
+        given = self.properties("nobody").items()
+        return {
+            **{name: each for name, each in given if name.startswith("ssl.")},
+            "security.protocol": "SSL",
+        }
+
 
 @contextmanager
 def guarded_broker(home: Path, **stricter: str) -> Iterator[Guarded]:
@@ -86,8 +101,9 @@ def guarded_broker(home: Path, **stricter: str) -> Iterator[Guarded]:
     `stricter` are properties of the broker, with underscores for dots.
     """
     authority = signed("authority")
-    port, secure, controller = (free_port() for _ in range(3))
-    found = Guarded(f"127.0.0.1:{port}", f"127.0.0.1:{secure}", authority, home)
+    port, controller, *guarded = (free_port() for _ in range(4))
+    addresses = [f"127.0.0.1:{each}" for each in (port, *guarded)]
+    found = Guarded(*addresses, authority=authority, home=home)
     own, user = signed("broker", authority), signed("user", authority)
     (home / "broker.pem").write_text(own.key_pem() + own.pem + authority.pem)
     (home / "ca.pem").write_text(authority.pem)
@@ -107,9 +123,18 @@ def guarded_broker(home: Path, **stricter: str) -> Iterator[Guarded]:
 
 
 def listeners(guarded: Guarded, controller: int) -> dict[str, str]:
-    """A listener that asks for a certificate and a password beside the one that asks nothing."""
-    both = f"PLAINTEXT://{guarded.open},SECURE://{guarded.secure}"
-    protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL"
+    """Two listeners that ask who one is beside the one that asks nothing."""
+    all_three = (
+        f"PLAINTEXT://{guarded.open},SECURE://{guarded.secure},CERTIFIED://{guarded.certified}"
+    )
+    protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL,CERTIFIED:SSL"
+    shown = {
+        "ssl.client.auth": "required",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(guarded.home / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(guarded.home / "ca.pem"),
+    }
     asked = {
         "sasl.enabled.mechanisms": "SCRAM-SHA-256,OAUTHBEARER",
         # It takes tokens that nobody signed: what is tested is that clients bring one.
@@ -117,17 +142,14 @@ def listeners(guarded: Guarded, controller: int) -> dict[str, str]:
         'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
         "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram."
         "ScramLoginModule required;",
-        "ssl.client.auth": "required",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(guarded.home / "broker.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(guarded.home / "ca.pem"),
+        **shown,
     }
     return {
-        "listeners": f"{both},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": both,
+        "listeners": f"{all_three},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": all_three,
         "listener.security.protocol.map": protocols,
         **{f"listener.name.secure.{name}": value for name, value in asked.items()},
+        **{f"listener.name.certified.{name}": value for name, value in shown.items()},
     }
 
 

@@ -20,6 +20,7 @@ TOOLS: Final = Pin(
     "org.apache.kafka:kafka-tools:4.3.0",
 )
 CLASSES: Final = {
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
     "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from belfry.api.server import server as served
 from belfry.api.server.room import Connections
 from belfry.api.server.server import HttpServer, Manner
+from belfry.host.tls_files import shown
 from tests.acceptance.harness.site import wait_for
 from tests.unit.kafka.test_security import Signed, signed
 
@@ -38,7 +39,7 @@ def port(app: FastAPI, room: Connections, authority: Signed, tmp_path: Path) -> 
     files = tmp_path / "own.pem", tmp_path / "own.key"
     files[0].write_text(own.pem)
     files[1].write_text(own.key_pem())
-    server = HttpServer(app, "127.0.0.1", 0, tls=files, manner=Manner(room=room))
+    server = HttpServer(app, "127.0.0.1", 0, tls=shown(*files), manner=Manner(room=room))
     yield server.start()
     server.stop()
 
@@ -115,7 +116,7 @@ def test_one_that_does_not_agree_in_time_is_ended(
     files = tmp_path / "own.pem", tmp_path / "own.key"
     files[0].write_text(own.pem)
     files[1].write_text(own.key_pem())
-    server = HttpServer(app, "127.0.0.1", 0, tls=files, manner=Manner(room=room))
+    server = HttpServer(app, "127.0.0.1", 0, tls=shown(*files), manner=Manner(room=room))
     port = server.start()
     try:
         with ExitStack() as opened:

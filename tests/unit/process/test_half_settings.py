@@ -67,6 +67,7 @@ def test_half_of_one_may_not(given: dict[str, Any], names: str) -> None:
         "HTTP_TLS_CERTIFICATE",
         "HTTP_TLS_KEY",
         "SECRETS_DIR",
+        "HTTP_TLS_AUTHORITIES",
         "CHECKPOINT_STORE",
     ],
 )
@@ -92,6 +93,9 @@ def test_a_certificate_is_tried(tmp_path: Path) -> None:
     both.write_bytes(chain.read_bytes() + key.read_bytes())
     assert half_settings(Settings(http_tls_certificate=both, http_tls_key=both)) == ""
     assert "cannot be used" in half_settings(Settings(**{**given, "http_tls_key": chain}))
+    assert half_settings(Settings(http_tls_authorities=chain)) == ""
+    said = half_settings(Settings(http_tls_authorities=key))
+    assert said.startswith(f"BELFRY_HTTP_TLS_AUTHORITIES ({key}) cannot be used: ")
     missing: dict[str, Any] = {**given, "http_tls_key": tmp_path / "none.pem"}
     assert "No such file" in half_settings(Settings(**missing))
 

@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from belfry.client.errors import BadProperty
 from belfry.client.schemas import RegisteredSchemas
+from belfry.host.file_watch import LOOK_S
 from belfry.registry.addresses import shown
 from belfry.registry.answers import RegistryAddressError, RegistryUnreachable
 from belfry.registry.client import Registry
@@ -154,3 +155,28 @@ def test_a_certificate_is_checked_against_the_given_authority(
     friend = Registry(url, {**password, "ssl.ca.location": str(cert)})
     assert friend.writer_schema(1) == catalogue.schema("FiredEvent")
     friend.close()
+
+
+def test_an_authority_that_is_renewed_counts_without_a_restart(
+    server: ThreadingHTTPServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate(tmp_path))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    authority, now_s = tmp_path / "authority.pem", [0.0]
+    (tmp_path / "earlier").mkdir()
+    authority.write_bytes(certificate(tmp_path / "earlier")[0].read_bytes())
+    properties = {"basic.auth.user.info": "belfry:s3cret", "ssl.ca.location": str(authority)}
+    url = f"https://127.0.0.1:{server.server_port}"
+    registry = Registry(url, properties, lambda: now_s[0])
+    assert isinstance(registry.writer_schema(1), RegistryUnreachable)
+    for content, expected in (
+        (b"half of it", RegistryUnreachable),
+        ((tmp_path / "cert.pem").read_bytes(), dict),
+    ):
+        authority.write_bytes(content)
+        assert isinstance(registry.writer_schema(1), RegistryUnreachable)
+        now_s[0] += LOOK_S
+        assert isinstance(registry.writer_schema(1), expected)
+    assert [str(authority) in each.getMessage() for each in caplog.records] == [True]
+    registry.close()

@@ -269,12 +269,13 @@ def test_a_registry_is_asked_anew_for_what_there_was_none_of() -> None:
     """The memory of `Registry` is everybody's; lookups remember who has asked."""
     registry = SchemaRegistry("http://127.0.0.1:1")
     missing = SchemaRegistryError(404, 40403, "Schema not found")
-    registry._client = MagicMock(get_schema=MagicMock(side_effect=missing))
+    asked = MagicMock(side_effect=missing)
+    registry._connection = MagicMock(client=lambda: MagicMock(get_schema=asked))
     for _ in range(2):
         assert isinstance(registry.writer_schema(7), Missing)
-    assert registry._client.get_schema.call_count == 1
+    assert asked.call_count == 1
     assert isinstance(AskedAnew(registry).writer_schema(7), Missing)
-    assert registry._client.get_schema.call_count == 2
+    assert asked.call_count == 2
 
 
 def test_lookups_are_counted_and_doubt_is_told_until_one_is_answered() -> None:

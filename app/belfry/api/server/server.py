@@ -18,7 +18,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
@@ -28,6 +27,7 @@ from belfry.api.server.greeting import Greeting
 from belfry.api.server.hosts import is_loopback
 from belfry.api.server.protocol import HEAD_SECONDS, Protocol
 from belfry.api.server.room import Connections
+from belfry.host.tls_files import RenewedContext
 
 # Seconds for the port to answer, and for answers under way when it closes.
 START_SECONDS: Final = 10.0
@@ -44,17 +44,24 @@ class HttpAddressError(Exception):
 class _Server(uvicorn.Server):
     """uvicorn's, which counts a caller from when it is accepted, not from when keys are agreed."""
 
-    def __init__(self, config: uvicorn.Config, room: Connections) -> None:
+    def __init__(
+        self, config: uvicorn.Config, room: Connections, tls: RenewedContext | None
+    ) -> None:
         super().__init__(config)
         self._room = room
+        self._tls = tls
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the port without TLS, so that each connection is greeted by `Greeting`."""
         loop: Any = asyncio.get_running_loop()
-        opened = loop.create_server
+        opened, tls = loop.create_server, self._tls
 
         def create_server(make: Any, *, ssl: Any = None, **more: Any) -> Any:
-            greet = partial(Greeting, self._room, ssl, HEAD_SECONDS, make)
+            def greet() -> Greeting:
+                assert tls is not None
+                # Asked for each connection: certificates are renewed while the port is open.
+                return Greeting(self._room, tls.context(), HEAD_SECONDS, make)
+
             return opened(make if ssl is None else greet, **more)
 
         loop.create_server = create_server
@@ -85,23 +92,24 @@ class HttpServer:
         host: str,
         port: int,
         *,
-        tls: tuple[Path, Path] | None = None,
+        tls: RenewedContext | None = None,
         guarded: bool = False,
         manner: Manner = Manner(),  # frozen
     ) -> None:
         """Prepare to serve `app`; port 0 takes any free one.
 
-        `tls` are the files of a certificate and its key; `guarded` says that callers have to show
-        who they are, so that the port may open to other machines.
+        `tls` is what the port shows, None for plain HTTP; `guarded` says that callers have to show
+        who they are, so that it may open to other machines.
         """
         self._manner = manner
         self._host = host
         self._port = port
         self._guarded = guarded
         self._tls = tls is not None
-        files: dict[str, Any] = {}
-        if tls is not None:
-            files = {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
+        # uvicorn takes the scheme of requests from it.
+        secured: dict[str, Any] = (
+            {} if tls is None else {"ssl_context_factory": lambda *_: tls.context()}
+        )
         room = manner.room or Connections()
         self._server = _Server(
             uvicorn.Config(
@@ -117,9 +125,10 @@ class HttpServer:
                 # Its defaults believe whoever is on this machine.
                 proxy_headers=bool(manner.proxies),
                 forwarded_allow_ips=list(manner.proxies),
-                **files,
+                **secured,
             ),
             room,
+            tls,
         )
         self._thread: threading.Thread | None = None
 

@@ -28,6 +28,7 @@ from belfry.api.workers.request_client import RequestClient
 from belfry.api.workers.shared_breaks import SharedBreaks
 from belfry.audit.trail import Trail
 from belfry.history.follower import Follower
+from belfry.host.tls_files import RenewedContext
 from belfry.policies.policy_client import PolicyClient
 from belfry.telemetry.tracing import Tracing
 from belfry.wire.worker_keys import Keys
@@ -67,15 +68,19 @@ class ApiDependencies:
         now_ms: Callable[[], float],
         trail: Trail | None = None,
         tracing: Tracing | None = None,
+        believed: RenewedContext | None = None,
     ) -> None:
-        """`keys` are what workers sign forwarded requests with; `trail` leads to the audit log."""
+        """`keys` are what workers sign forwarded requests with; `trail` leads to the audit log.
+
+        `believed` says whose certificates count at other workers, None: whom the machine trusts.
+        """
         self.tracing = tracing
         self.trail = trail or Trail()
         self.gate = gate
         self.now_ms = now_ms
         self.traffic = Traffic()
         self.internal_token = InternalToken(keys, gate, now_ms)
-        self.peers = Peers(self.internal_token)
+        self.peers = Peers(self.internal_token, believed)
         self.last_answers = LastAnswers()
         # Written by a route, and read by what posts in this process.
         self.breaks = HostBreaks()

@@ -28,6 +28,7 @@ from belfry.api.auth.principal import Principal
 from belfry.api.problems import Problem
 from belfry.api.workers.internal_token import FORWARDED, InternalToken, Target
 from belfry.host.errors import named
+from belfry.host.tls_files import RenewedContext
 from belfry.telemetry.tracing import CURRENT
 
 NOT_HELD: Final = "belfry-not-held"
@@ -80,8 +81,12 @@ class Peers:
     partition by then.
     """
 
-    def __init__(self, internal_token: InternalToken) -> None:
+    def __init__(
+        self, internal_token: InternalToken, believed: RenewedContext | None = None
+    ) -> None:
+        """`believed` says whose certificates count there, None: whom the machine trusts."""
         self.internal_token = internal_token
+        self._believed = believed
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(
@@ -105,6 +110,8 @@ class Peers:
                 headers=given,
                 allow_redirects=False,
                 timeout=timeout,
+                # Connections are kept by whom they believe, so a new context gets new ones.
+                ssl=self._believed.context() if self._believed else True,
             ) as answer:
                 content = await answer.read()
                 kept = {

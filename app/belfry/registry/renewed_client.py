@@ -1,0 +1,84 @@
+"""Confluent's client, made anew when a certificate or an authority of its properties is renewed.
+
+    asked ─► files changed? ─┬ no                ─► the client that is there
+                             └ yes: make another ─┬ the files can be used ─► the new one
+                                                  └ they cannot           ─► the old one, and a line
+
+Confluent's client reads its files once, when it is made.  A process that runs for months would show
+a certificate that has ended, or believe no authority but the last one.  What was asked before a
+change is answered by the client that it was asked of: that one is closed at the next change.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.schema_registry import SchemaRegistryClient
+
+from belfry.host.file_watch import FileWatch
+
+# Seconds for one request; shorter than the time between two looks at files.
+TIMEOUT_S: Final = 2.0
+
+_TIMEOUT: Final = {"timeout": TIMEOUT_S, "max.retries": 0}
+# Properties that Confluent's client wants as numbers.
+_NUMBERS: Final[Mapping[str, type[int | float]]] = {
+    "timeout": float,
+    "max.retries": int,
+    "retries.wait.ms": int,
+    "retries.max.wait.ms": int,
+    "cache.capacity": int,
+    "cache.latest.ttl.sec": float,
+}
+_FILES: Final = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+
+# The client's own library has no other log.
+log = logging.getLogger(__name__)
+
+
+class RenewedClient:
+    """A client of Confluent's for one registry; may be asked from any thread.
+
+    `properties` are Confluent's; texts from the environment are made numbers where it wants
+    numbers.  `clock` gives seconds and never goes back.
+    """
+
+    def __init__(self, url: str, properties: Mapping[str, Any], clock: Callable[[], float]) -> None:
+        """Raises what Confluent's client does: `ValueError`, or `OSError` for a file."""
+        given = {key: _typed(key, value) for key, value in properties.items()}
+        self._configuration = {**_TIMEOUT, **given, "url": url}
+        self._files = [str(given[name]) for name in _FILES if isinstance(given.get(name), str)]
+        self._watch = FileWatch([Path(each) for each in self._files], clock)
+        self._client = self._made()
+        self._former: SchemaRegistryClient | None = None
+
+    def client(self) -> SchemaRegistryClient:
+        """The client to ask now; never raises."""
+        if self._watch.changed():
+            try:
+                made = self._made()
+            except (OSError, ValueError) as error:
+                # Half written, or spoilt: what was good stays good until it is mended.
+                log.warning("%s not read again for the registry: %s", self._files, error)
+            else:
+                former, self._former, self._client = self._former, self._client, made
+                if former is not None:
+                    former.close()
+        return self._client
+
+    def close(self) -> None:
+        """Close the connections; the registry cannot be asked afterwards."""
+        self._client.close()
+        if self._former is not None:
+            self._former.close()
+
+    def _made(self) -> SchemaRegistryClient:
+        return SchemaRegistryClient.new_client(self._configuration)
+
+
+def _typed(key: str, value: Any) -> Any:
+    number = _NUMBERS.get(key)
+    return number(value) if number is not None else value
