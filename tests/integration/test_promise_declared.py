@@ -80,28 +80,22 @@ def tenant_of(way: str) -> str:
 
 
 def results(told: list[dict[str, Any]]) -> dict[str, str]:
-    return {name_of(each): each["result"] for each in told}
-
-
-def name_of(told: dict[str, Any]) -> str:
-    """What an object is told by: the id of a schedule, the name of a calendar."""
-    return str(told["schedule_id"] or told.get("calendar") or "policy")
+    return {each["schedule_id"] or "policy": each["result"] for each in told}
 
 
 def test_the_page_does_what_it_says(run: Run, tenant: str, site: Site) -> None:
     told = [run(*command.split()) for command in TYPED]
     assert [code for code, _, _ in told] == CODES
     first, applied, second, pruning, pruned, wrong = told
-    names = {"policy", "fr", "report/daily", "heartbeat", "sale/begins"}
-    assert {name_of(each) for each in first[1]} == names
+    names = {"policy", "report/daily", "heartbeat", "sale/begins"}
+    assert {each["schedule_id"] or "policy" for each in first[1]} == names
     assert results(applied[1]) == dict.fromkeys(names, "created")
     assert second[1] == []
-    assert {name_of(each): each["alteration"] for each in pruning[1]} == {
+    assert {each["schedule_id"]: each["alteration"] for each in pruning[1]} == {
         "heartbeat": "update",
         "report/daily": "remove",
         "sale/begins": "remove",
-        "fr": "remove",
-        "policy": "remove",
+        None: "remove",
     }
     assert results(pruned[1])["heartbeat"] == "updated"
     assert "wrong.yaml:7: " in wrong[2]
@@ -112,9 +106,8 @@ def test_the_page_does_what_it_says(run: Run, tenant: str, site: Site) -> None:
     assert status == 200
     waiting = {each["schedule_id"] for each in listed["schedules"] if each["state"] == "PENDING"}
     assert waiting == {"heartbeat", f"belfry/sets/{tenant}"}
-    # Its policy is gone, and so is its calendar.
+    # Its policy is gone.
     assert http("GET", f"/v1/tenants/{tenant}")[0] == 404
-    assert http("GET", f"/v1/tenants/{tenant}/calendars")[1]["calendars"] == []
 
 
 SET: Final = """

@@ -23,7 +23,6 @@ the options, the comparison and the questions.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from getpass import getuser
 from pathlib import Path
@@ -222,8 +221,9 @@ def _warn(session: Session, declared: Declaration) -> None:
 
 def _confirm(name: str, removed: Sequence[Altered]) -> None:
     """Ask, with names and the count, whether objects are to go; `WrongUse` where nobody can say."""
-    counts = Counter(each.name.split()[0] for each in removed)
-    named = " and ".join(_counted(count, noun) for noun, count in counts.items())
+    schedules = sum(each.schedule_id is not None for each in removed)
+    counts = (("schedule", schedules), ("policy", len(removed) - schedules))
+    named = " and ".join(_counted(count, noun) for noun, count in counts if count)
     what = f"{named} that set {name} has made"
     unasked = f"--prune would remove {what}: say --yes where nobody can be asked."
     for each in removed:
@@ -234,5 +234,5 @@ def _confirm(name: str, removed: Sequence[Altered]) -> None:
 
 def _counted(count: int, noun: str) -> str:
     """A number with its noun: ``1 policy``, ``3 schedules``."""
-    several = "policies" if noun == "policy" else f"{noun}s"
+    several = {"schedule": "schedules", "policy": "policies"}[noun]
     return f"{count} {noun if count == 1 else several}"

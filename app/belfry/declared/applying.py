@@ -97,14 +97,11 @@ class Applying:
         yield from self._policies(others, wait=asks)
         for each in calendars:
             wanted = each.calendar if each.changes else None
-            problem = None if wanted is None else self._ways.set_calendar(wanted)
-            yield self._noted(each, problem)
+            yield Done(each, None if wanted is None else self._ways.set_calendar(wanted))
         yield from self._schedules(schedules)
         yield from self._schedules([each for each in removed if each.schedule_id is not None])
         for each in removed:
-            if each.calendar is not None:
-                yield self._noted(each, self._ways.remove_calendar(each.calendar))
-            elif each.policy is not None:
+            if each.policy is not None:
                 yield self._noted(each, self._ways.remove(each.policy))
         self._keep()
 
@@ -130,12 +127,10 @@ class Applying:
     def _noted(self, each: Altered, problem: str | None) -> Done:
         """Note in the record what is so now."""
         record, name = self._record, (each.tenant, each.schedule_id or "")
-        if each.alteration is Alteration.REMOVE and problem is None:
+        removed = each.alteration is Alteration.REMOVE
+        if removed and problem is None:
             record.made.discard(name)
-            if each.calendar is not None:
-                record.made_calendars.discard((each.tenant, each.calendar.name))
-            elif each.schedule_id is None:
-                record.made_policies.discard(each.tenant)
+            record.made_policies -= {each.tenant} if each.schedule_id is None else set()
         if each.schedule_id is not None:
             record.asked.pop(name, None)
         if each.schedule is not None and problem is None:
@@ -147,8 +142,6 @@ class Applying:
         for each in altered:
             if each.alteration is Alteration.CREATE and each.policy is not None:
                 self._record.made_policies.add(each.tenant)
-            elif each.alteration is Alteration.CREATE and each.calendar is not None:
-                self._record.made_calendars.add((each.tenant, each.calendar.name))
             elif each.alteration is Alteration.CREATE and each.schedule_id is not None:
                 self._record.made.add((each.tenant, each.schedule_id))
         self._keep(only_made=True)
@@ -161,8 +154,10 @@ class Applying:
             self._forget_what_is_gone()
             known = record.made | self._declared.schedules.keys()
             record.asked = {name: text for name, text in record.asked.items() if name in known}
-        same = record.all_made == before.all_made
-        if same and (only_made or record.asked == before.asked):
+        made = (record.made, record.made_policies)
+        if made == (before.made, before.made_policies) and (
+            only_made or record.asked == before.asked
+        ):
             return
         shown = self._ways.look(self._declared.kept_in, record_id(self._declared))
         problem: str | None = "another apply of this set has changed it meanwhile: apply again"
@@ -183,8 +178,6 @@ class Applying:
             if shown is not None and shown["state"] in WAITING
         }
         record.made &= declared.schedules.keys() | standing
-        calendars = {name for name, shown in found.calendars.items() if shown is not None}
-        record.made_calendars &= declared.calendars.keys() | calendars
 
     def _record_write(self, shown: Mapping[str, Any] | None) -> ScheduleWrite:
         """The request that writes the record, on the condition that nobody has written it

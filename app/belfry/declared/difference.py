@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from belfry.declared.calendar_entries import KNOWN, DeclaredCalendar
+from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import Declaration
 from belfry.declared.definition import TARGETS, definition, differing, standing_definition
 from belfry.declared.policy_entries import KNOWN as POLICY_FIELDS
@@ -90,8 +90,7 @@ class Altered:
 class Found:
     """What is there now: policies by tenant, schedules as HTTP shows them, the set's record.
 
-    `known` are tenants without a policy that may have schedules all the same. Of schedules and
-    calendars there is None for one that does not exist.
+    `known` are tenants without a policy that may have schedules all the same.
     """
 
     policies: Mapping[str, TenantPolicy]
@@ -116,14 +115,10 @@ def alterations(declared: Declaration, found: Found) -> list[Altered]:
 def removals(declared: Declaration, found: Found) -> list[Altered]:
     """What the set has made, is still there, and is declared no longer; schedules first.
 
-    A calendar goes after the schedules that heed it, and a policy after all of its tenant's, so
-    that it still counts while they go.
+    A policy goes after the schedules of its tenant, so that they are cancelled while it still
+    counts.
     """
-    return [
-        *_old_schedules(declared, found),
-        *_old_calendars(declared, found),
-        *_old_policies(declared, found),
-    ]
+    return [*_old_schedules(declared, found), *_old_policies(declared, found)]
 
 
 def _old_schedules(declared: Declaration, found: Found) -> Iterator[Altered]:
@@ -131,14 +126,6 @@ def _old_schedules(declared: Declaration, found: Found) -> Iterator[Altered]:
         stands = found.schedules.get((tenant, schedule_id))
         if stands is not None and stands["state"] in WAITING:
             yield Altered(tenant, schedule_id, Alteration.REMOVE, etag=etag_in(stands))
-
-
-def _old_calendars(declared: Declaration, found: Found) -> Iterator[Altered]:
-    for name in sorted(found.record.made_calendars - declared.calendars.keys()):
-        stands = found.calendars.get(name)
-        if stands is not None:
-            calendar = DeclaredCalendar(*name, *(stands[each] for each in KNOWN))
-            yield Altered(name[0], None, Alteration.REMOVE, calendar=calendar)
 
 
 def _old_policies(declared: Declaration, found: Found) -> Iterator[Altered]:

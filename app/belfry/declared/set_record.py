@@ -29,27 +29,20 @@ Name = tuple[str, str]
 
 @dataclass(slots=True)
 class SetRecord:
-    """What a set has made; a schedule's name is its tenant and its id, a calendar's alike."""
+    """What a set has made; a schedule's name is its tenant and its id."""
 
     made: set[Name] = field(default_factory=set)
     made_policies: set[str] = field(default_factory=set)
-    made_calendars: set[Name] = field(default_factory=set)
     asked: dict[Name, str] = field(default_factory=dict)
-
-    @property
-    def all_made(self) -> tuple[set[Name], set[str], set[Name]]:
-        """Schedules, policies and calendars that the set has made."""
-        return self.made, self.made_policies, self.made_calendars
 
     def copy(self) -> SetRecord:
         """One that may be changed."""
-        return SetRecord(*map(set, self.all_made), asked=dict(self.asked))  # type: ignore[arg-type]
+        return SetRecord(set(self.made), set(self.made_policies), dict(self.asked))
 
     def payload(self, name: str, applied_by: str) -> str:
         """The record as text; `BadDeclaration` where it would be too long.
 
             {"set": "shop", "applied_by": "…", "made_policies": ["shop"],
-             "made_calendars": [["shop", "de"]],
              "schedules": {"shop": {"report/daily": ["0123456789abcdef", 1]}}}
 
         A schedule has the digest that it was asked for with, or null, and 1 where the set has made
@@ -64,7 +57,6 @@ class SetRecord:
             "set": name,
             "applied_by": applied_by,
             "made_policies": sorted(self.made_policies),
-            "made_calendars": sorted(self.made_calendars),
             "schedules": schedules,
         }
         text = orjson.dumps(written)
@@ -80,9 +72,7 @@ def record_of_set(payload: str) -> SetRecord:
     """The record in a payload; `BadDeclaration` where it is none."""
     try:
         given = orjson.loads(payload)
-        # Releases that pruned no calendars wrote none.
-        calendars = {(tenant, name) for tenant, name in given.get("made_calendars", ())}
-        found = SetRecord(made_policies=set(given["made_policies"]), made_calendars=calendars)
+        found = SetRecord(made_policies=set(given["made_policies"]))
         for tenant, schedules in given["schedules"].items():
             for schedule_id, (digest, made) in schedules.items():
                 if digest is not None:

@@ -17,7 +17,7 @@ from belfry.declared.applying import (
 from belfry.declared.calendar_entries import DeclaredCalendar
 from belfry.declared.declaration import declaration
 from belfry.declared.difference import Found, alterations, removals
-from belfry.declared.set_record import SetRecord, record_of_set
+from belfry.declared.set_record import SetRecord
 from belfry.declared.ways import ScheduleWrite
 from belfry.tenants.policy import TenantPolicy
 
@@ -66,13 +66,6 @@ class World:
         self.calendars[calendar.tenant, calendar.name] = {**calendar.body, "changed_at": "now"}
         return None
 
-    def remove_calendar(self, calendar: DeclaredCalendar) -> str | None:
-        self._note(f"forget {calendar.name}")
-        if calendar.name in self.refused:
-            return "REFUSED"
-        del self.calendars[calendar.tenant, calendar.name]
-        return None
-
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
         for each in writes:
             yield self._write(each)
@@ -99,8 +92,7 @@ class World:
     def apply(self, text: str, *, prune: bool = False) -> list[Done]:
         declared = declaration([("a.yaml", text)])
         record = record_in(self.look(declared.kept_in, record_id(declared)))
-        calendars = dict(self.calendars)
-        found = Found(self.policies, dict(self.schedules), frozenset(), record, calendars)
+        found = Found(self.policies, dict(self.schedules), frozenset(), record, self.calendars)
         self.log.clear()
         altered = alterations(declared, found)
         gone = removals(declared, found) if prune else []
@@ -142,7 +134,7 @@ def test_a_calendar_is_set_before_what_heeds_it_and_once() -> None:
     assert days.after == ["2026-12-24", "2026-12-25"]
 
 
-def test_a_calendar_that_is_refused_is_told_and_applied_again() -> None:
+def test_a_calendar_that_is_refused_is_told_and_one_that_is_gone_stays() -> None:
     world = World()
     world.refused.add("de")
     (done,) = world.apply(HEAD + CALENDAR)
@@ -150,48 +142,8 @@ def test_a_calendar_that_is_refused_is_told_and_applied_again() -> None:
     world.refused.clear()
     (done,) = world.apply(HEAD + CALENDAR)
     assert done.problem is None
-
-
-def test_a_calendar_that_is_gone_is_removed_when_asked_after_what_heeds_it() -> None:
-    world = World()
-    world.apply(f"{HEAD}    policy: {{}}\n{CALENDAR}    schedules:\n{HEEDS}")
-    less = f"{HEAD}    schedules:\n{A}"
-    world.apply(less)
+    assert world.apply(f"{HEAD}    policy: {{}}", prune=True)[0].altered.name == "policy t"
     assert ("t", "de") in world.calendars
-    world.refused.add("de")
-    assert [done.problem for done in world.apply(less, prune=True)] == [None, None, "REFUSED", None]
-    assert world.record.made_calendars == {("t", "de")}
-    world.refused.clear()
-    (_, gone) = world.apply(less, prune=True)
-    assert (gone.altered.name, gone.altered.alteration) == ("calendar t/de", "remove")
-    assert world.log == ["forget de", "UPSERT belfry/sets/s"]
-    assert (world.calendars, world.record.made_calendars) == ({}, set())
-    (done,) = world.apply(less, prune=True)
-    assert (done.altered.alteration, world.log) == ("unchanged", [])
-
-
-def test_a_calendar_of_somebody_else_is_changed_and_never_removed() -> None:
-    world = World()
-    others = {"days": [], "weekend": ["SUN"], "source": "by hand", "changed_at": "now"}
-    world.calendars["t", "de"] = others
-    world.apply(f"{HEAD}{CALENDAR}    schedules:\n{A}")
-    assert world.calendars["t", "de"]["days"] == ["2026-12-25"]
-    world.apply(f"{HEAD}    schedules:\n{A}", prune=True)
-    assert ("t", "de") in world.calendars
-    # One of the set's own that somebody has removed is forgotten.
-    world.calendars.clear()
-    world.apply(f"{HEAD}{CALENDAR}    schedules:\n{A}")
-    world.calendars.clear()
-    world.apply(f"{HEAD}    schedules:\n{A}", prune=True)
-    assert (world.log, world.record.made_calendars) == (["UPSERT belfry/sets/s"], set())
-
-
-def test_a_record_of_a_release_that_pruned_no_calendars_is_read() -> None:
-    written = SetRecord(made_policies={"t"}, made_calendars={("t", "de")}).payload("s", "me")
-    assert record_of_set(written).made_calendars == {("t", "de")}
-    earlier = written.replace('"made_calendars":[["t","de"]],', "")
-    assert earlier != written
-    assert record_of_set(earlier) == SetRecord(made_policies={"t"})
 
 
 def test_what_is_declared_no_longer_is_removed_when_asked() -> None:
