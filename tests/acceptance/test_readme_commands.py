@@ -85,7 +85,13 @@ SEEN: Final = {
         {"sales/hourly"},
     ),
     "docs/redrive.md": (
-        ["0 requests would be sent", "0 to send", "schedules would be sent", "0 were sent before"],
+        [
+            "0 requests would be sent",
+            "0 to send",
+            "schedules would be sent",
+            "0 were sent before",
+            '"kinds":',
+        ],
         {"again/1"},
     ),
     "docs/cli.md": (["ACCEPTED demo/hello"], {"hello"}),

@@ -28,7 +28,10 @@ import pytest
 from confluent_kafka import Producer
 
 from belfry.client import AsyncClient, Client
-from belfry.client.refired import RefireRange
+from belfry.client.kafka import NO_GROUP
+from belfry.client.redrive import Redrive
+from belfry.client.redrive_source import TooMuchToRedrive
+from belfry.client.refired import FiredSource, RefireRange
 from belfry.wire.fired import rfc3339
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import lifecycle_of
@@ -292,7 +295,9 @@ def test_events_are_sent_again_once_under_one_name(site: Site) -> None:
         with pytest.raises(InterruptedError):
             client.refire(topic, asked, per_second=10, told=interrupt)
         assert client.refire_preview(topic, asked).redriven == 10
-        assert len(client.refire(topic, asked, per_second=1_000).places) == 30
+        assert len(client.refire(topic, asked, per_second=1_000, at_most=20).places) == 30
+        assert client.refire_preview(topic, asked).redriven == 30
+        assert len(client.refire(topic, asked, per_second=1_000).places) == 10
         assert not client.refire(topic, asked).places
         assert len(client.refire_preview(topic, asked._replace(name="other")).places) == 40
     copies = [each for each in site.fired("again") if each.header("belfry-redriven") is not None]
@@ -304,6 +309,39 @@ def test_events_are_sent_again_once_under_one_name(site: Site) -> None:
         assert copy.header("belfry-redriven") == place
 
 
+def test_a_worker_sends_again_what_it_is_asked_for_over_http(site: Site) -> None:
+    http, names = Http(site.workers[0]), {"found", "sent", "left", "redriven"}
+    hour = {"range_from": now_ms() - 3_600_000, "range_until": now_ms() + 60_000}
+    body = {"what": "fires", **hour, "name": "http", "prefix": "1", "per_second": 1_000}
+    path = "/v1/tenants/again/redrives"
+
+    def told(path: str, body: dict[str, Any]) -> dict[str, int]:
+        return {
+            name: each for name, each in answered(http, "POST", path, body).items() if name in names
+        }
+
+    # 1, and 10 to 19.
+    assert told(f"{path}?dry=true", body) == {"found": 11, "sent": 0, "left": 11, "redriven": 0}
+    assert told(path, body) == {"found": 11, "sent": 11, "left": 0, "redriven": 0}
+    http = Http(site.workers[1])
+    assert told(path, body) == {"found": 0, "sent": 0, "left": 0, "redriven": 11}
+    marks = Counter(each.header("belfry-redriven") for each in site.fired("again"))
+    assert sorted(marks[mark] for mark in marks if mark and mark.startswith(b"http@")) == [1] * 11
+    refusals = {"what": "rejected", **hour, "code": "too_many_pending"}
+    found = told("/v1/tenants/full/redrives", refusals)
+    assert (found["found"], found["redriven"]) == (0, 40)
+    assert told("/v1/redrives?dry=true", refusals) == {**found, "sent": 0}
+
+
+def test_a_redrive_of_too_much_is_refused(site: Site) -> None:
+    with Client(site.bootstrap, topic_prefix=site.prefix) as client:
+        source = FiredSource(site.topic("fired.again"), RefireRange(0, now_ms()))
+        names = site.topic("redrive"), NO_GROUP
+        with pytest.raises(TooMuchToRedrive, match="More than 30 records"):
+            Redrive(client.cluster, names, source, 30).count()
+        assert Redrive(client.cluster, names, source, 200).count().redriven == 40
+
+
 def test_a_verification_has_nothing_against_all_of_it_and_finds_what_is_planted(
     site: Site, tmp_path: Path
 ) -> None:
@@ -311,7 +349,7 @@ def test_a_verification_has_nothing_against_all_of_it_and_finds_what_is_planted(
     run = verified(site, state=state)
     assert run.code == 0, run.report
     counts = run.report["counts"]
-    assert counts["copies"] == 80, "40 marks of refusals, and 40 copies of events"
+    assert counts["copies"] == 91, "40 marks of refusals, and 51 copies of events"
     assert counts["fires"] >= COUNT
     # What a kill rolls back leaves a gap, behind which nothing is checked for a while.
     assert counts["checked"] > counts["transactions"] / 2

@@ -171,3 +171,41 @@ def test_a_failure_is_told_alone_and_what_was_there_before_is_never_pruned(
     assert (code, set(results(told))) == (0, created)
     assert http("GET", place(name, "mine"))[1]["state"] == "PENDING"
     assert run("diff", "--prune", "none.yaml")[0] == 0
+
+
+DAYS: Final = """
+set: {name}
+kept_in: {name}
+tenants:
+  {name}:
+    calendars:
+      own: {{ics: own.ics, years: [2059, 2060], weekend: [SUN]}}
+    schedules:
+      daily: {{cron: "0 9 * * *", start_at: 2060-12-24T00:00:00Z, calendar: own, payload: x}}
+"""
+ICS: Final = "\r\n".join(
+    (
+        *("BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:test", "BEGIN:VEVENT"),
+        *("DTSTART;VALUE=DATE:20591224", "RRULE:FREQ=YEARLY", "END:VEVENT", "END:VCALENDAR", ""),
+    )
+)
+
+
+def test_days_of_a_file_are_heeded_and_pruned(run: Run, tenant: str, site: Site) -> None:
+    http, name = Http(site.workers[0]), f"{tenant}-days"
+    Path("own.ics").write_text(ICS, "utf-8")
+    Path("set.yaml").write_text(DAYS.format(name=name), "utf-8")
+    assert run("apply", "set.yaml")[0] == 0
+    # The 24th is off by the file.
+    assert http("GET", place(name, "daily"))[1]["due_at"] == "2060-12-25T09:00:00.000Z"
+    calendar = http("GET", f"/v1/tenants/{name}/calendars/own")[1]
+    assert (calendar["days"], calendar["source"]) == (
+        ["2059-12-24", "2060-12-24"],
+        "own.ics, 2059-2060",
+    )
+    assert run("diff", "set.yaml")[0] == 0
+    Path("none.yaml").write_text(f"set: {name}\nkept_in: {name}\n", "utf-8")
+    code, told, _ = run("apply", "--prune", "--yes", "none.yaml")
+    assert (code, [each["object"] for each in told]) == (0, ["schedule", "calendar"])
+    assert http("GET", f"/v1/tenants/{name}/calendars/own")[0] == 404
+    assert run("diff", "--prune", "none.yaml")[0] == 0

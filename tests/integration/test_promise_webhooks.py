@@ -132,6 +132,23 @@ def test_every_way_to_answer_ends_in_one_outcome(site: Site, receiver: Receiver)
     assert letters == {b"http_status", b"timeout", b"connection", b"redirect", b"address_refused"}
 
 
+def test_the_last_fires_tell_attempts_at_the_quietest_level(site: Site, receiver: Receiver) -> None:
+    told(site, "PUT", "quiet", {"lifecycle": "FAILURES", "allowed_hosts": ["127.0.0.1"]})
+    wait_for("the policy", lambda: told(site, "GET", "quiet").get("lifecycle") == "FAILURES")
+    urls = [receiver.url(path) for path in ("/ok", "/flaky/1/q", "/status/410")]
+    targets = [hook(url, max_attempts=2) for url in urls]
+    site.ask("quiet", "hourly", interval_ms=3_600_000, start_at=now_ms(), http_targets=targets)
+    wait_ends(site, "quiet", 2)
+
+    def shown() -> set[tuple[str, int, str]]:
+        (fire,) = told(site, "GET", "quiet/schedules/hourly?last=10")["last_fires"]
+        return {(each["outcome"], each["attempt"], each["target"]) for each in fire["deliveries"]}
+
+    # What arrived at once is not told.
+    both = {("DELIVERED", 2, urls[1]), ("FAILED", 1, urls[2])}
+    wait_for("both in the history", lambda: shown() == both)
+
+
 def test_what_was_given_up_is_listed_and_delivered_again(site: Site, receiver: Receiver) -> None:
     path = "/flaky/1"
     for name in ("one", "two"):
@@ -160,11 +177,14 @@ def test_what_was_given_up_is_listed_and_delivered_again(site: Site, receiver: R
     assert told(site, "GET", "late/deliveries")["deliveries"] == []
 
 
-def told(site: Site, method: str, path: str) -> Any:
+def told(site: Site, method: str, path: str, body: Any = None) -> Any:
     """What the worker answers about tenants."""
     connection = http.client.HTTPConnection("127.0.0.1", site.workers[0].http_port, timeout=30)
+    sent = None if body is None else json.dumps(body)
     with closing(connection):
-        connection.request(method, f"/v1/tenants/{path}")
+        connection.request(
+            method, f"/v1/tenants/{path}", sent, {"content-type": "application/json"}
+        )
         return json.loads(connection.getresponse().read())
 
 

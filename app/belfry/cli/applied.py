@@ -76,7 +76,7 @@ class SessionWays:
         ]
         known = frozenset(name for name in unknown if self._policies.is_known(name))
         schedules = self._looked(declared.schedules.keys() | record.made, self.look)
-        calendars = self._looked(declared.calendars, self._calendar)
+        calendars = self._looked(declared.calendars.keys() | record.made_calendars, self._calendar)
         return Found(policies, schedules, known, record, calendars)
 
     def _standing(self, tenants: Iterable[str]) -> dict[str, TenantPolicy]:
@@ -143,6 +143,14 @@ class SessionWays:
             return _problem(lambda: self._remote.ask("PUT", path, body))
         with self._session.client() as client:
             return _problem(lambda: client.set_calendar(tenant, name, **body))
+
+    def remove_calendar(self, calendar: DeclaredCalendar) -> str | None:
+        """Forget a calendar; schedules that have it keep the days that it had."""
+        tenant, name = calendar.tenant, calendar.name
+        if self._session.asks_http:
+            return _problem(lambda: self._remote.ask("DELETE", calendar_path(tenant, name)))
+        with self._session.client() as client:
+            return _problem(lambda: client.remove_calendar(tenant, name))
 
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
         """Ask for schedules, in their order; why each was refused, or None.

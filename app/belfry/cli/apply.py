@@ -23,15 +23,17 @@ the options, the comparison and the questions.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from getpass import getuser
 from pathlib import Path
 from socket import gethostname
 from time import sleep, time
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from belfry.cli.declared_files import days_named, texts
 from belfry.cli.differences import MARKS, record_of, result, staying, table
 from belfry.cli.failures import CommandError, Exit, WrongUse, confirmed
 from belfry.cli.session import Session, with_session
@@ -42,9 +44,6 @@ if TYPE_CHECKING:
     from belfry.declared.applying import Done
     from belfry.declared.declaration import Declaration
     from belfry.declared.difference import Altered, Found
-
-# The name of a file that stands for standard input.
-STDIN: Final = "-"
 
 Files = Annotated[
     list[Path],
@@ -78,7 +77,7 @@ def apply(
     yes: Yes = False,
     share_topic: ShareTopic = False,
 ) -> int:
-    """Make policies and schedules what files declare; what is so already is not written.
+    """Make policies, calendars and schedules what files declare; what is so is not written.
 
     Says of each object what it did. Exit code 1 where one failed; the others are applied all the
     same. `belfry diff` shows before what would change. docs/apply.md has the format. Example:
@@ -161,7 +160,7 @@ def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Fo
     from belfry.declared.yaml_lines import BadDeclaration, Complaints
 
     try:
-        declared = declaration(list(_texts(files)))
+        declared = declaration(list(texts(files)), days_named)
         found = ways.found(declared)
         altered = alterations(declared, found)
         complaints = Complaints()
@@ -178,25 +177,6 @@ def _compared(ways: SessionWays, files: Sequence[Path]) -> tuple[Declaration, Fo
         count = f"{len(lines)} things are" if len(lines) > 1 else "one thing is"
         raise WrongUse(f"{count} wrong with what is declared; nothing was changed.") from None
     return declared, found, altered
-
-
-def _texts(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Names and texts of files, and of those of folders in order of their names.
-
-    A folder gives its own files that end in .yaml or .yml, and not those of folders in it.
-    `WrongUse` names a file that cannot be read, or that is no UTF-8.
-    """
-    try:
-        for file in files:
-            if str(file) == STDIN:
-                yield "stdin", sys.stdin.read()
-            elif file.is_dir():
-                inside = [each for each in file.iterdir() if each.suffix in (".yaml", ".yml")]
-                yield from ((str(each), each.read_text("utf-8")) for each in sorted(inside))
-            else:
-                yield str(file), file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WrongUse(f"{file} cannot be read: {error}.") from None
 
 
 def _warn(session: Session, declared: Declaration) -> None:
@@ -221,9 +201,8 @@ def _warn(session: Session, declared: Declaration) -> None:
 
 def _confirm(name: str, removed: Sequence[Altered]) -> None:
     """Ask, with names and the count, whether objects are to go; `WrongUse` where nobody can say."""
-    schedules = sum(each.schedule_id is not None for each in removed)
-    counts = (("schedule", schedules), ("policy", len(removed) - schedules))
-    named = " and ".join(_counted(count, noun) for noun, count in counts if count)
+    counts = Counter(each.name.partition(" ")[0] for each in removed)
+    named = " and ".join(_counted(count, noun) for noun, count in counts.items())
     what = f"{named} that set {name} has made"
     unasked = f"--prune would remove {what}: say --yes where nobody can be asked."
     for each in removed:
@@ -234,5 +213,5 @@ def _confirm(name: str, removed: Sequence[Altered]) -> None:
 
 def _counted(count: int, noun: str) -> str:
     """A number with its noun: ``1 policy``, ``3 schedules``."""
-    several = {"schedule": "schedules", "policy": "policies"}[noun]
+    several = "policies" if noun == "policy" else f"{noun}s"
     return f"{count} {noun if count == 1 else several}"

@@ -182,4 +182,12 @@ def _whole(found: dict[str, Any]) -> str:
 def _fire(each: dict[str, Any]) -> str:
     for_others = f", for {each['missed']} missed ones too" if each["missed"] else ""
     named = f"  {each['fire_id']}" if each["fire_id"] else ""
-    return f"{'last':16} {each['due_at']}  {each['late_ms']} ms late{for_others}{named}"
+    fired = f"{'last':16} {each['due_at']}  {each['late_ms']} ms late{for_others}{named}"
+    return "\n".join([fired, *map(_end, each.get("deliveries") or ())])
+
+
+def _end(each: dict[str, Any]) -> str:
+    """How a delivery of a fire ended, in a line below it."""
+    why = f": {plain(each['code'])}" if each["code"] else ""
+    how = f"{each['outcome']} at attempt {each['attempt']}"
+    return f"{'':16} {each['at']}  {how}, {plain(each['target'])}{why}"

@@ -13,13 +13,14 @@ copy without its mark nor a mark without its copy. The same command goes on afte
 
 Each command reads the range, shows the count, asks, and sends at a bounded rate. What is sent is an
 ordinary request, or an ordinary event: workers judge it anew, and consumers see the same fire id
-twice. docs/redrive.md has the details, and `belfry.client` does the work.
+twice. docs/redrive.md has the details. `belfry.client` does the work, or a worker does it, where
+its address is given (`redrive_http.py`).
 """
 
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -30,13 +31,11 @@ from belfry.cli.options import Reason, Tenant
 from belfry.cli.policies import kafka_policies
 from belfry.cli.ranges import range_end
 from belfry.cli.redrive_counts import EVENTS, REQUESTS, goes_on
+from belfry.cli.redrive_http import EVERYBODY, redrive_by_http
 from belfry.cli.session import Session, with_session
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.rejections import CODES
 from belfry.schedules.request import tenant_problem
-
-# As `belfry.client.refusals` has it, which is slow to import.
-EVERYBODY: Final = "*"
 
 Whose = Annotated[
     str,
@@ -132,6 +131,11 @@ def rejected(
         _check_tenant(tenant)
     _check_code(code)
     until = range_end(from_, until)
+    if session.asks_http:
+        body = {"what": "rejected", "range_from": from_, "range_until": until, "code": code}
+        body |= {"per_second": per_second, "reason": reason}
+        redrive_by_http(session, tenant, body, dry=dry, yes=yes)
+        return
     with session.client() as client:
         found = client.redrive_preview(tenant, from_, until, code=code)
         if goes_on(session, REQUESTS, found, dry=dry, yes=yes):
@@ -166,6 +170,13 @@ def fires(
 
     _check_tenant(tenant)
     asked = RefireRange(from_, range_end(from_, until), schedule_id, prefix or "", name)
+    if session.asks_http:
+        if topic is not None:
+            raise WrongUse("--topic reads a topic by Kafka's rights: leave --http-url out.")
+        body = {"what": "fires", "range_from": from_, "range_until": asked.until_ms, "name": name}
+        body |= {"schedule_id": schedule_id, "prefix": prefix, "per_second": per_second}
+        redrive_by_http(session, tenant, body, dry=dry, yes=yes)
+        return
     where = topic or _topic_of(session, tenant)
     if where == session.settings.topic("fired"):
         asked = asked._replace(tenant=tenant)
@@ -196,23 +207,14 @@ def _check_code(code: str | None) -> None:
 
 
 def _topic_of(session: Session, tenant: str) -> str:
-    """Where the events of a tenant come out; refused where others' do as well.
+    """Where the events of a tenant come out; refused where others' do as well."""
+    from belfry.client.refired import SharedTopic, refire_topic
 
-    Old events carry no tenant, so those of a topic that policies name cannot be told apart.  Those
-    of the topic of `output` SHARED can.
-    """
     policies = kafka_policies(session).all()
-    if tenant in policies and policies[tenant].is_shared:
-        return session.settings.topic("fired")
-    topics = {name: each.output_topic for name, each in policies.items()}
-    topic = topics.get(tenant)
-    if topic is None:
-        return session.settings.topic(f"fired.{tenant}")
-    others = sorted(name for name, each in topics.items() if each == topic and name != tenant)
-    if others:
+    try:
+        return refire_topic(tenant, policies, session.settings.topic(""))
+    except SharedTopic as error:
         raise WrongUse(
-            f"{topic} has the events of {', '.join(others[:5])} too, and an event does not say"
-            f" whose it is. Say --topic {topic} to send again what fits of all of them; --id and"
-            " --prefix narrow it."
-        )
-    return topic
+            f"{error}, and an event does not say whose it is. Say --topic {error.topic} to send"
+            " again what fits of all of them; --id and --prefix narrow it."
+        ) from None

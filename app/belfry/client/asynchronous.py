@@ -24,8 +24,7 @@ from belfry.client.calendars import CalendarOptions, TenantCalendar
 from belfry.client.calls import Client
 from belfry.client.fired_record import FiredRecord
 from belfry.client.options import Change, Definition, Instant
-from belfry.client.redrive import RedriveOptions
-from belfry.client.redrive_source import RedriveCount
+from belfry.client.redrive_source import RedriveCount, RedriveOptions
 from belfry.client.refired import RefireRange
 from belfry.client.scheduled import AckLock, Filters, Scheduled
 from belfry.client.verdict import Verdict

@@ -35,8 +35,8 @@ from belfry.client.exchange import Exchange
 from belfry.client.kafka import Cluster
 from belfry.client.listing import Http
 from belfry.client.options import OF_REQUESTS, Change, Instant
-from belfry.client.redrive import Redrive, RedriveOptions
-from belfry.client.redrive_source import RedriveCount, RedriveSource
+from belfry.client.redrive import Redrive
+from belfry.client.redrive_source import RedriveCount, RedriveOptions, RedriveSource
 from belfry.client.refired import FiredSource, RefireRange
 from belfry.client.refusals import RedriveRange, RefusedSource
 from belfry.client.requests import instant_ms

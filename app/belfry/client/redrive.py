@@ -22,13 +22,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from time import monotonic, sleep
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
-from belfry.client.redrive_source import Place, RedriveCount, RedriveSource, Resent
+from belfry.client.redrive_source import (
+    AnotherRedrive,
+    Place,
+    RedriveCount,
+    RedriveSource,
+    Resent,
+    TooMuchToRedrive,
+)
 from belfry.kafka.rights import TRANSACTIONAL_ID
 
 PER_SECOND: Final = 100
@@ -46,26 +53,32 @@ _FENCED: Final = {
 }
 
 
-class RedriveOptions(TypedDict, total=False):
-    """How records are sent again."""
-
-    per_second: int
-    """Records a second (100)."""
-    told: Callable[[int], None]
-    """Called with the number that has been sent so far."""
-
-
 class Redrive:
     """Sends the records of a source again; belongs to one thread."""
 
-    def __init__(self, cluster: Cluster, names: tuple[str, str], source: RedriveSource) -> None:
-        """`names` are the transactional id, and the group that readers name."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        names: tuple[str, str],
+        source: RedriveSource,
+        most_read: int | None = None,
+    ) -> None:
+        """`names` are the transactional id, and the group that readers name.
+
+        Of more than `most_read` records nothing is counted or sent.
+        """
         self._cluster = cluster
         self._id, self._group = names
         self._source = source
+        self._most_read = most_read
+        self._read_so_far = 0
 
     def count(self) -> RedriveCount:
-        """What `send` would do now; nothing changes.  Raises `Unavailable`."""
+        """What `send` would do now; nothing changes.
+
+        Raises `Unavailable`, and `TooMuchToRedrive`.
+        """
+        self._read_so_far = 0
         found = RedriveCount()
         consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
         try:
@@ -82,10 +95,11 @@ class Redrive:
         *,
         per_second: int = PER_SECOND,
         told: Callable[[int], None] = lambda _sent: None,
+        at_most: int | None = None,
     ) -> RedriveCount:
-        """Send what the range holds; `codes` of the answer counts what was sent.
+        """Send what the range holds, the first `at_most` of it; what it held is the answer.
 
-        Raises `Unavailable`: ask again then, for what was sent is marked.
+        Raises `Unavailable`: ask again then, for what was sent is marked; and `TooMuchToRedrive`.
         """
         producer = self._cluster.transactional(self._id)
         consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
@@ -93,13 +107,14 @@ class Redrive:
             # This ends an earlier redrive and its transaction, so all marks are there to be seen.
             producer.init_transactions(_TIMEOUT_S)
             found, sent = self.count(), 0
-            todo = self._records(consumer, found.places)
+            places = found.places[:at_most]
+            todo = self._records(consumer, places)
             while some := list(islice(todo, min(TOGETHER, per_second))):
                 began = monotonic()
                 self._send(producer, some)
                 sent += len(some)
                 told(sent)
-                if sent < len(found.places):
+                if sent < len(places):
                     sleep(max(0.0, began + len(some) / per_second - monotonic()))
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
@@ -111,6 +126,9 @@ class Redrive:
         """Add what a partition holds; marks lie behind what they mark."""
         wanted: dict[int, tuple[str, str | None]] = {}
         for message in self._read(consumer, partition):
+            self._read_so_far += 1
+            if self._most_read is not None and self._read_so_far > self._most_read:
+                raise TooMuchToRedrive(self._most_read)
             headers = headers_of(message)
             marked = self._source.marked(headers)
             if marked is not None:
@@ -172,7 +190,7 @@ class Redrive:
 
     def _failure(self, error: KafkaError) -> Unavailable:
         if error.code() in _FENCED:
-            return Unavailable(
+            return AnotherRedrive(
                 "Another redrive has begun, so this one ended: one works at a time. What was sent"
                 " is marked. Ask again when the other has ended."
             )

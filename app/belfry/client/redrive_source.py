@@ -15,11 +15,13 @@ with what is sent. So who reads a partition to its end knows what is left to do,
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 from confluent_kafka import Message
 
+from belfry.client.errors import BelfryError, Unavailable
 from belfry.wire.record import Headers
 
 Place = tuple[int, int]
@@ -33,6 +35,17 @@ class Resent(NamedTuple):
     value: Any
     headers: Headers
     partition: int | None = None
+
+
+class RedriveOptions(TypedDict, total=False):
+    """How records are sent again."""
+
+    per_second: int
+    """Records a second (100)."""
+    told: Callable[[int], None]
+    """Called with the number that has been sent so far."""
+    at_most: int
+    """So many of them (all)."""
 
 
 class RedriveSource(Protocol):
@@ -64,3 +77,15 @@ class RedriveCount:
     redriven: int = 0
     stuck: Counter[str] = field(default_factory=Counter)
     places: list[Place] = field(default_factory=list, repr=False)
+
+
+class AnotherRedrive(Unavailable):
+    """Another redrive has begun, which ended this one; what was sent is marked."""
+
+
+class TooMuchToRedrive(BelfryError):
+    """More records lie in the range, and behind it, than were to be looked at."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"More than {most} records lie from the begin of the range on.")
+        self.most = most

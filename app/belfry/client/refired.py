@@ -9,11 +9,14 @@ the event.  So it is its own mark: under one name an event is sent again once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from confluent_kafka import Message
 
+from belfry.client.errors import BelfryError
 from belfry.client.redrive_source import Resent
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.headers import FIRE_ID, REDRIVEN, TENANT
 from belfry.wire.record import Headers
 
@@ -34,6 +37,32 @@ class RefireRange(NamedTuple):
     prefix: str = ""
     name: str = NAME
     tenant: str | None = None
+
+
+class SharedTopic(BelfryError):
+    """Policies of several tenants name one topic, and an old event does not say whose it is."""
+
+    def __init__(self, topic: str, others: list[str]) -> None:
+        super().__init__(f"{topic} has the events of {', '.join(others[:5])} too")
+        self.topic = topic
+
+
+def refire_topic(tenant: str, policies: Mapping[str, TenantPolicy], prefix: str) -> str:
+    """Where the events of a tenant come out; topics of belfry's own begin with `prefix`.
+
+    Old events carry no tenant, so those of a topic that several policies name cannot be told apart,
+    and it raises `SharedTopic`.  Those of the topic of `output` SHARED can: name their tenant.
+    """
+    if tenant in policies and policies[tenant].is_shared:
+        return f"{prefix}fired"
+    topics = {name: each.output_topic for name, each in policies.items()}
+    topic = topics.get(tenant)
+    if topic is None:
+        return f"{prefix}fired.{tenant}"
+    others = sorted(name for name, each in topics.items() if each == topic and name != tenant)
+    if others:
+        raise SharedTopic(topic, others)
+    return topic
 
 
 class FiredSource:

@@ -42,11 +42,32 @@ class Filters(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class PastDelivery:
+    """How a delivery of a fire ended: DELIVERED or FAILED, at which attempt (from 1), and when.
+
+    `code` says why it failed.
+    """
+
+    target: str
+    outcome: str
+    attempt: int
+    at_ms: int
+    code: str | None
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """An end of a delivery in the API's JSON."""
+        same = {name: found[name] for name in ("target", "outcome", "attempt", "code")}
+        return cls(**same, at_ms=parse_instant(found["at"]))
+
+
+@dataclass(frozen=True, slots=True)
 class PastFire:
     """A fire that was; instants in epoch milliseconds.
 
     It stood for `missed` late occurrences besides its own.  `fire_id` and `scheduled_ms`, its
-    instant by the rule, are None where the schedule is over.
+    instant by the rule, are None where the schedule is over.  `deliveries` are ends that failed or
+    took more than one attempt, at the lifecycle level ALL every end; None where nobody could tell.
     """
 
     fire_id: str | None
@@ -55,6 +76,7 @@ class PastFire:
     fired_ms: int
     late_ms: int
     missed: int
+    deliveries: Sequence[PastDelivery] | None = ()
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
@@ -67,6 +89,7 @@ class PastFire:
             fired_ms=parse_instant(found["fired_at"]),
             late_ms=found["late_ms"],
             missed=found["missed"],
+            deliveries=_deliveries(found.get("deliveries", ())),
         )
 
 
@@ -156,6 +179,11 @@ class AckLock:
             fired_ms=parse_instant(found["fired_at"]),
             expires_ms=parse_instant(found["expires_at"]),
         )
+
+
+def _deliveries(given: Sequence[Mapping[str, Any]] | None) -> Sequence[PastDelivery] | None:
+    """Ends of deliveries; a worker of an older release tells none."""
+    return None if given is None else tuple(map(PastDelivery.from_json, given))
 
 
 def _bytes(found: Mapping[str, Any], name: str) -> bytes | None:

@@ -48,6 +48,7 @@ async def rejections(api: Api, request: Request) -> Shown:
     return "rejections.html", {
         "me": me,
         "full": full,
+        "may_act": me["role"] in ACTING,
         "tenant": tenant,
         "rejections": [_request(each) for each in page["rejections"]],
         "examined": page["examined"],

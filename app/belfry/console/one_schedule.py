@@ -109,6 +109,7 @@ def _occurrences(
                 "at": each["fired_at"],
                 "outcome": "FIRED",
                 "reason": f"{each['missed']} missed ones too" if each["missed"] else None,
+                "attempt": None,
             }
             for each in fires
         ]

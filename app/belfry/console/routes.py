@@ -43,6 +43,7 @@ from belfry.console import (
     overview,
     places,
     policies,
+    redriving,
     schedules,
     timeline,
     versions,
@@ -70,6 +71,7 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/console/policy": policies.view,
         "/console/cluster": places.cluster,
         "/console/rejections": kept.rejections,
+        "/console/redrive": redriving.view,
         "/console/deliveries": kept.deliveries,
     }
     forms: dict[str, View] = {
@@ -82,6 +84,7 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/console/edit-preview": editing.preview,
         "/console/first": creating.first,
         "/console/replay": kept.replay,
+        "/console/redrive": redriving.send,
         "/console/host": hosts.act,
         "/console/policy": policies.save,
     }

@@ -28,7 +28,7 @@ from belfry.client.errors import BelfryError
 from belfry.client.portable import request_fields
 from belfry.declared.declaration import Declaration
 from belfry.declared.difference import WAITING, Alteration, Altered, Found, etag_in
-from belfry.declared.set_record import DUE, RECORDS, SetRecord, record_of_set
+from belfry.declared.set_record import DUE, RECORDS, Name, SetRecord, record_of_set
 from belfry.declared.ways import ScheduleWrite, Ways, as_write, write_of
 
 # Workers follow the topic of policies, which are in effect within two seconds.
@@ -101,7 +101,9 @@ class Applying:
         yield from self._schedules(schedules)
         yield from self._schedules([each for each in removed if each.schedule_id is not None])
         for each in removed:
-            if each.policy is not None:
+            if each.calendar is not None:
+                yield self._noted(each, self._ways.remove_calendar(each.calendar))
+            elif each.policy is not None:
                 yield self._noted(each, self._ways.remove(each.policy))
         self._keep()
 
@@ -130,7 +132,10 @@ class Applying:
         removed = each.alteration is Alteration.REMOVE
         if removed and problem is None:
             record.made.discard(name)
-            record.made_policies -= {each.tenant} if each.schedule_id is None else set()
+            if each.calendar is not None:
+                record.made_calendars.discard((each.tenant, each.calendar.name))
+            if each.policy is not None:
+                record.made_policies.discard(each.tenant)
         if each.schedule_id is not None:
             record.asked.pop(name, None)
         if each.schedule is not None and problem is None:
@@ -140,9 +145,13 @@ class Applying:
     def _announce(self, altered: Sequence[Altered]) -> None:
         """Record what is about to be made, before it is."""
         for each in altered:
-            if each.alteration is Alteration.CREATE and each.policy is not None:
+            if each.alteration is not Alteration.CREATE:
+                continue
+            if each.policy is not None:
                 self._record.made_policies.add(each.tenant)
-            elif each.alteration is Alteration.CREATE and each.schedule_id is not None:
+            elif each.calendar is not None:
+                self._record.made_calendars.add((each.tenant, each.calendar.name))
+            elif each.schedule_id is not None:
                 self._record.made.add((each.tenant, each.schedule_id))
         self._keep(only_made=True)
 
@@ -154,10 +163,7 @@ class Applying:
             self._forget_what_is_gone()
             known = record.made | self._declared.schedules.keys()
             record.asked = {name: text for name, text in record.asked.items() if name in known}
-        made = (record.made, record.made_policies)
-        if made == (before.made, before.made_policies) and (
-            only_made or record.asked == before.asked
-        ):
+        if _made(record) == _made(before) and (only_made or record.asked == before.asked):
             return
         shown = self._ways.look(self._declared.kept_in, record_id(self._declared))
         problem: str | None = "another apply of this set has changed it meanwhile: apply again"
@@ -172,6 +178,8 @@ class Applying:
         """Drop what is declared no longer and was ended or removed by others."""
         declared, found, record = self._declared, self._found, self._record
         record.made_policies &= declared.policies.keys() | found.policies.keys()
+        there = {name for name, shown in found.calendars.items() if shown is not None}
+        record.made_calendars &= declared.calendars.keys() | there
         standing = {
             name
             for name, shown in found.schedules.items()
@@ -190,3 +198,8 @@ class Applying:
         asked = request_fields({**who, **json})
         etag = etag_in(shown) if stands and shown is not None else None
         return as_write("UPSERT" if stands else "CREATE", asked, json, etag)
+
+
+def _made(record: SetRecord) -> tuple[set[Name], set[str], set[Name]]:
+    """What a record says that the set has made."""
+    return record.made, record.made_policies, record.made_calendars

@@ -5,7 +5,7 @@
     tenants:
       shop:
         policy: {delivery: ENVELOPE, max_pending: 100000}
-        calendars: {de: {days: [2026-12-25], weekend: [SAT, SUN]}}
+        calendars: {de: {country: DE-BY, years: [2026, 2030], weekend: [SAT, SUN]}}
         schedules:
           report/daily: {cron: "0 9 * * MON-FRI", timezone: Europe/Paris, payload: report}
 
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import yaml
 
-from belfry.declared.calendar_entries import DeclaredCalendar, declared_calendar
+from belfry.declared.calendar_entries import DeclaredCalendar, Importing, Years, declared_calendar
 from belfry.declared.policy_entries import DeclaredPolicy, declared_policy
 from belfry.declared.schedule_entries import DeclaredSchedule, declared_schedule
 from belfry.declared.set_record import RECORDS
@@ -49,13 +49,20 @@ class Declaration:
     schedules: dict[tuple[str, str], DeclaredSchedule] = field(default_factory=dict)
 
 
-def declaration(files: Iterable[tuple[str, str]]) -> Declaration:
+def nothing_imported(_file: str, kind: str, which: str, _years: Years) -> tuple[list[str], str]:
+    """Days off are written in the files alone; ValueError says so."""
+    raise ValueError(f"has the {kind} {which}, and days are imported by belfry apply alone")
+
+
+def declaration(
+    files: Iterable[tuple[str, str]], importing: Importing = nothing_imported
+) -> Declaration:
     """What files (name and text) declare; `BadDeclaration` tells all that is wrong with them.
 
     Names of files are for messages alone. No document at all is a mistake, so that an empty folder
-    with --prune does not remove everything.
+    with --prune does not remove everything.  `importing` finds the days of countries and files.
     """
-    reading = _Reading()
+    reading = _Reading(importing)
     for file, text in files:
         for document in documents(file, text, reading.complaints):
             reading.document(document)
@@ -68,8 +75,9 @@ def declaration(files: Iterable[tuple[str, str]]) -> Declaration:
 class _Reading:
     """Documents that are read one after the other into one declaration."""
 
-    def __init__(self) -> None:
+    def __init__(self, importing: Importing) -> None:
         self.found = Declaration()
+        self._importing = importing
         self.complaints = Complaints()
         self.documents = 0
         self._places: dict[tuple[str, ...], Entry] = {}
@@ -135,7 +143,7 @@ class _Reading:
     def _calendar(self, tenant: str, at: Entry) -> None:
         name = str(at.name)
         if self._is_first(at, f"{tenant}.calendars.{name}", (tenant, "calendar", name)):
-            found = declared_calendar(at, (tenant, name), self.complaints)
+            found = declared_calendar(at, (tenant, name), self.complaints, self._importing)
             if found is not None:
                 self.found.calendars[tenant, name] = found
 

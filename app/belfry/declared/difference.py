@@ -115,10 +115,14 @@ def alterations(declared: Declaration, found: Found) -> list[Altered]:
 def removals(declared: Declaration, found: Found) -> list[Altered]:
     """What the set has made, is still there, and is declared no longer; schedules first.
 
-    A policy goes after the schedules of its tenant, so that they are cancelled while it still
-    counts.
+    A calendar goes after the schedules that heed it, and a policy after all of its tenant, so that
+    they are cancelled while it still counts.
     """
-    return [*_old_schedules(declared, found), *_old_policies(declared, found)]
+    return [
+        *_old_schedules(declared, found),
+        *_old_calendars(declared, found),
+        *_old_policies(declared, found),
+    ]
 
 
 def _old_schedules(declared: Declaration, found: Found) -> Iterator[Altered]:
@@ -126,6 +130,15 @@ def _old_schedules(declared: Declaration, found: Found) -> Iterator[Altered]:
         stands = found.schedules.get((tenant, schedule_id))
         if stands is not None and stands["state"] in WAITING:
             yield Altered(tenant, schedule_id, Alteration.REMOVE, etag=etag_in(stands))
+
+
+def _old_calendars(declared: Declaration, found: Found) -> Iterator[Altered]:
+    for tenant, name in sorted(found.record.made_calendars - declared.calendars.keys()):
+        stands = found.calendars.get((tenant, name))
+        if stands is not None:
+            shown = {each: stands[each] for each in ("days", "weekend", "source")}
+            gone = DeclaredCalendar(tenant, name, **shown)
+            yield Altered(tenant, None, Alteration.REMOVE, calendar=gone)
 
 
 def _old_policies(declared: Declaration, found: Found) -> Iterator[Altered]:
@@ -161,12 +174,7 @@ def _policy(declared: DeclaredPolicy, found: Found) -> Altered:
 
 def _calendar(declared: DeclaredCalendar, found: Found) -> Altered:
     stands = found.calendars.get((declared.tenant, declared.name))
-    before = {} if stands is None else declared.shown_in(stands)
-    fields = tuple(
-        FieldDifference(name, before.get(name), after)
-        for name, after in declared.body.items()
-        if (before.get(name) or None) != (after or None)
-    )
+    fields = tuple(FieldDifference(*each) for each in declared.differing(stands or {}))
     kind = Alteration.CREATE if stands is None else Alteration.UPDATE
     if stands is not None and not fields:
         kind = Alteration.UNCHANGED

@@ -29,34 +29,42 @@ Name = tuple[str, str]
 
 @dataclass(slots=True)
 class SetRecord:
-    """What a set has made; a schedule's name is its tenant and its id."""
+    """What a set has made; a schedule's name is its tenant and its id, a calendar's its own."""
 
     made: set[Name] = field(default_factory=set)
     made_policies: set[str] = field(default_factory=set)
     asked: dict[Name, str] = field(default_factory=dict)
+    made_calendars: set[Name] = field(default_factory=set)
 
     def copy(self) -> SetRecord:
         """One that may be changed."""
-        return SetRecord(set(self.made), set(self.made_policies), dict(self.asked))
+        return SetRecord(
+            set(self.made), set(self.made_policies), dict(self.asked), set(self.made_calendars)
+        )
 
     def payload(self, name: str, applied_by: str) -> str:
         """The record as text; `BadDeclaration` where it would be too long.
 
             {"set": "shop", "applied_by": "…", "made_policies": ["shop"],
+             "calendars": {"shop": ["de"]},
              "schedules": {"shop": {"report/daily": ["0123456789abcdef", 1]}}}
 
         A schedule has the digest that it was asked for with, or null, and 1 where the set has made
-        it.
+        it.  There are no `calendars` where the set has made none, as in records of older releases.
         """
         schedules: dict[str, dict[str, list[Any]]] = {}
         for tenant, schedule_id in sorted(self.made | self.asked.keys()):
             known = (tenant, schedule_id)
             entry = [self.asked.get(known), int(known in self.made)]
             schedules.setdefault(tenant, {})[schedule_id] = entry
+        calendars: dict[str, list[str]] = {}
+        for tenant, calendar in sorted(self.made_calendars):
+            calendars.setdefault(tenant, []).append(calendar)
         written = {
             "set": name,
             "applied_by": applied_by,
             "made_policies": sorted(self.made_policies),
+            **({"calendars": calendars} if calendars else {}),
             "schedules": schedules,
         }
         text = orjson.dumps(written)
@@ -73,6 +81,8 @@ def record_of_set(payload: str) -> SetRecord:
     try:
         given = orjson.loads(payload)
         found = SetRecord(made_policies=set(given["made_policies"]))
+        for tenant, calendars in given.get("calendars", {}).items():
+            found.made_calendars |= {(tenant, name) for name in calendars}
         for tenant, schedules in given["schedules"].items():
             for schedule_id, (digest, made) in schedules.items():
                 if digest is not None:

@@ -55,6 +55,9 @@ class Ways(Protocol):
     def set_calendar(self, calendar: DeclaredCalendar) -> str | None:
         """Set the days of a calendar."""
 
+    def remove_calendar(self, calendar: DeclaredCalendar) -> str | None:
+        """Forget a calendar."""
+
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
         """Ask for schedules, in their order; for each why it was refused."""
 

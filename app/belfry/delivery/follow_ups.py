@@ -3,7 +3,8 @@
     Work ─► Answer ─► step_after ─► Step ─► follow_up ─► records, in one transaction
 
     step        records
-    Delivered   a lifecycle event, where the tenant is told; an ACK, where something waits for it
+    Delivered   a lifecycle event, where the tenant is told or it took several attempts; an ACK,
+                where something waits for it
     Failed      a lifecycle event; the record once more in the topic of what was given up
     Again       a request for a one-shot that fires this very record at the next attempt's instant
 
@@ -86,7 +87,9 @@ def follow_up(work: Work, step: Step, places: Places, now_ms: int) -> list[Produ
         return _given_up(work, TOO_LARGE, places, now_ms)
     if isinstance(step, Failed):
         return _given_up(work, step, places, now_ms)
-    done = [told(work, step, places, now_ms)] if work.state.tell else []
+    # What took more than one attempt is told at every level: the last fires show it.
+    is_told = work.state.tell or work.state.attempt > 1
+    done = [told(work, step, places, now_ms)] if is_told else []
     return [*done, acknowledgement(work, places)] if work.state.acks else done
 
 

@@ -24,20 +24,24 @@ from belfry.api.workers.kept import (
     KeptDelivery,
     KeptPage,
     ReadableValue,
+    RedriveWork,
     RejectedRequest,
 )
 from belfry.client.errors import MissingTopic, Unavailable
 from belfry.client.kafka import Cluster
+from belfry.client.redrive_source import RedriveCount
 from belfry.client.usage import UsageLimits, UsageSpan, read_usage
 from belfry.delivery.dead_letters import Letter
 from belfry.delivery.kept import LatestDeliveries
 from belfry.kafka.tail_readers import TailReaders
 from belfry.kafka.topic_tail import TopicTail
 from belfry.process.readable import avro_in, request_in
+from belfry.process.redriving import redriven
 from belfry.process.shown_requests import RejectedReader, shown_fields
 from belfry.registry.subjects import ask_in, look_in, open_registry
 from belfry.schedules.masking import masked_url
 from belfry.settings import SharedSettings
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.metering import Usage
 
 T = TypeVar("T")
@@ -132,6 +136,12 @@ class ReadKeptTopics:
     def avro(self, value: bytes) -> ReadableValue:
         """What bytes say by the Avro schema that they name; raises `UnreadableValue`."""
         return avro_in(value, self._ask)
+
+    def redrive(
+        self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
+    ) -> tuple[RedriveCount, int]:
+        """What there is to send again, and how much of it was sent (`redriving.py`)."""
+        return redriven(self._settings, work, policies)
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
         """Deliver again what was given up and lies at this place (partition, offset); whether it is

@@ -34,6 +34,7 @@ VIEWS: Final = (
     "/console/deliveries?tenant=demo",
     "/console/edit?tenant=demo&id=daily",
     "/console/bulk?tenant=demo",
+    "/console/redrive?tenant=demo",
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,7 +92,8 @@ def keyed() -> FastAPI:
     ]
     gate = Gate([ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))])
     parts = ApiDependencies(gate, (), lambda: float(NOW_MS))
-    opened: Any = (Desk(), HELD, None, None, Policies())
+    no_history = SimpleNamespace(store=None, partitions=0)
+    opened: Any = (Desk(), HELD, None, no_history, Policies())
     parts.open(Open(*opened))
     return create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts)
 
@@ -287,8 +289,23 @@ def test_the_last_fires_are_shown_to_who_asks_for_them(keyed: FastAPI) -> None:
     found = client.get(f"{HOME}/fired?last=2").json()["last_fires"]
     assert [each["late_ms"] for each in found] == [1, 2]
     assert [parse_instant(each["fired_at"]) - NOW_MS for each in found] == [-7_199_999, -3_599_998]
+    assert [each["deliveries"] for each in found] == [[], []]
     assert client.get(f"{HOME}/a?last=10").json()["last_fires"] == []
     assert client.get(f"{HOME}/fired?last=11").status_code == 422
+
+
+def test_fires_of_what_has_targets_have_the_ends_that_a_history_tells(keyed: FastAPI) -> None:
+    shelf = HELD.shelf
+    asked: Any = {**HOURLY, "http_targets": [TARGET]}
+    shelf.add("orders", "posted", NOW_MS, kind="EVERY", extra=encode_rule(rule_of(asked)))
+    shelf.fire("orders", "posted", NOW_MS - 3_600_000, 1)
+    client = TestClient(keyed, base_url="http://127.0.0.1:8700", raise_server_exceptions=False)
+    client.headers["authorization"] = f"Bearer {READER}"
+    # There is no history here.
+    answer = client.get(f"{HOME}/posted?last=1")
+    assert answer.json()["last_fires"][0]["deliveries"] is None
+    assert answer.headers["etag"] == client.get(f"{HOME}/posted").headers["etag"]
+    assert "last_fires" not in client.get(f"{HOME}/posted").json()
 
 
 def test_who_may_only_read_sees_no_credentials_of_targets(keyed: FastAPI) -> None:

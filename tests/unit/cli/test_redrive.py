@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Self
 
 import pytest
 
-from belfry.cli import redrive
+from belfry.cli import redrive, redrive_http
 from belfry.cli.entry import main
 from belfry.cli.session import Session
 from belfry.client.redrive_source import RedriveCount
@@ -196,3 +197,75 @@ def test_the_range_ends_now_unless_it_says_when(
     monkeypatch.setattr("belfry.cli.ranges.time", lambda: 1_796_169_600.0)
     assert main(["redrive", "fires", "demo", *RANGE[:2], "--dry-run"]) == 0
     assert sender.looked[1][:2] == (1_796_083_200_000, 1_796_169_600_000)
+
+
+WORKER = ("--http-url", "http://127.0.0.1:8700")
+TOLD = {"what": "rejected", "by": {"bad_cron": 3}, "kinds": 1, "redriven": 4, "stuck": {"cut": 2}}
+
+
+class Worker:
+    """Stands for a worker that sends two with each call; remembers what it was asked."""
+
+    def __init__(self, found: int = 3, **more: Any) -> None:
+        self.left, self.more = found, more
+        self.asked: list[tuple[str, Any]] = []
+
+    def ask(self, _method: str, path: str, body: Any) -> dict[str, Any]:
+        self.asked.append((path, body))
+        found, sent = self.left, 0 if path.endswith("dry=true") else min(2, self.left)
+        self.left -= sent
+        return {**TOLD, **self.more, "found": found, "sent": sent, "left": self.left}
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch, sender: Sender) -> Iterator[Worker]:
+    found = Worker()
+    monkeypatch.setattr(redrive_http, "Remote", lambda _: found)
+    yield found
+    # Kafka is left alone.
+    assert sender.looked is None
+    assert not sender.asked
+
+
+def test_a_worker_is_asked_until_nothing_is_left(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ("--code", "bad_cron", "--per-second", "7", "--reason", "fixed", "--yes")
+    assert main(["redrive", "rejected", "demo", *RANGE, *more, *WORKER]) == 0
+    path = "/v1/tenants/demo/redrives"
+    assert [each for each, _ in worker.asked] == [f"{path}?dry=true", path, path]
+    day = {"range_from": 1_796_083_200_000, "range_until": 1_796_169_600_000}
+    how = {"code": "bad_cron", "per_second": 7, "reason": "fixed"}
+    assert {json.dumps(body, sort_keys=True) for _, body in worker.asked} == {
+        json.dumps({"what": "rejected", **day, **how}, sort_keys=True)
+    }
+    out, error = capsys.readouterr()
+    behind = ", 4 were redriven before, 2 cannot be (cut: 2)"
+    assert f"3 requests would be sent (bad_cron: 3){behind}" in error
+    assert out == f"3 requests were sent (bad_cron: 3){behind}\n"
+
+
+def test_a_worker_counts_and_sends_nothing_in_a_dry_run(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker.more = {"what": "fires", "kinds": 2, "stuck": {}}
+    given = ("--prefix", "a/", "--name", "monday", "--dry-run")
+    assert main(["redrive", "fires", "demo", *RANGE, *given, *WORKER]) == 0
+    ((path, body),) = worker.asked
+    assert path == "/v1/tenants/demo/redrives?dry=true"
+    assert (body["what"], body["prefix"], body["name"]) == ("fires", "a/", "monday")
+    told = "3 events of 2 schedules would be sent, 4 were redriven before"
+    assert capsys.readouterr().out == f"{told}\n"
+
+
+def test_a_worker_is_asked_for_the_refusals_of_all(worker: Worker) -> None:
+    assert main(["redrive", "rejected", "*", *RANGE, "--yes", *WORKER]) == 0
+    assert {path.partition("?")[0] for path, _ in worker.asked} == {"/v1/redrives"}
+
+
+def test_a_worker_sends_nothing_where_nobody_can_be_asked(worker: Worker) -> None:
+    assert main(["redrive", "rejected", "demo", *RANGE, *WORKER]) == 2
+    assert len(worker.asked) == 1
+    given = ("redrive", "fires", "demo", *RANGE, "--topic", "out", "--yes", *WORKER)
+    assert main(given) == 2
+    assert len(worker.asked) == 1

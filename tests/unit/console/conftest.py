@@ -30,6 +30,7 @@ VIEWS: Final = (
     "/console/deliveries?tenant=t", "/console/edit?tenant=t&id=a",
     f"/console/bulk?tenant=t&group={quote(HOSTILE)}", "/console/job?tenant=t&job=j",
     f"/console/bulk?tenant=t&action=CANCEL&group={quote(HOSTILE)}",
+    f"/console/redrive?tenant=t&what=fires&range_from=1&prefix={quote(HOSTILE)}",
 )  # fmt: skip
 SCHEDULE: Final[dict[str, Any]] = {
     "tenant": "t", "schedule_id": HOSTILE, "state": "PENDING", "version": 3, "generation": 7,
@@ -93,6 +94,12 @@ JOB = {
 }  # fmt: skip
 
 
+REDRIVEN: Final[dict[str, Any]] = {
+    "what": "rejected", "range_from": FIRED["at"], "range_until": FIRED["at"], "found": 3,
+    "by": {HOSTILE: 3}, "kinds": 1, "sent": 2, "left": 1, "redriven": 4, "stuck": {"cut": 5},
+}  # fmt: skip
+
+
 class FakeApi:
     """Answers the API's routes with hostile values, and keeps what it is asked."""
 
@@ -103,6 +110,7 @@ class FakeApi:
         self.refused = ""
         self.schedule: dict[str, Any] = SCHEDULE
         self.job: dict[str, Any] = JOB
+        self.redriven: dict[str, Any] = REDRIVEN
         self.listed: list[dict[str, Any]] = [SCHEDULE]
         self.asked: list[tuple[str, str, dict[str, str], Any]] = []
         self.queries: list[dict[str, str]] = []
@@ -120,6 +128,8 @@ class FakeApi:
             return Response(orjson.dumps({"outcome": "CONFLICT"}), 412)
         if request.method == "POST" and path.endswith("/jobs"):
             return Response(orjson.dumps(self.job_answer(request)), 201)
+        if path.endswith("/redrives"):
+            return Response(orjson.dumps(self.redriven), self.verdict)
         if path.endswith(("/break", "/close")):
             return Response(orjson.dumps({"hosts": [], "workers": ["w"], "silent": []}))
         if path.endswith("/pause"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -144,3 +145,46 @@ def test_nothing_is_done_that_was_not_confirmed_or_is_not_understood(
     answer = client.post("/console/bulk", data={**BULK, **wrong}, headers=FORM)
     assert answer.status_code == 422
     assert not api.asked
+
+
+RANGE: Final = {"range_from": "2026-12-01T00:00:00Z", "range_until": "2026-12-02T00:00:00Z"}
+
+
+def test_what_could_be_sent_again_is_counted_with_the_fields_of_its_kind(
+    client: TestClient, api: FakeApi
+) -> None:
+    asked = {"tenant": "t", **RANGE, "code": "bad_cron", "prefix": "p/", "name": ""}
+    page = client.get("/console/redrive", params={"what": "rejected", **asked}).text
+    client.get("/console/redrive", params={"what": "fires", **asked})
+    counts = [told for method, _, _, told in api.asked if method == "POST"]
+    assert counts == [
+        {"what": "rejected", **RANGE, "code": "bad_cron"},
+        {"what": "fires", **RANGE, "prefix": "p/"},
+    ]
+    assert [each for each in api.queries if "dry" in each] == 2 * [{"dry": "true"}]
+    # What is sent next is what was counted, up to the same end.
+    assert f'name="range_until" value="{api.redriven["range_until"]}"' in page
+    client.get("/console/redrive", params={"tenant": "t"})
+    assert [method for method, *_ in api.asked].count("POST") == 2
+
+
+def test_some_are_sent_and_the_page_shows_what_is_left(client: TestClient, api: FakeApi) -> None:
+    fields = {"tenant": "t", "what": "fires", **RANGE, "schedule_id": "a/b", "reason": "lost"}
+    answer = client.post("/console/redrive", data=fields, headers=FORM)
+    method, path, _, told = api.asked[-1]
+    assert (method, path) == ("POST", "/v1/tenants/t/redrives")
+    assert told == {"what": "fires", **RANGE, "schedule_id": "a/b", "reason": "lost"}
+    assert api.queries[-1] == {}
+    place = urlsplit(json.loads(answer.headers["hx-location"])["path"])
+    assert place.path == "/console/redrive"
+    shown = dict(parse_qsl(place.query))
+    assert (shown["sent"], shown["schedule_id"]) == ("2", "a/b")
+    assert shown["range_until"] == api.redriven["range_until"]
+    assert "2 were sent, each once." in client.get(f"/console/redrive?{place.query}").text
+
+
+def test_who_may_only_read_sees_no_form_to_send_again(client: TestClient, api: FakeApi) -> None:
+    api.role = "read"
+    page = client.get("/console/redrive", params={"tenant": "t", **RANGE}).text
+    assert "redrive-go" not in page
+    assert "Send refused requests again" not in client.get("/console/rejections?tenant=t").text

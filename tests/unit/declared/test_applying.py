@@ -25,6 +25,8 @@ HEAD = "set: s\nkept_in: t\ntenants:\n  t:\n"
 A = "      a: {every: 1m, payload: x}\n"
 B = "      b: {at: 2060-01-01T00:00:00Z, http_targets: ['https://u.example/?token=1']}\n"
 FULL = f"{HEAD}    policy: {{max_pending: 7}}\n    schedules:\n{A}{B}"
+CALENDAR = "    calendars:\n      de: {days: [2026-12-25], weekend: [SUN, SAT]}\n"
+HEEDS = "      c: {cron: '0 9 * * *', calendar: de}\n"
 
 
 STANDS = {"state": "PENDING", "version": 1}
@@ -66,6 +68,13 @@ class World:
         self.calendars[calendar.tenant, calendar.name] = {**calendar.body, "changed_at": "now"}
         return None
 
+    def remove_calendar(self, calendar: DeclaredCalendar) -> str | None:
+        self._note(f"forget {calendar.name}")
+        if calendar.name in self.refused:
+            return "REFUSED"
+        del self.calendars[calendar.tenant, calendar.name]
+        return None
+
     def write(self, writes: Sequence[ScheduleWrite]) -> Iterator[str | None]:
         for each in writes:
             yield self._write(each)
@@ -92,7 +101,8 @@ class World:
     def apply(self, text: str, *, prune: bool = False) -> list[Done]:
         declared = declaration([("a.yaml", text)])
         record = record_in(self.look(declared.kept_in, record_id(declared)))
-        found = Found(self.policies, dict(self.schedules), frozenset(), record, self.calendars)
+        standing = dict(self.calendars)
+        found = Found(self.policies, dict(self.schedules), frozenset(), record, standing)
         self.log.clear()
         altered = alterations(declared, found)
         gone = removals(declared, found) if prune else []
@@ -114,10 +124,6 @@ def test_twice_writes_nothing() -> None:
     assert world.log == []
 
 
-CALENDAR = "    calendars:\n      de: {days: [2026-12-25], weekend: [SUN, SAT]}\n"
-HEEDS = "      c: {cron: '0 9 * * *', calendar: de}\n"
-
-
 def test_a_calendar_is_set_before_what_heeds_it_and_once() -> None:
     world = World()
     text = f"{HEAD}{CALENDAR}    schedules:\n{HEEDS}"
@@ -134,7 +140,7 @@ def test_a_calendar_is_set_before_what_heeds_it_and_once() -> None:
     assert days.after == ["2026-12-24", "2026-12-25"]
 
 
-def test_a_calendar_that_is_refused_is_told_and_one_that_is_gone_stays() -> None:
+def test_a_calendar_that_is_refused_is_told_and_tried_again() -> None:
     world = World()
     world.refused.add("de")
     (done,) = world.apply(HEAD + CALENDAR)
@@ -142,8 +148,46 @@ def test_a_calendar_that_is_refused_is_told_and_one_that_is_gone_stays() -> None
     world.refused.clear()
     (done,) = world.apply(HEAD + CALENDAR)
     assert done.problem is None
-    assert world.apply(f"{HEAD}    policy: {{}}", prune=True)[0].altered.name == "policy t"
+
+
+def test_a_calendar_that_the_set_has_made_is_pruned_behind_what_heeds_it() -> None:
+    world = World()
+    world.apply(f"{HEAD}    policy: {{}}\n{CALENDAR}    schedules:\n{HEEDS}")
+    assert world.record.made_calendars == {("t", "de")}
+    world.apply("set: s\nkept_in: t\n")
     assert ("t", "de") in world.calendars
+    assert world.record.made_calendars == {("t", "de")}
+    world.refused.add("de")
+    world.apply("set: s\nkept_in: t\n", prune=True)
+    assert world.record.made_calendars == {("t", "de")}
+    world.refused.clear()
+    world.apply("set: s\nkept_in: t\n", prune=True)
+    assert world.log == ["forget de", "UPSERT belfry/sets/s"]
+    assert (world.calendars, world.record) == ({}, SetRecord())
+
+
+def test_what_a_set_removes_goes_in_the_order_of_what_needs_it() -> None:
+    world = World()
+    world.apply(f"{HEAD}    policy: {{}}\n{CALENDAR}    schedules:\n{HEEDS}")
+    world.apply("set: s\nkept_in: t\n", prune=True)
+    assert world.log == ["CANCEL c", "forget de", "remove t", "UPSERT belfry/sets/s"]
+
+
+def test_a_calendar_that_was_there_before_is_changed_and_never_removed() -> None:
+    world = World()
+    world.calendars["t", "de"] = {"days": [], "weekend": ["SUN"], "source": ""}
+    (done,) = world.apply(HEAD + CALENDAR)
+    assert str(done.altered.alteration) == "update"
+    world.apply("set: s\nkept_in: t\n", prune=True)
+    assert ("t", "de") in world.calendars
+
+
+def test_a_calendar_that_others_have_removed_is_none_of_the_set_any_more() -> None:
+    world = World()
+    world.apply(HEAD + CALENDAR)
+    del world.calendars["t", "de"]
+    world.apply("set: s\nkept_in: t\n", prune=True)
+    assert world.record == SetRecord()
 
 
 def test_what_is_declared_no_longer_is_removed_when_asked() -> None:
@@ -171,15 +215,16 @@ def test_what_was_there_before_is_changed_and_never_removed() -> None:
     assert "t" in world.policies
 
 
-@pytest.mark.parametrize("write", range(1, 5))
+@pytest.mark.parametrize("write", range(1, 6))
 def test_after_a_death_at_any_write_nothing_is_left_that_pruning_does_not_know(write: int) -> None:
     world = World()
     world.dies_at = write
     with pytest.raises(Died):
-        world.apply(FULL)
+        world.apply(FULL.replace("    schedules:", f"{CALENDAR}    schedules:"))
     world.dies_at = None
     world.apply("set: s\nkept_in: t\n", prune=True)
     assert world.schedules.keys() <= {("t", "belfry/sets/s")}
+    assert world.calendars == {}
     assert world.record == SetRecord()
 
 

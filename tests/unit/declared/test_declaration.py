@@ -11,8 +11,14 @@ HEAD = "set: s\nkept_in: t\ntenants:\n  t:\n"
 NOW_MS = 1_900_000_000_000
 
 
+def imported(file: str, kind: str, which: str, years: tuple[int, int]) -> tuple[list[str], str]:
+    if which == "XX":
+        raise ValueError(f"nobody knows {which}")
+    return [f"{year}-05-01" for year in years], f"{kind} {which} of {file}"
+
+
 def of(body: str) -> Declaration:
-    return declaration([("a.yaml", HEAD + body)])
+    return declaration([("a.yaml", HEAD + body)], imported)
 
 
 def schedule(fields: str) -> Declaration:
@@ -77,6 +83,16 @@ def test_every_trigger_and_every_form(fields: str, name: str, value: object) -> 
         ("    calendars: {de: {days: [2026-12-25T09:00:00Z]}}", "t.calendars.de: "),
         ("    calendars:\n      de: {weekend: [SUN]}\n      de: {weekend: [SAT]}",
          "stands in line 6"),
+        ("    calendars: {de: {country: DE, ics: a.ics, years: 2026}}",
+         "t.calendars.de: has country and ics: give one of country and ics, and years with it"),
+        ("    calendars: {de: {weekend: [SUN], years: 2026}}", "t.calendars.de: has years: give"),
+        ("    calendars: {no: {country: NO, years: 2026}}", "has the country False, which is no"),
+        ("    calendars: {de: {country: DE}}", "has the years None: give the first and the last"),
+        ("    calendars: {de: {country: DE, years: [2027, 2026]}}", "has the years [2027, 2026]"),
+        ("    calendars: {de: {country: DE, years: [2026, 2027, 2028]}}", "has the years [2026, "),
+        ("    calendars: {de: {country: DE, years: true}}", "has the years True"),
+        ("    calendars: {de: {country: DE, years: 2026, days: 2026-12-24}}", "has the days '20"),
+        ("    calendars: {de: {country: XX, years: 2026}}", "t.calendars.de: nobody knows XX"),
         ("    schedules: [a]", "a.yaml:5: t.schedules: this has to be a mapping"),
         ("    policy: {http_targets: [{urll: x}]}",
          "http_targets[0].urll: no such field. Did you mean url?"),
@@ -116,3 +132,26 @@ def test_a_list_of_targets_takes_addresses_and_fields() -> None:
     found = schedule("{in: 1s, http_targets: ['https://a.example', {url: 'https://b.example'}]}")
     urls = [each["url"] for each in found.schedules["t", "a"].request["http_targets"]]
     assert urls == ["https://a.example", "https://b.example"]
+
+
+def test_a_calendar_takes_the_days_of_a_country_or_a_file_and_its_own_beside_them() -> None:
+    found = of("    calendars: {de: {country: DE-BY, years: [2026, 2030], days: [2026-12-24]}}\n")
+    calendar = found.calendars["t", "de"]
+    assert calendar.days == ["2026-05-01", "2026-12-24", "2030-05-01"]
+    assert (calendar.weekend, calendar.source) == ([], "country DE-BY of a.yaml")
+    named = of("    calendars: {x: {ics: b.ics, years: 2026, source: ours, weekend: [SUN]}}\n")
+    calendar = named.calendars["t", "x"]
+    assert (calendar.days, calendar.weekend) == (["2026-05-01"], ["SUN"])
+    assert calendar.source == "ours"
+
+
+def test_another_version_of_a_library_that_says_the_same_days_is_no_change() -> None:
+    (imported_one,) = of("    calendars: {de: {country: DE, years: 2026}}").calendars.values()
+    older = {"days": ["2026-05-01"], "weekend": [], "source": "country DE of another release"}
+    assert list(imported_one.differing(older)) == []
+    (days, source) = imported_one.differing({**older, "days": ["2026-05-02"]})
+    assert days == ("days", ["2026-05-02"], ["2026-05-01"])
+    assert source[0] == "source"
+    (named,) = of("    calendars: {de: {country: DE, years: 2026, source: x}}").calendars.values()
+    assert [name for name, _, _ in named.differing(older)] == ["source"]
+    assert [name for name, _, _ in imported_one.differing({})] == ["days", "source"]

@@ -177,14 +177,24 @@ def test_what_is_given_up_is_told_and_kept() -> None:
 
 def test_delivered_is_told_where_it_is_asked_for() -> None:
     done = Delivered(Answer(End.DELIVERED, TARGET.url))
-    assert follow_up(WORK, done, PLACES, NOW) == []
-    (told,) = follow_up(replace(WORK, state=replace(STATE, tell=True)), done, PLACES, NOW)
-    assert decode_lifecycle(told.value or b"").outcome == "DELIVERED"
+    first = replace(WORK, state=replace(STATE, attempt=1))
+    assert follow_up(first, done, PLACES, NOW) == []
+    (told,) = follow_up(replace(first, state=replace(first.state, tell=True)), done, PLACES, NOW)
+    event = decode_lifecycle(told.value or b"")
+    assert (event.outcome, event.attempt) == ("DELIVERED", 1)
+
+
+def test_what_took_more_than_one_attempt_is_told_at_every_level() -> None:
+    done = Delivered(Answer(End.DELIVERED, TARGET.url))
+    assert (WORK.state.attempt, WORK.state.tell) == (2, False)
+    (told,) = follow_up(WORK, done, PLACES, NOW)
+    event = decode_lifecycle(told.value or b"")
+    assert (event.outcome, event.attempt, event.target) == ("DELIVERED", 2, TARGET.url)
 
 
 def test_the_arrival_of_what_is_awaited_is_its_acknowledgement() -> None:
     done = Delivered(Answer(End.DELIVERED, TARGET.url))
-    awaited = replace(WORK, state=replace(STATE, acks=True))
+    awaited = replace(WORK, state=replace(STATE, attempt=1, acks=True))
     (made,) = follow_up(awaited, done, PLACES, NOW)
     assert (made.topic, made.key, made.headers) == ("s", b"demo", [])
     request = catalogue.own_reader("ScheduleRequest").read((made.value or b"")[10:])
@@ -199,7 +209,7 @@ def test_requests_are_signed_where_workers_have_a_secret() -> None:
     awaited = replace(WORK, state=replace(STATE, acks=True))
     again = follow_up(WORK, Again(NOW, STATE.next_attempt()), places, NOW)
     acked = follow_up(awaited, Delivered(Answer(End.DELIVERED, TARGET.url)), places, NOW)
-    made = ((again[0], RETRIES, b"for retries"), (acked[0], "demo", b"for requests"))
+    made = ((again[0], RETRIES, b"for retries"), (acked[-1], "demo", b"for requests"))
     for record, tenant, key in made:
         assert proves((key,), tenant, record.key, record.value, record.headers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -19,6 +20,16 @@ class UpcomingAnswer(BaseModel):
     due_at: str = Field(description="When it fires: the same and its jitter.")
 
 
+class DeliveryEndAnswer(BaseModel):
+    """How a delivery of a fire ended, and at which attempt."""
+
+    target: str = Field(description="Its address, credentials masked.")
+    outcome: str = Field(description="DELIVERED or FAILED.")
+    attempt: int = Field(description="Number of the attempt, from 1.")
+    at: str
+    code: str | None = Field(description="Why it failed.")
+
+
 class LastFireAnswer(BaseModel):
     """A fire of the schedule; at most ten are kept, at every lifecycle level."""
 
@@ -28,6 +39,10 @@ class LastFireAnswer(BaseModel):
     fired_at: str
     late_ms: int
     missed: int = Field(description="How many late occurrences it stood for, besides its own.")
+    deliveries: list[DeliveryEndAnswer] | None = Field(
+        description="Ends of its deliveries that failed or took more than one attempt; at the"
+        " lifecycle level ALL every end. Null where the history does not answer."
+    )
 
 
 def upcoming_json(each: Upcoming) -> dict[str, Any]:
@@ -48,4 +63,10 @@ def fired_json(each: LastFire) -> dict[str, Any]:
         "fired_at": format_instant(each.fired_ms),
         "late_ms": each.late_ms,
         "missed": each.missed,
+        "deliveries": [],
     }
+
+
+def ended_json(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The end of a delivery, of the event that told it."""
+    return {name: event[name] for name in DeliveryEndAnswer.model_fields}

@@ -40,6 +40,7 @@ from belfry.api.routes.jobs import job_routes
 from belfry.api.routes.key_routes import key_routes, me_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.readable import readable_routes
+from belfry.api.routes.redrives import redrive_routes
 from belfry.api.routes.rejections import rejection_routes
 from belfry.api.routes.schedules import plain_calls, schedule_routes
 from belfry.api.routes.statistics import statistics_routes
@@ -132,6 +133,7 @@ def _routers(
         tenant_routes(parts, callers),
         preview_routes(parts, reads, callers),
         rejection_routes(kept, callers),
+        redrive_routes(parts, callers),
         delivery_routes(kept, callers),
         delivery_host_routes(view, parts, callers),
         readable_routes(parts, callers),

@@ -15,6 +15,7 @@ down on the request's `RequestNotes` by whoever knows it.
     DELETE /v1/tenants/{tenant}/jobs/{job}                 bulk.stop
     PUT    /v1/tenants/{tenant}/calendars/{calendar}       calendar.set
     DELETE /v1/tenants/{tenant}/calendars/{calendar}       calendar.remove
+    POST   /v1/tenants/{tenant}/redrives, /v1/redrives     redrive.send
     POST   /v1/delivery-hosts/{host}/{break or close}      host.break, host.close
     any other method that may change something             its name in lower case
     what changes nothing, and was refused                  read
@@ -52,24 +53,23 @@ _TENANT: Final = re.compile(r"/v1/tenants/([^/]+)(?:/(.*))?", re.DOTALL)
 _SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
 _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
-_JOBS: Final = re.compile(r"jobs(?:/(.+))?", re.DOTALL)
 _HOST: Final = re.compile(r"/v1/delivery-hosts/([^/]+)/(break|close)")
-_CALENDAR: Final = re.compile(r"calendars/([^/]+)")
 # They look, whatever their method says.
 LOOKS: Final = frozenset({"/v1/preview", "/v1/decode"})
 _BY_METHOD: Final = {"PUT": "schedule.put", "DELETE": "schedule.cancel"}
-_OF_JOBS: Final = {"POST": "bulk.begin", "DELETE": "bulk.stop"}
-_OF_CALENDARS: Final = {"PUT": "calendar.set", "DELETE": "calendar.remove"}
-_OF_OTHERS: Final = ((_JOBS, _OF_JOBS), (_CALENDAR, _OF_CALENDARS))
+_OF_OTHERS: Final = (
+    (re.compile(r"jobs(?:/(.+))?", re.DOTALL), {"POST": "bulk.begin", "DELETE": "bulk.stop"}),
+    (re.compile(r"calendars/([^/]+)"), {"PUT": "calendar.set", "DELETE": "calendar.remove"}),
+    (re.compile(r"redrives()"), {"POST": "redrive.send"}),
+)
 _OF_POLICY: Final = {"PUT": "policy.set", "DELETE": "policy.remove"}
 
 
 class AuditedRequest(NamedTuple):
     """What a request is about.
 
-    `action` has a dot (`schedule.put`) where the path is one of the table above; else it is `read`,
-    or the method in lower case. `object` is the id that the path names, decoded; None where it
-    names none.
+    `action` has a dot (`schedule.put`) where the table above has the path; else it is `read`, or
+    the method in lower case. `object` is the id that the path names, decoded, or None.
     """
 
     action: str
@@ -110,7 +110,9 @@ def asked_by(method: str, path: str) -> AuditedRequest:
 
 
 def _of_host(method: str, path: str) -> AuditedRequest:
-    """What a request outside of tenants is about: a host of webhooks, or nothing that is known."""
+    """What a request outside of tenants is about: a host of webhooks, all refusals, or nothing."""
+    if path == "/v1/redrives" and method == "POST":
+        return AuditedRequest("redrive.send")
     host = _HOST.fullmatch(path)
     if host is None or method != "POST":
         return AuditedRequest(method.lower())

@@ -119,7 +119,7 @@ def _range(
 
 def _events(found: HistoryPage) -> dict[str, Any]:
     """Events with their places, and where the rest begins."""
-    shown = [[list(place), _shown(decode_lifecycle(body))] for place, body in found.found]
+    shown = [[list(place), shown_event(decode_lifecycle(body))] for place, body in found.found]
     return {"events": shown, "rest": None if found.rest is None else list(found.rest)}
 
 
@@ -142,7 +142,7 @@ def _by_place(event: tuple[SortKey, Any]) -> SortKey:
     return event[0]
 
 
-def _shown(event: LifecycleEvent) -> dict[str, Any]:
+def shown_event(event: LifecycleEvent) -> dict[str, Any]:
     """An event as JSON has it; credentials in a target's address are masked."""
     found = {name: getattr(event, name) for name in EventAnswer.model_fields}
     target = None if event.target is None else masked_url(event.target)

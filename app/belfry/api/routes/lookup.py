@@ -31,11 +31,13 @@ from belfry.api.json import occurrences, shapes
 from belfry.api.json.queries import Shown
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
+from belfry.api.routes.delivery_ends import DeliveryEnds, FiresShown
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.waiting import waiting
 from belfry.schedules.identity import etag_of
+from belfry.schedules.rule import has_targets
 from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import ScheduleStatus, standings_of
@@ -58,6 +60,7 @@ class ScheduleLookup:
     def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._reads = reads
         self._gathered = GatheredLookups(reads, parts.now_ms)
+        self._ends = DeliveryEnds(parts)
         self._parts = parts
 
     async def look_up(
@@ -81,13 +84,24 @@ class ScheduleLookup:
             if found is not None:
                 waits |= shapes.masked_for(caller, found) | _following(found, wanted.next)
                 waits |= _fired(found, wanted.last)
-            return _shown(found, waits, request.url.path, schedule_id)
+            answer = _shown(found, waits, request.url.path, schedule_id)
+            if found is not None and waits.get("last_fires") and self._delivers(found, tenant):
+                return FiresShown(answer)
+            return answer
 
         for home in self._reads.homes(request, tenant, schedule_id):
             answer = await self._reads.answer(request, caller, home, look)
             if answer.status_code != HTTPStatus.NOT_FOUND:
                 break
+        if isinstance(answer, FiresShown):
+            return await self._ends.added(answer.shown, (tenant, schedule_id), caller)
         return answer
+
+    def _delivers(self, found: ScheduleStatus, tenant: str) -> bool:
+        """Whether its fires may have deliveries; what is over does not tell its targets."""
+        known = self._parts.ready.holdings.tenant(tenant)
+        of_tenant = known is not None and bool(known.effective.policy.http_targets)
+        return of_tenant or found.pending is None or has_targets(found.pending.extra)
 
     def _waiting(self, found: ScheduleStatus, tenant: str, partition: int) -> dict[str, Any]:
         """The fields that say what it waits for besides its due instant."""

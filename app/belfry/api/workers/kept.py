@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from belfry.client.redrive_source import RedriveCount
+from belfry.client.refired import RefireRange
+from belfry.client.refusals import RedriveRange
 from belfry.client.usage import UsageSpan
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.metering import Usage
 
 T = TypeVar("T")
@@ -82,6 +86,19 @@ class KeptPage(Generic[T]):
     rest: Before | None
 
 
+@dataclass(frozen=True, slots=True)
+class RedriveWork:
+    """What is sent again: refused requests of a range, or fired events; and how.
+
+    `per_second` is 0 to count alone.  `tenant` is whose the events are.
+    """
+
+    asked: RedriveRange | RefireRange
+    tenant: str
+    per_second: int = 0
+    reason: str | None = None
+
+
 class KeptTopics(Protocol):
     """What the worker reads for HTTP.
 
@@ -114,6 +131,14 @@ class KeptTopics(Protocol):
         """What a tenant used, by period; at most `MOST_USAGE_RECORDS` are looked at.
 
         Raises `MissingTopic` where nothing is metered, and `TooMuchUsage`.
+        """
+
+    def redrive(
+        self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
+    ) -> tuple[RedriveCount, int]:
+        """What there is to send again, and how much of it was sent; by policies of all tenants.
+
+        Raises `SharedTopic`, `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
         """
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
