@@ -11,6 +11,7 @@ what it wrote tells it:
     calendar that was changed          how far the partition had come
     nothing, of tenants that           any instant at which all was due that fired: when the step
     remember no ends                   was written
+    awaited fire, removed              any instant from its time-out on: likewise
 
 One of them is right, and which one, the bytes say: all others give other rows.
 """
@@ -46,7 +47,7 @@ def instants_of(step: LoggedStep) -> list[int]:
     for (key, row), _ in zip(step.rows.items(), range(MOST_ROWS), strict=False):
         if row is not None:
             found |= dict.fromkeys(_told_by(key, row))
-        elif key[:1] != b"\0":
+        elif key[:1] != b"\0" or key.startswith(keys.AWAITED_PREFIX):
             last = [step.written_ms]
     return list(dict.fromkeys([*found, *last]))
 

@@ -258,6 +258,21 @@ def test_a_step_that_fired_nothing_may_have_taken_one_row_more() -> None:
     assert outcome.events == len(trail.events) == 100
 
 
+def test_a_step_that_stopped_before_an_acknowledgement_timed_out_may_have_ended_it() -> None:
+    """Its watermark is of before the time-out, and no row of it says when it was."""
+    trail = Leaving()
+    trail.ask(T0, schedule_id="long", at=T0 + 1, group="g", serial=True, ack_timeout_ms=MINUTE)
+    trail.ask(T0, schedule_id="short", at=T0 + 1, group="h", serial=True, ack_timeout_ms=300)
+    for each in range(99):
+        trail.ask(T0, schedule_id=f"held-{each}", at=T0 + 10 + each, group="g")
+    trail.step(T0)
+    assert len(trail.step(T0 + 2, take=0).ids) == 2
+    ended = trail.step(T0 + 400, at_most=50, take=0)
+    assert (ended.ids, trail.engine.manifest.watermark_ms) == ([], T0 + 10 + 48)
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+
+
 def several_owners() -> Leaving:
     """Three owners: the second takes over while something is overdue, the third is not told so."""
     trail = Leaving()
