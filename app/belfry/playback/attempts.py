@@ -79,6 +79,14 @@ def attempts_at(
     return worked + plain if has_worked else plain + worked
 
 
+def likeliest(tries: Sequence[Attempt]) -> list[Attempt]:
+    """The first few of these, and of those that work the first one for each of a few instants."""
+    working = [each for each in tries if each.budget is not None]
+    first = {each._replace(budget=None, later_ms=0): each for each in reversed(working)}
+    others = [each for each in working if first[each._replace(budget=None, later_ms=0)] is each]
+    return list(dict.fromkeys([*tries[:FIRST_FEW], *others[:FIRST_FEW]]))
+
+
 def swept(step: LoggedStep, tries: Sequence[Attempt]) -> Iterator[Attempt]:
     """The likeliest of these once more, with sweeps behind.
 
@@ -86,10 +94,7 @@ def swept(step: LoggedStep, tries: Sequence[Attempt]) -> Iterator[Attempt]:
     given up was found alone by a sweep of a minute before, which changed nothing.
     """
     told, given_up = worked_at(step), given_up_at(step)
-    likeliest = tries[:FIRST_FEW]
-    if told:
-        likeliest = [*likeliest, *[each for each in tries if each.budget is not None][:FIRST_FEW]]
-    for each in likeliest:
+    for each in likeliest(tries):
         yield each._replace(sweeps=(each.now_ms,))
         for at_ms in told:
             yield each._replace(sweeps=(at_ms, at_ms))

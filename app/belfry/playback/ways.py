@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from belfry.engine.partition import PartitionEngine
-from belfry.playback.attempts import FIRST_FEW, Attempt, attempts_at, swept
+from belfry.playback.attempts import Attempt, attempts_at, likeliest, swept
 from belfry.playback.instants import tenants_that_fired, worked_at
 from belfry.playback.logged import LoggedStep
 from belfry.playback.treatment import Treatment
@@ -63,7 +63,7 @@ def ways_of(
     # By now it is known who would fire.
     for others in other_holds(held, fired, tenants_that_fired(step)):
         for count in dict.fromkeys((counts[0], counts[-1])):
-            yield from (Way(count, others, each) for each in tries[:FIRST_FEW])
+            yield from (Way(count, others, each) for each in likeliest(tries))
     for each in swept(step, tries):
         yield Way(counts[0], held, each)
 

@@ -83,3 +83,20 @@ def test_who_waits_for_nobody_is_given_up_a_minute_later() -> None:
     assert ended(trail, "y")
     outcome = play(trail)
     assert outcome.differs is None, outcome.differs
+
+
+def test_a_tenant_is_held_in_a_step_that_walks_for_a_calendar() -> None:
+    trail = Leaving()
+    trail.ask(T0, tenant="other", schedule_id="o", at=T0 + 1_000)
+    trail.ask(T0, schedule_id="d", at=T0 + 1_000)
+    trail.step(T0 + 5)
+    trail.ask(T0 + 10, action="CALENDAR", schedule_id="de", days_off='{"weekend": ["SUN"]}')
+    trail.step(T0 + 12)
+    trail.note("other", held="its topic is being made")
+    assert trail.engine.fire_due(T0 + 1_001, 1_000).fired
+    trail.engine.advance_jobs(T0 + 1_004, MUCH)
+    trail.end(T0 + 1_001)
+    trail.note("other", held="")
+    assert trail.run(T0 + 1_100) == ["o"]
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
