@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+from belfry.engine.partition import PartitionEngine
 from tests.simulation.broker import Broker, Entry
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
@@ -128,12 +129,11 @@ class World:
             self.restart(worker)
         if self.load.features is not None:
             self.load.features.end()
-            if self.scenario.faults.get("refuse_topic"):
-                # A topic that was refused several times is tried again after a minute.
-                self.load.expect(self.broker.now_ms() + 75_000)
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
+        if self.load.features is not None:
+            self._wait_for_features()
         self._pass_what_is_due()
         if self.redriving.asked:
             self.redriving.finish()
@@ -156,8 +156,24 @@ class World:
             self.stage.sleep(due_in_ms)
         self.stage.sleep(2_000)
 
+    def _wait_for_features(self) -> None:
+        """Wait until all is taken in, and give what follows its time."""
+        deadline_ms = self.stage.now_ms + QUIET_MS
+        while self._caught_up() is None and self.stage.now_ms < deadline_ms:
+            self.stage.sleep(LOOK_MS)
+            for worker in list(self.workers):
+                self.restart(worker)
+        # A topic that was refused several times is tried again after a minute.
+        refused = bool(self.scenario.faults.get("refuse_topic"))
+        self.load.expect(self.broker.now_ms() + (75_000 if refused else 20_000))
+
     def drained(self) -> bool:
         """Whether each partition has an owner that has taken everything in and fired it."""
+        engines = self._caught_up()
+        return engines is not None and not any(engine.pending for engine in engines)
+
+    def _caught_up(self) -> list[PartitionEngine] | None:
+        """The engines of all partitions, once each has taken everything in."""
         engines = {
             runner.partition: runner.owned.engine
             for worker in self.workers
@@ -165,12 +181,12 @@ class World:
             for runner in worker.owners.runners()
             if runner.owned is not None
         }
-        return len(engines) == self.scenario.partitions and all(
-            engine.pending == 0
-            and not engine.aside.any
+        caught_up = len(engines) == self.scenario.partitions and all(
+            not engine.aside.any
             and engine.manifest.position >= self.broker.log("belfry.schedules", number).end
             for number, engine in engines.items()
         )
+        return list(engines.values()) if caught_up else None
 
     def close(self) -> None:
         """Stop one worker in order and kill the others; wait for all tasks to end."""

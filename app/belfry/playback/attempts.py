@@ -12,11 +12,12 @@ made until one does; by far most steps are what their first attempt says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from belfry.engine.after_acks import GRACE_MS
 from belfry.engine.job_counts import Budget
-from belfry.playback.instants import instants_of, worked_at
+from belfry.playback.instants import given_up_at, instants_of, worked_at
 from belfry.playback.logged import LoggedStep
 from belfry.store.layout.jobs import JOB_PREFIX, RUNNING, JobRow, decode_job
 from belfry.store.layout.manifests import Manifest
@@ -42,14 +43,14 @@ LATER_MS: Final = (0, 2, 5, 10, 20, 50, 100)
 class Attempt(NamedTuple):
     """One way in which a step may have been; instants are epoch ms.
 
-    It `fires` at most `at_most` events that are due by `now_ms`, and takes its requests in.  Jobs
-    go on within their `budget`, and a sweep may follow, both at `later_ms`.
+    It `fires` at most `at_most` events that are due by `now_ms`, and takes its requests in.  Sweeps
+    may follow, each at an instant, and jobs go on within their `budget` at `later_ms`.
     """
 
     now_ms: int
     at_most: int
     fires: bool = True
-    sweeps: bool = False
+    sweeps: tuple[int, ...] = ()
     budget: Budget | None = None
     later_ms: int = 0
 
@@ -76,6 +77,30 @@ def attempts_at(
     ]
     has_worked = any(key.startswith(JOB_PREFIX) for key in step.rows)
     return worked + plain if has_worked else plain + worked
+
+
+def likeliest(tries: Sequence[Attempt]) -> list[Attempt]:
+    """The first few of these, and of those that work the first one for each of a few instants."""
+    working = [each for each in tries if each.budget is not None]
+    first = {each._replace(budget=None, later_ms=0): each for each in reversed(working)}
+    others = [each for each in working if first[each._replace(budget=None, later_ms=0)] is each]
+    return list(dict.fromkeys([*tries[:FIRST_FEW], *others[:FIRST_FEW]]))
+
+
+def swept(step: LoggedStep, tries: Sequence[Attempt]) -> Iterator[Attempt]:
+    """The likeliest of these once more, with sweeps behind.
+
+    A sweep goes round in parts, so it may take two to come to what the step has looked at.  Who is
+    given up was found alone by a sweep of a minute before, which changed nothing.
+    """
+    told, given_up = worked_at(step), given_up_at(step)
+    for each in likeliest(tries):
+        yield each._replace(sweeps=(each.now_ms,))
+        for at_ms in told:
+            yield each._replace(sweeps=(at_ms, at_ms))
+        for at_ms in given_up:
+            before_ms = at_ms - GRACE_MS
+            yield each._replace(sweeps=(before_ms, before_ms, at_ms, at_ms))
 
 
 def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:

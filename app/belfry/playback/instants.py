@@ -31,9 +31,11 @@ from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import depends, is_pending, last_fires
 from belfry.store.layout.records import (
     ENDED_FIRED,
+    ENDED_MISSED,
     HEAD_OF_MARKER,
     decode_awaited,
     decode_marker,
+    is_marker,
 )
 from belfry.store.layout.usage import METERED, USAGE_PREFIX, decode_usage_row
 
@@ -60,6 +62,13 @@ def worked_at(step: LoggedStep) -> list[int]:
     """
     told = (_worked_by(key, row) for key, row in step.rows.items() if row is not None)
     return list(dict.fromkeys(at_ms for at_ms in told if at_ms is not None))
+
+
+def given_up_at(step: LoggedStep) -> list[int]:
+    """When a step gave up who waited for an acknowledgement, if it did; each once."""
+    rows = (row for row in step.rows.values() if row is not None and is_marker(row))
+    ended = (decode_marker(row) for row in rows)
+    return list(dict.fromkeys(each.ended_ms for each in ended if each.how == ENDED_MISSED))
 
 
 def _worked_by(key: bytes, row: bytes) -> int | None:

@@ -3,7 +3,7 @@
     fire        up to so many events that are due by the attempt's instant
     accept      the requests up to where the step's manifest ends
     forget      what a sweep of the worker ended, as the log says it
-    sweep, jobs where the attempt has them
+    sweeps, jobs where the attempt has them
 
 When a sweep comes, and from which name on, is in no log.  What it may end is: a marker a day after
 its schedule ended, or sooner where its tenant says so, an answer an hour after its request, a job a
@@ -64,8 +64,8 @@ def redo(
         batch = SourceBatch(engine.position, behind, requests, appended=appended, size=ROOM)
         engine.accept(batch, attempt.now_ms)
     _forget_as_logged(store, step, taken)
-    if attempt.sweeps:
-        engine.sweep(attempt.later_ms, SWEEP_ROWS)
+    for swept_ms in attempt.sweeps:
+        engine.sweep(swept_ms, SWEEP_ROWS)
     if attempt.budget is not None:
         engine.advance_jobs(attempt.later_ms, attempt.budget)
 

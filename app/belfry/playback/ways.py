@@ -2,7 +2,7 @@
 
     policies    of those written by the step's end, the newest first: a worker may lag behind
     held        as before, then tenants besides or fewer, of those that would have fired
-    sweep       the likeliest attempts once more, with a sweep behind
+    sweep       the likeliest attempts once more, with sweeps behind
 
 What an attempt fires says whose events would have come, and rows of the log say whose came.  A
 tenant of whom only the attempts have events was held by the worker, which is in no log.  So who was
@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from belfry.engine.partition import PartitionEngine
-from belfry.playback.attempts import FIRST_FEW, Attempt, attempts_at
+from belfry.playback.attempts import Attempt, attempts_at, likeliest, swept
 from belfry.playback.instants import tenants_that_fired, worked_at
 from belfry.playback.logged import LoggedStep
 from belfry.playback.treatment import Treatment
@@ -63,9 +63,9 @@ def ways_of(
     # By now it is known who would fire.
     for others in other_holds(held, fired, tenants_that_fired(step)):
         for count in dict.fromkeys((counts[0], counts[-1])):
-            yield from (Way(count, others, each) for each in tries[:FIRST_FEW])
-    for each in tries[:FIRST_FEW]:
-        yield Way(counts[0], held, each._replace(sweeps=True, later_ms=each.now_ms))
+            yield from (Way(count, others, each) for each in likeliest(tries))
+    for each in swept(step, tries):
+        yield Way(counts[0], held, each)
 
 
 def other_holds(
