@@ -133,15 +133,15 @@ def test_every_way_to_answer_ends_in_one_outcome(site: Site, receiver: Receiver)
 
 
 def test_the_last_fires_tell_attempts_at_the_quietest_level(site: Site, receiver: Receiver) -> None:
-    told(site, "PUT", "quiet", {"lifecycle": "FAILURES", "allowed_hosts": ["127.0.0.1"]})
+    told(site, "PUT", "quiet", {"lifecycle": "FAILURES"})
     wait_for("the policy", lambda: told(site, "GET", "quiet").get("lifecycle") == "FAILURES")
     urls = [receiver.url(path) for path in ("/ok", "/flaky/1/q", "/status/410")]
     targets = [hook(url, max_attempts=2) for url in urls]
-    site.ask("quiet", "hourly", interval_ms=3_600_000, start_at=now_ms(), http_targets=targets)
+    site.ask("quiet", "once", at=now_ms(), http_targets=targets)
     wait_ends(site, "quiet", 2)
 
     def shown() -> set[tuple[str, int, str]]:
-        (fire,) = told(site, "GET", "quiet/schedules/hourly?last=10")["last_fires"]
+        (fire,) = told(site, "GET", "quiet/schedules/once?last=10")["last_fires"]
         return {(each["outcome"], each["attempt"], each["target"]) for each in fire["deliveries"]}
 
     # What arrived at once is not told.
