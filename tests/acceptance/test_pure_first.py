@@ -11,8 +11,22 @@ from typing import Final
 import pytest
 
 from tests.architecture.tree import ROOT
-from tests.plugins.pure_first import ALONE, BESIDE, LOWEST_PRIORITY, PURE, divided
+from tests.plugins.pure_first import (
+    ALONE,
+    BESIDE,
+    BESIDE_TOO,
+    LONGEST,
+    LOWEST_PRIORITY,
+    PURE,
+    divided,
+)
 
+# Kinds that the plugin knows by their files, not by their folders.
+FILES: Final = {
+    "measured": "acceptance/test_failover.py",
+    "simulation": "simulation/test_plants.py",
+    "seeds": "simulation/test_seeds.py",
+}
 PLUGINS: Final = ("-p", "xdist", "-p", "tests.plugins.pure_first", "-p", "tests.plugins.no_skips")
 # Each test writes down who ran it; more of them than a worker is told of at once.
 WRITES: Final = """
@@ -53,8 +67,8 @@ class Suite:
 
     def add(self, folder: str, then: str = "pass") -> None:
         """Twenty tests in a folder, each of which ends so."""
-        file = self.home / "tests" / folder / "test_writing.py"
-        file.parent.mkdir(parents=True)
+        file = self.home / "tests" / FILES.get(folder, f"{folder}/test_writing.py")
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(WRITES.format(log=self.log, folder=folder, then=then), encoding="utf-8")
 
     def run(self, *options: str, **environment: str) -> tuple[int, str]:
@@ -95,38 +109,38 @@ def suite(tmp_path: Path) -> Suite:
 
 
 def test_the_pure_ones_are_divided_and_each_file_has_a_worker_of_its_own(suite: Suite) -> None:
-    folders = ("acceptance", "integration", "property", "simulation", "soak", "unit")
+    folders = ("acceptance", "integration", "property", "seeds", "simulation", "measured", "unit")
     for folder in folders:
         suite.add(folder, "__import__('time').sleep(0.02)")
     code, printed = suite.run()
-    assert (code, "120 passed" in printed) == (0, True), printed
+    assert (code, "140 passed" in printed) == (0, True), printed
     ran = suite.ran()
     numbers = {folder: [int(n) for of, n, *_ in ran if of == folder] for folder in folders}
     workers = {folder: {who for of, _, who, _ in ran if of == folder} for folder in folders}
     prior = {folder: {int(nice) for of, *_, nice in ran if of == folder} for folder in folders}
     assert all(sorted(each) == list(range(20)) for each in numbers.values())
     assert workers["property"] == workers["unit"] == {"gw0", "gw1"}
-    one_by_one = ("acceptance", "integration", "simulation", "soak")
+    one_by_one = ("acceptance", "integration", "seeds", "simulation", "measured")
     assert all(numbers[folder] == list(range(20)) for folder in one_by_one)
     assert all(len(workers[folder]) == 1 for folder in one_by_one)
     assert workers["acceptance"] != workers["integration"]
-    assert workers["simulation"] != workers["soak"]
-    assert prior.pop("simulation") == {LOWEST_PRIORITY}
+    assert workers["simulation"] != workers["measured"]
+    assert prior.pop("simulation") == prior.pop("seeds") == {LOWEST_PRIORITY}
     assert set.union(*prior.values()) == {os.nice(0)}
-    assert not {"acceptance", "integration"} & {of for of, *_ in ran[ran_of(ran, "soak") + 2 :]}
+    assert not {"acceptance", "integration"} & {of for of, *_ in ran[ran_of(ran, "measured") + 2 :]}
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
 def test_what_measures_waits_for_all_files(suite: Suite, workers: int) -> None:
-    for folder in ("acceptance", "business", "connect", "soak"):
-        suite.add(folder, f"__import__('time').sleep({0.02 if folder == 'soak' else 0.05})")
+    for folder in ("acceptance", "business", "connect", "measured"):
+        suite.add(folder, f"__import__('time').sleep({0.02 if folder == 'measured' else 0.05})")
     suite.add("integration", "__import__('time').sleep(0.15)")
     code, printed = suite.run(f"-n{workers}")
     assert (code, "100 passed" in printed) == (0, True), printed
     ran = suite.ran()
     # A worker asks for more while it has a test or two left.
-    assert {of for of, *_ in ran[ran_of(ran, "soak") + 3 * workers :]} == {"soak"}
-    assert len({who for of, _, who, _ in ran if of == "soak"}) == 1
+    assert {of for of, *_ in ran[ran_of(ran, "measured") + 3 * workers :]} == {"measured"}
+    assert len({who for of, _, who, _ in ran if of == "measured"}) == 1
 
 
 def ran_of(ran: list[list[str]], folder: str) -> int:
@@ -155,7 +169,7 @@ def test_failures_skips_and_deaths_of_either_kind_fail_the_run(suite: Suite) -> 
     suite.add("acceptance", "number == 7 and pytest.skip('no time')")
     suite.add("integration", "number == 7 and os._exit(3)")
     suite.add("simulation", "number == 7 and os._exit(3)")
-    suite.add("soak", "assert number != 7")
+    suite.add("measured", "assert number != 7")
     code, printed = suite.run(CI="true")
     assert (code, "6 failed, 114 passed" in printed) == (1, True), printed
     assert "which CI does not allow" in printed
@@ -181,10 +195,16 @@ def test_the_first_failure_ends_the_run_where_that_is_asked_for(suite: Suite, fo
 
 
 def test_nothing_is_left_out_and_nothing_is_there_twice() -> None:
-    names = ["tests/unit/a.py::x", "tests/soak/b.py::y", "tests/property/c.py::z", "odd.py::w"]
-    names += ["tests/simulation/d.py::v", "e.py::u", "odd.py::t"]
-    assert divided(names) == ([2, 0], [[3, 6], [5]], [[4], [1]])
+    names = ["tests/unit/a.py::x", f"{ALONE[0]}::y", "tests/property/c.py::z", "odd.py::w"]
+    names += [f"{BESIDE[1]}::v", "e.py::u", "odd.py::t", f"{BESIDE_TOO[0]}::s"]
+    assert divided(names) == ([2, 0], [[3, 6], [5]], [[4], [7], [1]])
+
+
+def test_the_longest_files_come_before_all_others() -> None:
+    second, first = (f"{LONGEST[at]}test_x.py::y".replace(".pytest_x.py", ".py") for at in (2, 1))
+    names = ["tests/acceptance/test_short.py::x", second, first, "tests/integration/test_z.py::x"]
+    assert divided(names)[1] == [[2], [1], [0], [3]]
 
 
 def test_what_the_plugin_names_is_there() -> None:
-    assert all((ROOT / name).exists() for name in PURE + ALONE + BESIDE)
+    assert all((ROOT / name).exists() for name in PURE + LONGEST + ALONE + BESIDE + BESIDE_TOO)

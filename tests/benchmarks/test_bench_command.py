@@ -13,23 +13,30 @@ KEYS = {
     "bench", "events", "seconds", "events_per_second", "p50_ms", "p99_ms", "p999_ms",
     "cpu_seconds", "peak_rss_mb", "partitions", "payload_bytes",
 }  # fmt: skip
+# A machine that others keep busy may need longer for the requests than until they are due.
+TOO_LATE = "taken in too late"
+ATTEMPTS = 3
 SMALL = ("--runs", "1", "--events", "4000", "--tenants", "3", "--partitions", "2")
 
 
 def bench(kafka: str, *arguments: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "belfry.cli", "bench", *arguments]
-    ran = subprocess.run(
-        [*command, "--output", "json", "--bootstrap-servers", kafka],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    command = [sys.executable, "-m", "belfry.cli", "bench", *arguments, "--output", "json"]
+    for _ in range(ATTEMPTS):
+        ran = subprocess.run(
+            [*command, "--bootstrap-servers", kafka],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+        if TOO_LATE not in ran.stderr:
+            break
     assert ran.returncode == 0, ran.stderr[-2000:]
     return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("verb", ["ingest", "fire", "recovery", "restart", "raw"])
 def test_a_rate_is_measured(kafka: str, verb: str) -> None:
     result = bench(kafka, verb, *SMALL, "--payload", "100")[-1]

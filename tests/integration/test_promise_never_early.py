@@ -34,7 +34,7 @@ def test_no_record_is_early(kafka: str, tmp_path: Path, unique: Callable[[str], 
         site.producer.flush()
         fired = [record for tenant in TENANTS for record in site.wait_fired(tenant, 1)]
         while len(fired) < EVENTS:
-            assert now_ms() < first_ms + 20_000, f"{len(fired)} of {EVENTS} fired"
+            assert now_ms() < first_ms + 60_000, f"{len(fired)} of {EVENTS} fired"
             fired = site.fired(*TENANTS)
         assert len(fired) == len({record.value for record in fired}) == EVENTS
         late_ms = [record.timestamp_ms - due[record.value or b""] for record in fired]

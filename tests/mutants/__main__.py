@@ -1,8 +1,8 @@
 """`python -m tests.mutants ROOM`: mutants of a room's modules, and which of them no test kills.
 
-mutmut makes the mutants and runs the tests that reach each of them. A run ends after so many
-seconds, and the next one goes on. `--show` prints the change of each mutant that survived. What
-mutmut says is in `.mutants/ROOM/mutmut.log`.
+mutmut makes the mutants, runs all tests of the room once to see which of them reach what, and then
+those that reach each mutant. A run ends after so many seconds, and the next one goes on. `--show`
+prints the change of each mutant that survived. What mutmut says is in `.mutants/ROOM/mutmut.log`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ COLUMNS: Final = ("killed", "timeout", "survived", "no tests", "not run")
 
 
 def main() -> int:
-    """0 where all that was looked at is killed, 1 where something survived."""
+    """0 where all that was looked at is killed, 1 where something survived, 2 where nothing was."""
     parser = ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("room", choices=ROOMS)
     parser.add_argument("--only", nargs="*", default=[], metavar="MODULE", help="firing/due.py")
-    parser.add_argument("--seconds", type=int, default=600, help="of the whole run")
+    parser.add_argument(
+        "--seconds", type=int, default=600, help="of the whole run; its tests come first"
+    )
     parser.add_argument("--children", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="only what survived, by new tests")
     parser.add_argument("--show", action="store_true", help="changes that no test noticed")
@@ -38,7 +40,11 @@ def main() -> int:
     if not _run(folder, given.seconds, given.children, named):
         print((folder / LOG).read_text("utf-8")[-2_000:])
         return 2
-    _tell([*results(folder)])
+    found = [*results(folder)]
+    _tell(found)
+    if all(each.outcome == "not run" for each in found):
+        print(f"The tests themselves took all of the {given.seconds} s: give a longer time.")
+        return 2
     left = _left(folder)
     for each in left:
         if given.show:

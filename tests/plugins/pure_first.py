@@ -2,14 +2,14 @@
 
     one worker    pure  pure  pure │ file  file  file  file  file │ measured  measured (one by one)
     another       pure  pure  pure │ file  file  file  file │ wheel  simulator  simulator  (ends)
-    a third       pure  pure  pure │ file  file  file  file  (ends)
+    a third       pure  pure  pure │ file  file  file  file │ seeds of the simulator  (ends)
 
 Tests in `PURE` need no broker, measure nothing and share nothing, so the workers of pytest-xdist
 divide them.  All others but the last start brokers and workers, and wait more than they work.  The
 tests of one file share those and follow one another on one worker; whichever worker has ended a
-file takes the next one.  Tests in `ALONE` measure: no other test with a broker runs beside them.
-Those in `BESIDE` keep a core busy for minutes and ask nothing of it: they run at the lowest
-priority, in the time that the measured ones spend waiting.
+file takes the next one, those in `LONGEST` before all others.  Tests in `ALONE` measure: no other
+test with a broker runs beside them.  Those in `BESIDE` keep a core busy for minutes and ask nothing
+of it: they run at the lowest priority, in the time that the measured ones spend waiting.
 
 `make test` loads this plugin; without it pytest runs all tests one after another.
 """
@@ -36,16 +36,38 @@ PURE: Final = (
     "tests/architecture/",
     "tests/unit/",
     "tests/attack/",
+    "tests/soak/",
+    "tests/benchmarks/test_results.py",
+    "tests/benchmarks/test_workload.py",
+)
+# Those that took more than a minute and a half, by what they took; one that begins last is waited
+# for by all.
+LONGEST: Final = (
+    "tests/acceptance/test_readme_commands.py",
+    "tests/chaos/",
+    "tests/integration/test_promise_webhooks.py",
+    "tests/acceptance/test_clients.py",
+    "tests/integration/test_promise_identity.py",
+    "tests/integration/test_promise_bulk.py",
+    "tests/integration/test_promise_calibrated.py",
+    "tests/acceptance/test_connect.py",
+    "tests/acceptance/test_console.py",
+    "tests/integration/test_promise_unpacking.py",
+    "tests/integration/test_devstack_kafka.py",
 )
 ALONE: Final = (
-    "tests/benchmarks/",
-    "tests/soak/",
+    "tests/benchmarks/test_raw_is_honest.py",
     "tests/acceptance/test_failover.py",
     "tests/acceptance/test_hostile_tenants.py",
-    "tests/acceptance/test_survives_kill.py",
     "tests/integration/test_promise_never_early.py",
 )
-BESIDE: Final = ("tests/acceptance/test_wheel.py", "tests/simulation/")
+# Two groups, of which each has a worker of its own.
+BESIDE: Final = (
+    "tests/acceptance/test_wheel.py",
+    "tests/simulation/test_plants.py",
+    "tests/simulation/test_engine_rules.py",
+)
+BESIDE_TOO: Final = ("tests/simulation/test_seeds.py",)
 # A worker begins a test when it has been told of the next one.
 LEAST: Final = 2
 # Pure tests are short: few more, so that none has to wait.
@@ -62,7 +84,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PureFir
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Step back behind the other worker for good, with all processes that the test starts."""
-    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 and item.nodeid.startswith(BESIDE):
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 and item.nodeid.startswith(
+        BESIDE + BESIDE_TOO
+    ):
         os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
 
 
@@ -126,21 +150,23 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         return crashed
 
     def _source(self, node: WorkerController) -> list[int]:
-        """Pure tests, then what is left of the worker's file, then the next file.
-
-        Who ends the last file asks last, and gets those that have to be alone.
-        """
+        """Pure tests, then what is left of the worker's file, then the next file."""
         if not self.pending and not self._own.get(node):
             self._own[node] = self._following(node)
         return self.pending or self._own[node]
 
     def _following(self, node: WorkerController) -> list[int]:
+        """The next file, or one of the last groups.
+
+        Who ends the last file asks last, and gets those that have to be alone: it has not stepped
+        back for others yet.
+        """
         if self.files:
             return self.files.pop(0)
         self._late.add(node)
-        # All but the last group run beside files of others.
-        left = len(self.last) if self._late.issuperset(self.nodes) else len(self.last) - 1
-        return self.last.pop(0) if left > 0 else []
+        if self._late.issuperset(self.nodes):
+            return self.last.pop() if self.last else []
+        return self.last.pop(0) if len(self.last) > 1 else []
 
     def _rest(self) -> int:
         return sum(map(len, (*self.files, *self.last, *self._own.values())))
@@ -150,10 +176,16 @@ def divided(names: list[str]) -> tuple[list[int], list[list[int]], list[list[int
     """Places of the pure tests, of others by file, and of those beside and those alone."""
     files: dict[str, list[int]] = {}
     for at, name in enumerate(names):
-        if not name.startswith(PURE + BESIDE + ALONE):
+        if not name.startswith(PURE + BESIDE + BESIDE_TOO + ALONE):
             files.setdefault(name.partition("::")[0], []).append(at)
-    last = [_places(names, BESIDE), _places(names, ALONE)]
-    return _places(names, PURE), list(files.values()), [each for each in last if each]
+    in_turn = sorted(files, key=_rank)
+    last = [_places(names, kind) for kind in (BESIDE, BESIDE_TOO, ALONE)]
+    pure = _places(names, PURE)
+    return pure, [files[each] for each in in_turn], [each for each in last if each]
+
+
+def _rank(file: str) -> int:
+    return next((at for at, start in enumerate(LONGEST) if file.startswith(start)), len(LONGEST))
 
 
 def _places(names: list[str], kind: tuple[str, ...]) -> list[int]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-from contextlib import closing
 from typing import Any, Final
 
 from playwright.sync_api import Browser, Page
 
 from belfry.api.auth.keys import new_key
+from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -74,15 +72,10 @@ def shown_at_last(tab: Tab, path: str, where: str, text: str) -> None:
 
 
 def asked(worker: Worker, method: str, path: str, body: Any = None) -> Any:
-    """The API's answer to the operator; `body` is JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", worker.http_port, timeout=30)
-    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
-    sent = None if body is None else json.dumps(body)
-    connection.request(method, f"/v1/tenants/{path}", sent, headers)
-    with closing(connection):
-        answer = connection.getresponse()
-        told = json.loads(answer.read())
-    assert answer.status < 300, told
+    """The API's answer to the operator, who tries again where told to; `body` is JSON."""
+    ask = Http(worker, patience_s=20)
+    status, told, _ = ask(method, f"/v1/tenants/{path}", body, authorization=f"Bearer {KEY}")
+    assert status < 300, told
     return told
 
 

@@ -46,6 +46,20 @@ def commit(lease: ReadLease, sent_ms: float, *, may: bool = True) -> bool:
     return takes
 
 
+def test_of_a_new_lease_the_first_reader_wakes_the_owner_and_nobody_counts_as_asked() -> None:
+    lease = ReadLease()
+    assert not lease.held
+    assert lease.asked(0.0)
+    assert not lease.asked(1.0), "the commit is asked for already"
+
+
+def test_a_lease_is_wanted_for_so_long_after_the_last_read_to_the_millisecond() -> None:
+    for later_ms, takes in ((WANTED_MS, True), (WANTED_MS + 1, False)):
+        lease = ReadLease()
+        lease.asked(1_000.0)
+        assert lease.begin(1_000.0 + later_ms, may=True) == takes
+
+
 def test_without_readers_no_lease_is_held() -> None:
     """So a successor never waits for it, and the first read waits for a commit sent after it."""
     lease = ReadLease()

@@ -115,6 +115,23 @@ def test_large_rows_are_spread_over_steps(monkeypatch: pytest.MonkeyPatch) -> No
     assert first + walked(walk) == names(9)
 
 
+@pytest.mark.parametrize(("count", "steps"), [(0, 1), (ROWS - 1, 1), (ROWS, 2)])
+def test_a_part_that_is_not_full_is_the_last(count: int, steps: int) -> None:
+    walk, taken = Resigning(stored(count), lambda: True), 0
+    while walk.under_way:
+        step(walk)
+        taken += 1
+    assert taken == steps
+
+
+def test_a_step_is_full_with_the_row_that_goes_beyond_its_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows of 5 bytes: two fit 10 bytes to the last one, and the third one is written yet."""
+    monkeypatch.setattr(resigning, "BYTES", 10)
+    assert len(step(Resigning(stored(9), lambda: True))) == 3
+
+
 def test_an_end_that_was_taken_back_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     walk = Resigning(stored(9), lambda: True)
     walk.add({})
