@@ -47,7 +47,7 @@ READ_RECORDS: Final = 5_000
 # Longest wait for records of the changelog, so that an end is noticed.
 WAIT_S: Final = 0.1
 # Small batches cost more than they are worth: the rest is read on promotion.
-GATHER_S: Final = 0.05
+GATHER_S: Final = 0.1
 PAUSE_AFTER_ERROR_S: Final = 1.0
 # A standby that is so close to the end of the changelog takes over in well under a second.
 NEAR_RECORDS: Final = 20_000
