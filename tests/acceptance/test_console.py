@@ -302,7 +302,7 @@ def test_a_delivery_that_was_given_up_goes_out_again(tab: Tab, site: Site, worke
     again = wait_for("the second one", lambda: deliveries(site)[1:])
     # The same event, under the same fire id.
     assert again[0].value == record.value
-    tab.break_and_close_host("hooks.example.com", "o", HOSTILE)
+    tab.break_and_close_host("other.example:8443", "o", HOSTILE)
 
 
 def test_a_page_that_cannot_be_refreshed_says_so(tab: Tab) -> None:
