@@ -302,24 +302,7 @@ def test_a_delivery_that_was_given_up_goes_out_again(tab: Tab, site: Site, worke
     again = wait_for("the second one", lambda: deliveries(site)[1:])
     # The same event, under the same fire id.
     assert again[0].value == record.value
-
-
-def test_a_host_of_webhooks_is_broken_and_closed_with_a_reason(tab: Tab, worker: Worker) -> None:
-    page = tab.page
-    tab.open("/console/deliveries?tenant=demo")
-    page.click("summary:has-text('Break another host')")
-    page.fill("details [name=host]", "Hooks.example:8443")
-    page.fill("details [name=reason]", HOSTILE)
-    page.click("details .confirm")
-    page.wait_for_selector(".state.good:has-text('Hooks.example:8443 is broken')")
-    row = page.inner_text("section:has(#hosts-title) tbody tr")
-    assert all(each in row for each in ("hooks.example:8443", "broken by o", HOSTILE))
-    assert not findings(tab)
-    page.click("[data-opens=host-close-1]")
-    page.fill("#host-close-1 [name=reason]", "moved")
-    page.click("#host-close-1 .confirm")
-    page.wait_for_selector(".state.good:has-text('hooks.example:8443 is closed')")
-    assert page.locator("section:has(#hosts-title) tbody").count() == 0
+    tab.break_and_close_host("other.example:8443", "o", HOSTILE)
 
 
 def test_a_page_that_cannot_be_refreshed_says_so(tab: Tab) -> None:

@@ -30,10 +30,10 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.worker_keys import Purpose, first, keys_of
+from tests.acceptance.harness.host_breaks import broken_for_both
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
 from tests.acceptance.harness.site import Site, now_ms, wait_for
-from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -231,43 +231,13 @@ def test_what_has_no_end_is_found_and_delivered_again(
         assert "replayed 1" in replayed
         wait_ends(site, "demo", 2)
         assert unended(site) == {}
-        a_break_reaches_who_only_delivers_and_outlives_both(fires, delivers, site, receiver)
-
-
-def a_break_reaches_who_only_delivers_and_outlives_both(
-    fires: Worker, delivers: Worker, site: Site, receiver: Receiver
-) -> None:
-    """Neither knows of the other but by Kafka."""
-    host = urlsplit(receiver.url("/")).netloc
-    assert broken(fires, "POST", f"/{host}/break?reason=moves") == [host]
-    wait_for("the break", lambda: broken(delivers) == [host])
-    for each in (fires, delivers):
-        assert each.stop() == 0
-        each.start().wait_ready()
-        wait_for("the break after a restart", partial(same, each, [host]))
-    site.ask("demo", "held", at=now_ms(), http_targets=[{"url": receiver.url("/held")}])
-    wait_for("a retry", lambda: unended(site) == {"held": "retrying"}, 30)
-    assert broken(delivers, "POST", f"/{host}/close") == []
-    wait_for("the close", lambda: same(fires, []))
-    site.ask("demo", "free", at=now_ms(), http_targets=[{"url": receiver.url("/free")}])
-    wait_for("a post", lambda: receiver.at("/free"), 30)
-    assert receiver.at("/held") == []
-
-
-def same(worker: Worker, hosts: list[str]) -> bool:
-    """Whether these hosts are broken, as a process knows it."""
-    return broken(worker) == hosts
-
-
-def broken(worker: Worker, method: str = "GET", ending: str = "") -> list[str]:
-    """What a process answers of hosts that are broken."""
-    connection = http.client.HTTPConnection("127.0.0.1", worker.http_port, timeout=10)
-    with closing(connection):
-        connection.request(method, f"/v1/delivery-hosts{ending}")
-        answer = connection.getresponse()
-        assert answer.status == 200, answer.read()
-        hosts = json.loads(answer.read())["hosts"]
-    return [each["host"] for each in hosts if each["state"] == "broken"]
+        host = urlsplit(receiver.url("/")).netloc
+        with broken_for_both(host, fires, delivers):
+            site.ask("demo", "held", at=now_ms(), http_targets=[{"url": receiver.url("/held")}])
+            wait_for("a retry", lambda: unended(site) == {"held": "retrying"}, 30)
+        site.ask("demo", "free", at=now_ms(), http_targets=[{"url": receiver.url("/free")}])
+        wait_for("a post", lambda: receiver.at("/free"), 30)
+        assert receiver.at("/held") == []
 
 
 def nobody_delivers(site: Site) -> bool:

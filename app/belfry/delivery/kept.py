@@ -111,7 +111,8 @@ class LatestDeliveries:
     def without_end(self, tenant: str) -> tuple[list[Letter], int]:
         """A tenant's deliveries without an end, and how many records were looked at.
 
-        They are those among the last `LATEST` offsets of each partition. Older ones are for `belfry
+        They are those among the last `LATEST` offsets of each partition, and not more of all
+        partitions than `LatestRecords` remembers. Older ones are for `belfry
         deliveries list --open`, which reads whole topics.
         """
         # In this order, which `open_deliveries.py` explains.

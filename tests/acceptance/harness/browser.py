@@ -60,6 +60,25 @@ class Tab:
         self.page.goto(path)
         self.page.wait_for_selector("#main:not([data-locked]) h1")
 
+    def break_and_close_host(self, host: str, by: str, why: str) -> None:
+        """Break a host of webhooks on the page of deliveries, see it listed, and close it."""
+        page, listed = self.page, "section:has(#hosts-title) tbody"
+        self.open("/console/deliveries?tenant=demo")
+        page.click("summary:has-text('Break another host')")
+        page.fill("details [name=host]", host.upper())
+        page.fill("details [name=reason]", why)
+        page.click("details .confirm")
+        page.wait_for_selector(f".state.good:has-text('{host.upper()} is broken')")
+        row = page.inner_text(f"{listed} tr:has-text('{host}')")
+        assert f"broken by {by}" in row
+        assert why in row
+        assert not findings(self)
+        page.click(f"button[aria-label='Close {host}']")
+        page.fill("dialog[open] [name=reason]", "moved")
+        page.click("dialog[open] .confirm")
+        page.wait_for_selector(f".state.good:has-text('{host} is closed')")
+        assert page.locator(f"{listed} tr:has-text('{host}')").count() == 0
+
 
 def shown_at_last(tab: Tab, path: str, where: str, text: str) -> None:
     """Open a page until it shows a text: histories are a second or so behind."""

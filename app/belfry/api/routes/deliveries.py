@@ -70,7 +70,10 @@ class DeadLettersAnswer(BaseModel):
 
 
 class OpenDeliveriesAnswer(BaseModel):
-    """Deliveries without an end, among the latest 2 000 of each partition; at most 200."""
+    """Deliveries without an end, at most 200.
+
+    They are among the latest 2 000 records of each partition, and 16 000 of all.
+    """
 
     deliveries: list[DeliveryAnswer]
     examined: int = Field(description=EXAMINED_DOC)

@@ -32,6 +32,7 @@ from belfry.telemetry.limited import LimitedLogger
 # Seconds between two looks, and how often what was written is looked at before the next turn.
 EVERY_S: Final = 2.0
 ROUNDS: Final = 3
+STOP_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -69,8 +70,8 @@ class SharedBreaks:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
-        self._thread.stop()
+        """Look no more; one look that waits for Kafka does not hold up the end of the process."""
+        self._thread.stop(STOP_S)
 
     def fits(self, given: HostBreak) -> bool:
         """Whether there is room for one more break."""
