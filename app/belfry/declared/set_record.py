@@ -43,7 +43,8 @@ class SetRecord:
 
     def copy(self) -> SetRecord:
         """One that may be changed."""
-        return SetRecord(*map(set, self.all_made), asked=dict(self.asked))  # type: ignore[arg-type]
+        schedules, policies, calendars = self.all_made
+        return SetRecord(set(schedules), set(policies), set(calendars), dict(self.asked))
 
     def payload(self, name: str, applied_by: str) -> str:
         """The record as text; `BadDeclaration` where it would be too long.
