@@ -2,6 +2,7 @@
 # belfry beside a scheduler that is written with Kafka Streams, on a broker of its own; see benchmarks/peer.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+rm -rf benchmarks/peer/target/jars
 mvn -q -B -f benchmarks/peer/pom.xml compile dependency:copy-dependencies -DoutputDirectory=target/jars
 . benchmarks/broker.sh
 start_broker 19792 18781

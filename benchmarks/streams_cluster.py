@@ -20,9 +20,9 @@ from belfry.bench.cluster import BenchCluster
 from belfry.bench.plan import COMMON_TOPIC, BenchPlan
 from belfry.bench.worker import WorkerFailed, cpu_seconds
 from belfry.settings import Settings
+from belfry.wire import catalogue
 
-ROOT: Final = Path(__file__).parents[1]
-HERE: Final = ROOT / "benchmarks" / "peer"
+HERE: Final = Path(__file__).parent / "peer"
 # How Streams is set, unless the environment says otherwise: ms of a transaction and between two
 # looks at what is due, and events of a look at most.
 TUNING: Final = {
@@ -47,6 +47,8 @@ class StreamsCluster(BenchCluster):
         """Start the program; it makes its own topic of changes, below the prefix."""
         self.started_ms = time.time_ns() // 1_000_000
         cluster = self.settings.cluster
+        schema = self._folder / "request.avsc"
+        schema.write_text(catalogue.text("ScheduleRequest"), "utf-8")
         common = {"PEER_COMMON_TOPIC": self.settings.topic(COMMON_TOPIC)}
         given = {
             **TUNING,
@@ -56,7 +58,7 @@ class StreamsCluster(BenchCluster):
             "PEER_INPUT": self.settings.topic("schedules"),
             "PEER_OUTPUT_PREFIX": self.settings.topic("fired."),
             "PEER_STATE": str(self._folder / "state"),
-            "PEER_SCHEMA": str(ROOT / "schemas" / "ScheduleRequest.avsc"),
+            "PEER_SCHEMA": str(schema),
             **(common if self._plan.common_topic else {}),
         }
         classes = f"{HERE / 'target/classes'}:{HERE / 'target/jars'}/*"

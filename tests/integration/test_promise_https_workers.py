@@ -10,7 +10,7 @@ import json
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -63,7 +63,7 @@ class Secured:
             show = {"authorization": f"Bearer {self.key}"}
             connection.request("GET", f"/v1/tenants/{tenant}/schedules/one", headers=show)
             with connection.getresponse() as answer:
-                told = connection.sock.getpeercert()
+                told: Any = connection.sock.getpeercert()
                 return answer.status, int(told["serialNumber"], 16)
         finally:
             connection.close()

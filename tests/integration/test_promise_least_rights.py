@@ -136,7 +136,7 @@ def give(guarded: Guarded, lines: list[str]) -> None:
 def allowed(guarded: Guarded, user: str) -> set[tuple[str, str]]:
     """What the broker lets this user do, and with what."""
     any_of = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY,
+        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", "*", AclOperation.ANY,  # type: ignore[arg-type]  # any name
         AclPermissionType.ALLOW,
     )  # fmt: skip
     admin = guarded.admin
@@ -167,7 +167,7 @@ def test_the_printed_rights_are_enough(guarded: Guarded, who: Known, tmp_path: P
             assert allowed(guarded, OTHER) == {("Describe", "kafka-cluster"), ("Describe", "*")}
         else:
             give(guarded, printed(who.user, cluster, guarded.open, "-o", "jsonl"))
-        topics.create(guarded.admin, Settings(cluster=cluster))  # type: ignore[arg-type]
+        topics.create(guarded.admin, Settings(cluster=cluster))
         site.fired_topics(["demo"])
         worker.start().wait_ready()
         due_ms = now_ms() + 500

@@ -101,9 +101,9 @@ def guarded_broker(home: Path, **stricter: str) -> Iterator[Guarded]:
     `stricter` are properties of the broker, with underscores for dots.
     """
     authority = signed("authority")
-    port, controller, *guarded = (free_port() for _ in range(4))
-    addresses = [f"127.0.0.1:{each}" for each in (port, *guarded)]
-    found = Guarded(*addresses, authority=authority, home=home)
+    port, secure, certified, controller = (free_port() for _ in range(4))
+    addresses = (f"127.0.0.1:{each}" for each in (port, secure, certified))
+    found = Guarded(next(addresses), next(addresses), next(addresses), authority, home)
     own, user = signed("broker", authority), signed("user", authority)
     (home / "broker.pem").write_text(own.key_pem() + own.pem + authority.pem)
     (home / "ca.pem").write_text(authority.pem)

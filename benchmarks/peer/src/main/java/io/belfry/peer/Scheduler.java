@@ -103,7 +103,9 @@ public final class Scheduler {
         public void setConfig(String store, Options options, Map<String, Object> configs) {
             options.setWriteBufferSize(64L * 1024 * 1024);
             options.setMaxWriteBufferNumber(3);
-            options.setTableFormatConfig(new BlockBasedTableConfig().setBlockCache(cache));
+            // Streams looks at the cache of its own instance.
+            var table = (BlockBasedTableConfig) options.tableFormatConfig();
+            options.setTableFormatConfig(table.setBlockCache(cache));
         }
 
         @Override
