@@ -30,16 +30,18 @@ from bisect import bisect_left
 from calendar import isleap
 from collections.abc import Iterator
 from functools import lru_cache
-from math import lcm
+from math import gcd, lcm
 from typing import Final
 
 from belfry.schedules.civil import Year, weekday_of, year_at, year_of
 from belfry.schedules.triggers.rrule_choice import Choice, chosen, phase
 
 LAST_YEAR: Final = 9_990
-# How far a day is looked for, and how many pages are made for one answer: some milliseconds.
+# How far a day is looked for, and how many pages one answer may need: some milliseconds.
 MOST_YEARS: Final = 2_000
 MOST_PAGES: Final = 60
+# Years that begin alike have one page: a weekday, and which of it and the year before are leap.
+SORTS_OF_YEARS: Final = 7 * 3
 MOST_KEPT: Final = 64
 
 
@@ -111,8 +113,10 @@ class YearlyDays(Days):
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._pages: dict[tuple[int, ...], array[int]] = {}
-        # Years that are known to have no day, as far apart as the rule looks at them.
+        # Years that are known to have no day, as far apart as the rule looks at them.  They are
+        # passed over where that changes no answer: where all pages may be needed for one.
         self._empty = range(0)
+        self._few_pages = _phases(choice) * SORTS_OF_YEARS <= MOST_PAGES
 
     def next_day(self, day: int) -> int | None:
         """Most often a look into the page of its year; years without a day are searched once."""
@@ -146,8 +150,12 @@ class YearlyDays(Days):
         return None
 
     def _from(self, number: int) -> Iterator[tuple[Year, array[int]]]:
-        """Years and their days, as many as may be looked at for one answer."""
-        step, made = 1, 0
+        """Years and their days, as many as may be looked at for one answer.
+
+        Pages count as needed also where they are kept from before: an answer must not depend on
+        what was asked earlier, for the next owner was not asked it.
+        """
+        step, needed = 1, set[tuple[int, ...]]()
         if self._choice.freq == "YEARLY":
             step = self._choice.interval
             number += (self._choice.anchor - number) % step
@@ -155,13 +163,14 @@ class YearlyDays(Days):
         known = self._empty
         for each in range(known.stop if number in known else number, end, step):
             year = year_at(each)
-            made += self._holds_a_period(year) and self._key(year) not in self._pages
-            if made > MOST_PAGES:
+            if self._holds_a_period(year):
+                needed.add(self._key(year))
+            if len(needed) > MOST_PAGES:
                 return
             yield year, self.page(year)
 
     def _remember(self, empty: list[int]) -> None:
-        if not empty:
+        if not (empty and self._few_pages):
             return
         step = self._choice.interval if self._choice.freq == "YEARLY" else 1
         known = self._empty
@@ -188,6 +197,15 @@ class YearlyDays(Days):
         """All that a page depends on."""
         sort = (year.weekday, year.leap, isleap(year.number - 1))
         return (*sort, phase(self._choice, year))
+
+
+def _phases(choice: Choice) -> int:
+    """In how many ways INTERVAL may stand when a year begins that is looked at, at most."""
+    if choice.freq == "YEARLY":
+        return 1
+    if choice.freq == "MONTHLY":
+        return choice.interval // gcd(choice.interval, 12)
+    return choice.interval * (7 if choice.freq == "WEEKLY" else 1)
 
 
 @lru_cache(maxsize=512)

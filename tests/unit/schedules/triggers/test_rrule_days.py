@@ -48,6 +48,23 @@ def test_what_was_searched_in_vain_changes_no_answer(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        # The next day is a hundred years away, and each year on the way has a page of its own.
+        "FREQ=DAILY;INTERVAL=36500;BYMONTH=1,2,3,4,5,6,7,8,9,10,11,12",
+        "FREQ=WEEKLY;INTERVAL=5000;BYMONTH=1,6",
+        "FREQ=MONTHLY;INTERVAL=700;BYMONTHDAY=31",
+    ],
+)
+def test_another_owner_that_was_asked_nothing_yet_answers_likewise(text: str) -> None:
+    used, start = days(text), START_DAY + 1
+    answers = [used.next_day(start) for _ in range(5)]
+    assert answers == [days(text).next_day(start)] * 5
+    numbered = [used.nth(1, start) for _ in range(5)]
+    assert numbered == [days(text).nth(1, start)] * 5
+
+
+@pytest.mark.parametrize(
     "never",
     ["FREQ=SECONDLY;BYMONTH=12;BYYEARDAY=78;BYMINUTE=6,54", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"],
 )
