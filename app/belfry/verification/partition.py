@@ -36,7 +36,7 @@ from belfry.verification.rows import (
     manifest,
 )
 from belfry.verification.sequence import ManifestSequence
-from belfry.verification.standing import Cut, Standing, cut_of, is_row, row_of
+from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, row_of
 from belfry.verification.waiting import WaitingSchedules
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
@@ -121,7 +121,7 @@ class PartitionVerifier:
 
     def _tell_stranger(self, record: Logged) -> None:
         """Tell of a record once, also where a later round reads it again."""
-        if record.offset > self.standing.told_to:
+        if record.offset > self.standing.told_to and not is_filler(record):
             self.standing.told_to = record.offset
             self._find(Breach.STRANGER, record.offset, _named(record), "rows of workers alone")
 
