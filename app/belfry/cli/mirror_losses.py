@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from belfry.mirror.looking import Uncounted, losses
-from belfry.mirror.losses import FiredAgain, LostRequest
+from belfry.mirror.losses import FiredBehind, LostRequest
 from belfry.mirror.sides import Side
 from belfry.schedules.instants import format_instant
 
@@ -21,26 +21,27 @@ def lines(source: Side, target: Side) -> Iterator[Told]:
             yield record, f"{record['what']:8} {partition}@{record['offset']}  {_text(each)}"
 
 
-def _shown(lost: LostRequest | FiredAgain | Uncounted) -> dict[str, Any]:
-    """For programs: `lost` requests, and fires that come `twice`."""
+def _shown(lost: LostRequest | FiredBehind | Uncounted) -> dict[str, Any]:
+    """For programs: `lost` requests, and what `fired` there or comes `twice`."""
     if isinstance(lost, LostRequest):
         at = format_instant(lost.at_ms)
         named = {"action": lost.action, "tenant": lost.tenant, "schedule_id": lost.schedule_id}
         return {"what": "lost", "offset": lost.offset, "at": at, **named}
-    if isinstance(lost, FiredAgain):
+    if isinstance(lost, FiredBehind):
         tenant, _, schedule_id = lost.name.decode(errors="backslashreplace").partition("/")
         due = format_instant(lost.due_ms)
-        named = {"tenant": tenant, "schedule_id": schedule_id, "due": due, "times": lost.times}
-        return {"what": "twice", "offset": lost.offset, **named}
-    return {"what": "twice", "offset": None, "times": lost.fires}
+        named = {"tenant": tenant, "schedule_id": schedule_id, "due": due}
+        what = "twice" if lost.again else "fired"
+        return {"what": what, "offset": lost.offset, "times": lost.times, **named}
+    return {"what": "unnamed", "offset": None, "times": lost.fires}
 
 
-def _text(lost: LostRequest | FiredAgain | Uncounted) -> str:
+def _text(lost: LostRequest | FiredBehind | Uncounted) -> str:
     """For people."""
     if isinstance(lost, LostRequest):
         whose = f"{lost.tenant}/{lost.schedule_id}" if lost.tenant else f"key {lost.key!r}"
         return f"{lost.action or 'request'} of {whose}, written {format_instant(lost.at_ms)}"
-    if isinstance(lost, FiredAgain):
+    if isinstance(lost, FiredBehind):
         name = lost.name.decode(errors="backslashreplace")
         times = "perhaps" if lost.times is None else f"{lost.times} time(s)"
         return f"{name} fired there, {times}, due {format_instant(lost.due_ms)}"

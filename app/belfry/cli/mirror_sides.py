@@ -94,6 +94,7 @@ def status_line(found: LaneStatus, at_ms: int) -> Told:
     if mark is None:
         return line(found.partition, "alone", "follows nobody")
     behind_s = max(0, at_ms - mark.level_ms) / 1000 if found.behind != 0 else 0.0
+    age = f"{behind_s:.1f} s" if mark.level_ms else "all the time"
     what = "active" if mark.activated else "leaving" if mark.leaving else "follows"
     behind = "an unknown number of" if found.behind is None else str(found.behind)
     record = {
@@ -101,7 +102,7 @@ def status_line(found: LaneStatus, at_ms: int) -> Told:
         "whole": mark.whole, "positions": mark.positions, "behind_records": found.behind,
         "behind_seconds": behind_s,
     }  # fmt: skip
-    told = f"{behind} records, {behind_s:.1f} s behind cluster {mark.source}"
+    told = f"{behind} records, {age} behind cluster {mark.source}"
     if mark.activated:
         told = f"took over from cluster {mark.source}, epoch {mark.epoch}"
     whole = "" if mark.whole else "; not carried as a whole yet"

@@ -16,7 +16,7 @@ from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.comparing import Compared, Digests, compared
 from belfry.mirror.losses import (
-    FiredAgain,
+    FiredBehind,
     FiresBehind,
     LostRequest,
     lost_request,
@@ -79,7 +79,7 @@ def comparison(source: Side, target: Side, partition: int) -> Compared:
 
 def losses(
     source: Side, target: Side, partition: int
-) -> Iterator[LostRequest | FiredAgain | Uncounted]:
+) -> Iterator[LostRequest | FiredBehind | Uncounted]:
     """What the source holds behind the mark of a partition."""
     mark = target.mark(partition)
     if mark is None:

@@ -1,8 +1,9 @@
-"""What a source holds that was not carried, as a list: requests, and fires that come once more.
+"""What a source holds that was not carried, as a list: requests, and fires.
 
     requests behind the mark        are unknown here: nothing became of them, and nothing will
     fires behind the mark           came out of the source; here they are still to come, and come
-                                    out with the same `belfry-fire-id`
+                                    out with the same `belfry-fire-id`, unless what had asked for
+                                    them was not carried
 
 Fires are told by the rows of their transactions (`verification/row_fires.py`), which need to know
 how each schedule stood before. What the rows do not tell is counted, by what manifests say.
@@ -38,9 +39,13 @@ class LostRequest(NamedTuple):
     schedule_id: str = ""
 
 
-class FiredAgain(NamedTuple):
-    """A schedule that fired behind the mark; `times` is None where its rows do not tell."""
+class FiredBehind(NamedTuple):
+    """A schedule that fired behind the mark; `times` is None where its rows do not tell.
 
+    With `again` it was carried, and so it fires once more; else what had asked for it was not.
+    """
+
+    again: bool
     name: bytes
     due_ms: int
     times: int | None
@@ -72,9 +77,10 @@ class FiresBehind:
 
     def __init__(self, known: dict[bytes, Remembered]) -> None:
         self._known = known
+        self._carried = known.copy()
         self.told = 0
 
-    def of(self, records: Iterable[Logged]) -> Iterator[FiredAgain]:
+    def of(self, records: Iterable[Logged]) -> Iterator[FiredBehind]:
         """Schedules that fired, transaction by transaction."""
         cut: list[Logged] = []
         for record in records:
@@ -90,7 +96,7 @@ class FiresBehind:
                         _note(self._known, each)
                 cut = []
 
-    def _fired(self, cut: list[Logged], watermark_ms: int) -> Iterator[FiredAgain]:
+    def _fired(self, cut: list[Logged], watermark_ms: int) -> Iterator[FiredBehind]:
         for record in cut:
             if record.key[:1] == b"\0":
                 continue
@@ -98,9 +104,12 @@ class FiresBehind:
             row = None if record.value is None else rows.schedule(record.value)
             fire = row_fire_of(record.key, before, row, watermark_ms, record.offset)
             if isinstance(fire, RowFire):
-                yield FiredAgain(record.key, fire.before.due_ms, fire.times, record.offset)
+                was = self._carried.get(record.key)
+                its = fire.before.life, fire.before.version
+                again = was is not None and (was.life, was.version) == its
+                yield FiredBehind(again, record.key, fire.before.due_ms, fire.times, record.offset)
             elif fire is not None:
-                yield FiredAgain(record.key, fire.row.due_ms, 1, record.offset)
+                yield FiredBehind(False, record.key, fire.row.due_ms, 1, record.offset)
             _note(self._known, record)
 
 

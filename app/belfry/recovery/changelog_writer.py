@@ -15,7 +15,8 @@ last row lies elsewhere somebody has written in between, and all of it is rolled
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -95,7 +96,8 @@ class ChangelogWriter:
         """Commit what was written; CannotRecover where it does not lie as it was signed."""
         if self._signs is not None:
             self._see_place()
-        self._producer.commit_transaction(COMMIT_S)
+        with _amid_callbacks():
+            self._producer.commit_transaction(COMMIT_S)
 
     def abort(self) -> None:
         """Roll back what was written, as far as that can be done."""
@@ -135,14 +137,16 @@ class ChangelogWriter:
         """Learn where rows come to lie: behind a record that says nothing."""
         self._lies_at = -1
         self._send(self._topic, None, FILLER, headers=[], on_delivery=self._told)
-        self._producer.flush(ANSWER_S)
+        with _amid_callbacks():
+            self._producer.flush(ANSWER_S)
         if self._lies_at < 0:
             raise BufferError("the first record was not acknowledged in time")
         self._next = self._lies_at + 1
 
     def _see_place(self) -> None:
         """See that all rows lie where they are believed, which the last one tells."""
-        self._producer.flush(COMMIT_S)
+        with _amid_callbacks():
+            self._producer.flush(COMMIT_S)
         if self._lies_at == self._next - 1:
             return
         self.abort()
@@ -158,7 +162,8 @@ class ChangelogWriter:
             try:
                 self._producer.produce(topic, value, key, partition=self._partition, **more)
             except BufferError:
-                self._producer.poll(0.1)
+                with _amid_callbacks():
+                    self._producer.poll(0.1)
             else:
                 return
 
@@ -167,3 +172,17 @@ class ChangelogWriter:
         offset = message.offset()
         if error is None and offset is not None:
             self._lies_at = offset
+
+
+@contextmanager
+def _amid_callbacks() -> Iterator[None]:
+    """Within it, an error that the client raises while it tells the fate of records is that error.
+
+    confluent-kafka leaves it pending in the callback, which is a SystemError for Python.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from None
+        raise BufferError("the fate of records was not told") from error

@@ -27,7 +27,7 @@ from belfry.store.recovery import EARLIER_INPUT
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.origins import believed_origin, vouched
-from belfry.wire.record import Origin, origin_headers
+from belfry.wire.record import Origin, SourceRecord, origin_headers
 
 A = Identity("cluster-a", "log-a", "in-a", 3)
 B = Identity("cluster-b", "log-b", "in-b", 7)
@@ -63,7 +63,7 @@ def test_a_copy_that_has_only_begun_says_whose_it_is() -> None:
 
 
 def test_a_request_counts_from_where_and_when_it_was_received_first() -> None:
-    record = (40, 1_000, b"shop", b"value", [("mine", b"1")])
+    record: SourceRecord = (40, 1_000, b"shop", b"value", [("mine", b"1")])
     headers = carried_headers(record, PLACE, ())
     there = (3, 9_000, b"shop", b"value", headers)
     assert believed_origin((), there, *PLACE) == Origin(*PLACE, 40, 1_000, rerouted=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from belfry.host import machine
 from belfry.mirror import following
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.following import MirrorFollower
@@ -52,7 +53,7 @@ def run(monkeypatch: pytest.MonkeyPatch, rounds: int, **fails: Exception) -> tup
     )
     monkeypatch.setattr(following, "Lane", FakeLane)
     monkeypatch.setattr(following, "carry_policies", lambda *_: 0)
-    monkeypatch.setattr(following.machine, "sleep", lambda _: None)
+    monkeypatch.setattr(machine, "sleep", lambda _: None)
     registry, told = CollectorRegistry(), list[str]()
     side: Any = SimpleNamespace(homes=2)
     policies: Any = (None, None)

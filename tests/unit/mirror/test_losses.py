@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.mirror.losses import FiredAgain, FiresBehind, LostRequest, lost_request, stood_before
+from belfry.mirror.losses import FiredBehind, FiresBehind, LostRequest, lost_request, stood_before
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.pending import Pending, encode_pending
@@ -41,8 +41,8 @@ def test_fires_behind_the_mark_are_named() -> None:
     behind = log((b"shop/a", MARKER), (b"shop/b", waits("b", occurrence=2)), at=10, fired=3)
     fires = FiresBehind(stood_before(before, names))
     assert list(fires.of(behind)) == [
-        FiredAgain(b"shop/a", DUE, 1, 10),
-        FiredAgain(b"shop/b", DUE, 2, 11),
+        FiredBehind(True, b"shop/a", DUE, 1, 10),
+        FiredBehind(True, b"shop/b", DUE, 2, 11),
     ]
     assert fires.told == 3
 
@@ -53,6 +53,8 @@ def test_what_was_changed_and_did_not_fire_is_not_named() -> None:
     behind += log((b"shop/a", None), (b"shop/b", MARKER), at=20, fired=1)
     found = list(fires.of(behind))
     assert [each.name for each in found if each.times] == [b"shop/b"]
+    # Nobody here knows of them, so neither fires once more.
+    assert not any(each.again for each in found)
     # It was due, and may have fired before it was cancelled.
     assert [(each.name, each.times) for each in found if not each.times] == [(b"shop/a", None)]
     assert fires.told == 1
