@@ -19,6 +19,7 @@ import pytest
 from belfry.cli.entry import main
 from belfry.devstack import Kafka
 from belfry.devstack.child import Child
+from belfry.mirror import fencing, taking_over
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.verifying import verified
@@ -185,14 +186,34 @@ def killed_amid_its_work(pair: Pair, passive: Worker) -> Child:
 
 
 def taken_over(pair: Pair, running: Child, capsys: pytest.CaptureFixture[str]) -> int:
-    """Let the other side take over while a mirror runs; how many events the first one fired."""
+    """Let the other side take over while a mirror runs; how many events the first one fired.
+
+    It is interrupted when one of two partitions is active, and said again.
+    """
     capsys.readouterr()
-    assert pair.command(pair.b, "mirror", "take-over", "--apply") == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(taking_over, "activate", interrupted_at(1))
+        assert pair.command(pair.b, "mirror", "take-over", "--apply") == 1
     told = capsys.readouterr().out
-    assert told.count("fenced in the source") == told.count("active here") == 2
+    assert told.count("fenced in the source") == 2
+    assert [each["what"] for each in status(pair, pair.b, capsys)] == ["active", "leaving"]
+    assert pair.command(pair.b, "mirror", "take-over", "--apply") == 0
+    told += capsys.readouterr().out
+    assert told.count("active here") == 2
     assert running.wait(LONG_S)
     assert running.exit_code() == 1
     return len(pair.a.fired("shop"))
+
+
+def interrupted_at(partition: int) -> Callable[..., str]:
+    """What activates partitions, and fails at this one."""
+
+    def activate(writer: Any, target: Any, at: int, *more: Any) -> str:
+        if at == partition:
+            raise ConnectionError("the test ends this take-over")
+        return fencing.activate(writer, target, at, *more)
+
+    return activate
 
 
 def assert_well(site: Site) -> None:

@@ -50,6 +50,8 @@ class MirrorFollower:
         self._metrics = metrics
         self._told = told
         self._lanes: dict[int, Lane] = {}
+        # Where the source ended when a partition was opened, for one that is carried once.
+        self._goals: dict[int, dict[str, int]] = {}
         # When each partition that failed is tried again, epoch ms.
         self._again_ms: dict[int, int] = {}
         self._looked_ms = 0
@@ -58,18 +60,21 @@ class MirrorFollower:
         self._level_ms: dict[int, int] = {}
 
     def run(self, *, once: bool, now_ms: Callable[[], int]) -> None:
-        """Carry, for ever or until all is carried; raises `CannotMirror`.
+        """Carry, for ever; with `once` up to where the source ended at the begin.
 
-        With `once` every failure is raised: the command that asks for one round wants to know.
+        Raises `CannotMirror`, and with `once` every failure, which else is told and tried again.
         """
         homes = self._sides[0].homes
         while True:
             carried = sum(self._turn(each, now_ms(), once=once) for each in range(homes))
             self._carried = carried > 0
-            if now_ms() - self._looked_ms >= LOOK_EVERY_MS or (once and not carried):
-                behind = self._look(now_ms(), once=once)
-                if once and not carried and behind == 0:
-                    return
+            done = once and all(
+                lane.reached(self._goals[each]) for each, lane in self._lanes.items()
+            )
+            if done or now_ms() - self._looked_ms >= LOOK_EVERY_MS:
+                self._look(now_ms(), once=once)
+            if done:
+                return
 
     def close(self) -> None:
         """Give all lanes up."""
@@ -86,6 +91,7 @@ class MirrorFollower:
             lane = self._lanes.get(partition)
             if lane is None:
                 lane = self._lanes[partition] = Lane(*self._sides, partition)
+                self._goals[partition] = lane.reader.ends() if once else {}
             wait_s = 0.0 if self._carried else IDLE_S / self._sides[0].homes
             carried = lane.turn(wait_s, now_ms)
         except FAILURES as error:
@@ -106,8 +112,8 @@ class MirrorFollower:
             with suppress(KafkaException):
                 lane.close()
 
-    def _look(self, now_ms: int, *, once: bool) -> int | None:
-        """Carry policies, and see how far behind the mirror is; None where that is not known."""
+    def _look(self, now_ms: int, *, once: bool) -> None:
+        """Carry policies, and see how far behind the mirror is."""
         self._looked_ms = now_ms
         try:
             carry_policies(*self._policies)
@@ -117,8 +123,6 @@ class MirrorFollower:
                 raise
             self._told(f"policies, and how far behind this is, are looked at later: {error}")
             self._metrics.failed()
-            return None
-        homes = self._sides[0].homes
-        if len(self._level_ms) == homes:
+            return
+        if len(self._lanes) == self._sides[0].homes:
             self._metrics.looked(behind, min(self._level_ms.values()), now_ms)
-        return behind if len(self._lanes) == homes else None

@@ -97,9 +97,9 @@ class Lane:
         return batch.size
 
     def reached(self, ends: dict[str, int]) -> bool:
-        """Whether all is carried up to these offsets of the source, and ends with a transaction."""
+        """Whether all is carried up to these offsets of the source."""
         positions = self.reader.positions
-        return self.mark.whole and all(positions[kind] >= end for kind, end in ends.items())
+        return all(positions[kind] >= end for kind, end in ends.items())
 
     def behind(self) -> int:
         """How many offsets of the source are still to be carried."""

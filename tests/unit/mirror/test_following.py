@@ -28,14 +28,23 @@ class FakeLane:
         self.partition = partition
         self.mark = SimpleNamespace(level_ms=BEGAN_MS - 1_000 * partition)
         self.opened.append(partition)
+        self.turns = 0
 
     def turn(self, _wait_s: float, _now_ms: int) -> int:
         if self.partition in self.fails:
             raise self.fails.pop(self.partition)
+        self.turns += 1
         return 1
 
     def behind(self) -> int:
         return 5
+
+    @property
+    def reader(self) -> Any:
+        return SimpleNamespace(ends=lambda: {"changelog": 3})
+
+    def reached(self, ends: dict[str, int]) -> bool:
+        return self.turns >= ends["changelog"]
 
     def close(self) -> None:
         pass
@@ -45,8 +54,8 @@ class Stopped(Exception):
     """The test has seen enough."""
 
 
-def run(monkeypatch: pytest.MonkeyPatch, rounds: int, **fails: Exception) -> tuple[Any, list[str]]:
-    """A mirror of two partitions, a second for each look at the clock; metrics and notes."""
+def made(monkeypatch: pytest.MonkeyPatch, **fails: Exception) -> tuple[Any, Any, list[str]]:
+    """A mirror of two partitions, its metrics, and its notes."""
     monkeypatch.setattr(FakeLane, "opened", [], raising=False)
     monkeypatch.setattr(
         FakeLane, "fails", {int(key[1:]): each for key, each in fails.items()}, raising=False
@@ -59,6 +68,12 @@ def run(monkeypatch: pytest.MonkeyPatch, rounds: int, **fails: Exception) -> tup
     policies: Any = (None, None)
     metrics = MirrorMetrics(registry, BEGAN_MS / 1000)
     follower = MirrorFollower((side, side), policies, metrics, told.append)
+    return follower, registry, told
+
+
+def run(monkeypatch: pytest.MonkeyPatch, rounds: int, **fails: Exception) -> tuple[Any, list[str]]:
+    """The same after some rounds, with a second for each look at the clock."""
+    follower, registry, told = made(monkeypatch, **fails)
     clock = iter(range(BEGAN_MS, BEGAN_MS + 1_000 * rounds, 1_000))
 
     def now_ms() -> int:
@@ -96,3 +111,17 @@ def test_it_says_how_far_behind_the_last_of_its_partitions_is(
 def test_what_somebody_has_to_decide_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CannotMirror, match="taken over"):
         run(monkeypatch, 20, p0=CannotMirror("it was taken over"))
+
+
+def test_one_that_carries_once_ends_where_the_source_ended_at_its_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    follower, registry, _ = made(monkeypatch)
+    follower.run(once=True, now_ms=lambda: BEGAN_MS)
+    assert registry.get_sample_value("belfry_mirror_carried_records_total") == 6
+
+
+def test_one_that_carries_once_tells_of_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower, _, _ = made(monkeypatch, p1=ConnectionError("broker b is away"))
+    with pytest.raises(ConnectionError, match="broker b"):
+        follower.run(once=True, now_ms=lambda: BEGAN_MS)
