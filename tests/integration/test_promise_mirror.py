@@ -118,7 +118,7 @@ def ask(site: Site, batch: int, soon_ms: int) -> None:
     site.producer.flush(20)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_a_take_over_and_the_way_back_lose_and_double_nothing(
     kafka: str,
     other_kafka: str,
@@ -257,7 +257,7 @@ def tenant(pair: Pair, site: Site, capsys: pytest.CaptureFixture[str]) -> dict[s
     return found
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_what_an_abandoned_side_did_is_listed_and_it_fires_no_more(
     kafka: str,
     other_kafka: str,

@@ -27,7 +27,7 @@ from belfry.store.recovery import EARLIER_INPUT
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.origins import believed_origin, vouched
-from belfry.wire.record import Origin, SourceRecord, origin_headers
+from belfry.wire.record import ORIGIN_TENANT, Origin, SourceRecord, origin_headers, stamp_of
 
 A = Identity("cluster-a", "log-a", "in-a", 3)
 B = Identity("cluster-b", "log-b", "in-b", 7)
@@ -87,9 +87,12 @@ def test_one_that_was_sent_on_keeps_its_origin(secrets: tuple[bytes, ...]) -> No
 
 def test_what_a_stranger_says_of_an_origin_is_not_carried() -> None:
     forged = origin_headers(Origin("belfry.schedules", 5, 11, 500, rerouted=True))
+    forged.append((ORIGIN_TENANT, b"victim"))
     headers = carried_headers((40, 1_000, b"shop", b"value", forged), PLACE, (b"secret",))
     there = (3, 9_000, b"shop", b"value", headers)
     assert believed_origin((b"secret",), there, *PLACE).offset == 40
+    # The mirror vouches for what it writes.
+    assert stamp_of(headers) is None
 
 
 @given(st.data())
