@@ -118,7 +118,7 @@ def ask(site: Site, batch: int, soon_ms: int) -> None:
     site.producer.flush(20)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(480)
 def test_a_take_over_and_the_way_back_lose_and_double_nothing(
     kafka: str,
     other_kafka: str,
@@ -257,7 +257,7 @@ def tenant(pair: Pair, site: Site, capsys: pytest.CaptureFixture[str]) -> dict[s
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(480)
 def test_what_an_abandoned_side_did_is_listed_and_it_fires_no_more(
     kafka: str,
     other_kafka: str,
@@ -269,7 +269,7 @@ def test_what_an_abandoned_side_did_is_listed_and_it_fires_no_more(
     with pair.a as a, pair.b as b:
         active = a.worker().start().wait_ready()
         assert pair.command(b, "topics", "create") == 0
-        at = now_ms() + 4_000
+        at = now_ms() + 8_000
         for each in range(3):
             a.ask("shop", f"carried/{each}", at=at, payload=b"x", request_id=f"c/{each}")
         a.ask("shop", "stays", at=at + DAY_MS, payload=b"x", request_id="stays")
