@@ -418,4 +418,43 @@ WORKERS: Final = (
             ),
         ),
     ),
+    Group(
+        "Mirror",
+        (
+            Chart(
+                "Seconds behind the other cluster",
+                "How old the instant is up to which all is carried, and when that was looked at.",
+                "s",
+                (
+                    Query("behind", "max(belfry_mirror_behind_seconds)", everywhere=True),
+                    Query(
+                        "since the last look",
+                        "time() - max(belfry_mirror_last_look_timestamp_seconds)",
+                        everywhere=True,
+                    ),
+                ),
+            ),
+            Chart(
+                "Records behind the other cluster",
+                "Offsets of all carried topics, as the mirror saw last.",
+                "short",
+                (Query("", "max(belfry_mirror_behind_records)", everywhere=True),),
+            ),
+            Chart(
+                "Records carried, and failures, a second",
+                "What fails is tried again, from the mark on.",
+                "short",
+                (
+                    Query(
+                        "carried",
+                        "sum(rate(belfry_mirror_carried_records_total[1m]))",
+                        everywhere=True,
+                    ),
+                    Query(
+                        "failures", "sum(rate(belfry_mirror_failures_total[1m]))", everywhere=True
+                    ),
+                ),
+            ),
+        ),
+    ),
 )

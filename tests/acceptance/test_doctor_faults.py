@@ -102,6 +102,8 @@ UNREGISTERED: Final = {
 }
 ALWAYS: Final = {"there is one worker": r"group: There is one worker"}
 ELSEWHERE: Final = {
+    "a mirror stands still": "tests/unit/cli/test_doctor_mirror.py",
+    "a take-over was interrupted": "tests/unit/cli/test_doctor_mirror.py",
     "no broker answers": "tests/acceptance/test_cli_doctor.py",
     "no worker answers": "tests/acceptance/test_cli_doctor.py",
     "a worker is not ready": "tests/acceptance/test_cli_doctor.py",

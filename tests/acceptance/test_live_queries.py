@@ -35,6 +35,8 @@ SILENT: Final = (
     "belfry_tenant_waiting_seconds",
     # Of `belfry verify`, which is no worker.
     "belfry_verify_",
+    # Of `belfry mirror run`, likewise.
+    "belfry_mirror_",
 )
 RATES: Final = (
     "sum(rate(belfry_fired_total[1m])) > 0",

@@ -119,6 +119,7 @@ ELSEWHERE: Final = {
     "docs/doctor.md": "tests/acceptance/test_doctor_faults.py",
     "docs/mcp.md": "tests/integration/test_promise_mcp.py",
     "docs/metering.md": "tests/integration/test_promise_metering.py",
+    "docs/mirror.md": "tests/integration/test_promise_mirror.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
     "docs/replay.md": "tests/integration/test_promise_replayed.py",
     "docs/runbooks/README.md": "tests/outages/test_outages.py",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +18,7 @@ from belfry.cli.doctor_changelog import changelog_checks
 from belfry.cli.doctor_deliveries import delivery_checks
 from belfry.cli.doctor_group import group_checks
 from belfry.cli.doctor_kept import identity_checks, settings_checks
+from belfry.cli.doctor_mirror import mirror_checks
 from belfry.cli.doctor_topics import finding, letter_checks, replica_checks, topic_checks
 from belfry.cli.doctor_transactions import transaction_checks
 from belfry.cli.doctor_worker import worker_checks
@@ -40,9 +41,9 @@ def doctor(session: Session) -> int:
 
     Looks at broker, rights, topics with their ids and replicas, settings that workers share,
     signatures of the changelog, the group of workers, transactions that stay open, what was refused
-    lately, deliveries that nobody makes, schema registry, all workers with their clocks and time
-    zone data, quotas, and tenants whose events wait. Nothing is changed and nothing is written.
-    Exit code 1 on problems.
+    lately, deliveries that nobody makes, a mirror's marks, schema registry, all workers with their
+    clocks and time zone data, quotas, and tenants whose events wait. Nothing is changed and nothing
+    is written. Exit code 1 on problems.
     """
     worst: list[Status] = []
 
@@ -95,6 +96,7 @@ def _kafka(session: Session, tell_id: Callable[[str], object]) -> Iterator[Check
     yield from replica_checks(brokers, session.settings)
     yield from identity_checks(admin, brokers, session.settings)
     yield from settings_checks(brokers, session.settings)
+    yield from mirror_checks(brokers, session.settings, int(time() * 1000))
     yield from changelog_checks(brokers, session.settings)
     yield from group_checks(admin, session.settings)
     yield from transaction_checks(admin, session.settings)

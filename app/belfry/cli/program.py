@@ -34,6 +34,7 @@ from belfry.cli import (
     doctor,
     events,
     mcp,
+    mirror,
     plan,
     recover,
     redrive,
@@ -67,8 +68,8 @@ def program() -> typer.Typer:
     app.callback()(root_options(belfry))
     for commands in (
         *(dev, worker, schedule, bulk, backfill, redrive, calendar, events, deliveries, tenant),
-        *(apply, topics, doctor, audit, verify, replay, slo, top, backup, recover, api_key, acls),
-        *(config, bench, plan, mcp, sql),
+        *(apply, topics, doctor, audit, verify, replay, slo, top, backup, recover, mirror),
+        *(api_key, acls, config, bench, plan, mcp, sql),
     ):
         commands.register(app)
     return app

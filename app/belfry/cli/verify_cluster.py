@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import Message
 
+from belfry.cli.verify_elsewhere import FiredElsewhere
 from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.cli.verify_outputs import OutputFeed
 from belfry.cli.verify_topics import ReadableRange, TopicReader
@@ -96,6 +97,8 @@ class ClusterVerifier:
         # By partition; any thread may ask for the sum.
         self._left: dict[int, int] = {}
         self._patient_until = 0.0
+        # What fired in another cluster and was carried; looked at when a pass begins.
+        self.elsewhere = FiredElsewhere()
 
     @property
     def behind(self) -> int:
@@ -109,6 +112,7 @@ class ClusterVerifier:
         """
         self._file.now_ms = int(time() * 1000)
         self._patient_until = monotonic() + terms.grace_s
+        self._outputs.elsewhere_until_ms = self.elsewhere.until_ms
         self._begin_partitions()
         came_by = self._round(first=True)
         suspects = self._suspects(terms.overdue_ms)
@@ -170,6 +174,7 @@ class ClusterVerifier:
             self._partitions[partition] = PartitionVerifier(
                 spot, self._memory, self.counts, standing
             )
+            self._partitions[partition].elsewhere = self.elsewhere.stretches.get(partition, ())
 
     def _round(self, *, first: bool) -> int:
         """Read all topics to their ends; the number of the round."""

@@ -23,6 +23,7 @@ from belfry.cli.failures import CommandError, tell
 from belfry.cli.policies import kafka_policies
 from belfry.cli.verified_topics import VerifiedTopics, quick_cluster, world_of
 from belfry.cli.verify_cluster import ClusterVerifier, PassTerms
+from belfry.cli.verify_elsewhere import fired_elsewhere
 from belfry.cli.verify_state import StateFile
 from belfry.cli.verify_topics import NothingComes, TopicReader
 from belfry.client.decoding import Decoder
@@ -63,6 +64,7 @@ class OpenedVerifier(NamedTuple):
         wait.
         """
         self.topics.follow(kafka_policies(self.session).all())
+        self.verifier.elsewhere = fired_elsewhere(self.session)
         try:
             return self.verifier.run(terms)
         except UnknownFormat as error:
@@ -132,11 +134,12 @@ def shown_metrics(place: tuple[str, int] | None) -> VerifyMetrics:
     registry = CollectorRegistry()
     metrics = VerifyMetrics(registry, [each.value for each in Breach], time())
     if place is not None:
-        _serve(registry, *place)
+        serve(registry, *place)
     return metrics
 
 
-def _serve(registry: CollectorRegistry, host: str, port: int) -> None:
+def serve(registry: CollectorRegistry, host: str, port: int) -> None:
+    """Show metrics at `/metrics` there; raises `CommandError` where the port cannot be had."""
     from prometheus_client import start_http_server
 
     try:

@@ -6,8 +6,11 @@ them; commands do not read these.
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field, SecretStr
+
+from belfry.settings.checks import brokers
 from belfry.settings.shared import SharedSettings
 
 
@@ -29,4 +32,13 @@ class CommandSettings(SharedSettings):
     secrets: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="By tenant, the secret that commands sign its requests with; as JSON.",
+    )
+    # The other cluster of `belfry mirror`; all else is as on this side.
+    mirror_source: Annotated[str, AfterValidator(brokers)] | None = Field(
+        None, description="Kafka brokers of the cluster that `belfry mirror` follows."
+    )
+    mirror_source_kafka: dict[str, Any] | None = Field(
+        None,
+        repr=False,
+        description="Properties of librdkafka for that cluster; none: those of this one.",
     )

@@ -109,8 +109,9 @@ def logged_contradiction(here: Identity, logged: Identity) -> Contradiction | No
             "other_cluster",
             f"the changelog was written in cluster {logged.cluster}, and this is {here.cluster}:"
             " it was copied or mirrored, and its offsets are those of another input topic.",
-            "connect to the right cluster, or adopt the copy with `belfry recover --from log"
-            " --accept-input`.",
+            "where `belfry mirror` joins the two, the other one is the active side until `belfry"
+            " mirror take-over`; else connect to the right cluster, or adopt the copy with `belfry"
+            " recover --from log --accept-input`.",
         )
     if differ(logged.changelog, here.changelog):
         return Contradiction(

@@ -85,7 +85,18 @@ class Replay:
 
     @property
     def identity(self) -> Identity | None:
-        """The world that the state was kept in, as far as the changelog was read."""
+        """The world that the state was kept in, as far as the changelog was read.
+
+        Rows whose manifest is still to come count as well: a copy of a changelog that has only
+        begun to be written is a copy.
+        """
+        for key, row in reversed(self._buffer):
+            if key == keys.IDENTITY_KEY and row is not None:
+                return decode_identity(row)
+        return self._folded_identity
+
+    @property
+    def _folded_identity(self) -> Identity | None:
         row = self._store.named(keys.IDENTITY_KEY)
         return None if row is None else decode_identity(row)
 
@@ -155,7 +166,7 @@ class Replay:
         """A recovery rewrites rows under new numbers: a fold that began before it begins anew."""
         for key, value in changes:
             if key == keys.IDENTITY_KEY and value is not None:
-                known, told = self.identity, decode_identity(value)
+                known, told = self._folded_identity, decode_identity(value)
                 if told.generation > (0 if known is None else known.generation):
                     raise HoleInChangelog(
                         f"the changelog was recovered (generation {told.generation}) since this"

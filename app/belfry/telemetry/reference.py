@@ -108,7 +108,8 @@ _METRICS_PAGE: Final = """\
 {note}
 
 Each worker shows its own at `/metrics`, in the text format of Prometheus.  `belfry_verify_…` are
-those of [`belfry verify --metrics`](verify.md#as-a-service).  Durations are seconds.
+those of [`belfry verify --metrics`](verify.md#as-a-service), and `belfry_mirror_…` those of
+[`belfry mirror run --metrics`](mirror.md#how-far-behind-it-is).  Durations are seconds.
 No label holds a schedule id.  A tenant is a label of `belfry_tenant_…` alone, for the foremost
 `BELFRY_METRICS_TENANTS` (20) by waiting, pending, fires, refusals, lateness and deliveries; the
 rest are one, named `(other)`, as no tenant can be.  These are left out for callers who may not see

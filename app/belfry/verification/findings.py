@@ -107,6 +107,7 @@ class CheckCounts:
     copies_alone: int = 0
     held: int = 0
     locked: int = 0
+    elsewhere: int = 0
 
     def unchecked(self) -> dict[str, int]:
         """What could not be checked: reason and number, none for zero."""
@@ -118,6 +119,7 @@ class CheckCounts:
             "output records older than what the changelog still tells": self.before_begin,
             "output records of tenants whose events may come twice": self.at_least_once,
             "events that a redrive sent again, and that are not there besides": self.copies_alone,
+            "transactions of another cluster, which a mirror carried": self.elsewhere,
             "due schedules whose tenant is paused, limited, or without a topic": self.held,
             "due schedules behind a fire that is not acknowledged": self.locked,
         }

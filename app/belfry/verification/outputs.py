@@ -43,6 +43,8 @@ class OutputVerifier:
         self._memory = memory
         self._counts = counts
         self._coverage = Coverage("", {})
+        # Lifecycle events up to this instant, epoch ms, may tell of fires in another cluster.
+        self.elsewhere_until_ms = -1
 
     def begin(self, coverage: Coverage) -> None:
         """A round begins."""
@@ -146,6 +148,8 @@ class OutputVerifier:
             over.append(told.identity)
             if self._memory.is_lost(told.identity):
                 # A transaction says that it fired: what is missing was found there.
+                continue
+            if told.timestamp_ms <= self.elsewhere_until_ms:
                 continue
             if told.timestamp_ms <= max(self._coverage.floors.values(), default=0):
                 self._counts.output_gone += 1

@@ -36,7 +36,7 @@ from belfry.verification.rows import (
     manifest,
 )
 from belfry.verification.sequence import ManifestSequence
-from belfry.verification.standing import Cut, Standing, cut_of, is_row, row_of
+from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, row_of
 from belfry.verification.waiting import WaitingSchedules
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
@@ -59,6 +59,8 @@ class PartitionVerifier:
         self.findings: list[Breached] = []
         self.standing = standing
         self.fed_to = standing.next_offset
+        # Offsets, from and to, of transactions that fired in another cluster.
+        self.elsewhere: Sequence[tuple[int, int]] = ()
         self._topic, self._partition = spot.topic, spot.partition
         self._memory = memory
         self._counts = counts
@@ -119,7 +121,7 @@ class PartitionVerifier:
 
     def _tell_stranger(self, record: Logged) -> None:
         """Tell of a record once, also where a later round reads it again."""
-        if record.offset > self.standing.told_to:
+        if record.offset > self.standing.told_to and not is_filler(record):
             self.standing.told_to = record.offset
             self._find(Breach.STRANGER, record.offset, _named(record), "rows of workers alone")
 
@@ -131,7 +133,8 @@ class PartitionVerifier:
         whole = contiguous or self._waiting.is_whole(cut.first)
         recovered = self._sequence.recovered(cut)
         judged = None
-        if whole and not recovered:
+        elsewhere = any(start <= cut.first < end for start, end in self.elsewhere)
+        if whole and not recovered and not elsewhere:
             judged = self._judged(cut)
             if judged.waits and not final:
                 return False
@@ -142,15 +145,18 @@ class PartitionVerifier:
         if judged is not None:
             self._report(cut, judged)
         else:
-            self._pass_over(cut, recovered=recovered)
+            self._pass_over(cut, recovered=recovered, elsewhere=elsewhere)
         self.findings += self._waiting.compare(cut, whole=whole, recovered=recovered)
         standing.sealed, standing.manifest_at = cut.sealed, cut.last.offset
         standing.last_ms = max(standing.last_ms, cut.last.timestamp_ms)
         standing.next_offset = cut.last.offset + 1
         return True
 
-    def _pass_over(self, cut: Cut, *, recovered: bool) -> None:
+    def _pass_over(self, cut: Cut, *, recovered: bool, elsewhere: bool) -> None:
         """A transaction whose fires cannot be checked."""
+        if elsewhere:
+            self._counts.elsewhere += 1
+            return
         self.standing.blind_until_ms = cut.last.timestamp_ms + APART_MS
         if recovered:
             self._counts.recoveries += 1

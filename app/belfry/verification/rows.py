@@ -25,6 +25,8 @@ IDENTITY_KEY: Final = b"\0i"
 ASIDE_KEY: Final = b"\0w"
 JOB_KEY: Final = b"\0j"
 OWN_KEY: Final = b"\0"
+# A record that only takes up an offset, so that no copy of a signed row lies near it.
+FILLER_KEY: Final = b"filler"
 # A recovery numbers its transaction so much higher than any before.
 RECOVERY_JUMP: Final = 4_097
 MANIFESTS_KEPT: Final = 4_096

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from belfry.verification.awaited import AWAITED_KEY, locks
 from belfry.verification.rows import (
+    FILLER_KEY,
     JOB_KEY,
     MANIFEST_KEY,
     OWN_KEY,
@@ -85,6 +86,11 @@ def cut_of(records: Sequence[Logged], sealed: Sealed) -> Cut:
 
 def row_of(record: Logged) -> WaitingRow | Over | None:
     return None if record.value is None else schedule(record.value)
+
+
+def is_filler(record: Logged) -> bool:
+    """Whether a record only takes up an offset, as workers that sign write such."""
+    return record.key == FILLER_KEY and record.value is None
 
 
 def is_row(record: Logged) -> bool:

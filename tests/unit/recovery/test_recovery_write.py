@@ -145,7 +145,7 @@ def recovered(
     """What a recovery writes."""
     writer, write = recovering(monkeypatch, settings)
     write()
-    kept: Any = writer._producer
+    kept: Any = writer._log.producers[0]
     return list(kept.records)
 
 
@@ -184,7 +184,7 @@ def test_a_recovery_is_rolled_back_where_a_stranger_writes_in_between(
     writer, write = recovering(monkeypatch, settings)
     with pytest.raises(CannotRecover, match=r"nothing was committed: .* was signed for .*"):
         write()
-    kept: Any = writer._producer
+    kept: Any = writer._log.producers[0]
     assert "abort_transaction" in kept.called
     assert "commit_transaction" not in kept.called
 

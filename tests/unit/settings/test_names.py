@@ -156,5 +156,6 @@ def test_secrets_of_all_processes_are_not_shown() -> None:
     assert hidden == {
         *("checkpoint_options", "checkpoint_store"),
         *("http_api_keys", "http_token", "http_worker_secret", "http_worker_secret_also"),
-        *("kafka", "registry", "schema_registry_url", "secrets", "webhook_secrets"),
+        *("kafka", "mirror_source_kafka", "registry", "schema_registry_url", "secrets"),
+        "webhook_secrets",
     }

@@ -9,7 +9,7 @@ import pytest
 from belfry.tenants.deliveries import RETRIES, retry_policy
 from belfry.tenants.effective import EffectivePolicy
 from belfry.verification.findings import MEANINGS, Breach, Spot
-from belfry.verification.rows import MANIFEST_KEY
+from belfry.verification.rows import MANIFEST_KEY, Logged
 from tests.property import histories
 from tests.unit.engine.driver import FIRED, HOUR, T0
 from tests.unit.verification.planted import (
@@ -34,6 +34,29 @@ def test_a_trace_of_the_engine_has_no_findings(trace: Trace) -> None:
     assert made.counts.unchecked() == {}
     assert made.counts.fires == len(trace.fired) > 100
     assert made.counts.digests == made.counts.checked == made.counts.transactions > 40
+
+
+def test_a_record_that_only_takes_up_an_offset_is_no_strangers(trace: Trace) -> None:
+    """Who signs rows writes such, before a recovery or a mirror's transaction and behind rows."""
+    filler = Logged(trace.offset, T0 + HOUR, b"filler", None, stranger=True)
+    trace.changelog.append(filler)
+    assert verified(trace).findings == []
+    trace.changelog.append(filler._replace(offset=trace.offset + 1, value=b"theirs"))
+    assert [each.breach for each in verified(trace).findings] == [Breach.STRANGER]
+
+
+def test_what_fired_in_another_cluster_is_not_missed_in_this_one(trace: Trace) -> None:
+    """A mirror carried the transactions, and what was told of them; events came out elsewhere."""
+    trace.fired.clear()
+    made = Verification()
+    made.partition.elsewhere = ((0, trace.offset),)
+    made.outputs.elsewhere_until_ms = T0 + HOUR
+    for _ in range(2):
+        made.round(trace)
+    assert made.findings == []
+    assert made.counts.elsewhere == made.counts.transactions > 40
+    here = verified(trace)
+    assert {Breach.LOST, Breach.UNTOLD_FIRE} <= {each.breach for each in here.findings}
 
 
 def test_ends_that_leave_no_row_hide_no_fire() -> None:

@@ -1,0 +1,64 @@
+"""What `belfry doctor` sees of a mirror in the cluster that follows: how old its marks are.
+
+It reads the last mark of each partition, and does not ask the other cluster: how far behind this
+one is, `belfry mirror status` tells. A mirror that runs writes a mark every ten seconds.
+
+    all marks are young            OK: follows cluster a
+    one is older than two minutes  RISK: nobody carries that partition
+    some took over, others not     PROBLEM: a take-over was interrupted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from belfry.cli.check import Check, Status
+from belfry.cli.shown import partitions_text
+
+if TYPE_CHECKING:
+    from belfry.mirror.marks import MirrorMark
+    from belfry.settings import SharedSettings
+
+OLD_MS: Final = 120_000
+
+
+def mirror_checks(cluster: Any, settings: SharedSettings, now_ms: int) -> Iterator[Check]:
+    """How the mirror of this cluster stands, where there is one."""
+    from belfry.mirror.beginnings import CannotMirror
+    from belfry.mirror.marks import MARKS
+    from belfry.mirror.sides import opened
+
+    topic = settings.topic(MARKS)
+    if topic not in cluster.topics:
+        return
+    try:
+        side = opened("this cluster", settings)
+        marks = {each: side.mark(each) for each in range(side.homes)}
+    except (CannotMirror, ConnectionError) as error:
+        yield Check("mirror", Status.SKIPPED, f"Its marks cannot be read: {error}")
+        return
+    yield judge(marks, now_ms)
+
+
+def judge(marks: Mapping[int, MirrorMark | None], now_ms: int) -> Check:
+    """What the last marks of all partitions mean."""
+    known = {number: mark for number, mark in marks.items() if mark is not None}
+    active = [number for number, mark in known.items() if mark.activated is not None]
+    leaving = [number for number, mark in known.items() if mark.leaving]
+    if len(active) == len(marks):
+        source = known[active[0]].source
+        return Check("mirror", Status.OK, f"This cluster took over from {source}.")
+    if active or leaving:
+        left = partitions_text(sorted(marks.keys() - set(active)))
+        detail = f"A take-over has begun and is not done for {left}, which fires nowhere."
+        return Check("mirror", Status.PROBLEM, detail, "belfry mirror take-over --apply, again")
+    old = [
+        number for number, mark in marks.items() if mark is None or now_ms - mark.level_ms > OLD_MS
+    ]
+    if old:
+        detail = f"Nobody has carried all of {partitions_text(old)} for two minutes or longer."
+        to_do = "belfry mirror status, and the log of belfry mirror run (docs/mirror.md)"
+        return Check("mirror", Status.RISK, detail, to_do)
+    source = next(iter(known.values())).source
+    return Check("mirror", Status.OK, f"This cluster follows {source}, and does not fire.")

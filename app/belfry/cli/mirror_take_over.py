@@ -1,0 +1,106 @@
+"""``belfry mirror take-over``, ``fence`` and ``lost``: the one side ends, and the other begins.
+
+What is lost is listed from what the source holds behind the marks, and never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from belfry.cli.failures import Exit
+from belfry.cli.mirror_sides import SourceHosts, Told, both, line, now_ms, status_line, told
+from belfry.cli.session import Session
+
+if TYPE_CHECKING:
+    from belfry.mirror.taking_over import Said
+
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say it.")]
+Abandoned = Annotated[
+    bool,
+    typer.Option(
+        "--without-source",
+        help="The source cannot be reached: it is not fenced, and what was not carried is left.",
+    ),
+]
+
+
+def take_over(
+    session: Session, *, source: SourceHosts = None, without_source: Abandoned = False,
+    apply: Apply = False,
+) -> int:  # fmt: skip
+    """Make this cluster the active side; changes nothing without --apply.
+
+    The source is fenced first, and what is left is carried, so nothing is lost. Where it cannot be
+    reached, --without-source takes over with what is here: stop its workers, for it may still fire.
+    An interrupted take-over is repeated as it is. Example:
+
+    belfry mirror take-over --source kafka-a:9092 --apply
+    """
+    from belfry.mirror.looking import statuses
+    from belfry.mirror.policies import carry_policies, policies_in
+    from belfry.mirror.sides import opened, with_marks
+    from belfry.mirror.taking_over import abandoned, planned
+
+    with told():
+        if without_source:
+            theirs, mine = None, opened("target", session.settings)
+        else:
+            theirs, mine = both(session, source)
+        if not apply:
+            at_ms = now_ms()
+            session.printer.many(status_line(each, at_ms) for each in statuses(theirs, mine))
+            session.printer.note("nothing was changed: --apply takes over")
+        elif theirs is None:
+            session.printer.many(map(_done, abandoned(mine, now_ms)))
+        else:
+            policies = policies_in(theirs.settings), policies_in(mine.settings)
+            doing = planned(theirs, with_marks(mine), lambda: carry_policies(*policies), now_ms)
+            session.printer.many(map(_done, doing))
+    return Exit.OK
+
+
+def fence(session: Session, *, source: SourceHosts = None, apply: Apply = False) -> int:
+    """Keep a source from firing that has come back after a take-over without it.
+
+    Refused unless this side took over later than the source. Example:
+
+    belfry mirror fence --source kafka-a:9092 --apply
+    """
+    from belfry.mirror.taking_over import fenced_late
+
+    with told():
+        theirs, mine = both(session, source)
+        session.printer.many(map(_done, fenced_late(theirs, mine, apply=apply)))
+    return Exit.OK
+
+
+def lost(session: Session, *, source: SourceHosts = None) -> int:
+    """List what the source holds that was not carried: requests, and fires that come once more.
+
+    Before a take-over it lists what would be lost by one now. Exit code 4 where there is anything.
+    Example:
+
+    belfry mirror lost --source kafka-a:9092 -o jsonl
+    """
+    from belfry.cli.mirror_losses import lines
+
+    found = 0
+
+    def listed() -> Iterator[Told]:
+        nonlocal found
+        theirs, mine = both(session, source)
+        for each in lines(theirs, mine):
+            found += 1
+            yield each
+
+    with told():
+        session.printer.many(listed())
+    session.printer.note(f"{found} lines" if found else "nothing is lost")
+    return Exit.CONFLICT if found else Exit.OK
+
+
+def _done(said: Said) -> Told:
+    return line(said[0], "done", said[1])

@@ -1,0 +1,95 @@
+"""Where the mirror of a partition begins, or why it may not: by what lies on both sides.
+
+    target's mark        source's mark              target's changelog    the mirror
+    follows this source  not ahead                  as it was carried     goes on at its positions
+    none, or older       none                       empty                 begins at the beginning
+    none, or older       took over from this side,  as it was then        begins where the take-over
+                         with all carried                                 was: the way back
+    took over            not after that             -                     refused: the sides are
+                                                                          the wrong way round
+    anything else                                   holds something       refused: it would be mixed
+
+"Holds something" is what nobody carried: state of another belfry, or what this side did before a
+take-over in which not all had been carried. `belfry mirror lost` lists that, and then it has to be
+deleted by hand, for no mirror may be the one that destroys the only copy.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belfry.mirror.marks import CHANGELOG, MirrorMark
+
+
+class CannotMirror(Exception):
+    """A mirror is not possible as it was asked for; the message says what to do."""
+
+
+class Ends(NamedTuple):
+    """What a changelog of the target holds: whether any record, and where it ends."""
+
+    empty: bool
+    end: int
+
+
+class Start(NamedTuple):
+    """Where a partition's mirror begins: offsets by kind of topic; None: each at its first one.
+
+    `resumes` says that this goes on behind what was carried before, under the same mark.
+    """
+
+    positions: dict[str, int] | None
+    epoch: int
+    generation: int = 0
+    resumes: bool = False
+
+
+def active_epoch(mark: MirrorMark | None) -> int:
+    """The epoch in which a side became the active one; 0 for one that always was, or never is."""
+    return mark.epoch if mark is not None and mark.activated is not None else 0
+
+
+def start(
+    source: tuple[str, str],
+    target: tuple[str, str],
+    marks: tuple[MirrorMark | None, MirrorMark | None],
+    ends: Ends,
+) -> Start:
+    """Where to begin; raises `CannotMirror`.
+
+    `source` and `target` are the ids of cluster and changelog of each side, and `marks` are theirs.
+    """
+    theirs, mine = marks
+    epoch = active_epoch(theirs) + 1
+    if active_epoch(mine) >= epoch:
+        raise CannotMirror(
+            "this side took over later than the other one, so it is the active one: name the other"
+            " one as the target, and this one as the source."
+        )
+    emptied = ends.empty and (mine is None or mine.into != target[1])
+    if mine is not None and mine.activated is None and mine.epoch == epoch and not emptied:
+        if (mine.source, mine.changelog, mine.into) == (*source, target[1]):
+            return Start(mine.positions, epoch, mine.generation, resumes=True)
+        raise CannotMirror(
+            f"changelog {mine.into} follows {mine.changelog} of cluster {mine.source}, and this"
+            f" would be {target[1]} behind {source[1]} of {source[0]}: one of them was deleted and"
+            " made anew, or is another belfry's. " + _MADE_ANEW
+        )
+    if ends.empty:
+        return Start(None, epoch)
+    taken = None if theirs is None else theirs.activated
+    if taken is not None and theirs is not None and (theirs.source, theirs.changelog) == target:
+        if taken.planned and theirs.positions[CHANGELOG] >= ends.end:
+            return Start(taken.begins, epoch, theirs.generation)
+        raise CannotMirror(
+            "this side holds what was not carried when the other one took over. `belfry mirror"
+            " lost` lists it. " + _MADE_ANEW
+        )
+    raise CannotMirror("this side holds state that the source knows nothing of. " + _MADE_ANEW)
+
+
+_MADE_ANEW = (
+    "To follow the source from its beginning, stop the workers of this side, delete its topics"
+    " changelog, schedules, lifecycle, rejected and mirror, and create them anew with `belfry"
+    " topics create`."
+)

@@ -1,0 +1,133 @@
+"""The fence and the activation of a partition: whose it is, said in its changelog.
+
+    fence        source   identity: the target's      manifest: nothing but the next number
+    activate     target   identity: its own           manifest: the position of its own requests
+                                                      mark: taken over
+
+Each is one transaction under the partition's transactional ids. So there is no instant at which a
+worker of either side reads half of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import Final
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from belfry.host import machine
+from belfry.kafka import librdkafka
+from belfry.kafka.log_bounds import WITHOUT_GROUP
+from belfry.kafka.record_headers import headers_of
+from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.carried import carried_from, translated
+from belfry.mirror.lane import TRANSACTION_MS
+from belfry.mirror.manifests import activation_manifest, fence_manifest
+from belfry.mirror.marks import (
+    CHANGELOG,
+    MARK_KEY,
+    MARKS,
+    REQUESTS,
+    Activated,
+    MirrorMark,
+    encode_mark,
+)
+from belfry.mirror.sides import Side
+from belfry.recovery.changelog_writer import ChangelogWriter
+from belfry.store.identity import encode_identity
+from belfry.store.layout import keys
+from belfry.store.layout.manifests import Manifest, encode_manifest
+
+# So often a fence is tried, where others fence in the same moment.
+TRIES: Final = 5
+# Seconds for one look at carried requests.
+LOOK_S: Final = 10.0
+
+
+def fence(source: Side, target: Side, partition: int) -> int:
+    """Let the last row of a partition name the target's cluster; the number of that transaction.
+
+    Whoever owned the partition is refused from here on, and whoever takes it over stops before it
+    fires (`other_cluster`). A worker that takes it over in this very moment may come first, so it
+    is tried some times. Raises CannotMirror where the end of the changelog is hidden.
+    """
+    for _ in range(TRIES - 1):
+        with suppress(KafkaException):
+            return _fence(source, target, partition)
+    return _fence(source, target, partition)
+
+
+def _fence(source: Side, target: Side, partition: int) -> int:
+    with closing(ChangelogWriter(source.settings, partition, TRANSACTION_MS)) as writer:
+        log = source.bounds(CHANGELOG, partition)
+        if log.ends()[1] < log.log_end():
+            writer.abort_what_is_torn()
+        if log.ends()[1] < log.log_end():
+            raise CannotMirror(
+                f"a transaction is open in partition {partition} of the source's changelog and"
+                " hides its end: `belfry doctor` there says whose it is and how to end it."
+            )
+        requests = source.bounds(REQUESTS, partition)
+        manifest = fence_manifest(source.last_manifest(partition), requests.ends()[0])
+        _write(writer, source, (encode_identity(target.here), manifest))
+        writer.commit()
+    return manifest.txn_seq
+
+
+def activate(
+    writer: ChangelogWriter, target: Side, partition: int, mark: MirrorMark, activated: Activated
+) -> str:
+    """Make a partition this side's own, in one transaction; how it stands, in words."""
+    last = target.last_manifest(partition)
+    if last is None:
+        raise CannotMirror(f"partition {partition} holds no transaction: nothing was carried.")
+    position = _position(target, partition, last.position)
+    begins = {**activated.begins, REQUESTS: position} if activated.planned else {}
+    manifest = activation_manifest(last, position)
+    identity = target.here._replace(generation=mark.generation + 1)
+    *former, (since, _) = mark.carried
+    taken = mark._replace(
+        leaving=True,
+        activated=activated._replace(begins=begins),
+        carried=(*former, (since, target.bounds(CHANGELOG, partition).ends()[1])),
+    )
+    _write(writer, target, (encode_identity(identity), manifest))
+    writer.beside(target.settings.topic(MARKS), MARK_KEY, encode_mark(taken))
+    writer.commit()
+    return f"{manifest.pending} schedules wait, requests are read on from offset {position}"
+
+
+def _write(writer: ChangelogWriter, side: Side, rows: tuple[bytes, Manifest]) -> None:
+    """Begin a transaction with the two rows that say whose a partition is, and how it stands."""
+    identity, manifest = rows
+    writer.begin(side.here.changelog)
+    writer.row(keys.IDENTITY_KEY, identity)
+    writer.row(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
+
+
+def _position(target: Side, partition: int, source_position: int) -> int:
+    """The offset of the target's requests that stands for one of the source's."""
+    topic = target.settings.topic(REQUESTS)
+    low, end = target.bounds(REQUESTS, partition).ends()
+    properties = {
+        **target.settings.kafka_properties(), **WITHOUT_GROUP, "enable.partition.eof": True,
+        "isolation.level": "read_committed", "auto.offset.reset": "error",
+        "fetch.wait.max.ms": 10,
+    }  # fmt: skip
+    with closing(librdkafka.Consumer(properties)) as consumer:
+
+        def look(offset: int) -> int | None:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            deadline = machine.monotonic() + LOOK_S
+            while machine.monotonic() < deadline:
+                message = consumer.poll(0.5)
+                if message is None:
+                    continue
+                if message.error() is not None:
+                    return None
+                found = carried_from(headers_of([message])[0])
+                if found is not None:
+                    return found
+            raise ConnectionError(f"{topic}/{partition} is not read within {LOOK_S:.0f} s")
+
+        return translated(source_position, low, end, look)

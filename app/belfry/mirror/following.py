@@ -1,0 +1,128 @@
+"""A mirror that runs: lane after lane, round after round, in one thread.
+
+A lane that fails is closed, and opened again after a pause: its mark says where it goes on, so
+nothing is carried twice or left out. The others go on meanwhile.
+
+    lane 0   turn ─ turn ─ no broker answers ─ (pause) ─ opened at its mark ─ turn
+    lane 1   turn ─ turn ─ turn ─ turn ─ turn
+
+What cannot be mirrored (`CannotMirror`) ends the whole: somebody has to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from belfry.client.errors import BelfryError
+from belfry.client.tenants import TenantPolicies
+from belfry.host import machine
+from belfry.mirror.lane import Lane
+from belfry.mirror.policies import carry_policies
+from belfry.mirror.sides import Side
+from belfry.recovery.partition_evidence import CannotRecover
+from belfry.telemetry.mirror_metrics import MirrorMetrics
+
+# After a failure, and between two looks at policies and at how far behind it is.
+PAUSE_MS: Final = 2_000
+LOOK_EVERY_MS: Final = 5_000
+# Seconds for a round in which nothing comes.
+IDLE_S: Final = 0.1
+FAILURES: Final = (KafkaException, BufferError, ConnectionError, CannotRecover, BelfryError)
+
+
+class MirrorFollower:
+    """Carries all partitions from a source to a target; for one thread."""
+
+    def __init__(
+        self,
+        sides: tuple[Side, Side],
+        policies: tuple[TenantPolicies, TenantPolicies],
+        metrics: MirrorMetrics,
+        told: Callable[[str], None],
+    ) -> None:
+        """`sides` and `policies` are those of source and target; `told` gets sentences."""
+        self._sides = sides
+        self._policies = policies
+        self._metrics = metrics
+        self._told = told
+        self._lanes: dict[int, Lane] = {}
+        # Where the source ended when a partition was opened, for one that is carried once.
+        self._goals: dict[int, dict[str, int]] = {}
+        # When each partition that failed is tried again, epoch ms.
+        self._again_ms: dict[int, int] = {}
+        self._looked_ms = 0
+        self._carried = True
+        # What the source had appended by then is carried, epoch ms; by partition.
+        self._level_ms: dict[int, int] = {}
+
+    def run(self, *, once: bool, now_ms: Callable[[], int]) -> None:
+        """Carry, for ever; with `once` up to where the source ended at the begin.
+
+        Raises `CannotMirror`, and with `once` every failure, which else is told and tried again.
+        """
+        homes = self._sides[0].homes
+        while True:
+            carried = sum(self._turn(each, now_ms(), once=once) for each in range(homes))
+            self._carried = carried > 0
+            done = once and all(
+                lane.reached(self._goals[each]) for each, lane in self._lanes.items()
+            )
+            if done or now_ms() - self._looked_ms >= LOOK_EVERY_MS:
+                self._look(now_ms(), once=once)
+            if done:
+                return
+
+    def close(self) -> None:
+        """Give all lanes up."""
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()
+
+    def _turn(self, partition: int, now_ms: int, *, once: bool) -> int:
+        """One turn of a partition; what fails is told, and tried again later."""
+        if now_ms < self._again_ms.get(partition, 0):
+            machine.sleep(IDLE_S / self._sides[0].homes)
+            return 0
+        try:
+            lane = self._lanes.get(partition)
+            if lane is None:
+                lane = self._lanes[partition] = Lane(*self._sides, partition)
+                self._goals[partition] = lane.reader.ends() if once else {}
+            wait_s = 0.0 if self._carried else IDLE_S / self._sides[0].homes
+            carried = lane.turn(wait_s, now_ms)
+        except FAILURES as error:
+            if once:
+                raise
+            self._failed(partition, now_ms, error)
+            return 0
+        self._level_ms[partition] = lane.mark.level_ms
+        self._metrics.carried(carried)
+        return carried
+
+    def _failed(self, partition: int, now_ms: int, error: Exception) -> None:
+        self._told(f"partition {partition} is carried on in a moment: {error}")
+        self._metrics.failed()
+        self._again_ms[partition] = now_ms + PAUSE_MS
+        lane = self._lanes.pop(partition, None)
+        if lane is not None:
+            with suppress(KafkaException):
+                lane.close()
+
+    def _look(self, now_ms: int, *, once: bool) -> None:
+        """Carry policies, and see how far behind the mirror is."""
+        self._looked_ms = now_ms
+        try:
+            carry_policies(*self._policies)
+            behind = sum(lane.behind() for lane in self._lanes.values())
+        except FAILURES as error:
+            if once:
+                raise
+            self._told(f"policies, and how far behind this is, are looked at later: {error}")
+            self._metrics.failed()
+            return
+        if len(self._lanes) == self._sides[0].homes:
+            self._metrics.looked(behind, min(self._level_ms.values()), now_ms)

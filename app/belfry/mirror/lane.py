@@ -1,0 +1,154 @@
+"""One partition of a mirror: what is read of the source, and the transactions that carry it.
+
+    open    fence the target's partition ─► read its mark ─► decide where to begin
+    turn    read ─► one transaction: rows, requests, lifecycle, refused, and the mark
+    close
+
+The target is written with the transactional ids of the partition itself. So a take-over, which
+takes them, ends a mirror that still runs; and a mirror that is started a second time ends the first
+one. The mark is read after the fence, when nobody else can write one: a mirror that comes late
+learns that the partition was taken over, and leaves.
+
+    killed amid a transaction     the next one fences, which rolls it back, and goes on at the mark
+    killed after it               the mark says so
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from confluent_kafka import Message
+
+from belfry.kafka.record_headers import headers_of
+from belfry.mirror.beginnings import CannotMirror, Start, start
+from belfry.mirror.carried import carried_headers, carried_rows
+from belfry.mirror.marks import GOES_ON, MARK_KEY, MARKS, REQUESTS, MirrorMark, encode_mark
+from belfry.mirror.reading import CarriedBatch, SourceReader
+from belfry.mirror.sides import Side
+from belfry.recovery.changelog_writer import ChangelogWriter
+from belfry.store.identity import encode_identity
+from belfry.store.layout import keys
+from belfry.wire.record import Headers
+from belfry.wire.worker_keys import Purpose
+
+# A transaction that its mirror leaves behind hides the target's end for so long.
+TRANSACTION_MS: Final = 60_000
+# A mirror that has nothing to carry says so once in a while.
+SAY_EVERY_MS: Final = 10_000
+
+
+class Lane:
+    """Carries one partition; for one thread.
+
+    Methods raise ConnectionError, KafkaException and BufferError where a side does not answer or a
+    fence has come: then it is closed, and another one opened. CannotMirror says that it is over.
+    """
+
+    def __init__(
+        self, source: Side, target: Side, partition: int, *, takes_over: bool = False
+    ) -> None:
+        """With `takes_over` it may go on where a take-over has begun."""
+        self.partition = partition
+        self._takes_over = takes_over
+        self.source = source
+        self.target = target
+        self._origin_keys = source.settings.worker_keys(Purpose.ORIGIN)
+        self._said_ms = 0
+        theirs = source.mark(partition)
+        # Before the fence as well, so that a partition that is somebody's is not disturbed.
+        self._start(theirs)
+        self.writer = ChangelogWriter(target.settings, partition, TRANSACTION_MS)
+        try:
+            begun, mine = self._start(theirs)
+            if mine is not None and begun.resumes:
+                self.mark = mine
+            else:
+                positions = begun.positions or {}
+                ids = *source.here[:2], target.here.changelog
+                whole = begun.positions is not None
+                former = mine.carried if mine is not None and whole else ()
+                since = (*former, (target.ends(partition).end, GOES_ON))
+                self.mark = MirrorMark(
+                    *ids, begun.epoch, positions, begun.generation, whole, carried=since
+                )
+            self._begins = begun.positions is None
+            self.reader = SourceReader(source, partition, begun.positions, whole=self.mark.whole)
+        except BaseException:
+            self.writer.close()
+            raise
+
+    def _start(self, theirs: MirrorMark | None) -> tuple[Start, MirrorMark | None]:
+        source, target = self.source.here, self.target.here
+        mine = self.target.mark(self.partition)
+        if mine is not None and mine.leaving and not self._takes_over:
+            raise CannotMirror(
+                f"a take-over of partition {self.partition} has begun: end it with `belfry mirror"
+                " take-over --apply`."
+            )
+        ends = self.target.ends(self.partition)
+        return start(source[:2], target[:2], (theirs, mine), ends), mine
+
+    def turn(self, wait_s: float, now_ms: int) -> int:
+        """Carry the next records; how many these were. It waits `wait_s` for the first of them."""
+        batch = self.reader.batch(wait_s)
+        due = now_ms - self._said_ms >= SAY_EVERY_MS
+        if batch.size or self._begins or due:
+            self._carry(batch, now_ms)
+        return batch.size
+
+    def reached(self, ends: dict[str, int]) -> bool:
+        """Whether all is carried up to these offsets of the source."""
+        positions = self.reader.positions
+        return all(positions[kind] >= end for kind, end in ends.items())
+
+    def behind(self) -> int:
+        """How many offsets of the source are still to be carried."""
+        positions = self.reader.positions
+        return sum(max(0, end - positions[kind]) for kind, end in self.reader.ends().items())
+
+    def say(self, mark: MirrorMark, *rows: tuple[bytes, bytes | None]) -> None:
+        """Write a mark, with rows of the changelog, as one transaction."""
+        self._commit(list(rows), {}, mark)
+
+    def _carry(self, batch: CarriedBatch, now_ms: int) -> None:
+        rows, generation = carried_rows(batch.rows, self.target.here.cluster)
+        if self._begins:
+            # Nobody may take a beginning for a belfry of its own.
+            rows.insert(0, (keys.IDENTITY_KEY, encode_identity(self.source.here)))
+        level_ms = now_ms if self.reader.is_level else batch.newest_ms
+        mark = self.mark._replace(
+            positions=batch.positions,
+            generation=max(self.mark.generation, generation),
+            whole=batch.whole,
+            level_ms=max(level_ms, self.mark.level_ms),
+        )
+        self._commit(rows, batch.others, mark)
+        self._begins, self._said_ms = False, now_ms
+
+    def _commit(
+        self, rows: list[tuple[bytes, bytes | None]], others: dict[str, list[Message]],
+        mark: MirrorMark,
+    ) -> None:  # fmt: skip
+        writer, topic = self.writer, self.target.settings.topic
+        writer.begin(self.target.here.changelog)
+        for key, row in rows:
+            writer.row(key, row)
+        for kind, messages in others.items():
+            for message, headers in zip(messages, headers_of(messages), strict=True):
+                given = self._request_headers(message, headers) if kind == REQUESTS else headers
+                more: dict[str, Any] = {"headers": given or [], "timestamp": message.timestamp()[1]}
+                writer.beside(topic(kind), message.key(), message.value(), **more)
+        writer.beside(topic(MARKS), MARK_KEY, encode_mark(mark))
+        writer.commit()
+        self.mark = mark
+
+    def _request_headers(self, message: Message, headers: Headers | None) -> Headers:
+        place = self.source.settings.topic(REQUESTS), self.partition
+        offset, timestamp_ms = message.offset() or 0, message.timestamp()[1]
+        record = offset, timestamp_ms, message.key(), message.value(), headers
+        return carried_headers(record, place, self._origin_keys)
+
+    def close(self) -> None:
+        """Give both sides up."""
+        self.reader.close()
+        self.writer.close()

@@ -1,0 +1,122 @@
+"""What a mirror is asked: how far behind it is, whether both sides are the same, what is lost.
+
+Each look reads topics and writes nothing. Changelogs are read as a whole where schedules are
+compared, one partition at a time, and only a digest of each row is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final, NamedTuple
+
+from belfry.kafka.changelog_sieve import Sieve
+from belfry.kafka.partition_log import PartitionLog
+from belfry.kafka.record_headers import headers_of
+from belfry.mirror.beginnings import CannotMirror, active_epoch
+from belfry.mirror.comparing import Compared, Digests, compared
+from belfry.mirror.losses import (
+    FiredBehind,
+    FiresBehind,
+    LostRequest,
+    lost_request,
+    stood_before,
+)
+from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, MirrorMark
+from belfry.mirror.sides import Side
+from belfry.verification.rows import Logged
+
+READ: Final = 20_000
+
+
+class LaneStatus(NamedTuple):
+    """How a partition stands: its mark, and offsets still to be carried; None where not known."""
+
+    partition: int
+    mark: MirrorMark | None
+    behind: int | None
+
+
+class Uncounted(NamedTuple):
+    """Fires that manifests count and no row tells."""
+
+    fires: int
+
+
+def statuses(source: Side | None, target: Side) -> Iterator[LaneStatus]:
+    """How each partition stands; without the source nobody knows how far behind it is."""
+    for each in range(target.homes):
+        mark = target.mark(each)
+        behind = None
+        if source is not None and mark is not None:
+            kinds = source.kinds - {MARKS}
+            behind = sum(
+                max(0, source.bounds(kind, each).ends()[1] - mark.positions.get(kind, 0))
+                for kind in kinds
+            )
+        yield LaneStatus(each, mark, behind)
+
+
+def comparison(source: Side, target: Side, partition: int) -> Compared:
+    """Both sides of a partition, as of its mark; raises CannotMirror where they have parted."""
+    mark = target.mark(partition)
+    if mark is None or active_epoch(mark) > active_epoch(source.mark(partition)):
+        raise CannotMirror(
+            f"partition {partition} does not follow the source: there is nothing to compare."
+        )
+    at = mark.positions[CHANGELOG]
+    mine, theirs = Digests(), Digests()
+    moved: set[bytes] = set()
+    for record in _rows(target, partition, None):
+        mine.take([(record.key, record.value)])
+    for record in _rows(source, partition, None):
+        if record.offset < at:
+            theirs.take([(record.key, record.value)])
+        else:
+            moved.add(record.key)
+    return compared(theirs, mine, frozenset(moved))
+
+
+def losses(
+    source: Side, target: Side, partition: int
+) -> Iterator[LostRequest | FiredBehind | Uncounted]:
+    """What the source holds behind the mark of a partition."""
+    mark = target.mark(partition)
+    if mark is None:
+        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
+    at = mark.positions[CHANGELOG]
+    behind = list(_rows(source, partition, at))
+    names = frozenset(each.key for each in behind)
+    before = (each for each in _rows(source, partition, None) if each.offset < at)
+    fires = FiresBehind(stood_before(before, names))
+    named = 0
+    for fire in fires.of(behind):
+        named += fire.times or 0
+        yield fire
+    if fires.told > named:
+        yield Uncounted(fires.told - named)
+    yield from _requests(source, partition, mark.positions[REQUESTS])
+
+
+def _requests(source: Side, partition: int, at: int) -> Iterator[LostRequest]:
+    topic = source.settings.topic(REQUESTS)
+    with closing(PartitionLog(source.settings.kafka_properties(), topic, partition)) as log:
+        low, end = log.ends()
+        log.seek(max(at, low))
+        for messages in log.read_until(end, READ):
+            for message, headers in zip(messages, headers_of(messages), strict=True):
+                offset, at_ms = message.offset() or 0, message.timestamp()[1]
+                yield lost_request((offset, at_ms, message.key(), message.value(), headers))
+
+
+def _rows(side: Side, partition: int, at: int | None) -> Iterator[Logged]:
+    """Rows of a side's changelog from an offset on, None for its first one."""
+    topic = side.settings.topic(CHANGELOG)
+    with closing(PartitionLog(side.settings.kafka_properties(), topic, partition)) as log:
+        log.sieve = Sieve(side.judge(partition))
+        low, end = log.ends()
+        log.seek(low if at is None else max(at, low))
+        for messages in log.read_until(end, READ):
+            times = {each.offset(): each.timestamp()[1] for each in messages}
+            for (key, row), offset in zip(*log.changes(messages), strict=True):
+                yield Logged(offset, times[offset], key, row)

@@ -1,0 +1,83 @@
+"""What is said of a partition in the topic `belfry.mirror` of the side that follows.
+
+The mark is written in the transaction that carries records, so it is true of what lies in the
+target: neither ahead of it nor behind it. The last mark of a partition counts.
+
+    12:00:00  positions changelog 120, requests 17     the source's offsets to read next
+    12:00:01  positions changelog 131, requests 18     in one transaction with what lies between
+    12:05:00  leaving                                  a take-over has begun: the mirror ends
+    12:05:02  taken over                               this side is the active one from here on
+
+An *epoch* counts the take-overs of a pair, on whichever side they were. So the side with the higher
+one is the active one, and nobody has to compare clocks.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import orjson
+
+# The end of a stretch that is not over yet: behind every offset.
+GOES_ON: Final = 1 << 62
+# The key of all marks; each partition of the topic has its own last one.
+MARK_KEY: Final = b"mark"
+# What is carried, by the names of topics without their prefix.
+CHANGELOG: Final = "changelog"
+REQUESTS: Final = "schedules"
+KINDS: Final = (CHANGELOG, REQUESTS, "lifecycle", "rejected")
+# The topic of marks, by that name.
+MARKS: Final = "mirror"
+
+
+class Activated(NamedTuple):
+    """That a side took over: when (epoch ms), whether all had been carried, and what follows.
+
+    `begins` are the offsets in this side from which the way back reads, by kind of topic; none
+    where the other side may hold what was not carried.
+    """
+
+    at_ms: int
+    planned: bool
+    begins: dict[str, int]
+
+
+class MirrorMark(NamedTuple):
+    """How far a partition was carried from the source cluster, and whether it was taken over.
+
+    `source` and `changelog` are the ids of the source's cluster and changelog, `into` is that of
+    this side's changelog. `positions` are the source's offsets to read next, by kind of topic.
+    `whole` says that what lies here ends with a transaction. All that the source had appended by
+    `level_ms` (epoch ms) is here. `carried` are the stretches of this side's changelog, from and
+    to, that were carried, one for each time that it followed.
+    """
+
+    source: str
+    changelog: str
+    into: str
+    epoch: int
+    positions: dict[str, int]
+    generation: int = 0
+    whole: bool = False
+    level_ms: int = 0
+    leaving: bool = False
+    activated: Activated | None = None
+    carried: tuple[tuple[int, int], ...] = ()
+
+
+def encode_mark(mark: MirrorMark) -> bytes:
+    """The mark as it is kept: JSON."""
+    activated = mark.activated
+    told = mark._asdict() | {"activated": activated and activated._asdict()}
+    return orjson.dumps(told)
+
+
+def decode_mark(value: bytes) -> MirrorMark:
+    """The mark in a record; names that this version does not know are passed over."""
+    told = orjson.loads(value)
+    activated = told.pop("activated", None)
+    known = {name: told[name] for name in MirrorMark._fields if name in told}
+    known["carried"] = tuple((start, end) for start, end in told.get("carried", ()))
+    if activated is not None:
+        known["activated"] = Activated(**{name: activated[name] for name in Activated._fields})
+    return MirrorMark(**known)

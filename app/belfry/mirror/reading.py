@@ -1,0 +1,191 @@
+"""What a partition's mirror reads of the source: all carried topics, by one consumer.
+
+Rows of the changelog are held back until their manifest has been read, so what is carried ends with
+a transaction. Only a stretch that is longer than `MOST_HELD` rows is cut amid, as compaction leaves
+one at the beginning of a log.
+
+    read       row a   row b   manifest 7   row c
+    batch      a, b, manifest 7                      position behind the manifest
+    held       c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from belfry.kafka import librdkafka
+from belfry.kafka.changelog_sieve import Sieve
+from belfry.kafka.log_bounds import REQUEST_S, WITHOUT_GROUP, asked
+from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.marks import CHANGELOG, MARKS
+from belfry.mirror.sides import Side
+from belfry.store.layout import keys
+
+Row = tuple[bytes, bytes | None]
+
+MOST_HELD: Final = 200_000
+# Records that are taken at once, and seconds that the rest of them may take.
+BATCH: Final = 10_000
+SOON_S: Final = 0.002
+_READS: Final[dict[str, Any]] = {
+    **WITHOUT_GROUP,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "fetch.wait.max.ms": 100,
+    "queued.max.messages.kbytes": 16_384,
+}
+
+
+@dataclass(slots=True)
+class CarriedBatch:
+    """What was read at once: rows of the changelog, and records of other topics by their kind.
+
+    `positions` are the source's offsets behind it. `whole` says that the rows end with a manifest.
+    `newest_ms` is the broker's time of the newest record, 0 for none.
+    """
+
+    rows: list[Row]
+    others: dict[str, list[Message]]
+    positions: dict[str, int]
+    whole: bool
+    newest_ms: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many records there are."""
+        return len(self.rows) + sum(map(len, self.others.values()))
+
+
+@dataclass(slots=True)
+class _Held:
+    """Rows whose manifest has not been read yet, and where they lie."""
+
+    rows: list[Row] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+
+
+class SourceReader:
+    """Reads one partition of the source; for one thread, and closed after use."""
+
+    def __init__(
+        self, side: Side, partition: int, positions: dict[str, int] | None, *, whole: bool
+    ) -> None:
+        """`positions` by kind; a kind without one is read from its first offset.
+
+        `whole` says whether what was read before ended with a manifest.
+        """
+        self._side = side
+        self._partition = partition
+        self._sieve = Sieve(side.judge(partition))
+        self._consumer = librdkafka.Consumer({**side.settings.kafka_properties(), **_READS})
+        self._kinds = {side.settings.topic(each): each for each in side.kinds - {MARKS}}
+        self._held = _Held()
+        self._whole = whole
+        # The source's offsets behind what was read, and those kinds that were read to their end.
+        self.read: dict[str, int] = {}
+        self.level: set[str] = set()
+        try:
+            self._assign(positions or {})
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def _assign(self, positions: dict[str, int]) -> None:
+        places = []
+        for topic, kind in self._kinds.items():
+            place = TopicPartition(topic, self._partition)
+            low, end = asked(self._consumer, place)
+            at = positions.get(kind, low)
+            # What retention removed of other topics is no loss that a mirror makes.
+            at = at if kind == CHANGELOG else max(at, low)
+            if not low <= at <= end:
+                raise CannotMirror(
+                    f"{topic}/{self._partition} of the source holds offsets {low} to {end}, and"
+                    f" this mirror has to go on at {at}: what lies between is gone there. Delete"
+                    " the topics of this side, create them anew, and begin again."
+                )
+            self.read[kind] = at
+            places.append(TopicPartition(topic, self._partition, at))
+        self._consumer.assign(places)
+
+    def ends(self) -> dict[str, int]:
+        """Where readers of committed records find the source's ends now, by kind."""
+        return {
+            kind: asked(self._consumer, TopicPartition(topic, self._partition), REQUEST_S)[1]
+            for topic, kind in self._kinds.items()
+        }
+
+    def batch(self, wait_s: float) -> CarriedBatch:
+        """The next records; raises ConnectionError, and CannotMirror where the source lost some."""
+        first = self._consumer.poll(wait_s)
+        messages = [] if first is None else [first, *self._consumer.consume(BATCH - 1, SOON_S)]
+        by_kind: dict[str, list[Message]] = {}
+        newest_ms = 0
+        for message in messages:
+            kind = self._kinds[message.topic() or ""]
+            if message.error() is not None:
+                self._pass_end(kind, message)
+                continue
+            by_kind.setdefault(kind, []).append(message)
+            self.read[kind] = (message.offset() or 0) + 1
+            self.level.discard(kind)
+            newest_ms = max(newest_ms, message.timestamp()[1])
+        rows = self._cut(by_kind.pop(CHANGELOG, []))
+        return CarriedBatch(rows, by_kind, self.positions, self._whole, newest_ms)
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """The source's offsets behind what was given out, by kind."""
+        held = self._held.offsets
+        return {**self.read, CHANGELOG: held[0]} if held else dict(self.read)
+
+    def _cut(self, messages: Sequence[Message]) -> list[Row]:
+        """Rows up to the last manifest; what follows is held back."""
+        held = self._held
+        rows, offsets = self._sieve.ours(messages)
+        held.rows += rows
+        held.offsets += offsets
+        at = _behind_last_manifest(held.rows)
+        if at:
+            self._whole = True
+        elif len(held.rows) > MOST_HELD:
+            at, self._whole = len(held.rows), False
+        found = held.rows[:at]
+        del held.rows[:at], held.offsets[:at]
+        return found
+
+    def _pass_end(self, kind: str, message: Message) -> None:
+        """Note an end that was reached, or raise what is more than that."""
+        error: Any = message.error()
+        if error.code() == KafkaError._PARTITION_EOF:
+            self.read[kind] = max(self.read[kind], message.offset() or 0)
+            self.level.add(kind)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise CannotMirror(
+                f"{message.topic()}/{self._partition} of the source has lost what was not carried"
+                f" yet ({error.str()}): begin again with topics made anew."
+            )
+        elif error.fatal() or not error.retriable():
+            raise ConnectionError(f"{message.topic()}: {error.str()}")
+
+    @property
+    def is_level(self) -> bool:
+        """Whether all that the source had was read, and nothing of it is held back."""
+        return self.level >= set(self._kinds.values()) and not self._held.rows
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+
+def _behind_last_manifest(rows: Sequence[Row]) -> int:
+    """How many rows there are up to the last manifest."""
+    for at in range(len(rows), 0, -1):
+        if rows[at - 1][0].startswith(keys.MANIFEST_PREFIX):
+            return at
+    return 0

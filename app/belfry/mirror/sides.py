@@ -1,0 +1,166 @@
+"""One side of a mirror: a belfry in its Kafka cluster, as the mirror reaches it.
+
+Both sides have the same settings but for the way to Kafka: the same prefix of topics, the same
+`app_id`, the same number of partitions, and the same secret of workers where rows are signed. A
+copy of the state would be of no use to workers with others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaException, Message
+
+from belfry.kafka import librdkafka
+from belfry.kafka.anchors import anchors_of
+from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
+from belfry.kafka.log_bounds import LogBounds
+from belfry.kafka.record_headers import proof_of
+from belfry.kafka.signature_marks import marks_of
+from belfry.kafka.topic_tail import TopicTail
+from belfry.kafka.topics import REACH_S, create_topics
+from belfry.kafka.wanted_topics import TopicSpec, topics_of
+from belfry.mirror.beginnings import CannotMirror, Ends
+from belfry.mirror.marks import CHANGELOG, KINDS, MARKS, REQUESTS, MirrorMark, decode_mark
+from belfry.recovery.identities import Identities
+from belfry.settings import SharedSettings
+from belfry.store.identity import Identity
+from belfry.store.layout import keys
+from belfry.store.layout.manifests import Manifest, decode_manifest
+from belfry.store.row_judge import Judge
+
+# Behind the end of every log.
+_END: Final = 1 << 62
+# Offsets of one look backwards.
+_STRETCH: Final = 100
+# Marks are small, and only the last one counts.
+_MARKS_CONFIG: Final = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
+
+
+class Side(NamedTuple):
+    """A side whose brokers have answered: its settings, its ids, and its topics by their kind.
+
+    `homes` is the number of partitions that keep state.
+    """
+
+    name: str
+    settings: SharedSettings
+    here: Identity
+    homes: int
+    kinds: frozenset[str]
+    trust: ChangelogTrust
+
+    def judge(self, partition: int) -> Judge:
+        """What tells a worker's rows in this side's changelog; CannotMirror without its secret."""
+        try:
+            mark = self.trust.known(partition)
+        except NotTrusted as error:
+            raise CannotMirror(f"{self.name}: {error}") from error
+        return self.trust.judge(partition, self.here.changelog, mark)
+
+    def bounds(self, kind: str, partition: int) -> LogBounds:
+        """Where a topic of this side begins and ends."""
+        return LogBounds(self.settings.kafka_properties(), self.settings.topic(kind), partition)
+
+    def ends(self, partition: int) -> Ends:
+        """What its changelog holds, and where that ends."""
+        log = self.bounds(CHANGELOG, partition)
+        end = log.ends()[1]
+        return Ends(next(self.backwards(CHANGELOG, partition), None) is None, end)
+
+    def backwards(self, kind: str, partition: int) -> Iterator[Message]:
+        """The committed records of a partition, the newest first; raises ConnectionError."""
+        properties, topic = self.settings.kafka_properties(), self.settings.topic(kind)
+        with TopicTail(properties, topic, {partition: _END}) as tail:
+            while not tail.is_over:
+                yield from reversed(tail.stretch(_STRETCH, lambda message: message))
+
+    def mark(self, partition: int) -> MirrorMark | None:
+        """What is said last of a partition of this side; None where it never followed another."""
+        if MARKS not in self.kinds:
+            return None
+        newest = next((each.value() for each in self.backwards(MARKS, partition)), None)
+        return None if newest is None else decode_mark(newest)
+
+    def last_manifest(self, partition: int) -> Manifest | None:
+        """The last manifest of a partition's changelog; None where there is none."""
+        judge = self.judge(partition)
+        for message in self.backwards(CHANGELOG, partition):
+            key, offset = message.key() or b"", message.offset() or 0
+            if key.startswith(keys.MANIFEST_PREFIX):
+                known, row = judge.row(offset, key, message.value(), partial(proof_of, message))
+                if known and row is not None:
+                    return decode_manifest(row)
+        return None
+
+
+def opened(name: str, settings: SharedSettings) -> Side:
+    """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing.
+
+    `name` is what messages call it.
+    """
+    admin = librdkafka.AdminClient({**settings.kafka_properties(), "log_level": 0})
+    try:
+        cluster = admin.list_topics(timeout=REACH_S)
+    except KafkaException as error:
+        servers = settings.bootstrap_servers
+        raise ConnectionError(f"{name} at {servers}: {error.args[0].str()}") from error
+    names = settings.topic(CHANGELOG), settings.topic(REQUESTS)
+    missing = [each for each in names if each not in cluster.topics]
+    if missing:
+        raise CannotMirror(
+            f"{name}: {', '.join(missing)} does not exist: create it there with `belfry topics"
+            " create`, and start no worker before the mirror has begun."
+        )
+    homes, inputs = (len(cluster.topics[each].partitions) for each in names)
+    if homes != inputs:
+        raise CannotMirror(
+            f"{name}: {names[1]} has {inputs} partitions, and {names[0]} has {homes}: a mirror"
+            " needs as many of the one as of the other."
+        )
+    anchors = anchors_of(settings)
+    here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
+    kinds = frozenset(each for each in (*KINDS, MARKS) if settings.topic(each) in cluster.topics)
+    return Side(name, settings, here, homes, kinds, ChangelogTrust(settings, marks_of(settings)))
+
+
+def pair(source: Side, target: Side) -> None:
+    """See that one may follow the other; raises CannotMirror."""
+    if source.here.cluster == target.here.cluster:
+        raise CannotMirror(
+            f"source and target are the same cluster, {source.here.cluster}: a mirror is of another"
+            " one."
+        )
+    if source.homes != target.homes:
+        raise CannotMirror(
+            f"the source has {source.homes} partitions and the target {target.homes}: they have to"
+            f" be as many. Create the target's topics with BELFRY_CLUSTER__PARTITIONS="
+            f"{source.homes}."
+        )
+    lacking = sorted(source.kinds - target.kinds - {MARKS})
+    if lacking:
+        names = ", ".join(map(target.settings.topic, lacking))
+        raise CannotMirror(f"the target has no {names}: create it with `belfry topics create`.")
+
+
+def with_marks(side: Side) -> Side:
+    """The same side, with the topic of marks, which is created where it is missing."""
+    if MARKS in side.kinds:
+        return side
+    settings = side.settings
+    admin = librdkafka.AdminClient({**settings.kafka_properties(), "log_level": 0})
+    brokers = len(admin.list_topics(timeout=REACH_S).brokers)
+    like = topics_of(settings.cluster, brokers, canary=False, metering=False)[0]
+    config = {**_MARKS_CONFIG, "min.insync.replicas": like.config["min.insync.replicas"]}
+    create_topics(admin, [TopicSpec(settings.topic(MARKS), side.homes, like.replication, config)])
+    return side._replace(kinds=side.kinds | {MARKS})
+
+
+def source_settings(
+    settings: SharedSettings, servers: str, properties: Mapping[str, Any]
+) -> SharedSettings:
+    """The settings of the other side: those of this one, but for the way to Kafka."""
+    changed: dict[str, Any] = {"bootstrap_servers": servers, "kafka": dict(properties)}
+    return settings.model_copy(update=changed)

@@ -1,0 +1,166 @@
+"""A take-over: the side that follows becomes the active one, after the other one was fenced.
+
+With the source, nothing is lost:
+
+    1  say `leaving`                    a mirror that runs ends
+    2  carry what there is              the source's workers still fire
+    3  fence each of its partitions     its workers are refused; the last row names this cluster, so
+                                        they stop, and so does every worker that is started there
+    4  carry the rest, and policies     up to the ends that were asked for after the fence
+    5  activate each partition here     its workers, which look every three seconds, fire
+
+All partitions are fenced before the rest is carried: one partition writes requests to another.
+
+Without the source (`abandoned`) there is step 5 alone. What the source did behind the marks
+is not here, and nobody keeps it from firing. No record can: the clusters cannot talk.
+
+A take-over that was interrupted is repeated as it is. What is fenced is fenced once more, and what
+is active stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from belfry.host import machine
+from belfry.mirror.beginnings import CannotMirror, active_epoch
+from belfry.mirror.fencing import TRIES, activate, fence
+from belfry.mirror.lane import TRANSACTION_MS, Lane
+from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, Activated, MirrorMark
+from belfry.mirror.sides import Side
+from belfry.recovery.changelog_writer import ChangelogWriter
+from belfry.schedules.instants import format_instant
+
+# Seconds without progress after which the rest counts as unreadable.
+DRAIN_S: Final = 120.0
+
+NowMs = Callable[[], int]
+# A line of the report: the partition, None for all, and a sentence.
+Said = tuple[int | None, str]
+
+
+def planned(
+    source: Side, target: Side, policies: Callable[[], int], now_ms: NowMs
+) -> Iterator[Said]:
+    """Take over with the source; what is done, line by line. `policies` carries them."""
+    left = [each for each in range(source.homes) if not _is_active(source, target, each)]
+    with ExitStack() as undo:
+        lanes = [
+            undo.enter_context(closing(_leaving(source, target, each, now_ms))) for each in left
+        ]
+        for lane in lanes:
+            number = fence(source, target, lane.partition)
+            yield lane.partition, f"fenced in the source, by transaction {number}"
+        for lane in lanes:
+            _drain(lane, now_ms)
+        yield None, f"{policies()} policies carried"
+        # Before anybody fires here: a partition that is active writes to others.
+        begins = [_begins(target, lane.partition) for lane in lanes]
+        for lane, its in zip(lanes, begins, strict=True):
+            mark = lane.mark._replace(positions=lane.reader.positions)
+            activated = Activated(now_ms(), True, its)
+            told = activate(lane.writer, target, lane.partition, mark, activated)
+            yield lane.partition, f"active here: {told}"
+
+
+def _leaving(source: Side, target: Side, partition: int, now_ms: NowMs) -> Lane:
+    """A lane that has carried what there is, and whose mark says that a take-over has begun.
+
+    No other mirror opens it from then on. One that was about to open it fences this one once more.
+    """
+    for left in range(TRIES - 1, -1, -1):
+        lane = Lane(source, target, partition, takes_over=True)
+        try:
+            lane.say(lane.mark._replace(leaving=True))
+            _drain(lane, now_ms)
+        except (KafkaException, BufferError):
+            lane.close()
+            if not left:
+                raise
+        else:
+            return lane
+    raise AssertionError("the last try returns or raises")
+
+
+def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
+    """Take over without the source; what is done and what that gives up, line by line."""
+    with ExitStack() as undo:
+        writers = {}
+        for each in range(target.homes):
+            if _followed(target, each).activated is None:
+                writer = ChangelogWriter(target.settings, each, TRANSACTION_MS)
+                writers[each] = undo.enter_context(closing(writer))
+        # After the fence: no mirror carries anything any more.
+        marks = {each: _followed(target, each) for each in writers}
+        torn = [each for each, mark in marks.items() if not mark.whole]
+        if torn:
+            raise CannotMirror(
+                f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"
+                " has no state to go on with there. Restore a backup instead."
+            )
+        for each, mark in marks.items():
+            activated = Activated(now_ms(), False, {})
+            told = activate(writers[each], target, each, mark, activated)
+            yield each, f"active here: {told}"
+            yield each, _given_up(mark)
+
+
+def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
+    """Fence a source from which this side took over without it; with `apply` it is done."""
+    for each in range(target.homes):
+        if not _is_active(source, target, each):
+            raise CannotMirror(
+                f"partition {each} is not active on this side, or the source took over later: a"
+                " fence would stop the side that may fire."
+            )
+    for each in range(target.homes):
+        if apply:
+            yield each, f"fenced in the source, by transaction {fence(source, target, each)}"
+        else:
+            yield each, "would be fenced in the source"
+
+
+def _begins(target: Side, partition: int) -> dict[str, int]:
+    """Where the way back reads this side from, but for its requests."""
+    kinds = target.kinds - {MARKS, REQUESTS}
+    return {each: target.bounds(each, partition).ends()[1] for each in kinds}
+
+
+def _drain(lane: Lane, now_ms: NowMs) -> None:
+    """Carry all that the source has now."""
+    ends = lane.reader.ends()
+    deadline = machine.monotonic() + DRAIN_S
+    while not lane.reached(ends):
+        if lane.turn(0.1, now_ms()):
+            deadline = machine.monotonic() + DRAIN_S
+        elif machine.monotonic() > deadline:
+            raise CannotMirror(
+                f"partition {lane.partition} of the source was not read up to its end: {ends}."
+            )
+
+
+def _is_active(source: Side, target: Side, partition: int) -> bool:
+    """Whether an earlier, interrupted take-over has got so far here."""
+    return active_epoch(target.mark(partition)) > active_epoch(source.mark(partition))
+
+
+def _followed(target: Side, partition: int) -> MirrorMark:
+    mark = target.mark(partition)
+    if mark is None:
+        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
+    return mark
+
+
+def _given_up(mark: MirrorMark) -> str:
+    """What an abandoned source may have done that is not here."""
+    at = mark.positions[CHANGELOG], mark.positions[REQUESTS]
+    level = format_instant(mark.level_ms)
+    return (
+        f"carried up to offset {at[0]} of the source's changelog and {at[1]} of its requests, which"
+        f" is all that it had by {level}; `belfry mirror lost` lists what lies behind that, once"
+        " the source can be read"
+    )

@@ -1,0 +1,73 @@
+"""Where a mirror begins, and when it may not: nothing of either side is mixed or overwritten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.mirror.beginnings import CannotMirror, Ends, Start, start
+from belfry.mirror.marks import Activated, MirrorMark, decode_mark, encode_mark
+
+A, B = ("cluster-a", "log-a"), ("cluster-b", "log-b")
+EMPTY, FULL = Ends(empty=True, end=0), Ends(empty=False, end=120)
+POSITIONS = {"changelog": 120, "schedules": 17}
+BEGINS = {"changelog": 130, "schedules": 3}
+FOLLOWS_A = MirrorMark(*A, B[1], 1, POSITIONS, generation=4, whole=True)
+
+
+def taken(mark: MirrorMark, *, planned: bool = True) -> MirrorMark:
+    """The mark of a side that took over."""
+    activated = Activated(9, planned, BEGINS if planned else {})
+    return mark._replace(leaving=True, activated=activated)
+
+
+@pytest.mark.parametrize("mark", [FOLLOWS_A, taken(FOLLOWS_A), taken(FOLLOWS_A, planned=False)])
+def test_a_mark_comes_back_as_it_was(mark: MirrorMark) -> None:
+    assert decode_mark(encode_mark(mark)) == mark
+
+
+def test_an_empty_side_begins_at_the_beginning() -> None:
+    assert start(A, B, (None, None), EMPTY) == Start(None, 1)
+
+
+def test_one_that_follows_goes_on_at_its_mark() -> None:
+    assert start(A, B, (None, FOLLOWS_A), FULL) == Start(POSITIONS, 1, 4, resumes=True)
+
+
+def test_the_way_back_begins_where_the_take_over_was() -> None:
+    assert start(B, A, (taken(FOLLOWS_A), None), FULL) == Start(BEGINS, 2, 4)
+
+
+def test_a_second_round_goes_on_like_the_first() -> None:
+    back = MirrorMark(*B, A[1], 2, BEGINS)
+    assert start(B, A, (taken(FOLLOWS_A), back), FULL).resumes
+    again = start(A, B, (taken(back), taken(FOLLOWS_A)), Ends(empty=False, end=130))
+    assert again == Start(BEGINS, 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "marks", "ends", "said"),
+    [
+        (A, B, (None, None), FULL, "knows nothing of"),
+        (A, B, (None, taken(FOLLOWS_A)), FULL, "is the active one"),
+        (A, B, (None, FOLLOWS_A._replace(changelog="log-of-before")), FULL, "made anew"),
+        (A, B, (None, FOLLOWS_A._replace(into="log-of-before")), FULL, "made anew"),
+        (B, A, (taken(FOLLOWS_A, planned=False), None), FULL, "not carried when"),
+        (B, A, (taken(FOLLOWS_A), None), Ends(empty=False, end=121), "not carried when"),
+        (B, (A[0], "made-anew"), (taken(FOLLOWS_A), None), FULL, "knows nothing of"),
+    ],
+    ids=["foreign", "wrong way", "source anew", "target anew", "unplanned", "more", "other log"],
+)
+def test_what_would_mix_or_lose_state_is_refused(
+    source: Any, target: Any, marks: Any, ends: Ends, said: str
+) -> None:
+    with pytest.raises(CannotMirror, match=said):
+        start(source, target, marks, ends)
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_side_that_was_emptied_begins_anew(planned: bool) -> None:
+    theirs = taken(FOLLOWS_A, planned=planned)
+    assert start(B, (A[0], "anew"), (theirs, None), EMPTY) == Start(None, 2)
+    assert start(A, (B[0], "anew"), (None, FOLLOWS_A), EMPTY) == Start(None, 1)

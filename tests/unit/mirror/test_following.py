@@ -1,0 +1,127 @@
+"""A mirror goes on where one of its partitions fails, and says how far behind it is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from belfry.host import machine
+from belfry.mirror import following
+from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.following import MirrorFollower
+from belfry.telemetry.mirror_families import OF_MIRROR
+from belfry.telemetry.mirror_metrics import MirrorMetrics
+
+BEGAN_MS = 1_800_000_000_000
+
+
+class FakeLane:
+    """A lane that carries one record a turn, and fails when it is told to."""
+
+    opened: list[int]
+    fails: dict[int, Exception]
+
+    def __init__(self, _source: object, _target: object, partition: int) -> None:
+        self.partition = partition
+        self.mark = SimpleNamespace(level_ms=BEGAN_MS - 1_000 * partition)
+        self.opened.append(partition)
+        self.turns = 0
+
+    def turn(self, _wait_s: float, _now_ms: int) -> int:
+        if self.partition in self.fails:
+            raise self.fails.pop(self.partition)
+        self.turns += 1
+        return 1
+
+    def behind(self) -> int:
+        return 5
+
+    @property
+    def reader(self) -> Any:
+        return SimpleNamespace(ends=lambda: {"changelog": 3})
+
+    def reached(self, ends: dict[str, int]) -> bool:
+        return self.turns >= ends["changelog"]
+
+    def close(self) -> None:
+        pass
+
+
+class Stopped(Exception):
+    """The test has seen enough."""
+
+
+def made(monkeypatch: pytest.MonkeyPatch, **fails: Exception) -> tuple[Any, Any, list[str]]:
+    """A mirror of two partitions, its metrics, and its notes."""
+    monkeypatch.setattr(FakeLane, "opened", [], raising=False)
+    monkeypatch.setattr(
+        FakeLane, "fails", {int(key[1:]): each for key, each in fails.items()}, raising=False
+    )
+    monkeypatch.setattr(following, "Lane", FakeLane)
+    monkeypatch.setattr(following, "carry_policies", lambda *_: 0)
+    monkeypatch.setattr(machine, "sleep", lambda _: None)
+    registry, told = CollectorRegistry(), list[str]()
+    side: Any = SimpleNamespace(homes=2)
+    policies: Any = (None, None)
+    metrics = MirrorMetrics(registry, BEGAN_MS / 1000)
+    follower = MirrorFollower((side, side), policies, metrics, told.append)
+    return follower, registry, told
+
+
+def run(monkeypatch: pytest.MonkeyPatch, rounds: int, **fails: Exception) -> tuple[Any, list[str]]:
+    """The same after some rounds, with a second for each look at the clock."""
+    follower, registry, told = made(monkeypatch, **fails)
+    clock = iter(range(BEGAN_MS, BEGAN_MS + 1_000 * rounds, 1_000))
+
+    def now_ms() -> int:
+        for at in clock:
+            return at
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        follower.run(once=False, now_ms=now_ms)
+    return registry, told
+
+
+def test_one_that_fails_is_opened_again_and_the_other_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry, told = run(monkeypatch, 20, p1=ConnectionError("broker b is away"))
+    assert FakeLane.opened == [0, 1, 1]
+    assert told == ["partition 1 is carried on in a moment: broker b is away"]
+    assert registry.get_sample_value("belfry_mirror_failures_total") == 1
+    assert registry.get_sample_value("belfry_mirror_carried_records_total") > 8
+
+
+def test_it_says_how_far_behind_the_last_of_its_partitions_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry, _ = run(monkeypatch, 4)
+    assert registry.get_sample_value("belfry_mirror_behind_records") == 10
+    looked_s = registry.get_sample_value("belfry_mirror_last_look_timestamp_seconds")
+    behind_s = registry.get_sample_value("belfry_mirror_behind_seconds")
+    assert behind_s == pytest.approx(looked_s - (BEGAN_MS / 1000 - 1))
+    shown = {name for each in registry.collect() for name in (each.name, f"{each.name}_total")}
+    assert {family.name for family in OF_MIRROR} <= shown
+
+
+def test_what_somebody_has_to_decide_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CannotMirror, match="taken over"):
+        run(monkeypatch, 20, p0=CannotMirror("it was taken over"))
+
+
+def test_one_that_carries_once_ends_where_the_source_ended_at_its_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    follower, registry, _ = made(monkeypatch)
+    follower.run(once=True, now_ms=lambda: BEGAN_MS)
+    assert registry.get_sample_value("belfry_mirror_carried_records_total") == 6
+
+
+def test_one_that_carries_once_tells_of_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower, _, _ = made(monkeypatch, p1=ConnectionError("broker b is away"))
+    with pytest.raises(ConnectionError, match="broker b"):
+        follower.run(once=True, now_ms=lambda: BEGAN_MS)
