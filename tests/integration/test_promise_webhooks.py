@@ -16,6 +16,8 @@ from itertools import count
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
 from standardwebhooks.webhooks import Webhook
 
 from belfry.client.kafka import Cluster
@@ -32,6 +34,7 @@ from belfry.wire.worker_keys import Purpose, first, keys_of
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
 from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +42,7 @@ KILLS: Final = int(os.environ.get("KILLS", "3"))
 WORKERS: Final = "what the workers share"
 SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 API_KEY: Final = "sk-0123456789abcdef"
+LOST: Final = "records were removed by their topic's retention before they were read"
 
 
 @pytest.fixture
@@ -201,7 +205,7 @@ def test_what_has_no_end_is_found_and_delivered_again(
         assert states(site) == unended(site)
         assert unended(site, "--older", "1h") == {}
         assert nobody_delivers(site)
-        site.worker(ROLE="deliver").start().wait_ready()
+        deliverer = site.worker(ROLE="deliver").start().wait_ready()
         wait_for("a retry", lambda: unended(site) == {"later": "retrying"}, 30)
         assert not nobody_delivers(site)
         assert states(site) == unended(site)
@@ -209,6 +213,42 @@ def test_what_has_no_end_is_found_and_delivered_again(
         assert "replayed 1" in replayed
         wait_ends(site, "demo", 2)
         assert unended(site) == {}
+        assert deliverer.stop() == 0
+        remove_all(site)
+        deliverer.start().wait_ready()
+        # Behind the last delivery lay ends of transactions alone.
+        assert LOST not in deliverer.said()
+        assert deliverer.stop() == 0
+        for number in range(3):
+            target = {"url": receiver.url("/ok/gone")}
+            site.ask("demo", f"gone/{number}", at=now_ms(), http_targets=[target])
+        site.wait_fired("demo", 5)
+        remove_all(site)
+        deliverer.start().wait_ready()
+        assert LOST in deliverer.said()
+        # Three records, and at most as many ends of transactions.
+        wait_for("a count", lambda: 3 <= removed(deliverer) <= 6, 30)
+        site.ask("demo", "kept", at=now_ms(), http_targets=[{"url": receiver.url("/ok/kept")}])
+        wait_ends(site, "demo", 3)
+        assert receiver.at("/ok/gone") == []
+        deliverer.kill()
+        deliverer.start().wait_ready()
+        assert LOST not in deliverer.said(), "what was told of is not told again"
+
+
+def remove_all(site: Site) -> None:
+    """Remove all deliveries that there are, as the topic's retention does."""
+    topic, admin = site.topic("deliveries"), AdminClient({"bootstrap.servers": site.bootstrap})
+    wanted = [TopicPartition(topic, number, OFFSET_END) for number in range(4)]
+    for answer in admin.delete_records(wanted).values():
+        answer.result(20)
+
+
+def removed(worker: Worker) -> float:
+    """How many deliveries a dispatcher found removed, since its start; 0 where nobody answers."""
+    series = 'belfry_deliveries_removed_total{topic="deliveries"} '
+    page = worker.get("/metrics")[1].splitlines()
+    return sum(float(line.removeprefix(series)) for line in page if line.startswith(series))
 
 
 def nobody_delivers(site: Site) -> bool:
