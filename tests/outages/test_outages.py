@@ -36,7 +36,11 @@ def test_what_was_not_told_is_seen_in_the_table() -> None:
 
 
 def test_the_overview_has_the_part_that_is_looked_at() -> None:
-    page = ROOT / "app" / "belfry" / "console" / "templates" / "overview.html"
-    found = MAIN.search(page.read_text("utf-8"))
+    folder = ROOT / "app" / "belfry" / "console" / "templates"
+    page = (folder / "overview.html").read_text("utf-8")
+    found = MAIN.search(page)
     assert found is not None, "the page was changed: MAIN finds nothing in it"
     assert "problems" in found[1]
+    # Without tenants it goes on to the end of what every page has.
+    assert MAIN.search(page.partition("{% if tenants %}")[0] + "</main>")
+    assert "</main>" in "".join(each.read_text("utf-8") for each in folder.glob("*.html"))
