@@ -16,8 +16,6 @@ from itertools import count
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import AdminClient
 from standardwebhooks.webhooks import Webhook
 
 from belfry.client.kafka import Cluster
@@ -33,8 +31,8 @@ from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.worker_keys import Purpose, first, keys_of
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.receiver import Received, Receiver
+from tests.acceptance.harness.removal import LOST, remove_all, removed
 from tests.acceptance.harness.site import Site, now_ms, wait_for
-from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +40,6 @@ KILLS: Final = int(os.environ.get("KILLS", "3"))
 WORKERS: Final = "what the workers share"
 SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 API_KEY: Final = "sk-0123456789abcdef"
-LOST: Final = "records were removed by their topic's retention before they were read"
 
 
 @pytest.fixture
@@ -231,21 +228,6 @@ def test_what_has_no_end_is_found_and_delivered_again(
         site.ask("demo", "kept", at=now_ms(), http_targets=[{"url": receiver.url("/ok/kept")}])
         wait_ends(site, "demo", 3)
         assert receiver.at("/ok/gone") == []
-
-
-def remove_all(site: Site) -> None:
-    """Remove all deliveries that there are, as the topic's retention does."""
-    topic, admin = site.topic("deliveries"), AdminClient({"bootstrap.servers": site.bootstrap})
-    wanted = [TopicPartition(topic, number, OFFSET_END) for number in range(4)]
-    for answer in admin.delete_records(wanted).values():
-        answer.result(20)
-
-
-def removed(worker: Worker) -> float:
-    """How many deliveries a dispatcher found removed, since its start; 0 where nobody answers."""
-    series = 'belfry_deliveries_removed_total{topic="deliveries"} '
-    page = worker.get("/metrics")[1].splitlines()
-    return sum(float(line.removeprefix(series)) for line in page if line.startswith(series))
 
 
 def nobody_delivers(site: Site) -> bool:
