@@ -1,4 +1,4 @@
-"""Deliveries that are removed as their topic's retention does it, and what a dispatcher says then."""
+"""Deliveries removed as their topic's retention does it, and what a dispatcher says then."""
 
 from __future__ import annotations
 
