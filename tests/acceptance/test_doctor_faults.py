@@ -130,7 +130,7 @@ ELSEWHERE: Final = {
     "one broker alone acknowledges": "tests/unit/kafka/test_topic_rules.py",
     "brokers do not verify transactions": "tests/unit/kafka/test_topic_rules.py",
     "nobody delivers": "tests/integration/test_promise_webhooks.py",
-    "deliveries were removed unread": "tests/integration/test_promise_webhooks.py",
+    "deliveries were removed unread": "tests/unit/cli/test_doctor_deliveries.py",
     "a schedule is stale": "tests/unit/process/test_view.py",
     "workers have several versions of zone data": "tests/unit/cli/test_doctor_versions.py",
     "zone data is old": "tests/unit/cli/test_doctor_versions.py",

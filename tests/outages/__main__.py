@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,8 +41,11 @@ SETTINGS: Final = {
 TENANTS: Final = ("acking", "flooding", "hooked", "shop")
 
 
-def run(words: Sequence[str]) -> list[Seen]:
-    """Play the outages that these words choose, one after the other."""
+def run(words: Sequence[str]) -> Iterator[Seen]:
+    """Play the outages that these words choose, one after the other; each is told once it is over.
+
+    What was seen so far is not lost where a worker does not recover from one.
+    """
     chosen = [each for each in OUTAGES if not words or any(word in each.name for word in words)]
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory()))
@@ -57,7 +60,7 @@ def run(words: Sequence[str]) -> list[Seen]:
         scene = Scene(kafka, registry, site, clock, stack.enter_context(Receiver()))
         ports = [worker.http_port for worker in site.workers]
         watch = Watch(site, stack.enter_context(Prometheus(home / "prometheus", ports)))
-        return [_played(watch, scene, each) for each in chosen]
+        yield from (_played(watch, scene, each) for each in chosen)
 
 
 def _started(stack: ExitStack, site: Site) -> MovedClock:
@@ -117,7 +120,20 @@ def words(found: Sequence[Seen]) -> str:
     return "\n".join(lines)
 
 
+def told(words_given: Sequence[str]) -> bool:
+    """Play and print, outage by outage, and the table in the end; whether all told as they should.
+
+    Where belfry does not recover the table has what was seen until then.
+    """
+    played: list[Seen] = []
+    try:
+        for seen in run(words_given):
+            played.append(seen)
+            print(words([seen]), flush=True)  # noqa: T201
+    finally:
+        print(table(played), flush=True)  # noqa: T201
+    return not any(seen.missing or seen.early for seen in played)
+
+
 if __name__ == "__main__":
-    played = run(sys.argv[1:])
-    print(words(played), table(played), sep="\n\n")  # noqa: T201
-    sys.exit(any(seen.missing or seen.early for seen in played))
+    sys.exit(not told(sys.argv[1:]))

@@ -7,7 +7,7 @@ import re
 from tests.architecture.tree import ROOT
 from tests.outages.__main__ import table, words
 from tests.outages.planted import OUTAGES
-from tests.outages.signs import Seen, Signs, Told
+from tests.outages.signs import MAIN, Seen, Signs, Told
 
 PAGE = (ROOT / "docs" / "runbooks" / "README.md").read_text("utf-8")
 
@@ -33,3 +33,14 @@ def test_what_was_not_told_is_seen_in_the_table() -> None:
     assert rows[2] == "| away | 4 s | – | NOTHING | – | – |"
     assert len(rows[0].split("|")) == len(Signs._fields) + 3
     assert "EARLY: ['log']" in words([seen])
+
+
+def test_the_overview_has_the_part_that_is_looked_at() -> None:
+    folder = ROOT / "app" / "belfry" / "console" / "templates"
+    page = (folder / "overview.html").read_text("utf-8")
+    found = MAIN.search(page)
+    assert found is not None, "the page was changed: MAIN finds nothing in it"
+    assert "problems" in found[1]
+    # Without tenants it goes on to the end of what every page has.
+    assert MAIN.search(page.partition("{% if tenants %}")[0] + "</main>")
+    assert "</main>" in "".join(each.read_text("utf-8") for each in folder.glob("*.html"))

@@ -160,7 +160,8 @@ def _one(worker: Mapping[str, Any], now_s: float) -> Iterator[Check]:
         to_do = "what it waits for is named; its log has the course of it"
         yield Check(NAME, Status.PROBLEM, f"{name}: {plain(problem)}.", to_do)
     for warning in worker.get("warnings", ()):
-        yield Check(NAME, Status.RISK, f"{name}: {plain(warning)}.")
+        to_do = "its page in docs/runbooks says what to look at, and what ends it"
+        yield Check(NAME, Status.RISK, f"{name}: {plain(warning)}.", to_do)
     skew_s = worker["clock_skew_seconds"]
     if abs(skew_s) > SKEW_S:
         detail = f"The clock of {name} differs from the broker's by {skew_s * 1000:.0f} ms."

@@ -143,11 +143,12 @@ def list_(session: Session, *, everyone: All = False) -> None:
     With --all also those that have schedules or were counted, and no policy: programs get their
     name alone.
     """
-    found = {name: (shown(each), line(each)) for name, each in policies_of(session).all().items()}
+    policies = policies_of(session).all()
+    found = {name: (shown(each), line(each)) for name, each in policies.items()}
     none = "No tenant has a policy; all are treated by the defaults. --all lists those there are."
     if everyone:
         none = "There are no tenants yet."
-        for name in pages(Remote(session), "/v1/tenants", "tenants", {}, None):
+        for name in map(str, pages(Remote(session), "/v1/tenants", "tenants", {}, None)):
             found.setdefault(name, ({"tenant": name}, f"{name}  defaults, without a policy"))
     session.printer.listed((found[name] for name in sorted(found)), POLICIES, none)
 

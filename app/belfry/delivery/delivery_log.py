@@ -187,8 +187,8 @@ class DeliveryLog:
     def _begin(self, committed: TopicPartition, low: int, high: int) -> DeliveryPosition:
         """Where a partition goes on whose log holds offsets from `low` up to `high`."""
         if committed.offset == OFFSET_INVALID or committed.offset > high:
-            # The group has forgotten it, or the topic was made anew: what is kept is delivered.
-            return DeliveryPosition(low)
+            # It is new or forgotten, or the topic was made anew: what is kept is delivered.
+            return DeliveryPosition(low, kept=False)
         here = DeliveryPosition(committed.offset, committed.metadata or "")
         here.kept_from(low)
         if here.removed:

@@ -73,9 +73,12 @@ class Gathered:
         self._records += records
 
     def begin(self, progress: Mapping[int, DeliveryPosition], now_ms: float) -> None:
-        """Partitions are given: what was removed from them is written, and told, at once."""
+        """Partitions are given: what was removed from them is written, and told, at once.
+
+        So is a position where there was none, for what is removed behind it later.
+        """
         for partition, each in progress.items():
-            if each.removed:
+            if each.removed or not each.kept:
                 self.add(partition, [], now_ms, awaited=False)
 
     def pass_over(

@@ -28,9 +28,12 @@ MOST_METADATA: Final = 4_096
 class DeliveryPosition:
     """One partition's position, and what has ended beyond it."""
 
-    def __init__(self, position: int, metadata: str = "") -> None:
-        """Go on from a committed position; offsets that had ended are not `fresh`."""
-        self.position = position
+    def __init__(self, position: int, metadata: str = "", *, kept: bool = True) -> None:
+        """Go on from a committed position; offsets that had ended are not `fresh`.
+
+        `kept` is False where the group has none yet, so that nobody could tell what was removed.
+        """
+        self.position, self.kept = position, kept
         # Offsets that were removed before they had ended, until somebody has told of them.
         self.removed = 0
         self._read_to = position
@@ -68,8 +71,8 @@ class DeliveryPosition:
             self.position = self._read_to = offset
 
     def told(self) -> int:
-        """How many offsets were removed; from now on they have been told of."""
-        removed, self.removed = self.removed, 0
+        """How many offsets were removed; it is committed, so from now on they were told of."""
+        removed, self.removed, self.kept = self.removed, 0, True
         return removed
 
     @property

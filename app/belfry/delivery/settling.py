@@ -97,8 +97,9 @@ class Settling:
 
     def settle(self, refused: DeliveryLog, messages: list[Message]) -> None:
         """Look at refused records, and write what follows with the positions behind them."""
-        # Where records were removed unread the position has moved already.
-        moved = {number: each for number, each in self._progress.items() if each.removed}
+        # Where records were removed unread, or there was no position, one is to be written.
+        begun = self._progress.items()
+        moved = {number: each for number, each in begun if each.removed or not each.kept}
         records: list[Produced] = []
         number = 0
         for message, headers in zip(messages, headers_of(messages), strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belfry.cli import audit, bulk, calendar, deliveries, tenant
+from belfry.cli import audit, calendar, deliveries, jobs, tenant
 from belfry.cli.entry import main
 from belfry.cli.remote import Remote
 from belfry.tenants.policy import TenantPolicy
@@ -167,5 +167,5 @@ def test_where_there_are_no_tenants_it_is_said(
 
 
 def test_headings_stand_above_their_columns() -> None:
-    assert bulk.job_text(JOB).index("CANCEL") == bulk.JOBS.index("action")
+    assert jobs.job_text(JOB).index("CANCEL") == jobs.JOBS.index("action")
     assert calendar.CALENDARS.startswith("calendar")

@@ -154,6 +154,7 @@ def test_nothing_is_told_of_where_nothing_was_removed(
         _, given = began(client, tmp_path, monkeypatch)
     assert client.assigned == [begins]
     assert given[0].removed == 0
+    assert given[0].kept is (begins == committed)
     assert logs == []
 
 

@@ -118,3 +118,12 @@ def test_a_partition_whose_records_were_removed_is_written_at_once(gathered: Gat
     gathered.begin({0: whole, 2: lost}, T0)
     assert gathered.moved == {2}
     assert gathered.due(T0, waits=False)
+
+
+def test_a_first_position_is_written_at_once_so_that_later_removals_are_seen(
+    gathered: Gathered,
+) -> None:
+    first = DeliveryPosition(0, kept=False)
+    gathered.begin({0: first, 1: DeliveryPosition(4)}, T0)
+    assert gathered.moved == {0}
+    assert (first.told(), first.kept) == (0, True)

@@ -56,7 +56,7 @@ def bare(tree: ast.AST) -> Iterator[int]:
             for part in ast.walk(caught):
                 held = part.value if isinstance(part, ast.FormattedValue) else None
                 if isinstance(held, ast.Name) and held.id == caught.name:
-                    yield part.lineno
+                    yield held.lineno
 
 
 def test_an_error_that_may_say_nothing_ends_no_sentence() -> None:
