@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final, NamedTuple
 
+from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.changelog_sieve import Sieve
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.record_headers import headers_of
@@ -112,11 +113,11 @@ def _requests(source: Side, partition: int, at: int) -> Iterator[LostRequest]:
 def _rows(side: Side, partition: int, at: int | None) -> Iterator[Logged]:
     """Rows of a side's changelog from an offset on, None for its first one."""
     topic = side.settings.topic(CHANGELOG)
-    with closing(PartitionLog(side.settings.kafka_properties(), topic, partition)) as log:
+    with closing(ChangelogReader(side.settings.kafka_properties(), topic, partition)) as log:
         log.sieve = Sieve(side.judge(partition))
         low, end = log.ends()
         log.seek(low if at is None else max(at, low))
-        for messages in log.read_until(end, READ):
-            times = {each.offset(): each.timestamp()[1] for each in messages}
-            for (key, row), offset in zip(*log.changes(messages), strict=True):
+        for records in log.read_until(end, READ):
+            times = {each.offset: each.timestamp for each in records}
+            for (key, row), offset in zip(*log.changes(records), strict=True):
                 yield Logged(offset, times[offset], key, row)

@@ -18,8 +18,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from belfry.kafka import librdkafka
+from belfry.kafka.changelog_batches import StreamedRecord
 from belfry.kafka.changelog_sieve import Sieve
 from belfry.kafka.log_bounds import REQUEST_S, WITHOUT_GROUP, asked
+from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.marks import CHANGELOG, MARKS
 from belfry.mirror.sides import Side
@@ -144,10 +146,11 @@ class SourceReader:
         held = self._held.offsets
         return {**self.read, CHANGELOG: held[0]} if held else dict(self.read)
 
-    def _cut(self, messages: Sequence[Message]) -> list[Row]:
+    def _cut(self, messages: list[Message]) -> list[Row]:
         """Rows up to the last manifest; what follows is held back."""
         held = self._held
-        rows, offsets = self._sieve.ours(messages)
+        where = self._side.settings.topic(CHANGELOG), self._partition
+        rows, offsets = self._sieve.ours(_as_records(messages), where)
         held.rows += rows
         held.offsets += offsets
         at = _behind_last_manifest(held.rows)
@@ -189,3 +192,11 @@ def _behind_last_manifest(rows: Sequence[Row]) -> int:
         if rows[at - 1][0].startswith(keys.MANIFEST_PREFIX):
             return at
     return 0
+
+
+def _as_records(messages: list[Message]) -> list[StreamedRecord]:
+    """Messages as readers of the changelog give them."""
+    return [
+        StreamedRecord(each.offset() or 0, each.timestamp()[1], each.key(), each.value(), headers)
+        for each, headers in zip(messages, headers_of(messages), strict=True)
+    ]
