@@ -30,12 +30,12 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.worker_keys import Purpose, first, keys_of
+from tests.acceptance.harness.delivered import wait_ends
 from tests.acceptance.harness.host_breaks import broken_for_both
-from tests.acceptance.harness.reading import Record, lifecycle_of
+from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.receiver import Received, Receiver
-from tests.acceptance.harness.removal import LOST, remove_all, removed
+from tests.acceptance.harness.removal import lose_what_waits
 from tests.acceptance.harness.site import Site, now_ms, wait_for
-from tests.acceptance.harness.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -74,24 +74,6 @@ def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]
 
 def hook(url: str, **more: Any) -> dict[str, Any]:
     return {"url": url, "secret_ref": "main", "timeout_ms": 10_000, **more}
-
-
-def ends(site: Site, tenant: str) -> dict[str, list[dict[str, Any]]]:
-    """How the deliveries of a tenant ended, by schedule."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for record in site.read(site.topic("lifecycle")):
-        event = lifecycle_of(record)
-        if event["tenant"] == tenant and event["outcome"] in ("DELIVERED", "FAILED"):
-            found.setdefault(event["schedule_id"], []).append(event)
-    return found
-
-
-def wait_ends(site: Site, tenant: str, number: int) -> dict[str, list[dict[str, Any]]]:
-    def enough() -> dict[str, list[dict[str, Any]]]:
-        found = ends(site, tenant)
-        return found if sum(map(len, found.values())) >= number else {}
-
-    return wait_for(f"{number} ends of {tenant}", enough, 40)
 
 
 def undelivered(site: Site) -> list[Record]:
@@ -241,28 +223,6 @@ def test_what_has_no_end_is_found_and_delivered_again(
         site.ask("demo", "free", at=now_ms(), http_targets=[{"url": receiver.url("/free")}])
         wait_for("a post", lambda: receiver.at("/free"), 30)
         assert receiver.at("/held") == []
-
-
-def lose_what_waits(site: Site, delivers: Worker, receiver: Receiver) -> None:
-    """Let retention remove what waits while nobody delivers: it is counted, once."""
-    assert delivers.stop() == 0
-    remove_all(site)
-    delivers.start().wait_ready()
-    # Behind the last delivery lay ends of transactions alone.
-    assert LOST not in delivers.said()
-    assert delivers.stop() == 0
-    for number in range(3):
-        target = {"url": receiver.url("/ok/gone")}
-        site.ask("demo", f"gone/{number}", at=now_ms(), http_targets=[target])
-    site.wait_fired("demo", 5)
-    remove_all(site)
-    delivers.start().wait_ready()
-    assert LOST in delivers.said()
-    # Three records, and at most as many ends of transactions.
-    wait_for("a count", lambda: 3 <= removed(delivers) <= 6, 30)
-    site.ask("demo", "kept", at=now_ms(), http_targets=[{"url": receiver.url("/ok/kept")}])
-    wait_ends(site, "demo", 3)
-    assert receiver.at("/ok/gone") == []
 
 
 def nobody_delivers(site: Site) -> bool:

@@ -13,8 +13,8 @@ What has never fired by its rule counts from its acceptance, or from the change 
 a row tells nothing of its last fire (`BELFRY_LAST_FIRES` is off), what it waits for is all that
 counts.
 
-Left out is what somebody wanted, or is told elsewhere: a schedule that is paused, a tenant that is
-blocked, and belfry's own.
+Left out is what somebody wanted, or is told elsewhere: a schedule that is paused, one whose rule
+this release cannot read, a tenant that is blocked, and belfry's own.
 
 A look reads at most `LOOKS` names, once in `EVERY_MS`, and belongs to sweeps, as maintenance does.
 What a round has found is told from its end on, so with 100 000 names it is a quarter of an hour
@@ -29,6 +29,7 @@ from belfry.engine.compiled_rule import compiled
 from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.pending_bytes import has_rule, last_fires, paused
+from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.canary import CANARY
 from belfry.tenants.step_tenants import StepTenants
@@ -79,7 +80,7 @@ class Stale:
             self.found, self._cursor, self._round = self._round, None, NONE_STALE
 
     def _judge(self, name: bytes, record: bytes, now_ms: int) -> None:
-        if not has_rule(record) or paused(record):
+        if not has_rule(record) or paused(record) or why_unreadable(record):
             return
         row = decode_pending(record)
         since_ms = unfired_since_ms(row, record)

@@ -21,6 +21,7 @@ FORMS: dict[str, list[dict[str, str]]] = {
     "bulk": [{"tenant": "t", "action": "PAUSE", "found": "4", "confirmed": "4"}],
     "job-stop": [{"tenant": "t", "job": "j"}],
     "replay": [{"tenant": "t", "id": "0-7"}],
+    "redrive": [{"tenant": "t", "what": "fires", "range_from": "1"}],
     "host": [{"host": "h", "action": "break"}, {"host": "h", "action": "close"}],
     "policy": [{"tenant": "t", "etag": '"7.3"', "paused": "true"}],
 }

@@ -101,5 +101,7 @@ def test_it_runs_as_the_user_that_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         assert status.split("Uid:")[1].split()[:4] == [uid] * 4
         assert not status.split("Groups:")[1].split("\n")[0].strip()
     finally:
+        sender._sender_input.close()
         sender._child.kill()
-        sender._child.communicate()
+        sender._child.wait()
+        sender._child.stdout.close()

@@ -196,6 +196,7 @@ ELSEWHERE: Final = {
         "tests/unit/recovery/test_checkpoint_making.py",
     ],
     "belfry_restores": ["tests/unit/recovery/checkpoints.py"],
+    "belfry_mirror_": ["tests/unit/mirror/test_following.py"],
     "belfry_verify_": ["tests/unit/cli/test_verify_service.py"],
 }
 
