@@ -20,8 +20,9 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from belfry.api.json.conditions import Conditions
 from belfry.api.json.cursors import question
-from belfry.api.json.queries import ChangeQuery, Conditions, ListQuery
+from belfry.api.json.queries import ChangeQuery, ListQuery
 from belfry.schedules.triggers.cron_spelling import normalized
 from belfry.schedules.triggers.cron_text import CronMistake, interval_of
 from belfry.schedules.triggers.cron_words import words_of

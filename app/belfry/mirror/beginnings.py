@@ -32,7 +32,7 @@ class Ends(NamedTuple):
     end: int
 
 
-class Start(NamedTuple):
+class FollowStart(NamedTuple):
     """Where a partition's mirror begins: offsets by kind of topic; None: each at its first one.
 
     `resumes` says that this goes on behind what was carried before, under the same mark.
@@ -54,7 +54,7 @@ def start(
     target: tuple[str, str],
     marks: tuple[MirrorMark | None, MirrorMark | None],
     ends: Ends,
-) -> Start:
+) -> FollowStart:
     """Where to begin; raises `CannotMirror`.
 
     `source` and `target` are the ids of cluster and changelog of each side, and `marks` are theirs.
@@ -69,18 +69,18 @@ def start(
     emptied = ends.empty and (mine is None or mine.into != target[1])
     if mine is not None and mine.activated is None and mine.epoch == epoch and not emptied:
         if (mine.source, mine.changelog, mine.into) == (*source, target[1]):
-            return Start(mine.positions, epoch, mine.generation, resumes=True)
+            return FollowStart(mine.positions, epoch, mine.generation, resumes=True)
         raise CannotMirror(
             f"changelog {mine.into} follows {mine.changelog} of cluster {mine.source}, and this"
             f" would be {target[1]} behind {source[1]} of {source[0]}: one of them was deleted and"
             " made anew, or is another belfry's. " + _MADE_ANEW
         )
     if ends.empty:
-        return Start(None, epoch)
+        return FollowStart(None, epoch)
     taken = None if theirs is None else theirs.activated
     if taken is not None and theirs is not None and (theirs.source, theirs.changelog) == target:
         if taken.planned and theirs.positions[CHANGELOG] >= ends.end:
-            return Start(taken.begins, epoch, theirs.generation)
+            return FollowStart(taken.begins, epoch, theirs.generation)
         raise CannotMirror(
             "this side holds what was not carried when the other one took over. `belfry mirror"
             " lost` lists it. " + _MADE_ANEW

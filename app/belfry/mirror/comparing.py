@@ -22,7 +22,7 @@ from belfry.store.layout.pending_bytes import due_and_seq, is_pending, with_seq
 from belfry.store.recovery import EARLIER_INPUT
 
 
-class Difference(NamedTuple):
+class RowDifference(NamedTuple):
     """A name under which the sides hold something else: `missing`, `surplus` or `other`."""
 
     kind: str
@@ -33,7 +33,7 @@ class Compared(NamedTuple):
     """How many rows are the same, what differs, and how many the source has changed since."""
 
     same: int
-    different: list[Difference]
+    different: list[RowDifference]
     moved: int
 
 
@@ -66,7 +66,7 @@ def compared(source: Digests, target: Digests, moved: frozenset[bytes]) -> Compa
             same += 1
         else:
             kind = "missing" if key not in mine else "surplus" if key not in theirs else "other"
-            different.append(Difference(kind, key))
+            different.append(RowDifference(kind, key))
     return Compared(same, different, len(moved))
 
 

@@ -22,7 +22,6 @@ from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.carried import carried_from, translated
 from belfry.mirror.lane import TRANSACTION_MS
-from belfry.mirror.manifests import activation_manifest, fence_manifest
 from belfry.mirror.marks import (
     CHANGELOG,
     MARK_KEY,
@@ -37,6 +36,7 @@ from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, encode_manifest
+from belfry.store.recovery import activation_manifest, fence_manifest
 
 # So often a fence is tried, where others fence in the same moment.
 TRIES: Final = 5

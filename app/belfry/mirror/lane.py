@@ -20,10 +20,10 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import headers_of
-from belfry.mirror.beginnings import CannotMirror, Start, start
+from belfry.mirror.beginnings import CannotMirror, FollowStart, start
 from belfry.mirror.carried import carried_headers, carried_rows
 from belfry.mirror.marks import GOES_ON, MARK_KEY, MARKS, REQUESTS, MirrorMark, encode_mark
-from belfry.mirror.reading import CarriedBatch, SourceReader
+from belfry.mirror.reading import CarriedBatch, CarriedReader
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
@@ -72,12 +72,12 @@ class Lane:
                     *ids, begun.epoch, positions, begun.generation, whole, carried=since
                 )
             self._begins = begun.positions is None
-            self.reader = SourceReader(source, partition, begun.positions, whole=self.mark.whole)
+            self.reader = CarriedReader(source, partition, begun.positions, whole=self.mark.whole)
         except BaseException:
             self.writer.close()
             raise
 
-    def _start(self, theirs: MirrorMark | None) -> tuple[Start, MirrorMark | None]:
+    def _start(self, theirs: MirrorMark | None) -> tuple[FollowStart, MirrorMark | None]:
         source, target = self.source.here, self.target.here
         mine = self.target.mark(self.partition)
         if mine is not None and mine.leaving and not self._takes_over:

@@ -71,7 +71,7 @@ class _Held:
     offsets: list[int] = field(default_factory=list)
 
 
-class SourceReader:
+class CarriedReader:
     """Reads one partition of the source; for one thread, and closed after use."""
 
     def __init__(

@@ -70,3 +70,15 @@ def manifest_after(
         fired=0,
         digest=blake2b(b"", digest_size=16).digest(),
     )
+
+
+def fence_manifest(last: Manifest | None, position: int) -> Manifest:
+    """The last manifest of a side that gives a partition up; `position` where it had none."""
+    if last is None:
+        return manifest_after(None, None, position, 0)
+    return manifest_after(last, None, last.position, last.pending)
+
+
+def activation_manifest(last: Manifest, position: int) -> Manifest:
+    """The first manifest of a side that takes over, from this offset of its own requests on."""
+    return manifest_after(last, last, position, last.pending)

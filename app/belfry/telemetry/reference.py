@@ -115,9 +115,8 @@ No label holds a schedule id.  A tenant is a label of `belfry_tenant_…` alone,
 rest are one, named `(other)`, as no tenant can be.  These are left out for callers who may not see
 all tenants: scrape the port for health, or show a key that is bound to `*`.
 
-Two dashboards for Grafana 12 show all of them: `dashboards/belfry.json` for who runs a belfry, and
-`dashboards/tenants.json` for chosen tenants.  Import them, or have the chart make a ConfigMap of
-them (`monitoring.dashboards`).  Grafana's SDK makes them from code (`make docs`).
+Two dashboards for Grafana 12 show them: `dashboards/belfry.json` to who runs a belfry,
+`dashboards/tenants.json` for tenants.  Import them, or let the chart (`monitoring.dashboards`).
 
 `belfry_client_…` tell of the Kafka clients of partitions and of deliveries by what they are for:
 `writer` writes steps, `requests` and `tenant_inputs` read requests, `changelog` reads state,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.api.json.queries import expected_version
+from belfry.api.json.conditions import expected_version
 from belfry.api.problems import Problem
 from belfry.schedules.identity import (
     etag_of,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.mirror.beginnings import CannotMirror, Ends, Start, start
+from belfry.mirror.beginnings import CannotMirror, Ends, FollowStart, start
 from belfry.mirror.marks import Activated, MirrorMark, decode_mark, encode_mark
 
 A, B = ("cluster-a", "log-a"), ("cluster-b", "log-b")
@@ -28,22 +28,22 @@ def test_a_mark_comes_back_as_it_was(mark: MirrorMark) -> None:
 
 
 def test_an_empty_side_begins_at_the_beginning() -> None:
-    assert start(A, B, (None, None), EMPTY) == Start(None, 1)
+    assert start(A, B, (None, None), EMPTY) == FollowStart(None, 1)
 
 
 def test_one_that_follows_goes_on_at_its_mark() -> None:
-    assert start(A, B, (None, FOLLOWS_A), FULL) == Start(POSITIONS, 1, 4, resumes=True)
+    assert start(A, B, (None, FOLLOWS_A), FULL) == FollowStart(POSITIONS, 1, 4, resumes=True)
 
 
 def test_the_way_back_begins_where_the_take_over_was() -> None:
-    assert start(B, A, (taken(FOLLOWS_A), None), FULL) == Start(BEGINS, 2, 4)
+    assert start(B, A, (taken(FOLLOWS_A), None), FULL) == FollowStart(BEGINS, 2, 4)
 
 
 def test_a_second_round_goes_on_like_the_first() -> None:
     back = MirrorMark(*B, A[1], 2, BEGINS)
     assert start(B, A, (taken(FOLLOWS_A), back), FULL).resumes
     again = start(A, B, (taken(back), taken(FOLLOWS_A)), Ends(empty=False, end=130))
-    assert again == Start(BEGINS, 3)
+    assert again == FollowStart(BEGINS, 3)
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_what_would_mix_or_lose_state_is_refused(
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_side_that_was_emptied_begins_anew(planned: bool) -> None:
     theirs = taken(FOLLOWS_A, planned=planned)
-    assert start(B, (A[0], "anew"), (theirs, None), EMPTY) == Start(None, 2)
-    assert start(A, (B[0], "anew"), (None, FOLLOWS_A), EMPTY) == Start(None, 1)
+    assert start(B, (A[0], "anew"), (theirs, None), EMPTY) == FollowStart(None, 2)
+    assert start(A, (B[0], "anew"), (None, FOLLOWS_A), EMPTY) == FollowStart(None, 1)

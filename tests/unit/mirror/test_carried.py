@@ -15,15 +15,14 @@ from belfry.mirror.carried import (
     carried_rows,
     translated,
 )
-from belfry.mirror.comparing import Difference, Digests, compared
-from belfry.mirror.manifests import activation_manifest, fence_manifest
+from belfry.mirror.comparing import Digests, RowDifference, compared
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.pending import Pending, encode_pending
 from belfry.store.layout.pending_bytes import due_and_seq, with_seq
 from belfry.store.ordered_map import MemoryMap
-from belfry.store.recovery import EARLIER_INPUT
+from belfry.store.recovery import EARLIER_INPUT, activation_manifest, fence_manifest
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.origins import believed_origin, vouched
@@ -145,7 +144,7 @@ def test_sides_are_compared_without_their_offsets_and_as_of_the_mark() -> None:
     assert compared(theirs, mine, moved) == (3, [], 1)
     mine.take([(b"shop/a", None), (b"shop/b", b"\x01\x02y"), (b"shop/c", b"\x01\x02x")])
     assert compared(theirs, mine, moved).different == [
-        Difference("missing", b"shop/a"),
-        Difference("other", b"shop/b"),
-        Difference("surplus", b"shop/c"),
+        RowDifference("missing", b"shop/a"),
+        RowDifference("other", b"shop/b"),
+        RowDifference("surplus", b"shop/c"),
     ]

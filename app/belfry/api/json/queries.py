@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from http import HTTPStatus
 from typing import Annotated, Final, Literal
 from urllib.parse import unquote
 
@@ -31,8 +30,6 @@ from pydantic import (
 )
 
 from belfry.api.json.values import Instant
-from belfry.api.problems import Problem
-from belfry.schedules.identity import expected_from
 from belfry.schedules.request import schedule_id_problem, tenant_problem
 from belfry.store.lookup import STATES, Wanted
 
@@ -40,7 +37,6 @@ from belfry.store.lookup import STATES, Wanted
 State = StrEnum("State", {name: name for name in STATES})  # type: ignore[misc]
 TENANT_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 HOST_PATTERN: Final = r"^[^\u0000-\u0020/?#@\u007f-\u009f]{1,300}$"
-_TAG: Final = re.compile(r'(?:W/)?"?([0-9.]{1,21})"?')
 
 
 def _decoded(given: object) -> object:
@@ -202,50 +198,3 @@ class AskingOfFire(AskingWhy):
     fire_id: str = Field(
         description="Id of the fire, as in the header `belfry-fire-id` of its record."
     )
-
-
-class Match(BaseModel):
-    """The version that the schedule has to have."""
-
-    if_match: str | None = Field(
-        None,
-        description='The ETag it has to have, such as "1234567.3", or a version, such as "3".',
-    )
-
-
-class Conditions(Match):
-    """The same, or that it must not be there."""
-
-    if_none_match: str | None = Field(None, description="`*`: only if there is none.")
-
-
-def expected_version(if_match: str | None) -> int | None:
-    """What an `If-Match` expects, as `expected_version` holds it; raises `Problem` for nonsense.
-
-    An ETag of belfry's names generation and version.  A version alone matches any generation.
-    """
-    if if_match is None:
-        return None
-    found = _TAG.fullmatch(if_match.strip())
-    expected = expected_from(found[1]) if found else None
-    if expected is None:
-        raise Problem(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            f"If-Match {if_match[:100]!r} names no version: give the ETag of an answer, such as"
-            ' "1234567.3", or a version, such as "3".',
-            "bad_condition",
-        )
-    return expected
-
-
-def must_be_new(if_none_match: str | None) -> bool:
-    """Whether an `If-None-Match` asks for a schedule that is not there yet."""
-    if if_none_match is None:
-        return False
-    if if_none_match.strip() != "*":
-        raise Problem(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            f"If-None-Match {if_none_match[:100]!r} is not taken: give *, or leave it out.",
-            "bad_condition",
-        )
-    return True

@@ -18,16 +18,20 @@ Hosts are shared by all tenants, so all of it is for who is bound to all of them
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.document import problems
+from belfry.api.json.host_answers import (
+    DeliveryHostsAnswer,
+    broken_host,
+    silent_host,
+)
 from belfry.api.json.queries import DecodedHost, OfAllAsked, Why
-from belfry.api.json.worker_answers import RememberedAnswer, instant
 from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
@@ -37,46 +41,12 @@ from belfry.api.workers.everyone import ask_others
 from belfry.api.workers.host_breaks import HostBreak
 from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
-from belfry.api.workers.view import SilentHostView, WorkerView
+from belfry.api.workers.view import WorkerView
 
 PATH: Final = "/v1/delivery-hosts"
 MINUTE_MS: Final = 60_000
 # Each waits for Kafka meanwhile.
 MOST_CHANGES: Final = 4
-
-
-class DeliveryHostAnswer(BaseModel):
-    """A host that a worker does not post to."""
-
-    host: str = Field(description="Its name, with the port where the address has one.")
-    worker_id: str = Field(
-        description="Who found it silent; of what is broken, who was asked: it holds for all."
-    )
-    state: Literal["silent", "broken"] = Field(
-        description="`silent`: its circuit breaker is open; `broken`: somebody has broken it."
-    )
-    since: str
-    tried_at: str | None = Field(description="The last post, or delivery that was postponed.")
-    next_try_at: str | None = Field(
-        description="Nothing is posted before; null where its next delivery is tried."
-    )
-    reason: str | None = Field(description="What the last post came to; or why it was broken.")
-    by: str | None = Field(None, description="Who has broken it.")
-
-
-class DeliveryHostsAnswer(BaseModel):
-    """Hosts that are not posted to, by the workers that post."""
-
-    hosts: list[DeliveryHostAnswer]
-    workers: list[str] = Field(description="Those that post, and have answered.")
-    silent: list[str] = Field(
-        default_factory=list, description="Workers of the group that did not answer in time."
-    )
-    remembered: list[RememberedAnswer] = Field(
-        default_factory=list,
-        description="Those of them that are shown as they answered before, where `at_once` asks"
-        " for it.",
-    )
 
 
 class HostsAsked(OfAllAsked, Why):
@@ -206,12 +176,14 @@ class DeliveryHosts:
     def _own(self) -> DeliveryHostsAnswer:
         name, now_ms = self._view.identity.worker_id, int(self._parts.now_ms())
         posting = self._view.posting()
-        broken = [_broken(name, each) for each in self._parts.breaks.all(now_ms)]
+        broken = [broken_host(name, each) for each in self._parts.breaks.all(now_ms)]
         if not posting.posts:
             return DeliveryHostsAnswer(hosts=broken, workers=[])
         names = {each.host for each in broken}
         silent = [
-            _silent(name, each, now_ms) for each in posting.silent_hosts if each.host not in names
+            silent_host(name, each, now_ms)
+            for each in posting.silent_hosts
+            if each.host not in names
         ]
         return DeliveryHostsAnswer(hosts=[*broken, *silent], workers=[name])
 
@@ -220,28 +192,3 @@ def _target(host: str, action: str, query: HostsAsked, asked: dict[str, object])
     """The same question to another worker."""
     why = {} if query.reason is None else {"reason": query.reason}
     return Target("POST", f"{PATH}/{quote(host, safe='')}/{action}", urlencode(asked | why))
-
-
-def _broken(worker: str, each: HostBreak) -> DeliveryHostAnswer:
-    return DeliveryHostAnswer(
-        host=each.host,
-        worker_id=worker,
-        state="broken",
-        since=instant(each.since_ms),
-        tried_at=None,
-        next_try_at=instant(each.until_ms),
-        reason=each.reason,
-        by=each.by,
-    )
-
-
-def _silent(worker: str, each: SilentHostView, now_ms: int) -> DeliveryHostAnswer:
-    return DeliveryHostAnswer(
-        host=each.host,
-        worker_id=worker,
-        state="silent",
-        since=instant(each.since_ms),
-        tried_at=instant(each.tried_ms),
-        next_try_at=instant(each.next_ms) if each.next_ms > now_ms else None,
-        reason=each.reason or None,
-    )

@@ -11,17 +11,16 @@ from typing import Annotated, Final, TypeVar
 from fastapi import Header, Path, Query, Request
 from pydantic import BaseModel
 
+from belfry.api.json.conditions import Conditions, Match
 from belfry.api.json.parsing import read_json
 from belfry.api.json.queries import (
     AskingOfFire,
     AskingWhy,
     ChangeQuery,
-    Conditions,
     DecodedScheduleId,
     DecodedTenant,
     DueRange,
     ListQuery,
-    Match,
     PageQuery,
     Shown,
     Why,

@@ -21,9 +21,10 @@ from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.bodies import DefinitionBody
+from belfry.api.json.conditions import Match, expected_version, must_be_new
 from belfry.api.json.credentials import warned
 from belfry.api.json.document import body_of, problems, with_answer
-from belfry.api.json.queries import AskingOfFire, AskingWhy, Match, expected_version, must_be_new
+from belfry.api.json.queries import AskingOfFire, AskingWhy
 from belfry.api.json.schedule_answers import DryRunAnswer, VerdictAnswer
 from belfry.api.notes import note
 from belfry.api.routes.callers import Callers
