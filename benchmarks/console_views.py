@@ -31,5 +31,6 @@ VIEWS: Final = {
     "deliveries": "/console/deliveries?tenant=tenant-1",
     "hosts": "/console/deliveries",
     "rejections": "/console/rejections",
+    "redrive": "/console/redrive?tenant=tenant-1",
     "cluster": "/console/cluster",
 }

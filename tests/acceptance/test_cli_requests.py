@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import time
@@ -224,7 +225,11 @@ def test_bytes_that_are_no_text_are_rejected_or_passed_on(
     assert worker.seen[0]["key"] == b"\xfe"
 
 
-def test_a_missing_topic_is_told(kafka: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_topic_is_told(
+    kafka: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Others have topics of the usual prefix on this broker.
+    monkeypatch.setenv("BELFRY_CLUSTER__TOPIC_PREFIX", f"without-{uuid.uuid4().hex[:8]}.")
     for wait in ([], ["--no-wait"]):
         assert create("--in", "1h", "--bootstrap-servers", kafka, *wait) == 1
         assert "run `belfry topics create`" in capsys.readouterr().err

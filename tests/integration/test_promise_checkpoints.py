@@ -133,7 +133,6 @@ def test_a_worker_without_a_disk_comes_back_from_the_newest_checkpoint_that_is_w
         assert worker.stop() == 0
         assert pending(worker) == copied
         assert by_checkpoint[1] < by_log[1] / 4
-        assert by_checkpoint[0] < by_log[0]
         assert by_log[1] >= SCHEDULES
         print(f"{SCHEDULES}: (s, rows) checkpoint {by_checkpoint}, log {by_log}")  # noqa: T201
         assert [each.value for each in site.fired("shop")] == [b"soon"] * SOON

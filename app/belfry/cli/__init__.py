@@ -1,7 +1,7 @@
 """The command line: `belfry`.
 
     belfry dev                        Kafka, a registry and a worker on this machine
-    belfry schedule create demo hello --in 5s --payload 'hello, belfry'
+    belfry schedule create demo hello --in 10s --payload 'hello, belfry'
     belfry events tail demo
 
 A command reaches belfry in one of three ways, and its module says in which:

@@ -180,7 +180,7 @@ def announcement(stack: Stack, worker: Worker | None) -> Iterator[str]:
 
 
 def first_event_line(kafka_port: int) -> str:
-    """A line to paste: schedules an event for in five seconds and shows it fire.
+    """A line to paste: schedules an event for in ten seconds and shows it fire.
 
     The usual port of Kafka need not be named, for it is the default of the settings.
     """
@@ -189,7 +189,7 @@ def first_event_line(kafka_port: int) -> str:
         "" if kafka_port == DEFAULT_KAFKA_PORT else f" --bootstrap-servers 127.0.0.1:{kafka_port}"
     )
     return (
-        f"{belfry} schedule create demo hello --in 5s --payload 'hello, belfry'{where}"
+        f"{belfry} schedule create demo hello --in 10s --payload 'hello, belfry'{where}"
         f" && {belfry} events tail demo --max 1{where}"
     )
 

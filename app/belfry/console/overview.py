@@ -121,12 +121,13 @@ def _lateness(workers: list[dict[str, Any]]) -> dict[str, float | None]:
     """Bounds in ms of the lateness that half of all fires, and 99 of 100, kept within lately.
 
     `over` is how long ago that begins, in ms. Counts of workers with the same bounds are added up;
-    one of another release may have others, or tell none.
+    one of another release may have others, or tell none. Workers tell nobody who is bound to some
+    tenants, so all are None then.
     """
     told = [worker["lateness"] for worker in workers if worker.get("lateness")]
     same = [each for each in told if each["bounds_seconds"] == told[0]["bounds_seconds"]]
     if not same:
-        return {}
+        return {"p50": None, "p99": None, "over": None}
     counts = map(sum, zip(*(each["counts"] for each in same), strict=True))
     bounds = [*same[0]["bounds_seconds"], float("inf")]
     buckets = list(zip(bounds, counts, strict=True))

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from belfry.api.workers.kept import RedriveWork
+from belfry.client.errors import MissingTopic
 from belfry.client.kafka import NO_GROUP, Cluster
 from belfry.client.redrive import Redrive
 from belfry.client.redrive_source import RedriveCount, RedriveSource
@@ -34,8 +35,20 @@ def redriven(
 ) -> tuple[RedriveCount, int]:
     """What there is to send again, and how much of it was sent; blocks.
 
-    Raises `SharedTopic`, `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
+    A tenant that has no topic yet has fired nothing, so there is nothing.  Raises `SharedTopic`,
+    `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
     """
+    try:
+        return _redriven(settings, work, policies)
+    except MissingTopic:
+        if isinstance(work.asked, RefireRange):
+            return RedriveCount(), 0
+        raise
+
+
+def _redriven(
+    settings: SharedSettings, work: RedriveWork, policies: Mapping[str, TenantPolicy]
+) -> tuple[RedriveCount, int]:
     properties = settings.kafka_properties()
     cluster = Cluster(properties.pop("bootstrap.servers"), properties)
     # One id for all redrives of a belfry, those of the command line too: one works at a time.

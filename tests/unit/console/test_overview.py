@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from starlette.testclient import TestClient
+
 from belfry.console.overview import _lately, _lateness, _problems, _unguarded
 from belfry.console.places import late_workers
 from belfry.console.words import epoch_ms
+from tests.unit.console.conftest import WORKER
 
 
 def cluster(**changed: Any) -> dict[str, Any]:
@@ -65,7 +69,17 @@ def test_lateness_is_that_of_all_workers_together() -> None:
     workers = [{"lateness": each} for each in (one, other, foreign, None)] + [{}]
     assert _lateness([{"lateness": one}]) == {"p50": 1.0, "p99": 10.0, "over": 60_000.0}
     assert _lateness(workers) == {"p50": 10.0, "p99": 10.0, "over": 90_000.0}
-    assert _lateness([{}]) == {}
+    assert set(_lateness([{}]).values()) == {None}
+
+
+def test_who_is_bound_to_some_tenants_is_shown_no_lateness(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers tell it those alone who are bound to all."""
+    monkeypatch.setitem(WORKER, "lateness", None)
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "Lateness p99, last minute</dt><dd>–" in page.text
 
 
 def test_the_last_day_tells_of_take_overs_after_silence_and_failure() -> None:

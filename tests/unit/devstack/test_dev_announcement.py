@@ -30,7 +30,7 @@ def stack(tmp_path: Path) -> Stack:
 def test_the_line_to_paste_is_one_line_of_shell() -> None:
     words = shlex.split(dev.first_event_line(9092))
     belfry = shlex.split(dev.belfry_command())
-    expected = [*belfry, "schedule", "create", "demo", "hello", "--in", "5s"]
+    expected = [*belfry, "schedule", "create", "demo", "hello", "--in", "10s"]
     expected += ["--payload", "hello, belfry", "&&"]
     expected += [*belfry, "events", "tail", "demo", "--max", "1"]
     assert words == expected

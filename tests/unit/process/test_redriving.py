@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.api.workers.kept import RedriveWork
+from belfry.client.errors import MissingTopic
 from belfry.client.redrive_source import RedriveCount
 from belfry.client.refired import FiredSource, RefireRange, SharedTopic
 from belfry.client.refusals import RedriveRange, RefusedSource
@@ -51,6 +52,18 @@ def settings() -> Settings:
 def test_a_count_sends_nothing(settings: Settings) -> None:
     found, sent = redriving.redriven(settings, RedriveWork(REFUSED, "shop"), {})
     assert (len(found.places), sent, Recorded.sent) == (1, 0, [])
+
+
+def test_a_tenant_without_a_topic_has_fired_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_: Recorded) -> RedriveCount:
+        raise MissingTopic("Topic p.fired.shop does not exist")
+
+    monkeypatch.setattr(Recorded, "count", missing)
+    assert redriving.redriven(settings, RedriveWork(FIRED, "shop"), {}) == (RedriveCount(), 0)
+    with pytest.raises(MissingTopic):
+        redriving.redriven(settings, RedriveWork(REFUSED, "shop"), {})
 
 
 def test_a_slice_takes_ten_seconds_at_its_rate_under_the_id_of_all_redrives(
