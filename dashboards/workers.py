@@ -429,7 +429,8 @@ WORKERS: Final = (
                     Query("behind", "max(belfry_mirror_behind_seconds)", everywhere=True),
                     Query(
                         "since the last look",
-                        "time() - max(belfry_mirror_last_look_timestamp_seconds)",
+                        "time() - max("
+                        "last_over_time(belfry_mirror_last_look_timestamp_seconds[1d]))",
                         everywhere=True,
                     ),
                 ),

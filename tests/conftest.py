@@ -16,14 +16,14 @@ import pytest
 
 from belfry.devstack import Apicurio, Kafka, Stack
 from belfry.devstack.service import JavaService
-from tests.plugins.quick_starts import JAVA_OPTIONS
+from tests.plugins.quick_starts import QUICK
 
 
 class LongLived(Kafka):
     """A broker that has time to be compiled well."""
 
     def _environment(self) -> Mapping[str, str]:
-        return {name: value for name, value in os.environ.items() if name != JAVA_OPTIONS}
+        return {each: os.environ[each] for each in os.environ if (each, os.environ[each]) != QUICK}
 
 
 def pytest_sessionstart() -> None:

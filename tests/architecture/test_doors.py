@@ -72,6 +72,7 @@ def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
 
 def test_a_room_goes_by_the_doors() -> None:
     found = {str(path.relative_to(BELFRY)): past(path.read_text()) for path in shell()}
+    assert found
     assert {name: each for name, each in found.items() if each} == {}
 
 

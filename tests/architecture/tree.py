@@ -38,16 +38,20 @@ def project_files() -> tuple[Path, ...]:
         check=True,
         text=True,
     ).stdout.split("\0")
-    return tuple(sorted(Path(name) for name in set(listed) if name and (ROOT / name).is_file()))
+    found = tuple(sorted(Path(name) for name in set(listed) if name and (ROOT / name).is_file()))
+    assert found, f"no file of the project below {ROOT}"
+    return found
 
 
 def python_files(*folders: str) -> list[Path]:
     """Python files of the project under one of the folders."""
-    return [
+    found = [
         path
         for path in project_files()
         if path.suffix == ".py" and any(path.is_relative_to(folder) for folder in folders)
     ]
+    assert found, f"no Python file below {folders}"
+    return found
 
 
 def pure_files() -> list[Path]:

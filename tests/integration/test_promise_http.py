@@ -32,7 +32,7 @@ def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]
 @pytest.fixture
 def both(site: Site) -> list[Http]:
     """Ports of both workers: either answers for every tenant."""
-    return [Http(worker, patience_s=20) for worker in site.workers]
+    return [Http(worker, patience_s=10) for worker in site.workers]
 
 
 @pytest.fixture

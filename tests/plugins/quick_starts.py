@@ -18,8 +18,8 @@ import sys
 from typing import Final
 
 # Read by every `java` that is started, Maven's as well; one that is set already stays.
-JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"
+QUICK: Final = ("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-os.environ.setdefault(JAVA_OPTIONS, "-XX:TieredStopAtLevel=1")
+os.environ.setdefault(*QUICK)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from time import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,8 +36,17 @@ from belfry.cli.mirror_sides import (
 )
 from belfry.cli.mirror_take_over import fence, lost, take_over
 from belfry.cli.session import Session, with_session
-from belfry.cli.verify import MetricsPlace
+from belfry.cli.verify import metrics_place
 
+MetricsPlace = Annotated[
+    Any,
+    typer.Option(
+        "--metrics",
+        parser=metrics_place,
+        metavar="HOST:PORT",
+        help="Show metrics for Prometheus there, at /metrics; not with --once.",
+    ),
+]
 Once = Annotated[bool, typer.Option("--once", help="End when all is carried that is there.")]
 
 

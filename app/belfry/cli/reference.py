@@ -36,7 +36,7 @@ INTRODUCTION: Final = """\
 ```console
 $ belfry dev                                  # Kafka, a schema registry and a worker, here
 $ belfry schedule create demo hello --in 10s --payload 'hello, belfry'
-ACCEPTED demo/hello, version 1, due 2026-12-01T09:00:00.000Z (in 4s)
+ACCEPTED demo/hello, version 1, due 2026-12-01T09:00:00.000Z (in 9s)
 $ belfry events tail demo --from-beginning --max 1
 2026-12-01T09:00:00.000Z  hello #0  hello, belfry
 ```

@@ -51,7 +51,7 @@ Every = Annotated[
 ]
 
 
-def _place(text: str) -> tuple[str, int]:
+def metrics_place(text: str) -> tuple[str, int]:
     """Host and port as typed; raises ValueError that says what is allowed."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
@@ -64,7 +64,7 @@ MetricsPlace = Annotated[
     Any,
     typer.Option(
         "--metrics",
-        parser=_place,
+        parser=metrics_place,
         metavar="HOST:PORT",
         help="Show metrics for Prometheus there, at /metrics; with --every.",
     ),

@@ -1,7 +1,8 @@
 """The requests of one partition from a position on, out of what a fetcher brings of it.
 
 Requests are written by strangers, so their batches are fetched as they are stored (`fetcher.py`)
-and opened with bounds (`batch_reader.py`).  What workers write is read by `PartitionLog`.
+and opened with bounds (`batch_reader.py`).  What workers write is read by
+`ChangelogReader` (rows) and `PartitionLog` (all else).
 
     fetcher ── answers of many partitions ──► add() ─► log of partition 3 ─► take(): records
                                                        log of partition 7

@@ -122,8 +122,8 @@ Two dashboards for Grafana 12 show them: `dashboards/belfry.json` to who runs a 
 `writer` writes steps, `requests` and `tenant_inputs` read requests, `changelog` reads state,
 `deliveries` reads deliveries and writes what follows, `targets` writes to topics that are targets.
 Those of belfry's own tell of each request, which takes 2 µs.  Those of librdkafka tell every
-`BELFRY_CLIENT_STATISTICS_INTERVAL_MS` (10 000), which takes 33 µs each: `changelog`, `deliveries`
-and `targets`, and of `writer` what is written at least once, or with
+`BELFRY_CLIENT_STATISTICS_INTERVAL_MS` (10 000), which takes 33 µs each: `deliveries` and
+`targets`, and of `writer` what is written at least once, or with
 `BELFRY_TRANSACTION_WRITER=librdkafka` all of it.
 
 | metric | kind | labels | meaning |

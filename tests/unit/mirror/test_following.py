@@ -12,8 +12,8 @@ from belfry.host import machine
 from belfry.mirror import following
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.following import MirrorFollower
-from belfry.telemetry.mirror_families import OF_MIRROR
 from belfry.telemetry.mirror_metrics import MirrorMetrics
+from belfry.telemetry.process_families import OF_MIRROR
 
 BEGAN_MS = 1_800_000_000_000
 

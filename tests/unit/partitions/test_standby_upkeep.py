@@ -11,8 +11,14 @@ import pytest
 
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
-from belfry.partitions.fold_rhythm import EVERY_MS, MOST_BYTES, MOST_RECORDS, FoldRhythm
-from belfry.partitions.standby_upkeep import FLUSH_EVERY_MS, StandbyUpkeep
+from belfry.partitions.standby_upkeep import (
+    EVERY_MS,
+    FLUSH_EVERY_MS,
+    MOST_BYTES,
+    MOST_RECORDS,
+    FoldRhythm,
+    StandbyUpkeep,
+)
 from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import TakeOver
 from belfry.store.layout import keys

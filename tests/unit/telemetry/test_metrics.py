@@ -13,8 +13,7 @@ from belfry.telemetry.families import FAMILIES
 from belfry.telemetry.held_metrics import STORE
 from belfry.telemetry.metric_maker import LATENESS_BOUNDS_MS
 from belfry.telemetry.metrics import Metrics
-from belfry.telemetry.mirror_families import OF_MIRROR
-from belfry.telemetry.process_families import OF_VERIFICATION
+from belfry.telemetry.process_families import OF_MIRROR, OF_VERIFICATION
 
 OF_OTHERS = (*OF_VERIFICATION, *OF_MIRROR)
 
