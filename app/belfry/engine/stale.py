@@ -14,9 +14,11 @@ a row tells nothing of its last fire (`BELFRY_LAST_FIRES` is off), what it waits
 counts.
 
 Left out is what somebody wanted, or is told elsewhere: a schedule that is paused, one whose rule
-this release cannot read, a tenant that is blocked, and belfry's own.
+this release cannot read, a tenant that is blocked, and belfry's own.  An occurrence that passed
+meanwhile counts once that is over, until the next fire: no row tells when it was resumed.
 
 A look reads at most `LOOKS` names, once in `EVERY_MS`, and belongs to sweeps, as maintenance does.
+It asks `COSTLY` rules of RFC 5545 at most: one may take ten milliseconds, in which nothing fires.
 What a round has found is told from its end on, so with 100 000 names it is a quarter of an hour
 old.
 """
@@ -38,6 +40,8 @@ from belfry.tenants.step_tenants import StepTenants
 STALE_AFTER_MS: Final = 300_000
 LOOKS: Final = 100
 EVERY_MS: Final = 1_000
+COSTLY: Final = 4
+RRULE: Final = "RRULE"
 
 
 class StaleSchedules(NamedTuple):
@@ -70,20 +74,31 @@ class Stale:
             return
         self._looked_ms = now_ms
         rows = list(self._store.names(self._cursor, LOOKS))
+        costly = 0
         for name, row in rows:
             # What this step has changed has just fired, or was asked for.
             if is_location(row) and name not in self._store.changed:
-                self._judge(name, self._store.pending_at(name, row), now_ms)
-        if len(rows) == LOOKS:
-            self._cursor = rows[-1][0]
-        else:
+                costly += self._judge(name, self._store.pending_at(name, row), now_ms)
+            self._cursor = name
+            if costly == COSTLY:
+                return
+        if len(rows) < LOOKS:
             self.found, self._cursor, self._round = self._round, None, NONE_STALE
 
-    def _judge(self, name: bytes, record: bytes, now_ms: int) -> None:
+    def _judge(self, name: bytes, record: bytes, now_ms: int) -> bool:
+        """Note a schedule where it is stale; whether it took a costly rule to know."""
         if not has_rule(record) or paused(record) or why_unreadable(record):
-            return
+            return False
         row = decode_pending(record)
-        since_ms = unfired_since_ms(row, record)
+        fires = last_fires(record)
+        if now_ms - (fires[-1].nominal_ms if fires else row.accepted_ms) < STALE_AFTER_MS:
+            # Whatever its rule says, it cannot be late by so much.
+            return False
+        self._note(name, row, unfired_since_ms(row, record), now_ms)
+        return compiled(row.extra).rule.kind == RRULE
+
+    def _note(self, name: bytes, row: Pending, since_ms: int | None, now_ms: int) -> None:
+        """Count a schedule that has not fired since then, if that is long ago."""
         if since_ms is None or now_ms - since_ms < STALE_AFTER_MS + row.jitter_ms:
             return
         if self._tenants.of_bytes(row.tenant).stopped or row.tenant.decode() == CANARY:

@@ -20,10 +20,12 @@ from belfry.kafka.unpacking import NONE, chunks_of
 from belfry.store.row_judge import LoggedRecord
 from belfry.wire.record import Headers
 from belfry.wire.record_batches import HEAD_BYTES, MAGIC, RecordBatch
-from belfry.wire.record_stream import MOST_BYTES, Unreadable, records_of
+from belfry.wire.record_stream import Unreadable, records_of
 
 # A batch may unpack to so much: 256 times what a worker sends at once by default.
 MOST_UNPACKED_BYTES: Final = 256 * 1024 * 1024
+# And zstd may refer so far back in it, as at a broker's level 22: it packs anew what workers write.
+WINDOW_BYTES: Final = 128 * 1024 * 1024
 
 
 class UnreadableRows(ValueError):
@@ -54,7 +56,7 @@ def records_in(batch: RecordBatch) -> Sequence[LoggedRecord]:
 def _unpacked(batch: RecordBatch) -> bytes:
     kept: list[bytes | memoryview] = []
     size = 0
-    for chunk in chunks_of(batch.codec, batch.packed):
+    for chunk in chunks_of(batch.codec, batch.packed, WINDOW_BYTES):
         kept.append(chunk)
         size += len(chunk)
         if size > MOST_UNPACKED_BYTES:
@@ -73,4 +75,4 @@ def _quickly(data: bytes) -> list[LoggedRecord]:
 
 def _slowly(batch: RecordBatch, data: bytes) -> list[LoggedRecord]:
     records = memoryview(data)[HEAD_BYTES:]
-    return [StreamedRecord(*each) for each in records_of(batch, (records,), MOST_BYTES)]
+    return [StreamedRecord(*each) for each in records_of(batch, (records,), MOST_UNPACKED_BYTES)]

@@ -30,6 +30,10 @@ FEW: Final = 100
 MORE_S: Final = 0.002
 
 
+class UnreadableBatch(ConnectionError):
+    """A batch of the changelog that cannot be read, now or later: it is damaged, or too large."""
+
+
 class ChangelogReader(LogBounds):
     """A reader of one partition of the changelog, from a position on.
 
@@ -138,7 +142,7 @@ class ChangelogReader(LogBounds):
             records = records_in(batch)
         except UnreadableRows as error:
             topic, partition = self._where
-            raise ConnectionError(
+            raise UnreadableBatch(
                 f"{topic}/{partition}: the batch at offset {batch.base_offset} cannot be read:"
                 f" {error}"
             ) from error

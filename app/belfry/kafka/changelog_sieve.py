@@ -47,6 +47,10 @@ class Sieve:
         """Records come from another offset on; the last manifest before it, -1 where unknown."""
         self._judge.restart(manifest_at)
 
+    def go_on_from(self, other: Sieve) -> None:
+        """Records come from where another sieve of the same partition has got to."""
+        self._judge.go_on_from(other._judge)
+
     def believe_near(self, told: Callable[[], int]) -> None:
         """Ask from which offset on all owners write fillers, where one did not when this began."""
         if self._judge.near_from == NOWHERE:

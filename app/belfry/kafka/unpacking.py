@@ -42,11 +42,16 @@ _BROKEN: Final = (
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
-def chunks_of(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
-    """What was packed, bit by bit; Unreadable where it cannot be unpacked."""
+def chunks_of(
+    codec: int, packed: memoryview, window_bytes: int = MOST_WINDOW_BYTES
+) -> Iterator[bytes | memoryview]:
+    """What was packed, bit by bit; Unreadable where it cannot be unpacked.
+
+    Frames of zstd may refer back by `window_bytes`.
+    """
     try:
         if codec == ZSTD:
-            yield from _unzstd(packed)
+            yield from _unzstd(packed, window_bytes)
         elif codec == GZIP:
             yield from _gunzip(packed)
         elif codec == NONE:
@@ -61,9 +66,9 @@ def chunks_of(codec: int, packed: memoryview) -> Iterator[bytes | memoryview]:
         raise Unreadable(f"it cannot be unpacked as {_NAMES[codec]}: {error}") from None
 
 
-def _unzstd(packed: memoryview) -> Iterator[bytes]:
+def _unzstd(packed: memoryview, window_bytes: int) -> Iterator[bytes]:
     """Parts of zstd frames; a frame that refers too far back raises."""
-    decoder = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES)
+    decoder = zstandard.ZstdDecompressor(max_window_size=window_bytes)
     with decoder.stream_reader(packed, read_across_frames=True) as reader:
         while part := reader.read(CHUNK_BYTES):
             yield part

@@ -164,7 +164,12 @@ class PartitionOpener(PartitionDependencies):
             if warm is not None:
                 unused.callback(warm.rows.close)
             mark, here = self._trusted(term.partition), self.identities.now()
-            changelog.sieve = self.trust.sieve(term.partition, here.changelog, mark)
+            before, changelog.sieve = (
+                changelog.sieve,
+                self.trust.sieve(term.partition, here.changelog, mark),
+            )
+            if warm is not None:
+                changelog.sieve.go_on_from(before)
             known = self.identities
             evidence = Evidence(term.partition, here, known.anchors, source, known.recoveries)
             take_over = TakeOver(

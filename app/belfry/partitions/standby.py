@@ -23,6 +23,7 @@ twice as long the next time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -32,9 +33,10 @@ from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.host.background import END, Background
 from belfry.host.errors import named
 from belfry.host.rocks import StoreFigures
+from belfry.kafka.changelog_reader import UnreadableBatch
 from belfry.kafka.log_bounds import AheadOfLog, LostRange, OutOfRange
 from belfry.partitions.opener import PartitionOpener
-from belfry.partitions.standby_upkeep import StandbyUpkeep
+from belfry.partitions.standby_upkeep import LOOK_S, StandbyUpkeep
 from belfry.partitions.term import Warm
 from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import seek_behind
@@ -51,8 +53,6 @@ GATHER_S: Final = 0.1
 PAUSE_AFTER_ERROR_S: Final = 1.0
 # A standby that is so close to the end of the changelog takes over in well under a second.
 NEAR_RECORDS: Final = 20_000
-# Seconds for Kafka to say where the changelog ends.
-LOOK_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -114,6 +114,8 @@ class Standby:
 
     def stop(self) -> None:
         """Stop following; the store is closed when this returns."""
+        self._thread.stop()
+        self._fold_what_is_held()
         warm = self.hand_over()
         if warm is not None:
             warm.close()
@@ -131,6 +133,7 @@ class Standby:
         except (AheadOfLog, OutOfRange, Contradiction) as error:
             # This copy may be the only one of what the log has lost: the next owner of the
             # partition looks closer.
+            self._fold_what_is_held()
             self._drop(str(error))
         except (Damaged, HoleInChangelog, LostRange) as error:
             self._drop(str(error))
@@ -139,6 +142,7 @@ class Standby:
             # Only another version can go on with this partition, so nothing is thrown away.
             self._drop(str(error))
         except Exception as error:  # noqa: BLE001  # whatever it is, the changelog has it all
+            self._fold_what_is_held()
             self._drop(named(error))
         return END if self.silent else None
 
@@ -147,6 +151,12 @@ class Standby:
         if self.silent:
             self._log.warning("the owner is silent")
             self._alarm(self.partition)
+
+    def _fold_what_is_held(self) -> None:
+        """Let the copy go as far as was read, so that it shows where the log is cut off behind."""
+        if self._warm is not None:
+            with suppress(Damaged, HoleInChangelog, UnknownFormat):
+                self._warm.replay.fold(int(self._clock.wall_ms()))
 
     def _drop(self, why: str) -> None:
         """Close what is open, and say why; the next turn opens the copy anew."""
@@ -188,6 +198,8 @@ class Standby:
         before = warm.changelog.position
         try:
             messages = warm.changelog.read(READ_RECORDS, WAIT_S)
+        except UnreadableBatch:
+            raise
         except ConnectionError:
             # The cluster is away: what was read stays, and the silence is not the owner's.
             detector.unanswered(self._clock.monotonic_ms())

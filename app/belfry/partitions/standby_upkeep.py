@@ -17,6 +17,7 @@ own partitions wait: RocksDB's binding writes under the interpreter's lock.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from belfry.partitions.opener import PartitionOpener
@@ -27,6 +28,8 @@ from belfry.recovery.reading import ReplayProgress
 EVERY_MS: Final = 2_000
 MOST_RECORDS: Final = 5_000
 MOST_BYTES: Final = 8_000_000
+# Seconds for Kafka to say where the changelog ends.
+LOOK_S: Final = 1.0
 # How often the store writes its memory to the disk: what is not there is read again after a crash.
 FLUSH_EVERY_MS: Final = 20_000
 
@@ -80,8 +83,15 @@ class StandbyUpkeep:
             self._checkpoint(warm.rows, now_ms - self._flushed_ms)
         if now_ms - self._flushed_ms >= FLUSH_EVERY_MS:
             self._flushed_ms = now_ms
-            self._reading.end = max(self._reading.end, warm.changelog.ends()[1])
             warm.rows.flush()
+            self._learn_the_end()
             self._opener.look_at_signatures(self._partition, warm)
             if not warm.replay.unreadable:
                 self._opener.leaves(self._partition, False)
+
+    def _learn_the_end(self) -> None:
+        """See how far the log goes; where Kafka is away it shows with the next read."""
+        topic = self._opener.output_topics.changelog
+        with suppress(ConnectionError):
+            end = self._opener.log_ends.ends(topic, self._partition, LOOK_S)[1]
+            self._reading.end = max(self._reading.end, end)

@@ -66,8 +66,12 @@ class ChangelogWriter:
             for name in transactional_ids(properties)
         ]
         self._producer = self.producers[0]
-        for producer in self.producers:
-            producer.init_transactions(ANSWER_S)
+        try:
+            for producer in self.producers:
+                producer.init_transactions(ANSWER_S)
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self, topic_id: str) -> None:
         """Begin a transaction into the changelog with this id, for which rows are signed."""
@@ -94,10 +98,24 @@ class ChangelogWriter:
 
     def commit(self) -> None:
         """Commit what was written; CannotRecover where it does not lie as it was signed."""
-        if self._signs is not None:
-            self._see_place()
+        self.see_place()
         with _amid_callbacks():
             self._producer.commit_transaction(COMMIT_S)
+
+    def see_place(self) -> None:
+        """See that signed rows lie where they are believed, which the last one tells."""
+        if self._signs is None:
+            return
+        with _amid_callbacks():
+            self._producer.flush(COMMIT_S)
+        if self._lies_at == self._next - 1:
+            return
+        self.abort()
+        raise CannotRecover(
+            f"nothing was committed: the last row lies at offset {self._lies_at} of partition"
+            f" {self._partition} of {self._topic}, and was signed for {self._next - 1}; somebody"
+            " else writes there: take the right away, then try again"
+        )
 
     def abort(self) -> None:
         """Roll back what was written, as far as that can be done."""
@@ -142,19 +160,6 @@ class ChangelogWriter:
         if self._lies_at < 0:
             raise BufferError("the first record was not acknowledged in time")
         self._next = self._lies_at + 1
-
-    def _see_place(self) -> None:
-        """See that all rows lie where they are believed, which the last one tells."""
-        with _amid_callbacks():
-            self._producer.flush(COMMIT_S)
-        if self._lies_at == self._next - 1:
-            return
-        self.abort()
-        raise CannotRecover(
-            f"nothing was committed: the last row lies at offset {self._lies_at} of partition"
-            f" {self._partition} of {self._topic}, and was signed for {self._next - 1}; somebody"
-            " else writes there: take the right away, then try again"
-        )
 
     def _send(self, topic: str, value: bytes | None, key: bytes | None, **more: Any) -> None:
         """Hand a record over, and wait while the producer's queue is full."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.recovery.partition_evidence import CannotRecover, PartitionEvidence
@@ -69,6 +69,7 @@ class RecoveryWriter:
             manifest = manifest_of(found, plan, pending)
             self._log.row(keys.IDENTITY_KEY, encode_identity(plan.identity))
             self._log.row(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
+            self._log.see_place()
         except (KafkaException, BufferError) as error:
             raise _nothing_committed(error) from error
         self._commit()
@@ -80,20 +81,29 @@ class RecoveryWriter:
         """
         try:
             self._log.commit()
-        except KafkaException as error:
+        except (KafkaException, BufferError) as error:
             cause = error.args[0]
-            if cause.txn_requires_abort() and not cause.fatal():
+            if isinstance(cause, KafkaError) and _is_rolled_back(cause):
                 raise _nothing_committed(error) from error
             # No answer in time, or a fence, which also meets a commit that is sent once more after
             # the answer to the first was lost.
             raise CannotRecover(
-                f"it is not known whether the recovery was committed ({cause.str()}); look again"
+                f"it is not known whether the recovery was committed ({_words(cause)}); look again"
                 " with `belfry recover` before anything else is done about this partition"
             ) from error
 
     def close(self) -> None:
         """Give the producers up."""
         self._log.close()
+
+
+def _is_rolled_back(cause: KafkaError) -> bool:
+    """Whether a commit that failed so was certainly none."""
+    return cause.txn_requires_abort() and not cause.fatal()
+
+
+def _words(cause: object) -> str:
+    return cause.str() if isinstance(cause, KafkaError) else str(cause)
 
 
 def _nothing_committed(error: KafkaException | BufferError) -> CannotRecover:

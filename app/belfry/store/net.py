@@ -37,3 +37,11 @@ def net_of(changes: Sequence[Change]) -> NetChanges:
         last.pop(key, None)
     rows = [changes[at] for at in sorted(last.values())]
     return NetChanges(rows, [row for _, row in told if row is not None])
+
+
+def after_last_manifest(changes: Sequence[Change]) -> int:
+    """How many changes there are up to the last manifest; 0 where there is none."""
+    for at in range(len(changes), 0, -1):
+        if changes[at - 1][0].startswith(MANIFEST_PREFIX):
+            return at
+    return 0

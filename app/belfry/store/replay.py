@@ -38,7 +38,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, Location
 from belfry.store.layout.manifests import Manifest, Progress, StoredState
 from belfry.store.layout.pending import decode_pending
-from belfry.store.net import Change, net_of
+from belfry.store.net import Change, after_last_manifest, net_of
 from belfry.store.readable import note_unreadable, reads, unreadable_in
 from belfry.store.schedules import ScheduleStore
 
@@ -72,6 +72,8 @@ class Replay:
         self._buffer: list[Change] = []
         self._buffered: list[int] = []
         self._held_bytes = 0
+        # How many of them end with the last manifest.
+        self._whole = 0
 
     @property
     def manifest_at(self) -> int:
@@ -110,9 +112,11 @@ class Replay:
 
         The longer they are held, the less is left of them (`net.py`).
         """
+        if whole := after_last_manifest(changes):
+            self._whole = len(self._buffer) + whole
         self._buffer.extend(changes)
         self._buffered.extend(offsets)
-        self._held_bytes += sum([len(row) for _, row in changes if row is not None])
+        self._held_bytes += _bytes_of(changes)
 
     @property
     def held(self) -> tuple[int, int]:
@@ -121,7 +125,7 @@ class Replay:
 
     def fold(self, now_ms: int) -> None:
         """Fold what is held, up to the last manifest, and write it with how far it goes."""
-        cut = _after_last_manifest(self._buffer)
+        cut = self._whole
         if cut == 0 and len(self._buffer) > MOST_BUFFERED:
             cut = len(self._buffer)
         if not cut:
@@ -130,7 +134,7 @@ class Replay:
         self.offset = self._buffered[cut - 1] + 1
         self._fold(self._buffer[:cut])
         del self._buffer[:cut], self._buffered[:cut]
-        self._held_bytes = 0
+        self._whole, self._held_bytes = 0, _bytes_of(self._buffer)
         readable_by = None if self.unreadable else reads()
         self._store.commit_progress(self._progress(now_ms), readable_by)
 
@@ -226,11 +230,8 @@ class Replay:
             self._store.commit(state)
 
 
-def _after_last_manifest(changes: Sequence[Change]) -> int:
-    for at in range(len(changes), 0, -1):
-        if changes[at - 1][0].startswith(keys.MANIFEST_PREFIX):
-            return at
-    return 0
+def _bytes_of(changes: Sequence[Change]) -> int:
+    return sum([len(row) for _, row in changes if row is not None])
 
 
 def _gap(before: int, after: int) -> str:

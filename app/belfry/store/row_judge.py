@@ -138,6 +138,12 @@ class Judge:
         if self._verifier is not None:
             self._verifier.met_manifest(manifest_at)
 
+    def go_on_from(self, other: Judge) -> None:
+        """Records come from where another judge of the same partition has got to."""
+        if self._verifier is not None and other._verifier is not None:
+            self._verifier.manifest_at = other._verifier.manifest_at
+            self._verifier.bound = set(other._verifier.bound)
+
     def may_be_copies(self, offsets: Iterable[int]) -> bool:
         """Whether rows behind the last manifest may be a stranger's copies of a transaction.
 

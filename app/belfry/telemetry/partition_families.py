@@ -54,8 +54,8 @@ OF_PARTITIONS: Final = (
         "belfry_stale_schedules",
         "gauge",
         "Recurring schedules that have not fired for five minutes or longer though their rules say"
-        " so: their occurrences wait, or were given up. Without those that are paused, and without"
-        " tenants that are blocked.",
+        " so: their occurrences wait, or were given up. Without those that are paused now, and"
+        " without tenants that are blocked now.",
         ("partition",),
     ),
     Family(

@@ -8,6 +8,7 @@ import pytest
 
 from belfry.engine.options import EngineOptions
 from belfry.engine.stale import (
+    COSTLY,
     EVERY_MS,
     LOOKS,
     NONE_STALE,
@@ -163,3 +164,27 @@ def test_an_imported_schedule_counts_from_the_instant_that_it_came_with() -> Non
     record = dict(ending.changelog)[b"demo/a"] or b""
     over = decode_pending(record)._replace(accepted_ms=T0 + HOUR)
     assert unfired_since_ms(over, record) == T0 + HOUR
+
+
+def test_few_rules_that_may_cost_milliseconds_are_asked_in_one_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver, asked = Driver(), list[bytes]()
+
+    def unfired(row: Any, record: bytes) -> int | None:
+        asked.append(row.name)
+        return unfired_since_ms(row, record)
+
+    monkeypatch.setattr("belfry.engine.stale.unfired_since_ms", unfired)
+    for number in range(10):
+        driver.ask(schedule_id=f"{number}", kind="RRULE", rrule="FREQ=HOURLY", start_at=T0)
+    driver.step(T0, fire=False)
+    driver.sweep(T0 + STALE_AFTER_MS - 1)
+    # What was accepted a moment ago cannot be late by so much.
+    assert asked == []
+    looks = [len(asked)]
+    for second in range(1, 4):
+        driver.sweep(T0 + HOUR + second * EVERY_MS)
+        looks.append(len(asked))
+    assert looks == [0, COSTLY, 2 * COSTLY, 10]
+    assert sorted(asked) == [b"demo/%d" % number for number in range(10)]

@@ -7,15 +7,18 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
+import zstandard
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
 from belfry.kafka import changelog_batches, fetcher
 from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.fetch_position import Fetched, OffsetGone
 from belfry.kafka.log_bounds import OutOfRange
+from belfry.kafka.unpacking import ZSTD, chunks_of
 from belfry.store.row_judge import Judge
 from belfry.store.signatures import FILLER, SIGNATURE, RowKeys
 from belfry.wire.record_batches import HEAD_BYTES, end_of
+from belfry.wire.record_stream import Unreadable
 from tests.unit.kafka.test_batch_reader import CONTROL, TRANSACTIONAL, batch, number, run
 
 WHERE: Final = ("belfry.changelog", 3)
@@ -218,3 +221,23 @@ def test_what_no_worker_wrote_is_counted_and_fillers_are_not(
     fetches.bring(batch(10, records + stored(2, b"t/c", ROW), 3))
     assert log.changes(log.read(100, 0.0)) == ([(b"t/c", ROW)], [12])
     assert told == [(WHERE[0], 1)]
+
+
+def test_zstd_of_a_brokers_highest_level_is_read(fetches: Fetches, log: ChangelogReader) -> None:
+    """Its frames refer back by 128 MiB, which strangers' requests may not."""
+    packer = zstandard.ZstdCompressor(level=22, write_content_size=False).compressobj()
+    packed = packer.compress(stored(0, b"t/a", ROW)) + packer.flush()
+    with pytest.raises(Unreadable):
+        b"".join(chunks_of(ZSTD, memoryview(packed)))
+    fetches.bring(batch(10, packed, 1, attributes=4))
+    assert read(log) == "a"
+
+
+def test_a_sieve_goes_on_from_where_another_one_has_got_to() -> None:
+    """A copy of a row of before the last manifest is not believed behind it."""
+    by = RowKeys(b"k" * 32, "log-1", 3)
+    before = Judge([by])
+    before.restart(90)
+    after = Judge([by])
+    after.go_on_from(before)
+    assert after.manifest_at == 90

@@ -11,6 +11,9 @@ import pytest
 
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
+from belfry.kafka.changelog_reader import UnreadableBatch
+from belfry.kafka.log_bounds import OutOfRange
+from belfry.partitions.standby import Standby
 from belfry.partitions.standby_upkeep import (
     EVERY_MS,
     FLUSH_EVERY_MS,
@@ -59,8 +62,9 @@ class Following:
         self.opener: Any = MagicMock()
         self.opener.clock.monotonic_ms = lambda: self.now_ms
         self.opener.clock.wall_ms = lambda: T0 + self.now_ms
+        self.opener.log_ends.ends.return_value = (0, 99)
         self.warm: Any = SimpleNamespace(
-            rows=MagicMock(), replay=self.replay, changelog=MagicMock(ends=lambda: (0, 99))
+            rows=MagicMock(), replay=self.replay, changelog=MagicMock()
         )
         self.upkeep = StandbyUpkeep(3, self.opener, ReplayProgress())
 
@@ -140,3 +144,62 @@ def test_who_is_promoted_folds_what_it_holds_before_it_fences(tmp_path: Path, mo
     assert found.manifest == driver.engine.manifest
     assert dict(rows.scan(b"t", b"u")) == dict(driver.rows.scan(b"t", b"u"))
     rows.close()
+
+
+def test_memory_goes_to_disk_though_kafka_does_not_say_where_the_log_ends() -> None:
+    driver, following = Driver(), Following()
+    following.opener.log_ends.ends.side_effect = ConnectionError("nobody answers")
+    asked(driver, "a")
+    following.replay.hold(driver.changelog, range(len(driver.changelog)))
+    following.now_ms += FLUSH_EVERY_MS
+    assert following.turn() == [b"demo/a"]
+    assert following.warm.rows.flush.call_count == 1
+
+
+@pytest.mark.parametrize("error", [OutOfRange("it was cut off"), RuntimeError("whatever")])
+def test_a_standby_that_starts_over_keeps_how_far_it_has_read(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A log that ends before what was read is found by it, and by nothing else."""
+    driver, following = Driver(), Following()
+    asked(driver, "a")
+    following.replay.hold(driver.changelog, range(len(driver.changelog)))
+    following.warm.close = lambda: None
+    standby = Standby(3, following.opener, lambda _partition: None)
+    standby._warm = following.warm
+    monkeypatch.setattr(standby, "_follow", MagicMock(side_effect=error))
+    monkeypatch.setattr("belfry.partitions.standby.PAUSE_AFTER_ERROR_S", 0.0)
+    standby._turn()
+    assert Replay(ScheduleStore(following.rows)).offset == len(driver.changelog)
+
+
+def test_a_standby_that_is_stopped_keeps_it_too() -> None:
+    driver, following = Driver(), Following()
+    asked(driver, "a")
+    following.replay.hold(driver.changelog, range(len(driver.changelog)))
+    following.warm.close = lambda: None
+    standby = Standby(3, following.opener, lambda _partition: None)
+    standby._warm = following.warm
+    standby.stop()
+    assert Replay(ScheduleStore(following.rows)).offset == len(driver.changelog)
+
+
+def test_a_batch_that_cannot_be_read_is_told_and_is_not_taken_for_a_cluster_that_is_away() -> None:
+    following = Following()
+    following.warm.changelog.position = 5
+    following.warm.changelog.read.side_effect = UnreadableBatch("belfry.changelog/3: offset 5")
+    standby = Standby(3, following.opener, lambda _partition: None)
+    with pytest.raises(UnreadableBatch):
+        standby._read(following.warm, MagicMock())
+
+
+def test_what_stays_held_behind_a_fold_is_counted() -> None:
+    driver, following = Driver(), Following()
+    asked(driver, "a")
+    manifest = len(driver.changelog)
+    asked(driver, "b")
+    rest = [driver.changelog[manifest]]
+    following.replay.hold([*driver.changelog[:manifest], *rest], range(manifest + 1))
+    following.replay.fold(T0)
+    assert following.replay.held == (1, len(rest[0][1] or b""))
+    assert following.replay.offset == manifest

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.kafka import librdkafka
+from belfry.recovery import changelog_writer
 from belfry.recovery.partition_evidence import CannotRecover
 from belfry.recovery.recovery_plan import LOG, NOTHING, RecoveryPlan
 from belfry.recovery.recovery_write import RecoveryWriter
@@ -193,3 +194,40 @@ def test_nothing_is_signed_where_workers_do_not(monkeypatch: pytest.MonkeyPatch)
     written = recovered(monkeypatch, Settings(http_worker_secret=SECRET))
     assert not any(headers for _, _, headers in written)
     assert not any(value is not None and is_signed(value) for _, value, _ in written)
+
+
+def test_a_commit_whose_records_were_not_told_of_is_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Untold(Kept):
+        def __getattr__(self, name: str) -> Any:
+            if name == "commit_transaction":
+                raise SystemError("amid callbacks")
+            return super().__getattr__(name)
+
+    writer, write = recovering(monkeypatch, Settings())
+    monkeypatch.setattr(writer._log, "_producer", Untold({}))
+    with pytest.raises(CannotRecover, match="not known whether the recovery was committed"):
+        write()
+
+
+def test_who_cannot_fence_by_all_ids_gives_up_those_that_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+
+    class Second(Kept):
+        def __init__(self, properties: dict[str, Any]) -> None:
+            super().__init__(properties)
+            made.append(self)
+
+        def init_transactions(self, _seconds: float) -> None:
+            if self is made[1]:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    given_up: list[Any] = []
+    monkeypatch.setattr(librdkafka, "Producer", Second)
+    monkeypatch.setattr(changelog_writer, "give_up", given_up.append)
+    with pytest.raises(CannotRecover, match="cannot be fenced"):
+        RecoveryWriter(Settings(), 3)
+    assert given_up == made
