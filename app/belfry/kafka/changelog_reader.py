@@ -13,14 +13,14 @@ Requests are read by `RequestLog`, with bounds, since anybody writes them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from belfry.kafka import fetcher
 from belfry.kafka.changelog_batches import UnreadableRows, records_in
 from belfry.kafka.changelog_sieve import Changes, Sieve
 from belfry.kafka.fetch_position import Fetched, OffsetGone
-from belfry.kafka.log_bounds import LogBounds, LogEnds, OutOfRange
+from belfry.kafka.log_bounds import LogEnds, LogReader, OutOfRange
 from belfry.store.row_judge import LoggedRecord
 from belfry.wire.record_batches import CommittedBatches, RecordBatch, batches_in
 
@@ -34,7 +34,7 @@ class UnreadableBatch(ConnectionError):
     """A batch of the changelog that cannot be read, now or later: it is damaged, or too large."""
 
 
-class ChangelogReader(LogBounds):
+class ChangelogReader(LogReader[LoggedRecord]):
     """A reader of one partition of the changelog, from a position on.
 
     One thread at a time may use it, and it is closed after use. `position` is the offset to be read
@@ -165,15 +165,6 @@ class ChangelogReader(LogBounds):
     def changes(self, records: Sequence[LoggedRecord]) -> Changes:
         """The rows among records, and their offsets."""
         return self.sieve.ours(records, self._where)
-
-    def read_until(self, end: int, at_most: int) -> Iterator[list[LoggedRecord]]:
-        """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may
-        stop.
-        """
-        while self.position < end:
-            records = self.read(at_most, 0.1)
-            if records or self.position >= end:
-                yield records
 
     def close(self) -> None:
         """Close the connections."""

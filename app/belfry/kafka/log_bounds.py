@@ -10,7 +10,9 @@ before stays read.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Final, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -18,6 +20,7 @@ from belfry.host import machine
 from belfry.kafka import librdkafka
 from belfry.kafka.client_properties import untold
 
+Record = TypeVar("Record")
 # Seconds for one answer.
 REQUEST_S: Final = 10.0
 # Seconds for a partition to have another leader, and between two looks for it.
@@ -189,3 +192,22 @@ class LogBounds:
                 f"{self._name.topic}/{self._name.partition} begins at offset {low}; offsets"
                 f" {offset} to {low - 1} are gone before they were read"
             )
+
+
+class LogReader(LogBounds, ABC, Generic[Record]):
+    """Reads one partition from a position on; `position` is the offset to be read next."""
+
+    position = 0
+
+    @abstractmethod
+    def read(self, at_most: int, wait_s: float) -> list[Record]:
+        """The next records; `position` moves behind them."""
+
+    def read_until(self, end: int, at_most: int) -> Iterator[list[Record]]:
+        """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may
+        stop.
+        """
+        while self.position < end:
+            records = self.read(at_most, 0.1)
+            if records or self.position >= end:
+                yield records

@@ -6,13 +6,12 @@ that "read to the end" never waits for a record that does not come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from belfry.kafka import librdkafka
-from belfry.kafka.log_bounds import LogBounds, LogEnds, OutOfRange, asked
+from belfry.kafka.log_bounds import LogEnds, LogReader, OutOfRange, asked
 
 _READS: Final[dict[str, Any]] = {
     "enable.partition.eof": True,
@@ -21,7 +20,7 @@ _READS: Final[dict[str, Any]] = {
 }
 
 
-class PartitionLog(LogBounds):
+class PartitionLog(LogReader["Message"]):
     """A reader of one partition that workers write, from a position on.
 
     It is for one thread, and closed after use. `position` is the offset to be read next.
@@ -101,15 +100,6 @@ class PartitionLog(LogBounds):
             elif error.fatal() or not error.retriable():
                 failed = ConnectionError(f"{self._name.topic}: {error.str()}")
         return failed
-
-    def read_until(self, end: int, at_most: int) -> Iterator[list[Message]]:
-        """Batches up to the offset `end`; it waits where `end` is not there yet, and the caller may
-        stop.
-        """
-        while self.position < end:
-            records = self.read(at_most, 0.1)
-            if records or self.position >= end:
-                yield records
 
     def close(self) -> None:
         """Close the connection."""
