@@ -9,6 +9,7 @@ import pytest
 
 from belfry.api.workers import shared_breaks
 from belfry.api.workers.break_notes import (
+    DAY_MS,
     MOST_BYTES,
     MOST_REASON,
     NoRoomForBreaks,
@@ -186,7 +187,7 @@ def test_all_come_to_the_same_in_whatever_order_they_hear(seed: int) -> None:
     for each in processes * 2:
         each.shared.settle()
     found = [each.breaks.entries(0) for each in processes]
-    assert found[0] == found[1] == found[2] == entries_in(kafka.texts)
+    assert found[0] == found[1] == found[2] == entries_in(kafka.texts, 0)
 
 
 def test_texts_hold_what_a_broker_takes_and_say_where_it_is_too_much() -> None:
@@ -197,14 +198,35 @@ def test_texts_hold_what_a_broker_takes_and_say_where_it_is_too_much() -> None:
     texts = texts_of(entries, PARTITIONS)
     assert sorted(texts) == list(range(PARTITIONS))
     assert all(len(text.encode()) <= MOST_BYTES for text in texts.values())
-    assert entries_in(texts) == [each._replace(reason="ü" * MOST_REASON) for each in entries]
+    assert entries_in(texts, 0) == [each._replace(reason="ü" * MOST_REASON) for each in entries]
     with pytest.raises(NoRoomForBreaks, match="60 breaks are more than 3 notes"):
         texts_of(entries * 3, PARTITIONS)
 
 
 def test_what_is_no_entry_is_passed_over() -> None:
     texts = {0: "no json", 1: "7", 2: '[["a",1,2,"ann",null,0],["short"],[{},{},1,2,3,4],7]'}
-    assert entries_in(texts) == [HostBreak("a", 1, 2, "ann", None)]
+    assert entries_in(texts, 0) == [HostBreak("a", 1, 2, "ann", None)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        f'["h",{DAY_MS + 1},{DAY_MS + 2},"x",null,0]',
+        f'["h",0,{DAY_MS + 1},"x",null,0]',
+        '["h",0,1e15,"x",null,0]',
+        '["h",0,99999999999999999999999,"x",null,0]',
+        '["h",0.0,1,"x",null,0]',
+        '[null,0,1,"x",null,0]',
+        '["h",0,1,[],null,0]',
+        '["h",0,1,"x",{},0]',
+    ],
+)
+def test_what_no_process_would_have_written_is_not_believed(kafka: KafkaNotes, row: str) -> None:
+    assert [each.host for each in entries_in({0: f'[{row},["b",0,9,"x",null,0]]'}, 0)] == ["b"]
+    kafka.texts[0] = f"[{row}]"
+    one = Process(kafka)
+    one.break_("a.example")
+    assert one.broken() == Process(kafka).broken() == ["a.example"]
 
 
 def test_one_more_is_refused_where_it_would_not_fit(kafka: KafkaNotes) -> None:

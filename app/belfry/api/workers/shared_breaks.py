@@ -89,8 +89,8 @@ class SharedBreaks:
         """
         with self._lock:
             for _ in range(ROUNDS):
-                texts = self._notes.read(range(self._partitions))
-                if not self._breaks.merge(entries_in(texts), int(self._now_ms())):
+                texts, now_ms = self._notes.read(range(self._partitions)), int(self._now_ms())
+                if not self._breaks.merge(entries_in(texts, now_ms), now_ms):
                     return
                 self._write(texts)
 
