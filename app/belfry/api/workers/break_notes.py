@@ -5,7 +5,8 @@
     partition 2   []
 
 A broker takes 4 096 bytes for a text, and a text is filled before the next one is begun, so 8
-partitions hold some 250 breaks.  Reasons are cut here; the audit log has them whole.
+partitions hold some 250 breaks.  Reasons are cut here, and a close does not say whose it is, so
+that it needs no more room than its break did; the audit log has all of it.
 
 Who may write offsets of the group may write anything, and a later release may write more: what is
 no entry of a break is passed over (`_entry`).
@@ -15,7 +16,8 @@ Pure: entries to texts, and back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -38,6 +40,8 @@ class NoRoomForBreaks(ValueError):
 def texts_of(entries: Iterable[HostBreak], partitions: int) -> dict[int, str]:
     """A text for each partition, which together hold all entries; raises `NoRoomForBreaks`."""
     rows = [_row(each) for each in entries]
+    if len(rows) > MOST:
+        raise NoRoomForBreaks(f"{len(rows)} breaks are more than {MOST}")
     texts: dict[int, str] = {}
     page: list[bytes] = []
     for row in rows:
@@ -53,6 +57,22 @@ def texts_of(entries: Iterable[HostBreak], partitions: int) -> dict[int, str]:
     return dict.fromkeys(range(partitions), EMPTY) | texts
 
 
+def in_the_way(
+    entries: Iterable[HostBreak], spare: Sequence[HostBreak], partitions: int
+) -> Sequence[HostBreak]:
+    """The first ones of `spare`, as few as possible, without which the entries fit."""
+    rest = set(entries).difference(spare)
+
+    def fits(left_out: int) -> bool:
+        try:
+            texts_of(sorted(rest.union(spare[left_out:])), partitions)
+        except NoRoomForBreaks:
+            return False
+        return True
+
+    return spare[: bisect_left(range(len(spare)), True, key=fits)]
+
+
 def entries_in(texts: Mapping[int, str], now_ms: int) -> list[HostBreak]:
     """The entries of these texts, without what is none; at most `MOST` of them."""
     rows = [row for _, text in sorted(texts.items()) for row in _rows(text)]
@@ -66,7 +86,8 @@ def _joined(rows: list[bytes]) -> str:
 def _row(each: HostBreak) -> bytes:
     """An entry as JSON."""
     reason = None if each.reason is None else each.reason[:MOST_REASON]
-    told = [each.host, each.since_ms, each.until_ms, each.by[:MOST_BY], reason, int(each.closed)]
+    by = "" if each.closed else each.by[:MOST_BY]
+    told = [each.host, each.since_ms, each.until_ms, by, reason, int(each.closed)]
     return orjson.dumps(told)
 
 
