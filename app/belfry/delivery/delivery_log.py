@@ -117,16 +117,7 @@ class DeliveryLog:
             return self._wait()
         self._full_since = 0.0
         self._pause(paused=False)
-        found = []
-        for message in self._consumer.consume(at_most, timeout_s):
-            error = message.error()
-            if error is None:
-                found.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self.ends[message.partition() or 0] = message.offset() or 0
-            elif error.code() not in _PASSING:
-                raise KafkaException(error)
-        return found
+        return self._records_of(self._consumer.consume(at_most, timeout_s))
 
     def commit(self, records: Iterable[Produced], progress: dict[int, DeliveryPosition]) -> None:
         """Write records and positions in one transaction; raises KafkaException if it is not.
@@ -160,7 +151,27 @@ class DeliveryLog:
             return []
         self._pause(paused=True)
         unasked = self._consumer.poll(0)
-        return [] if unasked is None or unasked.error() else [unasked]
+        found = [] if unasked is None else self._records_of([unasked])
+        # Whether all up to an end was read is not asked amid a pause, which throws records away.
+        self.ends.clear()
+        return found
+
+    def _records_of(self, messages: Iterable[Message]) -> list[Message]:
+        """Those that are records; raises KafkaException for an error that does not pass by itself.
+
+        Whoever has no room has to hear of these as well: after an offset that is out of range the
+        client reads its partition no more.
+        """
+        found = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                found.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.ends[message.partition() or 0] = message.offset() or 0
+            elif error.code() not in _PASSING:
+                raise KafkaException(error)
+        return found
 
     def _pause(self, *, paused: bool) -> None:
         if paused != self._paused:

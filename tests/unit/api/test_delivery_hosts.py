@@ -207,6 +207,23 @@ def test_where_there_is_no_room_a_break_is_refused_and_changes_nothing(door: Doo
     assert len(door.broken_elsewhere()) == number
 
 
+def test_what_nobody_has_broken_is_tried_though_there_is_no_room_to_say_so(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = HostBreak("h0", NOW_MS, NOW_MS + 60_000, "ann", None)
+    while door.parts.shared_breaks.make_room(new):
+        door.parts.breaks.open(new)
+        new = new._replace(host=f"h{len(door.parts.breaks.all(NOW_MS))}")
+    door.beside(monkeypatch, two={"hosts": [], "workers": ["two"], "silent": []})
+    for query in ("", "?alone=true"):
+        assert door("POST", f"{PATH}/other.example/close{query}").status_code == 200
+        assert door.parts.breaks.is_tried("other.example")
+    # Another one took the room meanwhile: nobody is told that Kafka is away.
+    door.parts.breaks.open(new._replace(host="one.more.example"))
+    answer = door("POST", f"{PATH}/h0/close")
+    assert (answer.status_code, answer.json()["code"]) == (409, "too_many_breaks")
+
+
 def test_a_worker_that_does_not_deliver_is_none_of_those_that_took_it(door: Door) -> None:
     door.view.posting = Posting  # type: ignore[method-assign]
     told = door("POST", f"{PATH}/a.example/break").json()

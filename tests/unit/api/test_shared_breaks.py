@@ -9,13 +9,14 @@ import pytest
 
 from belfry.api.workers import shared_breaks
 from belfry.api.workers.break_notes import (
+    DAY_MS,
     MOST_BYTES,
     MOST_REASON,
     NoRoomForBreaks,
     entries_in,
     texts_of,
 )
-from belfry.api.workers.host_breaks import HostBreak, HostBreaks
+from belfry.api.workers.host_breaks import CLOSED_MS, HostBreak, HostBreaks
 from belfry.api.workers.shared_breaks import SharedBreaks
 from tests.acceptance.harness.site import wait_for
 
@@ -186,7 +187,7 @@ def test_all_come_to_the_same_in_whatever_order_they_hear(seed: int) -> None:
     for each in processes * 2:
         each.shared.settle()
     found = [each.breaks.entries(0) for each in processes]
-    assert found[0] == found[1] == found[2] == entries_in(kafka.texts)
+    assert found[0] == found[1] == found[2] == entries_in(kafka.texts, 0)
 
 
 def test_texts_hold_what_a_broker_takes_and_say_where_it_is_too_much() -> None:
@@ -197,22 +198,91 @@ def test_texts_hold_what_a_broker_takes_and_say_where_it_is_too_much() -> None:
     texts = texts_of(entries, PARTITIONS)
     assert sorted(texts) == list(range(PARTITIONS))
     assert all(len(text.encode()) <= MOST_BYTES for text in texts.values())
-    assert entries_in(texts) == [each._replace(reason="ü" * MOST_REASON) for each in entries]
+    # A close leaves out who made it, so that it takes no more than its break did.
+    kept = [e._replace(reason="ü" * MOST_REASON, by="" if e.closed else "ann") for e in entries]
+    assert entries_in(texts, 0) == kept
     with pytest.raises(NoRoomForBreaks, match="60 breaks are more than 3 notes"):
         texts_of(entries * 3, PARTITIONS)
 
 
 def test_what_is_no_entry_is_passed_over() -> None:
     texts = {0: "no json", 1: "7", 2: '[["a",1,2,"ann",null,0],["short"],[{},{},1,2,3,4],7]'}
-    assert entries_in(texts) == [HostBreak("a", 1, 2, "ann", None)]
+    assert entries_in(texts, 0) == [HostBreak("a", 1, 2, "ann", None)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        f'["h",{DAY_MS + 1},{DAY_MS + 2},"x",null,0]',
+        f'["h",0,{DAY_MS + 1},"x",null,0]',
+        '["h",0,1e15,"x",null,0]',
+        '["h",0,99999999999999999999999,"x",null,0]',
+        '["h",0.0,1,"x",null,0]',
+        '[null,0,1,"x",null,0]',
+        '["h",0,1,[],null,0]',
+        '["h",0,1,"x",{},0]',
+    ],
+)
+def test_what_no_process_would_have_written_is_not_believed(kafka: KafkaNotes, row: str) -> None:
+    assert [each.host for each in entries_in({0: f'[{row},["b",0,9,"x",null,0]]'}, 0)] == ["b"]
+    kafka.texts[0] = f"[{row}]"
+    one = Process(kafka)
+    one.break_("a.example")
+    assert one.broken() == Process(kafka).broken() == ["a.example"]
 
 
 def test_one_more_is_refused_where_it_would_not_fit(kafka: KafkaNotes) -> None:
     one = Process(kafka)
+    number = filled(one)
+    assert len(Process(kafka).broken()) == number > 10
+    assert one.shared.make_room(HostBreak("h0", 0, HOUR_MS, "ann", "r" * 150))
+
+
+def filled(one: Process, by: str = "ann", reason: str | None = "r" * 150) -> int:
+    """Break hosts until there is no room; how many those are."""
     number = 0
-    while one.shared.fits(each := HostBreak(f"h{number}", 0, HOUR_MS, "ann", "r" * 150)):
+    while one.shared.make_room(each := HostBreak(f"h{number}", one.now_ms, HOUR_MS, by, reason)):
         one.breaks.open(each)
         number += 1
     one.shared.settle()
-    assert len(Process(kafka).broken()) == number > 10
-    assert one.shared.fits(HostBreak("h0", 0, HOUR_MS, "ann", "r" * 150))
+    return number
+
+
+def test_closes_make_room_as_soon_as_all_have_heard_of_them(kafka: KafkaNotes) -> None:
+    one, other, late = Process(kafka), Process(kafka), Process(kafka)
+    number = filled(one)
+    assert len(other.broken()) == len(late.broken()) == number
+    one.now_ms = 1_000
+    for each in range(number):
+        # Whoever closes it may have a longer name than who broke it.
+        one.breaks.close(f"h{each}", one.now_ms, "n" * 100)
+        one.shared.settle()
+    assert other.broken() == late.broken() == []
+    for process in (one, other, late):
+        process.now_ms = 1_000 + CLOSED_MS
+    # Nearly as many anew; their instants have more digits.
+    again = number - 6
+    for each in range(again):
+        new = HostBreak(f"x{each}", one.now_ms, HOUR_MS, "ann", "r" * 150)
+        assert one.shared.make_room(new)
+        assert one.breaks.open(new)
+        one.shared.settle()
+    assert len(other.broken()) == len(late.broken()) == len(one.broken()) == again
+    writes = kafka.writes
+    assert len(Process(kafka, one.now_ms).broken()) == again
+    for process in (one, other, late):
+        process.shared.settle()
+    assert kafka.writes == writes
+
+
+def test_a_close_that_kafka_has_not_taken_makes_no_room(kafka: KafkaNotes) -> None:
+    one = Process(kafka)
+    number = filled(one, "", None)
+    for each in range(number):
+        one.breaks.close(f"h{each}", 0)
+    one.now_ms = 10 * CLOSED_MS
+    new = HostBreak("new.example", one.now_ms, HOUR_MS, "", None)
+    assert not one.shared.make_room(new)
+    one.shared.settle()
+    assert Process(kafka, one.now_ms).broken() == []
+    assert one.shared.make_room(new)

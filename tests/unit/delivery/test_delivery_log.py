@@ -98,8 +98,11 @@ class Consumer(Client):
     def assign(self, partitions: list[TopicPartition]) -> None:
         self.assigned = [each.offset for each in partitions]
 
-    def poll(self, _timeout: float) -> None:
-        """Nothing."""
+    def poll(self, _timeout: float) -> Any:
+        return next(iter(self.events), None)
+
+    def pause(self, _partitions: Any) -> None:
+        """Read nothing."""
 
     def resume(self, _partitions: Any) -> None:
         """Go on."""
@@ -187,6 +190,21 @@ def test_the_end_of_a_partition_is_told_of_and_a_lost_position_ends_the_member(
     client.events = (Happened(KafkaError._AUTO_OFFSET_RESET),)
     with pytest.raises(KafkaException):
         found.read(10, 0.0)
+
+
+def test_who_has_no_room_hears_all_the_same_that_its_position_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_log, "LONGEST_SILENCE_S", 0.0)
+    client = Consumer(5, 0, 9)
+    found, _ = began(client, tmp_path, monkeypatch)
+    for passes in (KafkaError._TRANSPORT, KafkaError._PARTITION_EOF):
+        client.events = (Happened(passes, 9),)
+        assert found.read(0, 0.0) == []
+        assert found.ends == {}
+    client.events = (Happened(KafkaError._AUTO_OFFSET_RESET),)
+    with pytest.raises(KafkaException):
+        found.read(0, 0.0)
 
 
 def test_a_position_out_of_the_log_is_an_error_and_the_end_is_asked_for(tmp_path: Path) -> None:

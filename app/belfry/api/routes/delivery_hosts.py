@@ -6,7 +6,8 @@
 
 A break is written down before it is answered (`workers/shared_breaks.py`), and the other workers
 are asked to look.  Processes that deliver alone (`--role deliver`) look by themselves, every two
-seconds, and so does one that is started later.
+seconds, and so does one that is started later.  A close of what nobody has broken is written down
+where there is room for it: else the workers that are asked try the host, and the others do not.
 
 Circuit breakers are each process's own, so the worker that is asked asks the others, as for
 `/v1/cluster`. A process that delivers alone is no member of the group, so it is not asked: its own
@@ -38,7 +39,7 @@ from belfry.api.routes.callers import Callers
 from belfry.api.server.threads import Threads
 from belfry.api.workers.break_notes import NoRoomForBreaks
 from belfry.api.workers.everyone import ask_others
-from belfry.api.workers.host_breaks import HostBreak
+from belfry.api.workers.host_breaks import HostBreak, closing
 from belfry.api.workers.internal_token import Target
 from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.view import WorkerView
@@ -84,7 +85,7 @@ def delivery_host_routes(view: WorkerView, parts: ApiDependencies, callers: Call
     ) -> DeliveryHostsAnswer:
         """Post nothing to a host for a while: its deliveries are postponed, and grow older."""
         hosts.check(caller, query)
-        if not (query.alone and await hosts.heard_of(host, broken=True)):
+        if not (query.alone and await hosts.heard_of(host, closed=False)):
             hosts.break_(host, caller, query)
             await hosts.write_down()
         asked = {"minutes": query.minutes, "alone": "true"}
@@ -96,8 +97,8 @@ def delivery_host_routes(view: WorkerView, parts: ApiDependencies, callers: Call
     ) -> DeliveryHostsAnswer:
         """End a break, and try the next delivery at once; its answer closes the circuit breaker."""
         hosts.check(caller, query)
-        if not (query.alone and await hosts.heard_of(host, broken=False)):
-            parts.breaks.close(host, int(parts.now_ms()), caller.name)
+        if not (query.alone and await hosts.heard_of(host, closed=True)):
+            hosts.close(host, caller)
             await hosts.write_down()
         return await hosts.everywhere(
             caller, _target(host, "close", query, {"alone": "true"}), query
@@ -121,31 +122,45 @@ class DeliveryHosts:
             raise forbidden(f"{caller.name} does not operate all tenants (*), whose hosts it are.")
         _ = self._parts.shared_breaks
 
-    async def heard_of(self, host: str, *, broken: bool) -> bool:
-        """Whether Kafka has it that a host is broken, or is not: who asks has written it down."""
+    async def heard_of(self, host: str, *, closed: bool) -> bool:
+        """Whether Kafka has it that a host is broken, or closed: who asks has written it down."""
         await self.write_down()
-        now_ms = int(self._parts.now_ms())
-        return (self._parts.breaks.standing(host, now_ms) is not None) == broken
+        kept = self._parts.breaks.entries(int(self._parts.now_ms()))
+        return any(each.host == host and each.closed == closed for each in kept)
 
     def break_(self, host: str, caller: Principal, query: BreakAsked) -> None:
         """Break a host here; raises `Problem` where too many are."""
         now_ms = int(self._parts.now_ms())
         until_ms = now_ms + query.minutes * MINUTE_MS
         given = HostBreak(host, now_ms, until_ms, caller.name, query.reason)
-        if not self._parts.shared_breaks.fits(given) or not self._parts.breaks.open(given):
+        if not self._parts.shared_breaks.make_room(given) or not self._parts.breaks.open(given):
             number = len(self._parts.breaks.all(now_ms))
-            detail = f"{number} hosts are broken, and there is no room for more: close some first."
+            closed = len(self._parts.breaks.entries(now_ms)) - number
+            detail = (
+                f"{number} hosts are broken and {closed} were closed lately, and there is no room"
+                " for more: close some, and try again after a minute."
+            )
             raise Problem(HTTPStatus.CONFLICT, detail, "too_many_breaks")
+
+    def close(self, host: str, caller: Principal) -> None:
+        """End a break here, and have the host tried."""
+        now_ms = int(self._parts.now_ms())
+        fits = self._parts.shared_breaks.make_room(closing(host, now_ms, caller.name))
+        self._parts.breaks.close(host, now_ms, caller.name, kept_always=fits)
 
     async def write_down(self) -> None:
         """Have it in Kafka, and hear what others have there; raises `Problem` where it cannot be.
 
         What was asked for holds on this worker all the same, which writes it as soon as it can.
+        Others may have taken the room meanwhile: that is no fault of Kafka's.
         """
         shared = self._parts.shared_breaks
         try:
             await self._threads.run(shared.settle)
-        except (ConnectionError, NoRoomForBreaks) as error:
+        except NoRoomForBreaks as error:
+            detail = f"{error}: close some. Until then it holds on this worker alone."
+            raise Problem(HTTPStatus.CONFLICT, detail, "too_many_breaks") from None
+        except ConnectionError as error:
             detail = (
                 f"Kafka has not taken it ({error}). It holds on this worker, which writes it down"
                 " as soon as Kafka answers; other processes may not know of it yet. Try again."

@@ -5,15 +5,19 @@
     partition 2   []
 
 A broker takes 4 096 bytes for a text, and a text is filled before the next one is begun, so 8
-partitions hold some 250 breaks.  Reasons are cut here; the audit log has them whole.
+partitions hold some 250 breaks.  Reasons are cut here, and a close does not say whose it is, so
+that it needs no more room than its break did; the audit log has all of it.
 
-Pure: entries to texts, and back. What is no entry is passed over, since a later release may have
-written it.
+Who may write offsets of the group may write anything, and a later release may write more: what is
+no entry of a break is passed over (`_entry`).
+
+Pure: entries to texts, and back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -24,6 +28,8 @@ from belfry.api.workers.host_breaks import MOST, HostBreak
 MOST_BYTES: Final = 4_000
 MOST_REASON: Final = 150
 MOST_BY: Final = 100
+# A break stands for a day at most, and no clock that counts is a day ahead.
+DAY_MS: Final = 86_400_000
 EMPTY: Final = "[]"
 
 
@@ -34,6 +40,8 @@ class NoRoomForBreaks(ValueError):
 def texts_of(entries: Iterable[HostBreak], partitions: int) -> dict[int, str]:
     """A text for each partition, which together hold all entries; raises `NoRoomForBreaks`."""
     rows = [_row(each) for each in entries]
+    if len(rows) > MOST:
+        raise NoRoomForBreaks(f"{len(rows)} breaks are more than {MOST}")
     texts: dict[int, str] = {}
     page: list[bytes] = []
     for row in rows:
@@ -49,10 +57,26 @@ def texts_of(entries: Iterable[HostBreak], partitions: int) -> dict[int, str]:
     return dict.fromkeys(range(partitions), EMPTY) | texts
 
 
-def entries_in(texts: Mapping[int, str]) -> list[HostBreak]:
+def in_the_way(
+    entries: Iterable[HostBreak], spare: Sequence[HostBreak], partitions: int
+) -> Sequence[HostBreak]:
+    """The first ones of `spare`, as few as possible, without which the entries fit."""
+    rest = set(entries).difference(spare)
+
+    def fits(left_out: int) -> bool:
+        try:
+            texts_of(sorted(rest.union(spare[left_out:])), partitions)
+        except NoRoomForBreaks:
+            return False
+        return True
+
+    return spare[: bisect_left(range(len(spare)), True, key=fits)]
+
+
+def entries_in(texts: Mapping[int, str], now_ms: int) -> list[HostBreak]:
     """The entries of these texts, without what is none; at most `MOST` of them."""
-    found = [entry for _, text in sorted(texts.items()) for entry in map(_entry, _rows(text))]
-    return [each for each in found if each is not None][:MOST]
+    rows = [row for _, text in sorted(texts.items()) for row in _rows(text)]
+    return [each for row in rows if (each := _entry(row, now_ms)) is not None][:MOST]
 
 
 def _joined(rows: list[bytes]) -> str:
@@ -62,7 +86,8 @@ def _joined(rows: list[bytes]) -> str:
 def _row(each: HostBreak) -> bytes:
     """An entry as JSON."""
     reason = None if each.reason is None else each.reason[:MOST_REASON]
-    told = [each.host, each.since_ms, each.until_ms, each.by[:MOST_BY], reason, int(each.closed)]
+    by = "" if each.closed else each.by[:MOST_BY]
+    told = [each.host, each.since_ms, each.until_ms, by, reason, int(each.closed)]
     return orjson.dumps(told)
 
 
@@ -74,11 +99,10 @@ def _rows(text: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _entry(row: Any) -> HostBreak | None:
-    """An entry from its row; None where it is none."""
-    try:
-        host, since_ms, until_ms, by, reason, closed = row
-        why = None if reason is None else str(reason)
-        return HostBreak(str(host), int(since_ms), int(until_ms), str(by), why, bool(closed))
-    except (TypeError, ValueError):
-        return None
+def _entry(row: Any, now_ms: int) -> HostBreak | None:
+    """An entry from its row; None where it is none that a process of belfry would have written."""
+    match row:
+        case [str(host), int(since_ms), int(until_ms), str(by), (str() | None) as why, int(closed)]:
+            believed = since_ms <= now_ms + DAY_MS and until_ms - since_ms <= DAY_MS
+            return HostBreak(host, since_ms, until_ms, by, why, bool(closed)) if believed else None
+    return None

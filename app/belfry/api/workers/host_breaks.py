@@ -9,8 +9,8 @@ To close a host also opens the way past its circuit breaker: one post is tried a
 comes to decides.
 
 Each process has all breaks in memory, and `shared_breaks.py` keeps them in Kafka.  So a close is
-kept as well, for as long as the break that it ended would have stood: of two entries on a host the
-later one counts, in whichever order a process hears of them.
+kept as well, for as long as the break that it ended would have stood, or until its room is needed:
+of two entries on a host the later one counts, in whichever order a process hears of them.
 
 The port writes, and the thread that posts reads: each mapping is replaced as a whole.
 """
@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 # Hosts that may be broken at the same time.
 MOST: Final = 1_000
-# For how long a close is kept that ended no break: time enough for all to hear of it.
+# For how long a close is kept at least: time enough for all to hear of it.
 CLOSED_MS: Final = 60_000
 
 
@@ -66,19 +66,26 @@ class HostBreaks:
         self._tell()
         return True
 
-    def close(self, host: str, now_ms: int, by: str = "") -> bool:
-        """End a break, and have the next post tried; whether there was a break."""
+    def close(self, host: str, now_ms: int, by: str = "", *, kept_always: bool = True) -> bool:
+        """End a break, and have the next post tried; whether there was a break.
+
+        Where not `kept_always`, a close that ends nothing has the post tried and is not kept.
+        """
         with self._lock:
             kept = self._kept(now_ms)
             before = kept.get(host)
-            until_ms = max(now_ms + CLOSED_MS, before.until_ms if before else 0)
-            if before is not None or len(kept) < MOST:
-                entry = HostBreak(host, now_ms, until_ms, by, None, closed=True)
-                kept[host] = _after(before, entry)
+            if before is not None or (kept_always and len(kept) < MOST):
+                kept[host] = _after(before, closing(host, now_ms, by, before))
             self._entries = kept
             self._try([host])
         self._tell()
         return before is not None and not before.closed
+
+    def forget(self, gone: Iterable[HostBreak]) -> None:
+        """Keep these no more, unless there is something later of their hosts."""
+        with self._lock:
+            rest = self._entries.items() - {each.host: each for each in gone}.items()
+            self._entries = dict(rest)
 
     def merge(self, told: Iterable[HostBreak], now_ms: int) -> bool:
         """Take what is later than what is known; whether something is known that `told` lacks."""
@@ -127,6 +134,12 @@ class HostBreaks:
     def _tell(self) -> None:
         for each in self._listeners:
             each()
+
+
+def closing(host: str, now_ms: int, by: str, before: HostBreak | None = None) -> HostBreak:
+    """The close of a host, after what was kept of it before."""
+    until_ms = max(now_ms + CLOSED_MS, before.until_ms if before else 0)
+    return HostBreak(host, now_ms, until_ms, by, None, closed=True)
 
 
 def _order(each: HostBreak) -> tuple[int, bool, int]:

@@ -14,6 +14,10 @@ break stands for a day at most.
 Two processes may write at the same time, and neither is told of the other.  Each of them reads
 again what it has written, and whoever knows of something that the notes lack writes it once more.
 Entries are joined by their instants (`host_breaks.py`), so all of them come to the same.
+
+Where the notes are full, closes that everybody has heard of make room, the oldest ones first: they
+were read in the notes, and are older than `CLOSED_MS`.  Only a process that has not reached Kafka
+since before such a close may bring its break back.
 """
 
 from __future__ import annotations
@@ -24,8 +28,14 @@ from typing import Final, Protocol
 
 import structlog
 
-from belfry.api.workers.break_notes import EMPTY, NoRoomForBreaks, entries_in, texts_of
-from belfry.api.workers.host_breaks import HostBreak, HostBreaks
+from belfry.api.workers.break_notes import (
+    EMPTY,
+    NoRoomForBreaks,
+    entries_in,
+    in_the_way,
+    texts_of,
+)
+from belfry.api.workers.host_breaks import CLOSED_MS, HostBreak, HostBreaks
 from belfry.host.background import Background
 from belfry.telemetry.limited import LimitedLogger
 
@@ -50,7 +60,7 @@ class Notes(Protocol):
 class SharedBreaks:
     """Keeps the breaks of this process and those in Kafka the same; a thread looks again and again.
 
-    `settle` and `fits` may be called from any thread.
+    `settle` and `make_room` may be called from any thread.
     """
 
     def __init__(
@@ -62,6 +72,8 @@ class SharedBreaks:
         self._partitions = partitions
         self._now_ms = now_ms
         self._lock = Lock()
+        # Closes that were read in the notes: host, and since when.
+        self._heard: frozenset[tuple[str, int]] = frozenset()
         self._faults = LimitedLogger(log)
         self._thread = Background("host-breaks", self._turn, log, "breaks of hosts not read")
 
@@ -73,11 +85,11 @@ class SharedBreaks:
         """Look no more; one look that waits for Kafka does not hold up the end of the process."""
         self._thread.stop(STOP_S)
 
-    def fits(self, given: HostBreak) -> bool:
-        """Whether there is room for one more break."""
+    def make_room(self, given: HostBreak) -> bool:
+        """Whether there is room for one more entry, which old closes have to make."""
         others = [e for e in self._breaks.entries(int(self._now_ms())) if e.host != given.host]
         try:
-            texts_of([*others, given], self._partitions)
+            self._fitting([*others, given])
         except NoRoomForBreaks:
             return False
         return True
@@ -85,22 +97,38 @@ class SharedBreaks:
     def settle(self) -> None:
         """Take what others have written, and write what they lack; blocks.
 
-        Raises ConnectionError where Kafka does not answer, or does not take it.
+        Raises ConnectionError where Kafka does not answer, or does not take it; `NoRoomForBreaks`.
         """
         with self._lock:
             for _ in range(ROUNDS):
-                texts = self._notes.read(range(self._partitions))
-                if not self._breaks.merge(entries_in(texts), int(self._now_ms())):
+                texts, now_ms = self._notes.read(range(self._partitions)), int(self._now_ms())
+                told = entries_in(texts, now_ms)
+                lacking = self._breaks.merge(told, now_ms)
+                known = {(each.host, each.since_ms) for each in self._breaks.entries(now_ms)}
+                heard = {(each.host, each.since_ms) for each in told if each.closed}
+                self._heard = (self._heard | heard) & known
+                if not lacking:
                     return
                 self._write(texts)
 
     def _write(self, before: Mapping[int, str]) -> None:
-        wanted = texts_of(self._breaks.entries(int(self._now_ms())), self._partitions)
+        wanted = self._fitting(self._breaks.entries(int(self._now_ms())))
         changed = {n: text for n, text in wanted.items() if before.get(n, EMPTY) != text}
-        refused = self._notes.write(changed)
+        refused = self._notes.write(changed) if changed else {}
         if refused:
             first = min(refused)
             raise ConnectionError(f"breaks are not kept, note {first}: {refused[first]}")
+
+    def _fitting(self, entries: list[HostBreak]) -> dict[int, str]:
+        """Texts of the entries, without the closes that have to make room for the others."""
+        over_ms = int(self._now_ms()) - CLOSED_MS
+        spare = [
+            e for e in entries if (e.host, e.since_ms) in self._heard and e.since_ms <= over_ms
+        ]
+        gone = in_the_way(entries, sorted(spare, key=_age), self._partitions)
+        texts = texts_of(sorted(set(entries).difference(gone)), self._partitions)
+        self._breaks.forget(gone)
+        return texts
 
     def _turn(self) -> None:
         """Settle; where Kafka is away, what is known here holds until it is back."""
@@ -109,3 +137,8 @@ class SharedBreaks:
         except (ConnectionError, NoRoomForBreaks) as error:
             self._faults.warning("away", "breaks of hosts are not settled yet", problem=str(error))
         self._thread.stopping.wait(EVERY_S)
+
+
+def _age(each: HostBreak) -> tuple[int, str]:
+    """The oldest one first, the same in each process."""
+    return each.since_ms, each.host
