@@ -129,10 +129,10 @@ class CarriedReader:
         by_kind: dict[str, list[Message]] = {}
         newest_ms = 0
         for message in messages:
-            kind = self._kinds[message.topic() or ""]
             if message.error() is not None:
-                self._pass_end(kind, message)
+                self._pass_end(message)
                 continue
+            kind = self._kinds[message.topic() or ""]
             by_kind.setdefault(kind, []).append(message)
             self.read[kind] = (message.offset() or 0) + 1
             self.level.discard(kind)
@@ -162,19 +162,18 @@ class CarriedReader:
         del held.rows[:at], held.offsets[:at]
         return found
 
-    def _pass_end(self, kind: str, message: Message) -> None:
+    def _pass_end(self, message: Message) -> None:
         """Note an end that was reached, or raise what is more than that."""
         error: Any = message.error()
-        if error.code() == KafkaError._PARTITION_EOF:
-            self.read[kind] = max(self.read[kind], message.offset() or 0)
-            self.level.add(kind)
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise CannotMirror(
                 f"{message.topic()}/{self._partition} of the source has lost what was not carried"
                 f" yet ({error.str()}): begin again with topics made anew."
             )
-        elif error.fatal() or not error.retriable():
-            raise ConnectionError(f"{message.topic()}: {error.str()}")
+        if is_end(message):
+            kind = self._kinds[message.topic() or ""]
+            self.read[kind] = max(self.read[kind], message.offset() or 0)
+            self.level.add(kind)
 
     @property
     def is_level(self) -> bool:
@@ -184,6 +183,20 @@ class CarriedReader:
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
+
+
+def is_end(message: Message) -> bool:
+    """Whether a message that is an error tells of an end, or else of what passes by itself.
+
+    Raises ConnectionError for others. Some name no topic, as where the group's coordinator, or a
+    right, is missing.
+    """
+    error: Any = message.error()
+    if error.code() == KafkaError._PARTITION_EOF:
+        return True
+    if error.fatal() or not error.retriable():
+        raise ConnectionError(f"{message.topic() or 'kafka'}: {error.str()}")
+    return False
 
 
 def _behind_last_manifest(rows: Sequence[Row]) -> int:
