@@ -20,6 +20,7 @@ from confluent_kafka import KafkaException
 from belfry.client.errors import BelfryError
 from belfry.client.tenants import TenantPolicies
 from belfry.host import machine
+from belfry.mirror.beginnings import see_that_it_follows
 from belfry.mirror.lane import Lane
 from belfry.mirror.policies import carry_policies
 from belfry.mirror.sides import Side
@@ -116,7 +117,7 @@ class MirrorFollower:
         """Carry policies, and see how far behind the mirror is."""
         self._looked_ms = now_ms
         try:
-            carry_policies(*self._policies)
+            carry_policies(*self._policies, self._see_that_it_follows)
             behind = sum(lane.behind() for lane in self._lanes.values())
         except FAILURES as error:
             if once:
@@ -126,3 +127,12 @@ class MirrorFollower:
             return
         if len(self._lanes) == self._sides[0].homes:
             self._metrics.looked(behind, min(self._level_ms.values()), now_ms)
+
+    def _see_that_it_follows(self) -> None:
+        """Raise `CannotMirror` where this side is to be the active one: its policies are its own.
+
+        A lane notices a take-over when it next writes, which may be later.
+        """
+        _, target = self._sides
+        for each in range(target.homes):
+            see_that_it_follows(target.mark(each), each)

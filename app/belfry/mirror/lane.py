@@ -20,7 +20,7 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import headers_of
-from belfry.mirror.beginnings import CannotMirror, FollowStart, start
+from belfry.mirror.beginnings import FollowStart, see_that_it_follows, start
 from belfry.mirror.carried import carried_headers, carried_rows
 from belfry.mirror.marks import GOES_ON, MARK_KEY, MARKS, REQUESTS, MirrorMark, encode_mark
 from belfry.mirror.reading import CarriedBatch, CarriedReader
@@ -80,11 +80,8 @@ class Lane:
     def _start(self, theirs: MirrorMark | None) -> tuple[FollowStart, MirrorMark | None]:
         source, target = self.source.here, self.target.here
         mine = self.target.mark(self.partition)
-        if mine is not None and mine.leaving and not self._takes_over:
-            raise CannotMirror(
-                f"a take-over of partition {self.partition} has begun: end it with `belfry mirror"
-                " take-over --apply`."
-            )
+        if not self._takes_over:
+            see_that_it_follows(mine, self.partition)
         ends = self.target.ends(self.partition)
         return start(source[:2], target[:2], (theirs, mine), ends), mine
 

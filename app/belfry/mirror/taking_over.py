@@ -15,7 +15,8 @@ Without the source (`abandoned`) there is step 5 alone. What the source did behi
 is not here, and nobody keeps it from firing. No record can: the clusters cannot talk.
 
 A take-over that was interrupted is repeated as it is. What is fenced is fenced once more, and what
-is active stays so.
+is active stays so. Policies were carried before the first partition became active, and not again:
+from then on this side's own count.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def planned(
             yield lane.partition, f"fenced in the source, by transaction {number}"
         for lane in lanes:
             _drain(lane, now_ms)
-        yield None, f"{policies()} policies carried"
+        if len(left) == source.homes:
+            yield None, f"{policies()} policies carried"
         # Before anybody fires here: a partition that is active writes to others.
         begins = [_begins(target, lane.partition) for lane in lanes]
         for lane, its in zip(lanes, begins, strict=True):
