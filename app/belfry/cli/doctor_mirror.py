@@ -1,7 +1,8 @@
 """What `belfry doctor` sees of a mirror in the cluster that follows: how old its marks are.
 
 It reads the last mark of each partition, and does not ask the other cluster: how far behind this
-one is, `belfry mirror status` tells. A mirror that runs writes a mark every ten seconds.
+one is, `belfry mirror status` tells. A mirror that reaches the source writes a mark every five
+seconds.
 
     all marks are young            OK: follows cluster a
     one is older than two minutes  RISK: nobody carries that partition

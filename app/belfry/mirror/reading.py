@@ -48,14 +48,12 @@ class CarriedBatch:
     """What was read at once: rows of the changelog, and records of other topics by their kind.
 
     `positions` are the source's offsets behind it. `whole` says that the rows end with a manifest.
-    `newest_ms` is the broker's time of the newest record, 0 for none.
     """
 
     rows: list[Row]
     others: dict[str, list[Message]]
     positions: dict[str, int]
     whole: bool
-    newest_ms: int = 0
 
     @property
     def size(self) -> int:
@@ -88,9 +86,8 @@ class CarriedReader:
         self._kinds = {side.settings.topic(each): each for each in side.kinds - {MARKS}}
         self._held = _Held()
         self._whole = whole
-        # The source's offsets behind what was read, and those kinds that were read to their end.
+        # The source's offsets behind what was read.
         self.read: dict[str, int] = {}
-        self.level: set[str] = set()
         try:
             self._assign(positions or {})
         except BaseException:
@@ -127,7 +124,6 @@ class CarriedReader:
         first = self._consumer.poll(wait_s)
         messages = [] if first is None else [first, *self._consumer.consume(BATCH - 1, SOON_S)]
         by_kind: dict[str, list[Message]] = {}
-        newest_ms = 0
         for message in messages:
             if message.error() is not None:
                 self._pass_end(message)
@@ -135,10 +131,8 @@ class CarriedReader:
             kind = self._kinds[message.topic() or ""]
             by_kind.setdefault(kind, []).append(message)
             self.read[kind] = (message.offset() or 0) + 1
-            self.level.discard(kind)
-            newest_ms = max(newest_ms, message.timestamp()[1])
         rows = self._cut(by_kind.pop(CHANGELOG, []))
-        return CarriedBatch(rows, by_kind, self.positions, self._whole, newest_ms)
+        return CarriedBatch(rows, by_kind, self.positions, self._whole)
 
     @property
     def positions(self) -> dict[str, int]:
@@ -173,12 +167,6 @@ class CarriedReader:
         if is_end(message):
             kind = self._kinds[message.topic() or ""]
             self.read[kind] = max(self.read[kind], message.offset() or 0)
-            self.level.add(kind)
-
-    @property
-    def is_level(self) -> bool:
-        """Whether all that the source had was read, and nothing of it is held back."""
-        return self.level >= set(self._kinds.values()) and not self._held.rows
 
     def close(self) -> None:
         """Close the connection."""

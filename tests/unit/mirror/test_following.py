@@ -42,11 +42,8 @@ class FakeLane:
         return 5
 
     @property
-    def reader(self) -> Any:
-        return SimpleNamespace(ends=lambda: {"changelog": 3})
-
-    def reached(self, ends: dict[str, int]) -> bool:
-        return self.turns >= ends["changelog"]
+    def level_ms(self) -> int:
+        return BEGAN_MS if self.turns >= 3 else BEGAN_MS - 1
 
     def close(self) -> None:
         pass
@@ -101,7 +98,7 @@ def test_one_that_fails_is_opened_again_and_the_other_goes_on(
 def test_it_says_how_far_behind_the_last_of_its_partitions_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    registry, _ = run(monkeypatch, 4)
+    registry, _ = run(monkeypatch, 5)
     assert registry.get_sample_value("belfry_mirror_behind_records") == 10
     looked_s = registry.get_sample_value("belfry_mirror_last_look_timestamp_seconds")
     behind_s = registry.get_sample_value("belfry_mirror_behind_seconds")
