@@ -111,6 +111,17 @@ def test_neither_what_comes_nor_what_is_held_says_that_all_is_carried(
     assert (its.lane.mark.level_ms, its.lane.behind()) == (NOW_MS, 0)
 
 
+def test_one_that_lags_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    its = made(monkeypatch)
+    ends = {"changelog": 0, "schedules": 1, "lifecycle": 0, "rejected": 0}
+    monkeypatch.setattr(its.lane.reader, "ends", lambda: dict(ends))
+    its.lane.turn(0, NOW_MS)
+    ends["schedules"] = 2
+    its.source.add(REQUESTS_TOPIC)
+    its.lane.turn(0, NOW_MS + ASK_EVERY_MS)
+    assert (its.lane.mark.level_ms, its.lane.behind()) == (NOW_MS, 1)
+
+
 def test_a_lane_gives_its_writer_up_also_where_its_reader_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
