@@ -141,15 +141,20 @@ class Lane:
         """How many offsets of the source were still to be carried when it was last asked."""
         return offsets_behind(self._ends, self.reader.positions)
 
-    def say(self, mark: MirrorMark, *rows: tuple[bytes, bytes | None]) -> None:
-        """Write a mark, with rows of the changelog, as one transaction."""
-        self._commit(list(rows), {}, mark)
+    def leave(self) -> None:
+        """Say that a take-over has begun, and where it goes on if it is said again."""
+        mark = self.mark._replace(leaving=True, positions=self.reader.positions)
+        self._commit(self._beginning(), {}, mark)
+        self._begins = False
+
+    def _beginning(self) -> list[tuple[bytes, bytes | None]]:
+        """What is written first, so that nobody takes a copy for a belfry of its own."""
+        if not self._begins:
+            return []
+        return [(keys.IDENTITY_KEY, encode_identity(self.source.here))]
 
     def _carry(self, batch: CarriedBatch) -> None:
         rows, generation = carried_rows(batch.rows, self.target.here.cluster)
-        if self._begins:
-            # Nobody may take a beginning for a belfry of its own.
-            rows.insert(0, (keys.IDENTITY_KEY, encode_identity(self.source.here)))
         goal = self._goal if self._is_level else None
         mark = self.mark._replace(
             positions=batch.positions,
@@ -157,7 +162,7 @@ class Lane:
             whole=batch.whole,
             level_ms=self.mark.level_ms if goal is None else goal.at_ms,
         )
-        self._commit(rows, batch.others, mark)
+        self._commit([*self._beginning(), *rows], batch.others, mark)
         self._begins = False
         if goal is not None:
             self._goal, self.level_ms = None, goal.at_ms

@@ -77,7 +77,7 @@ def _leaving(source: Side, target: Side, partition: int, now_ms: NowMs) -> Lane:
     for left in range(TRIES - 1, -1, -1):
         lane = Lane(source, target, partition, takes_over=True)
         try:
-            lane.say(lane.mark._replace(leaving=True))
+            lane.leave()
             _drain(lane, now_ms)
         except (KafkaException, BufferError):
             lane.close()

@@ -9,7 +9,7 @@ import pytest
 
 from belfry.mirror import lane as lanes
 from belfry.mirror.lane import ASK_EVERY_MS, Lane
-from belfry.mirror.marks import MirrorMark, decode_mark
+from belfry.mirror.marks import KINDS, MirrorMark, decode_mark
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
 from tests.unit.mirror.stand_ins import CHANGELOG_TOPIC, REQUESTS_TOPIC, FakeLogs, fake_side
@@ -72,6 +72,21 @@ def test_a_copy_that_begins_says_first_whose_it_is(monkeypatch: pytest.MonkeyPat
     its.source.seal(2)
     its.lane.turn(0, NOW_MS + 2)
     assert [key for key, _ in its.writer.rows].count(keys.IDENTITY_KEY) == 1
+
+
+def test_a_take_over_of_an_empty_side_says_whose_it_is_and_where_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    its = made(monkeypatch, takes_over=True)
+    its.source.seal()
+    its.lane.leave()
+    assert its.writer.rows == [(keys.IDENTITY_KEY, encode_identity(its.lane.source.here))]
+    [left] = its.writer.marks
+    assert left.leaving
+    assert left.positions == dict.fromkeys(KINDS, 0)
+    its.lane.turn(0, NOW_MS)
+    assert [key for key, _ in its.writer.rows].count(keys.IDENTITY_KEY) == 1
+    assert its.writer.marks[-1].leaving
 
 
 def test_a_source_that_is_cut_off_is_not_carried_up_to_now(monkeypatch: pytest.MonkeyPatch) -> None:
