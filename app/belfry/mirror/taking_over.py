@@ -93,7 +93,11 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
     with ExitStack() as undo:
         writers = {}
         for each in range(target.homes):
-            if _followed(target, each).activated is None:
+            activated = _followed(target, each).activated
+            if activated is not None:
+                _see_that_it_is_ours(target, each)
+                yield each, f"active here since {format_instant(activated.at_ms)}"
+            else:
                 writer = ChangelogWriter(target.settings, each, TRANSACTION_MS)
                 writers[each] = undo.enter_context(closing(writer))
         # After the fence: no mirror carries anything any more.
@@ -109,6 +113,18 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
             told = activate(writers[each], target, each, mark, activated)
             yield each, f"active here: {told}"
             yield each, _given_up(mark)
+
+
+def _see_that_it_is_ours(target: Side, partition: int) -> None:
+    """Raise CannotMirror where the other side took over later, which this one never followed."""
+    other = target.given_to(partition)
+    if other is not None:
+        raise CannotMirror(
+            f"partition {partition} belongs to cluster {other}, which took over from this one, and"
+            " no mirror has carried anything back since. If that cluster is lost for good: `belfry"
+            " recover --from log --accept-input` goes on with what lies here, and reads requests"
+            " again from the first one that is kept, so events that have fired may come once more."
+        )
 
 
 def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:

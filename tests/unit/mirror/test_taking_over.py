@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from belfry.mirror import taking_over
+from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.marks import Activated, MirrorMark
-from belfry.mirror.taking_over import planned
+from belfry.mirror.taking_over import abandoned, planned
 
 FOLLOWS = MirrorMark("a", "log-a", "log-b", 1, {"changelog": 5, "schedules": 5}, leaving=True)
 ACTIVE = FOLLOWS._replace(activated=Activated(1, True, {}))
@@ -48,3 +49,16 @@ def test_a_side_that_is_active_keeps_its_own_policies(
     said = [told for _, told in planned(source, target, policies, lambda: 0)]
     assert len(called) == carried
     assert said.count("active here: well") == sum(each is FOLLOWS for each in marks)
+
+
+@pytest.mark.parametrize("given_to", [None, "cluster-a"])
+def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
+    given_to: str | None,
+) -> None:
+    target: Any = SimpleNamespace(homes=1, mark=lambda _: ACTIVE, given_to=lambda _: given_to)
+    if given_to is None:
+        [(_, said)] = abandoned(target, lambda: 0)
+        assert said == "active here since 1970-01-01T00:00:00.001Z"
+    else:
+        with pytest.raises(CannotMirror, match="belongs to cluster cluster-a"):
+            list(abandoned(target, lambda: 0))
