@@ -1,11 +1,13 @@
 """What `belfry doctor` sees of a mirror in the cluster that follows: how old its marks are.
 
 It reads the last mark of each partition, and does not ask the other cluster: how far behind this
-one is, `belfry mirror status` tells. A mirror that runs writes a mark every ten seconds.
+one is, `belfry mirror status` tells. A mirror that reaches the source writes a mark every five
+seconds.
 
     all marks are young            OK: follows cluster a
     one is older than two minutes  RISK: nobody carries that partition
     some took over, others not     PROBLEM: a take-over was interrupted
+    the other one took over later  RISK: this one does not follow it yet
 """
 
 from __future__ import annotations
@@ -35,17 +37,24 @@ def mirror_checks(cluster: Any, settings: SharedSettings, now_ms: int) -> Iterat
     try:
         side = opened("this cluster", settings)
         marks = {each: side.mark(each) for each in range(side.homes)}
+        given = {each: side.given_to(each) for each, mark in marks.items() if mark is not None}
     except (CannotMirror, ConnectionError) as error:
         yield Check("mirror", Status.SKIPPED, f"Its marks cannot be read: {error}")
         return
-    yield judge(marks, now_ms)
+    yield judge(marks, given, now_ms)
 
 
-def judge(marks: Mapping[int, MirrorMark | None], now_ms: int) -> Check:
-    """What the last marks of all partitions mean."""
+def judge(
+    marks: Mapping[int, MirrorMark | None], given: Mapping[int, str | None], now_ms: int
+) -> Check:
+    """What the last marks of all partitions mean; `given` names whom each was given to."""
     known = {number: mark for number, mark in marks.items() if mark is not None}
     active = [number for number, mark in known.items() if mark.activated is not None]
     leaving = [number for number, mark in known.items() if mark.leaving]
+    gone = [number for number in active if given.get(number)]
+    if gone:
+        detail = f"{partitions_text(gone).capitalize()} fired here and belong to {given[gone[0]]}."
+        return Check("mirror", Status.RISK, detail, "belfry mirror run, which follows it")
     if len(active) == len(marks):
         source = known[active[0]].source
         return Check("mirror", Status.OK, f"This cluster took over from {source}.")

@@ -49,6 +49,15 @@ def active_epoch(mark: MirrorMark | None) -> int:
     return mark.epoch if mark is not None and mark.activated is not None else 0
 
 
+def see_that_it_follows(mark: MirrorMark | None, partition: int) -> None:
+    """Raise `CannotMirror` where a take-over of a partition has begun, by the target's mark."""
+    if mark is not None and mark.leaving:
+        raise CannotMirror(
+            f"a take-over of partition {partition} has begun: end it with `belfry mirror"
+            " take-over --apply`."
+        )
+
+
 def start(
     source: tuple[str, str],
     target: tuple[str, str],

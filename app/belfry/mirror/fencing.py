@@ -31,6 +31,7 @@ from belfry.mirror.marks import (
     MirrorMark,
     encode_mark,
 )
+from belfry.mirror.reading import is_end
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
@@ -124,7 +125,9 @@ def _position(target: Side, partition: int, source_position: int) -> int:
                 if message is None:
                     continue
                 if message.error() is not None:
-                    return None
+                    if is_end(message):
+                        return None
+                    continue
                 found = carried_from(headers_of([message])[0])
                 if found is not None:
                     return found

@@ -20,6 +20,7 @@ from confluent_kafka import KafkaException
 from belfry.client.errors import BelfryError
 from belfry.client.tenants import TenantPolicies
 from belfry.host import machine
+from belfry.mirror.beginnings import see_that_it_follows
 from belfry.mirror.lane import Lane
 from belfry.mirror.policies import carry_policies
 from belfry.mirror.sides import Side
@@ -50,8 +51,6 @@ class MirrorFollower:
         self._metrics = metrics
         self._told = told
         self._lanes: dict[int, Lane] = {}
-        # Where the source ended when a partition was opened, for one that is carried once.
-        self._goals: dict[int, dict[str, int]] = {}
         # When each partition that failed is tried again, epoch ms.
         self._again_ms: dict[int, int] = {}
         self._looked_ms = 0
@@ -65,12 +64,11 @@ class MirrorFollower:
         Raises `CannotMirror`, and with `once` every failure, which else is told and tried again.
         """
         homes = self._sides[0].homes
+        began_ms = now_ms()
         while True:
             carried = sum(self._turn(each, now_ms(), once=once) for each in range(homes))
             self._carried = carried > 0
-            done = once and all(
-                lane.reached(self._goals[each]) for each, lane in self._lanes.items()
-            )
+            done = once and all(lane.level_ms >= began_ms for lane in self._lanes.values())
             if done or now_ms() - self._looked_ms >= LOOK_EVERY_MS:
                 self._look(now_ms(), once=once)
             if done:
@@ -91,7 +89,6 @@ class MirrorFollower:
             lane = self._lanes.get(partition)
             if lane is None:
                 lane = self._lanes[partition] = Lane(*self._sides, partition)
-                self._goals[partition] = lane.reader.ends() if once else {}
             wait_s = 0.0 if self._carried else IDLE_S / self._sides[0].homes
             carried = lane.turn(wait_s, now_ms)
         except FAILURES as error:
@@ -116,7 +113,7 @@ class MirrorFollower:
         """Carry policies, and see how far behind the mirror is."""
         self._looked_ms = now_ms
         try:
-            carry_policies(*self._policies)
+            carry_policies(*self._policies, self._see_that_it_follows)
             behind = sum(lane.behind() for lane in self._lanes.values())
         except FAILURES as error:
             if once:
@@ -126,3 +123,12 @@ class MirrorFollower:
             return
         if len(self._lanes) == self._sides[0].homes:
             self._metrics.looked(behind, min(self._level_ms.values()), now_ms)
+
+    def _see_that_it_follows(self) -> None:
+        """Raise `CannotMirror` where this side is to be the active one: its policies are its own.
+
+        A lane notices a take-over when it next writes, which may be later.
+        """
+        _, target = self._sides
+        for each in range(target.homes):
+            see_that_it_follows(target.mark(each), each)

@@ -4,6 +4,12 @@
     turn    read ─► one transaction: rows, requests, lifecycle, refused, and the mark
     close
 
+All that the source had by an instant is carried when its ends are reached that it told after that
+instant. Nothing else is proof of it: a source that is cut off sends no records either.
+
+    12:00:00  the source ends at 131 and 18      12:00:02  both are reached: level since 12:00:00
+    12:00:05  no answer: the lane ends           the mark still says 12:00:00
+
 The target is written with the transactional ids of the partition itself. So a take-over, which
 takes them, ends a mirror that still runs; and a mirror that is started a second time ends the first
 one. The mark is read after the fence, when nobody else can write one: a mirror that comes late
@@ -15,14 +21,23 @@ learns that the partition was taken over, and leaves.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from contextlib import closing
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import headers_of
-from belfry.mirror.beginnings import CannotMirror, FollowStart, start
+from belfry.mirror.beginnings import FollowStart, see_that_it_follows, start
 from belfry.mirror.carried import carried_headers, carried_rows
-from belfry.mirror.marks import GOES_ON, MARK_KEY, MARKS, REQUESTS, MirrorMark, encode_mark
+from belfry.mirror.marks import (
+    GOES_ON,
+    MARK_KEY,
+    MARKS,
+    REQUESTS,
+    MirrorMark,
+    encode_mark,
+    offsets_behind,
+)
 from belfry.mirror.reading import CarriedBatch, CarriedReader
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
@@ -33,8 +48,15 @@ from belfry.wire.worker_keys import Purpose
 
 # A transaction that its mirror leaves behind hides the target's end for so long.
 TRANSACTION_MS: Final = 60_000
-# A mirror that has nothing to carry says so once in a while.
-SAY_EVERY_MS: Final = 10_000
+# So often the source is asked where it ends.
+ASK_EVERY_MS: Final = 5_000
+
+
+class _Goal(NamedTuple):
+    """The source's ends, by kind, which it told after an instant (epoch ms)."""
+
+    at_ms: int
+    ends: dict[str, int]
 
 
 class Lane:
@@ -53,7 +75,12 @@ class Lane:
         self.source = source
         self.target = target
         self._origin_keys = source.settings.worker_keys(Purpose.ORIGIN)
-        self._said_ms = 0
+        # What this one has seen: the source's ends when it last asked, and which it carries up to.
+        self._asked_ms = 0
+        self._ends: dict[str, int] = {}
+        self._goal: _Goal | None = None
+        # All that the source had appended by then is carried (epoch ms); 0 until that is known.
+        self.level_ms = 0
         theirs = source.mark(partition)
         # Before the fence as well, so that a partition that is somebody's is not disturbed.
         self._start(theirs)
@@ -80,21 +107,30 @@ class Lane:
     def _start(self, theirs: MirrorMark | None) -> tuple[FollowStart, MirrorMark | None]:
         source, target = self.source.here, self.target.here
         mine = self.target.mark(self.partition)
-        if mine is not None and mine.leaving and not self._takes_over:
-            raise CannotMirror(
-                f"a take-over of partition {self.partition} has begun: end it with `belfry mirror"
-                " take-over --apply`."
-            )
+        if not self._takes_over:
+            see_that_it_follows(mine, self.partition)
         ends = self.target.ends(self.partition)
         return start(source[:2], target[:2], (theirs, mine), ends), mine
 
     def turn(self, wait_s: float, now_ms: int) -> int:
         """Carry the next records; how many these were. It waits `wait_s` for the first of them."""
+        if not 0 <= now_ms - self._asked_ms < ASK_EVERY_MS:
+            self._ask(now_ms)
         batch = self.reader.batch(wait_s)
-        due = now_ms - self._said_ms >= SAY_EVERY_MS
-        if batch.size or self._begins or due:
-            self._carry(batch, now_ms)
+        if batch.size or self._begins or self._is_level:
+            self._carry(batch)
         return batch.size
+
+    def _ask(self, now_ms: int) -> None:
+        self._ends = self.reader.ends()
+        self._asked_ms = now_ms
+        if self._goal is None:
+            self._goal = _Goal(now_ms, self._ends)
+
+    @property
+    def _is_level(self) -> bool:
+        """Whether what was read reaches as far as is to be carried."""
+        return self._goal is not None and self.reached(self._goal.ends)
 
     def reached(self, ends: dict[str, int]) -> bool:
         """Whether all is carried up to these offsets of the source."""
@@ -102,28 +138,34 @@ class Lane:
         return all(positions[kind] >= end for kind, end in ends.items())
 
     def behind(self) -> int:
-        """How many offsets of the source are still to be carried."""
-        positions = self.reader.positions
-        return sum(max(0, end - positions[kind]) for kind, end in self.reader.ends().items())
+        """How many offsets of the source were still to be carried when it was last asked."""
+        return offsets_behind(self._ends, self.reader.positions)
 
-    def say(self, mark: MirrorMark, *rows: tuple[bytes, bytes | None]) -> None:
-        """Write a mark, with rows of the changelog, as one transaction."""
-        self._commit(list(rows), {}, mark)
+    def leave(self) -> None:
+        """Say that a take-over has begun, and where it goes on if it is said again."""
+        mark = self.mark._replace(leaving=True, positions=self.reader.positions)
+        self._commit(self._beginning(), {}, mark)
+        self._begins = False
 
-    def _carry(self, batch: CarriedBatch, now_ms: int) -> None:
+    def _beginning(self) -> list[tuple[bytes, bytes | None]]:
+        """What is written first, so that nobody takes a copy for a belfry of its own."""
+        if not self._begins:
+            return []
+        return [(keys.IDENTITY_KEY, encode_identity(self.source.here))]
+
+    def _carry(self, batch: CarriedBatch) -> None:
         rows, generation = carried_rows(batch.rows, self.target.here.cluster)
-        if self._begins:
-            # Nobody may take a beginning for a belfry of its own.
-            rows.insert(0, (keys.IDENTITY_KEY, encode_identity(self.source.here)))
-        level_ms = now_ms if self.reader.is_level else batch.newest_ms
+        goal = self._goal if self._is_level else None
         mark = self.mark._replace(
             positions=batch.positions,
             generation=max(self.mark.generation, generation),
             whole=batch.whole,
-            level_ms=max(level_ms, self.mark.level_ms),
+            level_ms=self.mark.level_ms if goal is None else goal.at_ms,
         )
-        self._commit(rows, batch.others, mark)
-        self._begins, self._said_ms = False, now_ms
+        self._commit([*self._beginning(), *rows], batch.others, mark)
+        self._begins = False
+        if goal is not None:
+            self._goal, self.level_ms = None, goal.at_ms
 
     def _commit(
         self, rows: list[tuple[bytes, bytes | None]], others: dict[str, list[Message]],
@@ -150,5 +192,5 @@ class Lane:
 
     def close(self) -> None:
         """Give both sides up."""
-        self.reader.close()
-        self.writer.close()
+        with closing(self.writer):
+            self.reader.close()

@@ -23,7 +23,7 @@ from belfry.mirror.losses import (
     lost_request,
     stood_before,
 )
-from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, MirrorMark
+from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, MirrorMark, offsets_behind
 from belfry.mirror.sides import Side
 from belfry.verification.rows import Logged
 
@@ -51,10 +51,8 @@ def statuses(source: Side | None, target: Side) -> Iterator[LaneStatus]:
         behind = None
         if source is not None and mark is not None:
             kinds = source.kinds - {MARKS}
-            behind = sum(
-                max(0, source.bounds(kind, each).ends()[1] - mark.positions.get(kind, 0))
-                for kind in kinds
-            )
+            ends = {kind: source.bounds(kind, each).ends()[1] for kind in kinds}
+            behind = offsets_behind(ends, mark.positions)
         yield LaneStatus(each, mark, behind)
 
 

@@ -14,6 +14,7 @@ one is the active one, and nobody has to compare clocks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import orjson
@@ -63,6 +64,11 @@ class MirrorMark(NamedTuple):
     leaving: bool = False
     activated: Activated | None = None
     carried: tuple[tuple[int, int], ...] = ()
+
+
+def offsets_behind(ends: Mapping[str, int], positions: Mapping[str, int]) -> int:
+    """How many offsets lie between positions and ends of the source, by kind of topic."""
+    return sum(max(0, end - positions.get(kind, 0)) for kind, end in ends.items())
 
 
 def encode_mark(mark: MirrorMark) -> bytes:

@@ -6,6 +6,8 @@ nothing, so this needs no transaction.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from belfry.client.kafka import Cluster
 from belfry.client.schemas import RegisteredSchemas
 from belfry.client.tenants import PolicySigning, TenantPolicies
@@ -25,17 +27,22 @@ def policies_in(settings: SharedSettings) -> TenantPolicies:
     return TenantPolicies(cluster, settings.cluster.topic_prefix, schemas, signing)
 
 
-def carry_policies(source: TenantPolicies, target: TenantPolicies) -> int:
+def carry_policies(
+    source: TenantPolicies, target: TenantPolicies, check: Callable[[], None] = lambda: None
+) -> int:
     """Make the target's policies those of the source; how many were changed.
 
-    Raises `BelfryError` where a side does not answer.
+    `check` is called right before something is changed, and raises where the target is no longer
+    to be changed. Raises `BelfryError` where a side does not answer.
     """
     theirs, mine = source.all(), target.all()
     changed = [policy for name, policy in theirs.items() if mine.get(name) != policy]
+    gone = [name for name in mine if name not in theirs]
+    if changed or gone:
+        check()
     if changed:
         # Who shares a topic in the source shares it here.
         target.put(*changed, share_topic=True, reason="belfry mirror")
-    gone = [name for name in mine if name not in theirs]
     for name in gone:
         target.remove(name, reason="belfry mirror")
     return len(changed) + len(gone)

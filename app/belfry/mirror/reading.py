@@ -48,14 +48,12 @@ class CarriedBatch:
     """What was read at once: rows of the changelog, and records of other topics by their kind.
 
     `positions` are the source's offsets behind it. `whole` says that the rows end with a manifest.
-    `newest_ms` is the broker's time of the newest record, 0 for none.
     """
 
     rows: list[Row]
     others: dict[str, list[Message]]
     positions: dict[str, int]
     whole: bool
-    newest_ms: int = 0
 
     @property
     def size(self) -> int:
@@ -88,9 +86,8 @@ class CarriedReader:
         self._kinds = {side.settings.topic(each): each for each in side.kinds - {MARKS}}
         self._held = _Held()
         self._whole = whole
-        # The source's offsets behind what was read, and those kinds that were read to their end.
+        # The source's offsets behind what was read.
         self.read: dict[str, int] = {}
-        self.level: set[str] = set()
         try:
             self._assign(positions or {})
         except BaseException:
@@ -127,18 +124,15 @@ class CarriedReader:
         first = self._consumer.poll(wait_s)
         messages = [] if first is None else [first, *self._consumer.consume(BATCH - 1, SOON_S)]
         by_kind: dict[str, list[Message]] = {}
-        newest_ms = 0
         for message in messages:
-            kind = self._kinds[message.topic() or ""]
             if message.error() is not None:
-                self._pass_end(kind, message)
+                self._pass_end(message)
                 continue
+            kind = self._kinds[message.topic() or ""]
             by_kind.setdefault(kind, []).append(message)
             self.read[kind] = (message.offset() or 0) + 1
-            self.level.discard(kind)
-            newest_ms = max(newest_ms, message.timestamp()[1])
         rows = self._cut(by_kind.pop(CHANGELOG, []))
-        return CarriedBatch(rows, by_kind, self.positions, self._whole, newest_ms)
+        return CarriedBatch(rows, by_kind, self.positions, self._whole)
 
     @property
     def positions(self) -> dict[str, int]:
@@ -162,28 +156,35 @@ class CarriedReader:
         del held.rows[:at], held.offsets[:at]
         return found
 
-    def _pass_end(self, kind: str, message: Message) -> None:
+    def _pass_end(self, message: Message) -> None:
         """Note an end that was reached, or raise what is more than that."""
         error: Any = message.error()
-        if error.code() == KafkaError._PARTITION_EOF:
-            self.read[kind] = max(self.read[kind], message.offset() or 0)
-            self.level.add(kind)
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise CannotMirror(
                 f"{message.topic()}/{self._partition} of the source has lost what was not carried"
                 f" yet ({error.str()}): begin again with topics made anew."
             )
-        elif error.fatal() or not error.retriable():
-            raise ConnectionError(f"{message.topic()}: {error.str()}")
-
-    @property
-    def is_level(self) -> bool:
-        """Whether all that the source had was read, and nothing of it is held back."""
-        return self.level >= set(self._kinds.values()) and not self._held.rows
+        if is_end(message):
+            kind = self._kinds[message.topic() or ""]
+            self.read[kind] = max(self.read[kind], message.offset() or 0)
 
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
+
+
+def is_end(message: Message) -> bool:
+    """Whether a message that is an error tells of an end, or else of what passes by itself.
+
+    Raises ConnectionError for others. Some name no topic, as where the group's coordinator, or a
+    right, is missing.
+    """
+    error: Any = message.error()
+    if error.code() == KafkaError._PARTITION_EOF:
+        return True
+    if error.fatal() or not error.retriable():
+        raise ConnectionError(f"{message.topic() or 'kafka'}: {error.str()}")
+    return False
 
 
 def _behind_last_manifest(rows: Sequence[Row]) -> int:

@@ -26,7 +26,7 @@ from belfry.mirror.beginnings import CannotMirror, Ends
 from belfry.mirror.marks import CHANGELOG, KINDS, MARKS, REQUESTS, MirrorMark, decode_mark
 from belfry.recovery.identities import Identities
 from belfry.settings import SharedSettings
-from belfry.store.identity import Identity
+from belfry.store.identity import Identity, decode_identity, differ
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, decode_manifest
 from belfry.store.row_judge import Judge
@@ -86,14 +86,28 @@ class Side(NamedTuple):
 
     def last_manifest(self, partition: int) -> Manifest | None:
         """The last manifest of a partition's changelog; None where there is none."""
+        manifests = self._rows_backwards(partition, keys.MANIFEST_PREFIX)
+        return next((decode_manifest(row) for _, row in manifests), None)
+
+    def given_to(self, partition: int) -> str | None:
+        """The other cluster that the last transaction of a partition gives it to; None for none."""
+        found = self._rows_backwards(partition, keys.MANIFEST_PREFIX, keys.IDENTITY_KEY)
+        next(found, None)
+        key, row = next(found, (b"", b""))
+        if key != keys.IDENTITY_KEY:
+            return None
+        cluster = decode_identity(row).cluster
+        return cluster if differ(cluster, self.here.cluster) else None
+
+    def _rows_backwards(self, partition: int, *prefixes: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """A worker's rows under such keys, the newest first."""
         judge = self.judge(partition)
         for message in self.backwards(CHANGELOG, partition):
             key, offset = message.key() or b"", message.offset() or 0
-            if key.startswith(keys.MANIFEST_PREFIX):
+            if key.startswith(prefixes):
                 known, row = judge.row(offset, key, message.value(), partial(proof_of, message))
                 if known and row is not None:
-                    return decode_manifest(row)
-        return None
+                    yield key, row
 
 
 def opened(name: str, settings: SharedSettings) -> Side:

@@ -15,7 +15,8 @@ Without the source (`abandoned`) there is step 5 alone. What the source did behi
 is not here, and nobody keeps it from firing. No record can: the clusters cannot talk.
 
 A take-over that was interrupted is repeated as it is. What is fenced is fenced once more, and what
-is active stays so.
+is active stays so. Policies were carried before the first partition became active, and not again:
+from then on this side's own count.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def planned(
             yield lane.partition, f"fenced in the source, by transaction {number}"
         for lane in lanes:
             _drain(lane, now_ms)
-        yield None, f"{policies()} policies carried"
+        if len(left) == source.homes:
+            yield None, f"{policies()} policies carried"
         # Before anybody fires here: a partition that is active writes to others.
         begins = [_begins(target, lane.partition) for lane in lanes]
         for lane, its in zip(lanes, begins, strict=True):
@@ -75,7 +77,7 @@ def _leaving(source: Side, target: Side, partition: int, now_ms: NowMs) -> Lane:
     for left in range(TRIES - 1, -1, -1):
         lane = Lane(source, target, partition, takes_over=True)
         try:
-            lane.say(lane.mark._replace(leaving=True))
+            lane.leave()
             _drain(lane, now_ms)
         except (KafkaException, BufferError):
             lane.close()
@@ -91,7 +93,11 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
     with ExitStack() as undo:
         writers = {}
         for each in range(target.homes):
-            if _followed(target, each).activated is None:
+            activated = _followed(target, each).activated
+            if activated is not None:
+                _see_that_it_is_ours(target, each)
+                yield each, f"active here since {format_instant(activated.at_ms)}"
+            else:
                 writer = ChangelogWriter(target.settings, each, TRANSACTION_MS)
                 writers[each] = undo.enter_context(closing(writer))
         # After the fence: no mirror carries anything any more.
@@ -107,6 +113,18 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
             told = activate(writers[each], target, each, mark, activated)
             yield each, f"active here: {told}"
             yield each, _given_up(mark)
+
+
+def _see_that_it_is_ours(target: Side, partition: int) -> None:
+    """Raise CannotMirror where the other side took over later, which this one never followed."""
+    other = target.given_to(partition)
+    if other is not None:
+        raise CannotMirror(
+            f"partition {partition} belongs to cluster {other}, which took over from this one, and"
+            " no mirror has carried anything back since. If that cluster is lost for good: `belfry"
+            " recover --from log --accept-input` goes on with what lies here, and reads requests"
+            " again from the first one that is kept, so events that have fired may come once more."
+        )
 
 
 def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:

@@ -30,6 +30,13 @@ ACTIVE = LEAVING._replace(activated=Activated(NOW_MS, True, {}))
 def test_each_state_of_a_mirror_is_told(
     marks: dict[int, MirrorMark | None], status: Status, said: str
 ) -> None:
-    check = judge(marks, NOW_MS)
+    check = judge(marks, {}, NOW_MS)
     assert check.status is status
     assert said in check.detail
+
+
+def test_a_side_that_was_left_and_does_not_follow_is_told() -> None:
+    check = judge({0: ACTIVE, 1: ACTIVE}, {0: None, 1: "cluster-c"}, NOW_MS)
+    assert check.status is Status.RISK
+    assert "Partition 1" in check.detail
+    assert "cluster-c" in check.detail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from belfry.host import machine
 from belfry.mirror import following
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.following import MirrorFollower
+from belfry.mirror.marks import MirrorMark
 from belfry.telemetry.mirror_metrics import MirrorMetrics
 from belfry.telemetry.process_families import OF_MIRROR
 
@@ -40,11 +42,8 @@ class FakeLane:
         return 5
 
     @property
-    def reader(self) -> Any:
-        return SimpleNamespace(ends=lambda: {"changelog": 3})
-
-    def reached(self, ends: dict[str, int]) -> bool:
-        return self.turns >= ends["changelog"]
+    def level_ms(self) -> int:
+        return BEGAN_MS if self.turns >= 3 else BEGAN_MS - 1
 
     def close(self) -> None:
         pass
@@ -64,7 +63,7 @@ def made(monkeypatch: pytest.MonkeyPatch, **fails: Exception) -> tuple[Any, Any,
     monkeypatch.setattr(following, "carry_policies", lambda *_: 0)
     monkeypatch.setattr(machine, "sleep", lambda _: None)
     registry, told = CollectorRegistry(), list[str]()
-    side: Any = SimpleNamespace(homes=2)
+    side: Any = SimpleNamespace(homes=2, mark=lambda _: None)
     policies: Any = (None, None)
     metrics = MirrorMetrics(registry, BEGAN_MS / 1000)
     follower = MirrorFollower((side, side), policies, metrics, told.append)
@@ -99,7 +98,7 @@ def test_one_that_fails_is_opened_again_and_the_other_goes_on(
 def test_it_says_how_far_behind_the_last_of_its_partitions_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    registry, _ = run(monkeypatch, 4)
+    registry, _ = run(monkeypatch, 5)
     assert registry.get_sample_value("belfry_mirror_behind_records") == 10
     looked_s = registry.get_sample_value("belfry_mirror_last_look_timestamp_seconds")
     behind_s = registry.get_sample_value("belfry_mirror_behind_seconds")
@@ -125,3 +124,22 @@ def test_one_that_carries_once_tells_of_what_fails(monkeypatch: pytest.MonkeyPat
     follower, _, _ = made(monkeypatch, p1=ConnectionError("broker b is away"))
     with pytest.raises(ConnectionError, match="broker b"):
         follower.run(once=True, now_ms=lambda: BEGAN_MS)
+
+
+def test_policies_are_left_alone_as_soon_as_a_take_over_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    follower, _, _ = made(monkeypatch)
+    mark = MirrorMark("a", "log-a", "log-b", 1, {}, leaving=True)
+    follower._sides[1].mark = lambda each: mark if each == 1 else None
+    written: list[object] = []
+
+    def carry(_source: object, _target: object, check: Callable[[], None]) -> int:
+        check()
+        written.append("policies")
+        return 1
+
+    monkeypatch.setattr(following, "carry_policies", carry)
+    with pytest.raises(CannotMirror, match="take-over of partition 1"):
+        follower.run(once=False, now_ms=lambda: BEGAN_MS)
+    assert not written

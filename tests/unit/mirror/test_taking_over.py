@@ -1,0 +1,64 @@
+"""A take-over, and one that is said again: what is active stays as it is."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from belfry.mirror import taking_over
+from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.marks import Activated, MirrorMark
+from belfry.mirror.taking_over import abandoned, planned
+
+FOLLOWS = MirrorMark("a", "log-a", "log-b", 1, {"changelog": 5, "schedules": 5}, leaving=True)
+ACTIVE = FOLLOWS._replace(activated=Activated(1, True, {}))
+
+
+@pytest.mark.parametrize(
+    ("marks", "carried"),
+    [((FOLLOWS, FOLLOWS), 1), ((ACTIVE, FOLLOWS), 0), ((ACTIVE, ACTIVE), 0)],
+    ids=["none active", "interrupted", "done"],
+)
+def test_a_side_that_is_active_keeps_its_own_policies(
+    monkeypatch: pytest.MonkeyPatch, marks: tuple[MirrorMark, ...], carried: int
+) -> None:
+    source: Any = SimpleNamespace(homes=2, mark=lambda _: None)
+    target: Any = SimpleNamespace(homes=2, mark=lambda each: marks[each])
+
+    def leaving(_source: object, _target: object, partition: int, _now_ms: object) -> Any:
+        reader = SimpleNamespace(positions={})
+        undo = ExitStack()
+        return SimpleNamespace(
+            partition=partition, mark=FOLLOWS, reader=reader, writer=None, close=undo.close
+        )
+
+    for name, stand_in in {
+        "_leaving": leaving, "fence": lambda *_: 7, "_drain": lambda *_: None,
+        "_begins": lambda *_: {}, "activate": lambda *_: "well",
+    }.items():  # fmt: skip
+        monkeypatch.setattr(taking_over, name, stand_in)
+    called: list[int] = []
+
+    def policies() -> int:
+        called.append(1)
+        return 3
+
+    said = [told for _, told in planned(source, target, policies, lambda: 0)]
+    assert len(called) == carried
+    assert said.count("active here: well") == sum(each is FOLLOWS for each in marks)
+
+
+@pytest.mark.parametrize("given_to", [None, "cluster-a"])
+def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
+    given_to: str | None,
+) -> None:
+    target: Any = SimpleNamespace(homes=1, mark=lambda _: ACTIVE, given_to=lambda _: given_to)
+    if given_to is None:
+        [(_, said)] = abandoned(target, lambda: 0)
+        assert said == "active here since 1970-01-01T00:00:00.001Z"
+    else:
+        with pytest.raises(CannotMirror, match="belongs to cluster cluster-a"):
+            list(abandoned(target, lambda: 0))
