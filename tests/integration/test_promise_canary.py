@@ -25,7 +25,9 @@ from tests.integration.test_promise_tenants_seen import series
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-OUTAGE_MS = 6_000
+OUTAGE_MS = 9_000
+# What is not due yet when the next owner is there was not missed.
+MISSED = 4 * (OUTAGE_MS - AHEAD_MS) / 1000
 READY_S = 120.0
 # So long an event may need on a busy machine.
 LATE_MS = 2_000
@@ -82,10 +84,10 @@ def test_a_stopped_worker_makes_availability_fall(
         second = site.worker().start().wait_ready(READY_S)
         wait_for("events that come out again", lambda: counted(second, "registered") >= 40, 60.0)
         asked = counted(second, "asked")
-        assert asked - counted(second, "registered") >= 4 * OUTAGE_MS / 1000, "as many were owed"
+        assert asked - counted(second, "registered") >= MISSED, "as many were owed"
         stands = measured(site)
         availability, reach, _ = stands.objectives()
-        assert availability.of - availability.good >= 4 * OUTAGE_MS / 1000
+        assert availability.of - availability.good >= MISSED
         assert availability.good > 8
         assert not availability.met
         assert reach.met, stands

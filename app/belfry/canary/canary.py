@@ -1,7 +1,8 @@
 """Asks for events on each owned partition, reads what comes out, and writes down how it went.
 
 The owner of a partition asks for it.  No second coordination is needed, since a fence leaves one
-owner; and a slot without an owner is asked for by nobody, which is just what it says.
+owner.  The next one asks late for what nobody could ask for, as the request of a user would have
+waited; what was due before that is asked for by nobody, which is just what it says.
 
     slot begins ─► request ─► belfry.schedules ─► the partition commits ─► told here at once
                                                    └► due 5 s later ─► belfry.canary ─► read here
@@ -105,7 +106,6 @@ class Canary:
         self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._group = f"{settings.cluster.app_id}.canary"
         self._heard: deque[LifecycleEvent] = deque(maxlen=MOST_HEARD)
-        self._asked: dict[int, int] = {}
         self._seen: dict[Probe, int] = {}
         self._began_ms = self._wrote_ms = 0.0
         self._producer: Any = None
@@ -161,23 +161,17 @@ class Canary:
         self._consumer = consumer
 
     def _ask(self, partition: int, now_ms: int) -> None:
-        """Ask for the present slot; slots between the last one and it were asked for by nobody."""
-        slot = now_ms // self._interval_ms
-        last = self._asked.get(partition)
-        known = self._rows.known.last_asked(partition, self._interval_ms) if last != slot else last
-        last = max((each for each in (last, known) if each is not None), default=slot - 1)
-        self._asked[partition] = slot
-        if last >= slot:
-            return
-        self._counters.probed("asked", slot - last)
-        probe = Probe(partition, slot, self._interval_ms)
-        self._rows.mark(probe, "asked")
-        asked = self._asking.request(probe)
-        # One that cannot be handed over counts as asked for and not accepted.
-        with suppress(BufferError, KafkaException):
-            self._producer.produce(
-                self._requests, asked.value, asked.key, asked.partition, headers=asked.headers
-            )
+        """Ask for what is owed by now."""
+        probes, newly = self._rows.to_ask(partition, self._interval_ms, now_ms)
+        self._counters.probed("asked", newly)
+        for probe in probes:
+            self._rows.mark(probe, "asked")
+            asked = self._asking.request(probe)
+            # One that cannot be handed over counts as asked for and not accepted.
+            with suppress(BufferError, KafkaException):
+                self._producer.produce(
+                    self._requests, asked.value, asked.key, asked.partition, headers=asked.headers
+                )
 
     def _hear(self) -> None:
         """Note which requests were accepted in time, as the partitions of this worker have told."""

@@ -17,7 +17,15 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-from belfry.canary.slots import HOUR_MS, CanarySlots, HourRow, Probe, decode_row, encode_row
+from belfry.canary.slots import (
+    HOUR_MS,
+    CanarySlots,
+    HourRow,
+    Probe,
+    decode_row,
+    encode_row,
+    open_slots,
+)
 from belfry.client.faults import permanent
 from belfry.client.kafka import NO_GROUP, Cluster
 
@@ -51,6 +59,26 @@ class CanaryRows:
             return False
         self._changed[row.place] = row
         return True
+
+    def to_ask(self, partition: int, interval_ms: int, now_ms: int) -> tuple[list[Probe], int]:
+        """The events that its owner has to ask for now, and how many are owed for the first time.
+
+        That is the present one; and at a new owner those that are not due yet, unless it is known
+        that they were accepted.  A user's request would wait in the topic for the next owner, too.
+        """
+        now = Probe(partition, now_ms // interval_ms, interval_ms)
+        if self._mine.of(now).asked & now.bit:
+            return [], 0
+        last = self.known.last_asked(partition, interval_ms)
+        last = now.slot - 1 if last is None else last
+        probes = [now._replace(slot=each) for each in open_slots(now_ms, interval_ms)]
+        owed = [each for each in probes if each.slot > last or self._is_lost(each)]
+        return owed, max(0, now.slot - last)
+
+    def _is_lost(self, probe: Probe) -> bool:
+        """Whether another process asked for it, and nobody has noted that it was accepted."""
+        known = self.known.of(probe)
+        return bool(known.asked & ~known.registered & ~self._mine.of(probe).asked & probe.bit)
 
     def write(self, producer: Any, now_ms: float) -> None:
         """Write what has changed; what Kafka does not take now is written with the next."""

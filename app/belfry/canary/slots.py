@@ -57,6 +57,11 @@ class Probe(NamedTuple):
         return b"%d/%d/%d" % self
 
 
+def open_slots(now_ms: int, interval_ms: int) -> range:
+    """The slots that have begun, and whose events are not due yet."""
+    return range((now_ms - AHEAD_MS) // interval_ms + 1, now_ms // interval_ms + 1)
+
+
 def probe_in(payload: bytes | None) -> Probe | None:
     """The probe that an event carries, or None for anything else."""
     parts = (payload or b"").split(b"/")

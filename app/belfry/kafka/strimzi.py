@@ -4,6 +4,7 @@
 templates, which puts its values in.
 
     topics.json            configurations by name, without the prefix
+    topics-canary.json     the same of the topics that are there where belfry measures itself
     topics-metering.json   the same of the topic that is there where usage is counted
     rights.json            `spec.authorization.acls` of the workers' KafkaUser
     rights-creating.json   the same where workers create their topics
@@ -31,11 +32,15 @@ _OF_THE_CLUSTER: Final = "min.insync.replicas"
 def chart_files(settings: SharedSettings) -> dict[str, str]:
     """Texts of the files, by name."""
     topics = _topics(settings)
-    metering = _topics(settings.model_copy(update={"metering_interval_ms": HOUR_MS}))
-    added = {name: config for name, config in metering.items() if name not in topics}
+
+    def added(setting: str, value: int) -> dict[str, dict[str, str]]:
+        wanted = _topics(settings.model_copy(update={setting: value}))
+        return {name: config for name, config in wanted.items() if name not in topics}
+
     return {
         "topics.json": _text(topics),
-        "topics-metering.json": _text(added),
+        "topics-canary.json": _text(added("canary_interval_ms", 10_000)),
+        "topics-metering.json": _text(added("metering_interval_ms", HOUR_MS)),
         "rights.json": _text(_rights(MAIN_JOB)),
         "rights-creating.json": _text(_rights(Options(creates_topics=True))),
     }
