@@ -60,6 +60,9 @@ def copying(servers: str, topic: str) -> Iterator[list[int]]:
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+    # Its connection stands before anybody else writes.
+    producer.produce(topic, b"rubbish", b"order/1", partition=0, headers=[MARK])
+    assert producer.flush(20) == 0
 
     def copy() -> None:
         given: Any = producer

@@ -191,6 +191,7 @@ def belfry(site: Site, *words: str, code: int | None = 0) -> str:
     return answer.stdout
 
 
+@pytest.mark.timeout(300)
 def test_what_has_no_end_is_found_and_delivered_again(
     kafka: str, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> None:
