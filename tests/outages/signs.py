@@ -101,8 +101,11 @@ class Watch:
                 return found
             time.sleep(LOOK_S)
 
-    def calm(self, limit_s: float = 120.0) -> None:
-        """Wait until both workers are ready, and each knows of the other one."""
+    def calm(self, limit_s: float = 240.0) -> None:
+        """Wait until both workers are ready, and each knows of the other one.
+
+        One that was unfit for a second time asks for no partitions for two minutes.
+        """
         deadline = time.monotonic() + limit_s
         while not all(self._calm(worker) for worker in self._site.workers):
             assert time.monotonic() < deadline, [each.get("/healthz/ready")[1] for each in
@@ -169,7 +172,7 @@ class Watch:
         )
         checks = [json.loads(line) for line in ran.stdout.splitlines()]
         return [
-            f"{each['check']}: {each['detail']} To do: {each['to_do']}"
+            f"{each['check']}: {each['detail']} To do: {each['to_do'] or '-'}"
             for each in checks
             if each["status"] in BAD
         ]

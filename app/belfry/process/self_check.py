@@ -10,6 +10,7 @@ after a pause that grows with each relapse.
     12:00:11  others own them
     12:00:40  there is room again; the pause of 60 s is not over
     12:01:10  asks for partitions again; the next pause will be 120 s, and at most an hour
+    13:01:10  nothing was wrong for an hour: the next pause will be 60 s again
 
 It does not leave where it is alone, for then nobody would fire. It does not leave either while
 Kafka does not answer: then the others are most likely no better off.
@@ -56,6 +57,7 @@ class Fitness:
         self._limit_ms = limit_ms
         self._since_ms: float | None = None
         self._left_ms: float | None = None
+        self._back_ms = 0.0
         self._pause_ms = FIRST_PAUSE_MS
 
     def leaves(self, reason: str, now_ms: float) -> bool:
@@ -71,16 +73,18 @@ class Fitness:
 
     def left(self, now_ms: float) -> None:
         """The worker has asked for no partitions."""
+        if now_ms - self._back_ms >= LONGEST_PAUSE_MS:
+            self._pause_ms = FIRST_PAUSE_MS
         self._left_ms = now_ms
 
     def returns(self, reason: str, now_ms: float) -> bool:
         """Whether to ask for partitions again: no reason is left, and the pause is over.
 
-        Where it says yes the pause of the next time is doubled.
+        Where it says yes the pause of the next time is doubled, unless that is an hour later.
         """
         if self._left_ms is None or reason or now_ms - self._left_ms < self._pause_ms:
             return False
-        self._left_ms = None
+        self._left_ms, self._back_ms = None, now_ms
         self._pause_ms = min(2 * self._pause_ms, LONGEST_PAUSE_MS)
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belfry.process.self_check import FIRST_PAUSE_MS, Fitness
+from belfry.process.self_check import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, Fitness
 
 
 def test_a_reason_has_to_last() -> None:
@@ -36,3 +36,17 @@ def test_a_relapse_makes_the_pause_longer() -> None:
     fitness.left(100_000)
     assert not fitness.returns("", 100_000 + 2 * FIRST_PAUSE_MS - 1)
     assert fitness.returns("", 100_000 + 2 * FIRST_PAUSE_MS)
+
+
+def test_who_was_fit_for_an_hour_has_a_short_pause_again() -> None:
+    fitness = Fitness(1_000)
+    for began_ms in (0, 200_000):
+        fitness.left(began_ms)
+        back_ms = began_ms + 2 * FIRST_PAUSE_MS
+        assert fitness.returns("", back_ms)
+    again_ms = back_ms + LONGEST_PAUSE_MS
+    fitness.left(again_ms)
+    assert not fitness.returns("", again_ms + FIRST_PAUSE_MS - 1)
+    assert fitness.returns("", again_ms + FIRST_PAUSE_MS)
+    fitness.left(again_ms + 2 * FIRST_PAUSE_MS)
+    assert not fitness.returns("", again_ms + 4 * FIRST_PAUSE_MS - 1)
