@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from belfry.store.identity import decode_identity
 from belfry.store.layout import keys
+from belfry.store.layout.manifests import decode_manifest
 from belfry.store.recovery import of_earlier_input
 from belfry.wire.origins import ORIGIN_SIGNATURE, believed_origin, vouched
 from belfry.wire.record import (
@@ -37,16 +38,21 @@ Row = tuple[bytes, bytes | None]
 
 
 class CarriedRows(NamedTuple):
-    """Rows as they are written, and the highest generation that an identity among them tells."""
+    """Rows as they are written, and the highest generation that an identity among them tells.
+
+    They go up to `judged`, an offset of the source's requests, where a manifest ends them.
+    """
 
     rows: list[Row]
     generation: int
+    judged: int | None
 
 
 def carried_rows(rows: Iterable[Row], cluster: str) -> CarriedRows:
     """Rows of a changelog on their way to another `cluster`."""
     found: list[Row] = []
     generation = 0
+    key, row = b"", None
     for key, row in rows:
         if key == keys.IDENTITY_KEY and row is not None:
             identity = decode_identity(row)
@@ -56,7 +62,8 @@ def carried_rows(rows: Iterable[Row], cluster: str) -> CarriedRows:
             found.append((key, row))
         else:
             found.append((key, None if row is None else of_earlier_input(row)))
-    return CarriedRows(found, generation)
+    ends = key.startswith(keys.MANIFEST_PREFIX) and row is not None
+    return CarriedRows(found, generation, decode_manifest(row).position if ends else None)
 
 
 def carried_headers(record: SourceRecord, place: tuple[str, int], origin_keys: Keys) -> Headers:

@@ -96,8 +96,9 @@ class Lane:
                 former = mine.carried if mine is not None and whole else ()
                 since = (*former, (target.ends(partition).end, GOES_ON))
                 self.mark = MirrorMark(
-                    *ids, begun.epoch, positions, begun.generation, whole, carried=since
-                )
+                    *ids, begun.epoch, positions, begun.generation, whole, carried=since,
+                    judged=positions.get(REQUESTS, 0),
+                )  # fmt: skip
             self._begins = begun.positions is None
             self.reader = CarriedReader(source, partition, begun.positions, whole=self.mark.whole)
         except BaseException:
@@ -154,12 +155,13 @@ class Lane:
         return [(keys.IDENTITY_KEY, encode_identity(self.source.here))]
 
     def _carry(self, batch: CarriedBatch) -> None:
-        rows, generation = carried_rows(batch.rows, self.target.here.cluster)
+        rows, generation, judged = carried_rows(batch.rows, self.target.here.cluster)
         goal = self._goal if self._is_level else None
         mark = self.mark._replace(
             positions=batch.positions,
             generation=max(self.mark.generation, generation),
             whole=batch.whole,
+            judged=self.mark.judged if judged is None else judged,
             level_ms=self.mark.level_ms if goal is None else goal.at_ms,
         )
         self._commit([*self._beginning(), *rows], batch.others, mark)

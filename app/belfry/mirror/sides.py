@@ -110,6 +110,14 @@ class Side(NamedTuple):
                     yield key, row
 
 
+def followed(target: Side, partition: int) -> MirrorMark:
+    """The mark of a partition; CannotMirror where it has none."""
+    mark = target.mark(partition)
+    if mark is None:
+        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
+    return mark
+
+
 def opened(name: str, settings: SharedSettings) -> Side:
     """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing.
 

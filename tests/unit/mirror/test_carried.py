@@ -41,8 +41,10 @@ PLACE = ("belfry.schedules", 2)
 
 
 def test_sequences_become_those_of_an_earlier_input_and_all_else_stays() -> None:
-    rows = [(b"shop/order", ROW), (b"shop/gone", None), (keys.manifest_key(60), b"\x01\x04")]
-    found = carried_rows(rows, "cluster-b").rows
+    rows = [(b"shop/order", ROW), (b"shop/gone", None)]
+    rows.append((keys.manifest_key(60), encode_manifest(MANIFEST)))
+    found, _, judged = carried_rows(rows, "cluster-b")
+    assert judged == MANIFEST.position
     assert due_and_seq(found[0][1] or b"") == (1_000, EARLIER_INPUT + 17)
     assert with_seq(found[0][1] or b"", 17) == ROW
     assert found[1:] == rows[1:]
@@ -53,6 +55,12 @@ def test_the_identity_of_the_source_is_carried_and_a_fence_is_not() -> None:
     found = carried_rows(rows, "cluster-b")
     assert found.rows == rows[:1]
     assert found.generation == 3
+
+
+def test_rows_that_are_cut_amid_a_transaction_tell_nothing_of_requests() -> None:
+    rows = [(keys.manifest_key(60), encode_manifest(MANIFEST)), (b"shop/order", ROW)]
+    assert carried_rows(rows, "cluster-b").judged is None
+    assert carried_rows([], "cluster-b").judged is None
 
 
 def test_a_copy_that_has_only_begun_says_whose_it_is() -> None:

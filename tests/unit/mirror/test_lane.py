@@ -74,6 +74,18 @@ def test_a_copy_that_begins_says_first_whose_it_is(monkeypatch: pytest.MonkeyPat
     assert [key for key, _ in its.writer.rows].count(keys.IDENTITY_KEY) == 1
 
 
+def test_a_mark_says_up_to_which_request_the_rows_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    its = made(monkeypatch)
+    for _ in range(3):
+        its.source.add(REQUESTS_TOPIC)
+    its.source.seal(position=2)
+    its.lane.turn(0, NOW_MS)
+    assert (its.lane.mark.judged, its.lane.mark.positions["schedules"]) == (2, 3)
+    its.source.add(REQUESTS_TOPIC)
+    its.lane.turn(0, NOW_MS + 1)
+    assert (its.lane.mark.judged, its.lane.mark.positions["schedules"]) == (2, 4)
+
+
 def test_a_take_over_of_an_empty_side_says_whose_it_is_and_where_it_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
