@@ -51,7 +51,8 @@ class MirrorMark(NamedTuple):
     `whole` says that what lies here ends with a transaction. All that the source had appended by
     `level_ms` (epoch ms) is here. `carried` are the stretches of this side's changelog, from and
     to, that were carried, one for each time that it followed. The rows here go up to `judged`, an
-    offset of the source's requests: what was carried from there on is judged here once more.
+    offset of the source's requests: what was carried from there on is judged here once more. It
+    has followed since `began_ms` (epoch ms).
     """
 
     source: str
@@ -66,6 +67,7 @@ class MirrorMark(NamedTuple):
     activated: Activated | None = None
     carried: tuple[tuple[int, int], ...] = ()
     judged: int = 0
+    began_ms: int = 0
 
 
 def offsets_behind(ends: Mapping[str, int], positions: Mapping[str, int]) -> int:

@@ -20,7 +20,7 @@ from belfry.kafka.log_bounds import LogBounds
 from belfry.kafka.record_headers import proof_of
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.topic_tail import TopicTail
-from belfry.kafka.topics import REACH_S, create_topics
+from belfry.kafka.topics import REACH_S, create_topics, tombstones_kept_ms
 from belfry.kafka.wanted_topics import TopicSpec, topics_of
 from belfry.mirror.beginnings import CannotMirror, Ends
 from belfry.mirror.marks import CHANGELOG, KINDS, MARKS, REQUESTS, MirrorMark, decode_mark
@@ -42,7 +42,8 @@ _MARKS_CONFIG: Final = {"cleanup.policy": "compact", "segment.bytes": "16777216"
 class Side(NamedTuple):
     """A side whose brokers have answered: its settings, its ids, and its topics by their kind.
 
-    `homes` is the number of partitions that keep state.
+    `homes` is the number of partitions that keep state. The changelog keeps tombstones for
+    `tombstones_ms` at least.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Side(NamedTuple):
     homes: int
     kinds: frozenset[str]
     trust: ChangelogTrust
+    tombstones_ms: int
 
     def judge(self, partition: int) -> Judge:
         """What tells a worker's rows in this side's changelog; CannotMirror without its secret."""
@@ -145,7 +147,15 @@ def opened(name: str, settings: SharedSettings) -> Side:
     anchors = anchors_of(settings)
     here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
     kinds = frozenset(each for each in (*KINDS, MARKS) if settings.topic(each) in cluster.topics)
-    return Side(name, settings, here, homes, kinds, ChangelogTrust(settings, marks_of(settings)))
+    trust = ChangelogTrust(settings, marks_of(settings))
+    return Side(name, settings, here, homes, kinds, trust, _tombstones_ms(admin, names[0]))
+
+
+def _tombstones_ms(admin: Any, changelog: str) -> int:
+    try:
+        return tombstones_kept_ms(admin, changelog)
+    except KafkaException as error:
+        raise ConnectionError(f"{changelog}: {error.args[0].str()}") from error
 
 
 def pair(source: Side, target: Side) -> None:

@@ -75,7 +75,7 @@ def _leaving(source: Side, target: Side, partition: int, now_ms: NowMs) -> Lane:
     No other mirror opens it from then on. One that was about to open it fences this one once more.
     """
     for left in range(TRIES - 1, -1, -1):
-        lane = Lane(source, target, partition, takes_over=True)
+        lane = Lane(source, target, partition, now_ms(), takes_over=True)
         try:
             lane.leave()
             _drain(lane, now_ms)
@@ -102,7 +102,7 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
                 writers[each] = undo.enter_context(closing(writer))
         # After the fence: no mirror carries anything any more.
         marks = {each: followed(target, each) for each in writers}
-        torn = [each for each, mark in marks.items() if not mark.whole]
+        torn = [each for each, mark in marks.items() if not (mark.whole and mark.level_ms)]
         if torn:
             raise CannotMirror(
                 f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"

@@ -37,7 +37,7 @@ def test_a_side_knows_whether_its_last_transaction_gave_it_away(
     identity: Identity | None, later: bool, told: str | None
 ) -> None:
     nothing: Any = None
-    side = KeptSide("a", nothing, A, 1, frozenset(), nothing)
+    side = KeptSide("a", nothing, A, 1, frozenset(), nothing, 0)
     side.logs = FakeLogs()
     side.logs.add(CHANGELOG_TOPIC, keys.IDENTITY_KEY, encode_identity(B))
     side.logs.seal(7)

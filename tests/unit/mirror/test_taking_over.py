@@ -51,6 +51,23 @@ def test_a_side_that_is_active_keeps_its_own_policies(
     assert said.count("active here: well") == sum(each is FOLLOWS for each in marks)
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [FOLLOWS._replace(whole=True), FOLLOWS._replace(level_ms=1)],
+    ids=["amid a first copy", "amid a transaction"],
+)
+def test_what_was_never_carried_as_a_whole_does_not_take_over(
+    monkeypatch: pytest.MonkeyPatch, mark: MirrorMark
+) -> None:
+    def writer(*_: object) -> Any:
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr(taking_over, "ChangelogWriter", writer)
+    target: Any = SimpleNamespace(homes=1, mark=lambda _: mark, settings=None)
+    with pytest.raises(CannotMirror, match="never carried as a whole"):
+        list(abandoned(target, lambda: 0))
+
+
 @pytest.mark.parametrize("given_to", [None, "cluster-a"])
 def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
     given_to: str | None,
