@@ -94,7 +94,8 @@ def translated(position: int, low: int, end: int, look: Callable[[int], int | No
 
     `position` is the source's offset to read next. `look` gives, for an offset of the target, the
     source's offset of the first carried request that lies there or behind; None where none does.
-    It is asked some twenty times, since carried requests keep their order:
+    It is asked some twenty times, since what was carried of one source keeps its order. So nothing
+    of another source may lie at `low` or behind:
 
         target   0: 100    1: 101    2: marker    3: 102    4: 103        position 102  ─►  2
     """

@@ -113,6 +113,7 @@ class Lane:
             carried=(*former, (self.target.ends(self.partition).end, GOES_ON)),
             judged=positions.get(REQUESTS, 0),
             began_ms=now_ms,
+            requests_from=self.target.bounds(REQUESTS, self.partition).ends()[1],
         )  # fmt: skip
 
     def _start(self, theirs: MirrorMark | None) -> tuple[FollowStart, MirrorMark | None]:

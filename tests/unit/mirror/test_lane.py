@@ -11,7 +11,7 @@ import pytest
 from belfry.mirror import lane as lanes
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.lane import ASK_EVERY_MS, Lane
-from belfry.mirror.marks import KINDS, MirrorMark, decode_mark
+from belfry.mirror.marks import KINDS, Activated, MirrorMark, decode_mark
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
 from tests.unit.mirror.stand_ins import (
@@ -83,6 +83,25 @@ def test_a_copy_that_begins_says_first_whose_it_is(monkeypatch: pytest.MonkeyPat
     its.source.seal(2)
     its.lane.turn(0, NOW_MS + 2)
     assert [key for key, _ in its.writer.rows].count(keys.IDENTITY_KEY) == 1
+
+
+def test_a_mark_says_from_where_on_the_requests_of_its_source_lie(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theirs = MirrorMark(
+        "cluster-b", "log-b", "log-a", 1, dict.fromkeys(KINDS, 0),
+        activated=Activated(NOW_MS, True, dict.fromkeys(KINDS, 0)),
+    )  # fmt: skip
+    source, target = FakeLogs(), FakeLogs()
+    source.readable(monkeypatch)
+    monkeypatch.setattr(lanes, "ChangelogWriter", FakeWriter)
+    for _ in range(3):
+        target.add(REQUESTS_TOPIC)
+    lane = Lane(fake_side("a", source, theirs), fake_side("b", target), 0, NOW_MS)
+    assert lane.mark.requests_from == 3
+    resumed = Lane(fake_side("a", source, theirs), fake_side("b", target, lane.mark), 0, NOW_MS)
+    target.add(REQUESTS_TOPIC)
+    assert resumed.mark.requests_from == 3
 
 
 def test_a_mark_says_up_to_which_request_the_rows_go(monkeypatch: pytest.MonkeyPatch) -> None:
