@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, TopicCollection
 
 from belfry.kafka import librdkafka
 from belfry.kafka.anchors import anchors_of
+from belfry.kafka.causes import cause_of
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
+from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.log_bounds import LogBounds
 from belfry.kafka.record_headers import proof_of
+from belfry.kafka.rights import TOPIC
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.topic_tail import TopicTail
 from belfry.kafka.topics import REACH_S, create_topics, tombstones_kept_ms
@@ -121,24 +124,26 @@ def followed(target: Side, partition: int) -> MirrorMark:
 
 
 def opened(name: str, settings: SharedSettings) -> Side:
-    """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing.
+    """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing
+    or may not be described.
 
     `name` is what messages call it.
     """
     admin = librdkafka.AdminClient({**settings.kafka_properties(), "log_level": 0})
     try:
         cluster = admin.list_topics(timeout=REACH_S)
-    except KafkaException as error:
+        partitions = _partitions(name, admin, settings)
+    except (KafkaException, TimeoutError) as error:
         servers = settings.bootstrap_servers
-        raise ConnectionError(f"{name} at {servers}: {error.args[0].str()}") from error
+        raise ConnectionError(f"{name} at {servers}: {cause_of(error)}") from error
     names = settings.topic(CHANGELOG), settings.topic(REQUESTS)
-    missing = [each for each in names if each not in cluster.topics]
+    missing = [each for each in (CHANGELOG, REQUESTS) if each not in partitions]
     if missing:
         raise CannotMirror(
-            f"{name}: {', '.join(missing)} does not exist: create it there with `belfry topics"
-            " create`, and start no worker before the mirror has begun."
+            f"{name}: {', '.join(map(settings.topic, missing))} does not exist: create it there"
+            " with `belfry topics create`, and start no worker before the mirror has begun."
         )
-    homes, inputs = (len(cluster.topics[each].partitions) for each in names)
+    homes, inputs = partitions[CHANGELOG], partitions[REQUESTS]
     if homes != inputs:
         raise CannotMirror(
             f"{name}: {names[1]} has {inputs} partitions, and {names[0]} has {homes}: a mirror"
@@ -146,9 +151,32 @@ def opened(name: str, settings: SharedSettings) -> Side:
         )
     anchors = anchors_of(settings)
     here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
-    kinds = frozenset(each for each in (*KINDS, MARKS) if settings.topic(each) in cluster.topics)
     trust = ChangelogTrust(settings, marks_of(settings))
-    return Side(name, settings, here, homes, kinds, trust, _tombstones_ms(admin, names[0]))
+    kept_ms = _tombstones_ms(admin, names[0])
+    return Side(name, settings, here, homes, frozenset(partitions), trust, kept_ms)
+
+
+def _partitions(name: str, admin: Any, settings: SharedSettings) -> dict[str, int]:
+    """How many partitions each topic of a mirror has, by its kind; none of those that do not exist.
+
+    Each is asked for by name. A list of all topics leaves out what may not be described, and a side
+    whose marks are not seen would pass for one that never took over.
+    """
+    kinds = {settings.topic(each): each for each in (*KINDS, MARKS)}
+    asked = admin.describe_topics(TopicCollection(list(kinds)), request_timeout=REACH_S)
+    found = {}
+    for topic, answer in asked.items():
+        try:
+            found[kinds[topic]] = len(answer.result(REACH_S).partitions)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                user, servers = user_of(settings.kafka_properties()), settings.bootstrap_servers
+                said = sentence(user, "Describe", TOPIC, topic, servers)
+                raise CannotMirror(f"{name}: {said}") from error
+            if code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+    return found
 
 
 def _tombstones_ms(admin: Any, changelog: str) -> int:
