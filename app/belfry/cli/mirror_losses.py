@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from belfry.cli.mirror_sides import Told
 from belfry.mirror.looking import Lost, losses
 from belfry.mirror.losses import FiredBehind, LostRequest
 from belfry.mirror.sides import Side
 from belfry.schedules.instants import format_instant
-
-Told = tuple[dict[str, Any], str]
 
 
 def lines(source: Side, target: Side) -> Iterator[Told]:

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from belfry.store.identity import decode_identity
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import decode_manifest
+from belfry.store.net import Change
 from belfry.store.recovery import of_earlier_input
 from belfry.wire.origins import ORIGIN_SIGNATURE, believed_origin, vouched
 from belfry.wire.record import (
@@ -34,8 +35,6 @@ from belfry.wire.worker_keys import Keys
 # On a request that was carried: its offset in the source's partition.
 CARRIED_FROM: Final = ORIGIN_PREFIX + "mirrored"
 
-Row = tuple[bytes, bytes | None]
-
 
 class CarriedRows(NamedTuple):
     """Rows as they are written, and the highest generation that an identity among them tells.
@@ -43,16 +42,15 @@ class CarriedRows(NamedTuple):
     They go up to `judged`, an offset of the source's requests, where a manifest ends them.
     """
 
-    rows: list[Row]
+    rows: list[Change]
     generation: int
     judged: int | None
 
 
-def carried_rows(rows: Iterable[Row], cluster: str) -> CarriedRows:
+def carried_rows(rows: Iterable[Change], cluster: str) -> CarriedRows:
     """Rows of a changelog on their way to another `cluster`."""
-    found: list[Row] = []
+    found: list[Change] = []
     generation = 0
-    key, row = b"", None
     for key, row in rows:
         if key == keys.IDENTITY_KEY and row is not None:
             identity = decode_identity(row)
@@ -62,8 +60,14 @@ def carried_rows(rows: Iterable[Row], cluster: str) -> CarriedRows:
             found.append((key, row))
         else:
             found.append((key, None if row is None else of_earlier_input(row)))
-    ends = key.startswith(keys.MANIFEST_PREFIX) and row is not None
-    return CarriedRows(found, generation, decode_manifest(row).position if ends else None)
+    return CarriedRows(found, generation, _judged(found))
+
+
+def _judged(rows: list[Change]) -> int | None:
+    """Up to which request rows go that end with a manifest."""
+    key, row = rows[-1] if rows else (b"", None)
+    ends = key.startswith(keys.MANIFEST_PREFIX)
+    return decode_manifest(row).position if ends and row is not None else None
 
 
 def carried_headers(record: SourceRecord, place: tuple[str, int], origin_keys: Keys) -> Headers:

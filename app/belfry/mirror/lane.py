@@ -48,6 +48,7 @@ from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
+from belfry.store.net import Change
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose
 
@@ -160,7 +161,7 @@ class Lane:
         self._commit(self._beginning(), {}, mark)
         self._begins = False
 
-    def _beginning(self) -> list[tuple[bytes, bytes | None]]:
+    def _beginning(self) -> list[Change]:
         """What is written first, so that nobody takes a copy for a belfry of its own."""
         if not self._begins:
             return []
@@ -182,7 +183,7 @@ class Lane:
             self._goal, self.level_ms = None, goal.at_ms
 
     def _commit(
-        self, rows: list[tuple[bytes, bytes | None]], others: dict[str, list[Message]],
+        self, rows: list[Change], others: dict[str, list[Message]],
         mark: MirrorMark,
     ) -> None:  # fmt: skip
         writer, topic = self.writer, self.target.settings.topic

@@ -1,7 +1,7 @@
 """What a partition's mirror reads of the source: all carried topics, by one consumer.
 
 Rows of the changelog are held back until their manifest has been read, so what is carried ends with
-a transaction. Only a stretch that is longer than `MOST_HELD` rows is cut amid, as compaction leaves
+a transaction. Only a stretch of more than `MOST_BUFFERED` rows is cut amid, as compaction leaves
 one at the beginning of a log.
 
     read       row a   row b   manifest 7   row c
@@ -11,7 +11,6 @@ one at the beginning of a log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,11 +24,9 @@ from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.marks import CHANGELOG, MARKS
 from belfry.mirror.sides import Side
-from belfry.store.layout import keys
+from belfry.store.net import Change, after_last_manifest
+from belfry.store.replay import MOST_BUFFERED
 
-Row = tuple[bytes, bytes | None]
-
-MOST_HELD: Final = 200_000
 # Records that are taken at once, and seconds that the rest of them may take.
 BATCH: Final = 10_000
 SOON_S: Final = 0.002
@@ -50,7 +47,7 @@ class CarriedBatch:
     `positions` are the source's offsets behind it. `whole` says that the rows end with a manifest.
     """
 
-    rows: list[Row]
+    rows: list[Change]
     others: dict[str, list[Message]]
     positions: dict[str, int]
     whole: bool
@@ -65,7 +62,7 @@ class CarriedBatch:
 class _Held:
     """Rows whose manifest has not been read yet, and where they lie."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Change] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
 
 
@@ -140,17 +137,17 @@ class CarriedReader:
         held = self._held.offsets
         return {**self.read, CHANGELOG: held[0]} if held else dict(self.read)
 
-    def _cut(self, messages: list[Message]) -> list[Row]:
+    def _cut(self, messages: list[Message]) -> list[Change]:
         """Rows up to the last manifest; what follows is held back."""
         held = self._held
         where = self._side.settings.topic(CHANGELOG), self._partition
         rows, offsets = self._sieve.ours(_as_records(messages), where)
         held.rows += rows
         held.offsets += offsets
-        at = _behind_last_manifest(held.rows)
+        at = after_last_manifest(held.rows)
         if at:
             self._whole = True
-        elif len(held.rows) > MOST_HELD:
+        elif len(held.rows) > MOST_BUFFERED:
             at, self._whole = len(held.rows), False
         found = held.rows[:at]
         del held.rows[:at], held.offsets[:at]
@@ -185,14 +182,6 @@ def is_end(message: Message) -> bool:
     if error.fatal() or not error.retriable():
         raise ConnectionError(f"{message.topic() or 'kafka'}: {error.str()}")
     return False
-
-
-def _behind_last_manifest(rows: Sequence[Row]) -> int:
-    """How many rows there are up to the last manifest."""
-    for at in range(len(rows), 0, -1):
-        if rows[at - 1][0].startswith(keys.MANIFEST_PREFIX):
-            return at
-    return 0
 
 
 def _as_records(messages: list[Message]) -> list[StreamedRecord]:
