@@ -1,8 +1,8 @@
 """What a partition's mirror reads of the source: all carried topics, by one consumer.
 
 Rows of the changelog are held back until their manifest has been read, so what is carried ends with
-a transaction. Only a stretch of more than `MOST_BUFFERED` rows is cut amid, as compaction leaves
-one at the beginning of a log.
+a transaction. Compaction leaves stretches without manifests, above all at the beginning of a log.
+Such a one is cut amid, by rows and by bytes: it has to go into memory and into one transaction.
 
     read       row a   row b   manifest 7   row c
     batch      a, b, manifest 7                      position behind the manifest
@@ -27,6 +27,10 @@ from belfry.mirror.sides import Side
 from belfry.store.net import Change, after_last_manifest
 from belfry.store.replay import MOST_BUFFERED
 
+# Bytes of rows without their manifest: at the beginning of a log, and behind a transaction. The
+# second is more than a worker's transaction has, so this side stays whole but where compaction was.
+HEAD_BYTES: Final = 16_000_000
+STRETCH_BYTES: Final = 64_000_000
 # Records that are taken at once, and seconds that the rest of them may take.
 BATCH: Final = 10_000
 SOON_S: Final = 0.002
@@ -64,6 +68,25 @@ class _Held:
 
     rows: list[Change] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, rows: list[Change], offsets: list[int]) -> None:
+        """Hold further ones back."""
+        self.rows += rows
+        self.offsets += offsets
+        self.size += _size(rows)
+
+    def take(self, count: int) -> list[Change]:
+        """The first so many, which are held no more."""
+        found = self.rows[:count]
+        del self.rows[:count], self.offsets[:count]
+        self.size -= _size(found)
+        return found
+
+
+def _size(rows: list[Change]) -> int:
+    """Bytes of rows."""
+    return sum(len(key) + len(row or b"") for key, row in rows)
 
 
 class CarriedReader:
@@ -142,16 +165,17 @@ class CarriedReader:
         held = self._held
         where = self._side.settings.topic(CHANGELOG), self._partition
         rows, offsets = self._sieve.ours(_as_records(messages), where)
-        held.rows += rows
-        held.offsets += offsets
+        held.add(rows, offsets)
         at = after_last_manifest(held.rows)
         if at:
             self._whole = True
-        elif len(held.rows) > MOST_BUFFERED:
+        elif len(held.rows) > MOST_BUFFERED or held.size > self._most_bytes:
             at, self._whole = len(held.rows), False
-        found = held.rows[:at]
-        del held.rows[:at], held.offsets[:at]
-        return found
+        return held.take(at)
+
+    @property
+    def _most_bytes(self) -> int:
+        return STRETCH_BYTES if self._whole else HEAD_BYTES
 
     def _pass_end(self, message: Message) -> None:
         """Note an end that was reached, or raise what is more than that."""
