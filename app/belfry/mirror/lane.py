@@ -93,8 +93,8 @@ class Lane:
         self.writer = ChangelogWriter(target.settings, partition, TRANSACTION_MS)
         try:
             begun, mine = self._start(theirs)
-            resumes = mine is not None and begun.resumes
-            self.mark = mine if resumes else self._first_mark(begun, mine, now_ms)
+            resumed = mine if begun.resumes else None
+            self.mark = resumed or self._first_mark(begun, mine, now_ms)
             # Until it is level it goes on reading, which takes a while.
             see_that_it_is_in_time(self.mark, partition, now_ms, source.tombstones_ms // 2)
             self._begins = begun.positions is None
