@@ -43,6 +43,6 @@ def _text(lost: Lost) -> str:
     if isinstance(lost, FiredBehind):
         name = lost.name.decode(errors="backslashreplace")
         times = "perhaps" if lost.times is None else f"{lost.times} time(s)"
-        by = ", and comes here by another id" if lost.again and not lost.same_id else ""
+        by = ", and may come here by another id" if lost.again and not lost.same_id else ""
         return f"{name} fired there, {times}, due {format_instant(lost.due_ms)}{by}"
     return f"{lost.fires} fires that no row names"

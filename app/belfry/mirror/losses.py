@@ -9,7 +9,7 @@ requests are carried ahead of their verdicts, and the id counts from where the r
 
     requests   40  41  42 │ 43            mark at 43, and the last manifest before it says 41
     lost                    43            nothing becomes of it
-    judged anew    41  42                 what they ask for comes here by another id
+    judged anew    41  42                 what they ask for comes here by the id of where they lie
 
 Fires are told by the rows of their transactions (`verification/row_fires.py`), which need to know
 how each schedule stood before. What the rows do not tell is counted, by what manifests say.
@@ -50,7 +50,7 @@ class FiredBehind(NamedTuple):
     """A schedule that fired behind the mark; `times` is None where its rows do not tell.
 
     With `again` it was carried, and so it fires once more; else what had asked for it was not. With
-    `same_id` that fire has the id of this one.
+    `same_id` that fire has the id of this one; else it may have another one.
     """
 
     again: bool
