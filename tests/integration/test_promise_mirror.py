@@ -93,6 +93,23 @@ class Pair:
         return found
 
 
+@pytest.fixture
+def pair(
+    kafka: str, other_kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> Iterator[Pair]:
+    """Two sites; the second one has its topics, and no worker."""
+    found = Pair((kafka, other_kafka), unique("pair"), tmp_path)
+    with found.a, found.b:
+        assert found.command(found.b, "topics", "create") == 0
+        yield found
+
+
+@pytest.fixture
+def active(pair: Pair) -> Worker:
+    """A worker of the first side, which fires."""
+    return pair.a.worker().start().wait_ready()
+
+
 def has_topic(site: Site, topic: str) -> bool:
     return topic in site.producer.list_topics(timeout=10).topics
 
@@ -120,54 +137,47 @@ def ask(site: Site, batch: int, soon_ms: int) -> None:
 
 @pytest.mark.timeout(480)
 def test_a_take_over_and_the_way_back_lose_and_double_nothing(
-    kafka: str,
-    other_kafka: str,
-    tmp_path: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    pair: Pair, active: Worker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pair = Pair((kafka, other_kafka), unique("pair"), tmp_path)
-    with pair.a as a, pair.b as b:
-        active = a.worker().start().wait_ready()
-        assert pair.command(b, "topics", "create") == 0
-        assert pair.command(a, "tenant", "set", "shop", "max_pending=1000", "lifecycle=ALL") == 0
-        a.ask("shop", "every", kind="EVERY", interval_ms=500)
-        passive = b.worker()
-        running = killed_amid_its_work(pair, passive)
-        level(pair, b, capsys)
-        assert pair.command(b, "mirror", "verify") == 0
-        assert not has_topic(b, b.topic("fired.shop"))
+    a, b = pair.a, pair.b
+    assert pair.command(a, "tenant", "set", "shop", "max_pending=1000", "lifecycle=ALL") == 0
+    a.ask("shop", "every", kind="EVERY", interval_ms=500)
+    passive = b.worker()
+    running = killed_amid_its_work(pair, passive)
+    level(pair, b, capsys)
+    assert pair.command(b, "mirror", "verify") == 0
+    assert not has_topic(b, b.topic("fired.shop"))
 
-        # A producer that still writes to the old side until the fence.
-        ask(a, 4, 4_000)
-        there = taken_over(pair, running, capsys)
-        passive.wait_ready()
-        ask(b, 5, 3_000)
-        wait_for("its events", lambda: len(b.fired("shop")) > BATCH, LONG_S)
-        assert len(a.fired("shop")) == there
-        assert pair.command(b, "mirror", "lost") == 0
-        assert tenant(pair, b, capsys)["max_pending"] == 1000
-        assert_well(b)
+    # A producer that still writes to the old side until the fence.
+    ask(a, 4, 4_000)
+    there = taken_over(pair, running, capsys)
+    passive.wait_ready()
+    ask(b, 5, 3_000)
+    wait_for("its events", lambda: len(b.fired("shop")) > BATCH, LONG_S)
+    assert len(a.fired("shop")) == there
+    assert pair.command(b, "mirror", "lost") == 0
+    assert tenant(pair, b, capsys)["max_pending"] == 1000
+    assert_well(b)
 
-        # And back: the old side goes on where it was fenced, with what the other one did.
-        assert pair.command(a, "mirror", "run", "--once") == 0
-        assert pair.command(a, "mirror", "verify") == 0
-        assert pair.command(a, "mirror", "take-over", "--apply") == 0
-        active.wait_ready()
-        ask(a, 6, 1_000)
-        wanted = {f"soon/{each}" for each in range(7 * BATCH)} | {"every"}
-        wait_for("all events", lambda: wanted <= names(pair.fired("shop")).keys(), LONG_S)
-        a.ask("shop", "every", action="CANCEL", request_id="end")
-        assert a.outcome("end")["outcome"] == "CANCELLED"
-        fired = pair.fired("shop")
-        assert names(fired).keys() == wanted
-        assert set(ids(fired).values()) == {1}
-        numbers = [int(r.header("belfry-occurrence") or b"") for r in fired if is_every(r)]
-        assert sorted(numbers) == list(range(len(numbers)))
-        assert len(a.fired("shop")) > there
-        assert active.stop() == 0
-        passive.kill()
-        assert_well(a)
+    # And back: the old side goes on where it was fenced, with what the other one did.
+    assert pair.command(a, "mirror", "run", "--once") == 0
+    assert pair.command(a, "mirror", "verify") == 0
+    assert pair.command(a, "mirror", "take-over", "--apply") == 0
+    active.wait_ready()
+    ask(a, 6, 1_000)
+    wanted = {f"soon/{each}" for each in range(7 * BATCH)} | {"every"}
+    wait_for("all events", lambda: wanted <= names(pair.fired("shop")).keys(), LONG_S)
+    a.ask("shop", "every", action="CANCEL", request_id="end")
+    assert a.outcome("end")["outcome"] == "CANCELLED"
+    fired = pair.fired("shop")
+    assert names(fired).keys() == wanted
+    assert set(ids(fired).values()) == {1}
+    numbers = [int(r.header("belfry-occurrence") or b"") for r in fired if is_every(r)]
+    assert sorted(numbers) == list(range(len(numbers)))
+    assert len(a.fired("shop")) > there
+    assert active.stop() == 0
+    passive.kill()
+    assert_well(a)
 
 
 def killed_amid_its_work(pair: Pair, passive: Worker) -> Child:
@@ -257,57 +267,63 @@ def tenant(pair: Pair, site: Site, capsys: pytest.CaptureFixture[str]) -> dict[s
     return found
 
 
+def ahead(records: list[Record]) -> list[Record]:
+    """The events of the schedule whose request was carried ahead of its verdict."""
+    return [each for each in records if each.header("belfry-schedule-id") == b"ahead"]
+
+
 @pytest.mark.timeout(480)
 def test_what_an_abandoned_side_did_is_listed_and_it_fires_no_more(
-    kafka: str,
-    other_kafka: str,
-    tmp_path: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    pair: Pair, active: Worker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pair = Pair((kafka, other_kafka), unique("abandoned"), tmp_path)
-    with pair.a as a, pair.b as b:
-        active = a.worker().start().wait_ready()
-        assert pair.command(b, "topics", "create") == 0
-        at = now_ms() + 8_000
-        for each in range(3):
-            a.ask("shop", f"carried/{each}", at=at, payload=b"x", request_id=f"c/{each}")
-        a.ask("shop", "stays", at=at + DAY_MS, payload=b"x", request_id="stays")
-        wait_for("verdicts", lambda: {"stays", "c/2"} <= a.outcomes().keys())
-        active.kill()
-        assert not has_topic(a, a.topic("fired.shop")) or not a.fired("shop")
-        assert pair.command(b, "mirror", "run", "--once") == 0
-        # Nobody carries this.
-        a.ask("shop", "unknown", at=at + DAY_MS, payload=b"x")
-        a.ask("shop", "at once", at=at, payload=b"x")
-        active.start()
-        a.wait_fired("shop", 4, LONG_S)
-        active.kill()
-        capsys.readouterr()
-        assert pair.command(b, "mirror", "take-over", "--without-source", "--apply") == 0
-        assert "which is all that it had by" in capsys.readouterr().out
-        assert pair.command(b, "mirror", "lost", "-o", "jsonl") == 4
-        lines = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert sorted((each["what"], each["schedule_id"]) for each in lines) == [
-            ("fired", "at once"),
-            ("lost", "at once"),
-            ("lost", "unknown"),
-            *(("twice", f"carried/{each}") for each in range(3)),
-        ]
-        passive = b.worker().start().wait_ready()
-        again = b.wait_fired("shop", 3, LONG_S)
-        # A consumer that remembers ids takes each once.
-        there = [each for each in a.fired("shop") if names([each]).keys() != {"at once"}]
-        assert ids(again) == ids(there)
+    a, b = pair.a, pair.b
+    at = now_ms() + 8_000
+    for each in range(3):
+        a.ask("shop", f"carried/{each}", at=at, payload=b"x", request_id=f"c/{each}")
+    a.ask("shop", "stays", at=at + DAY_MS, payload=b"x", request_id="stays")
+    wait_for("verdicts", lambda: {"stays", "c/2"} <= a.outcomes().keys())
+    active.kill()
+    assert not has_topic(a, a.topic("fired.shop")) or not a.fired("shop")
+    assert pair.command(b, "mirror", "run", "--once") == 0
+    # This is carried ahead of its verdict, for nobody judges it yet. It lies at another offset
+    # there, behind the transaction of what was carried before.
+    a.ask("shop", "ahead", at=at, payload=b"x")
+    assert pair.command(b, "mirror", "run", "--once") == 0
+    # Nobody carries this.
+    a.ask("shop", "unknown", at=at + DAY_MS, payload=b"x")
+    a.ask("shop", "at once", at=at, payload=b"x")
+    active.start()
+    a.wait_fired("shop", 5, LONG_S)
+    active.kill()
+    capsys.readouterr()
+    assert pair.command(b, "mirror", "take-over", "--without-source", "--apply") == 0
+    assert "which is all that it had by" in capsys.readouterr().out
+    assert pair.command(b, "mirror", "lost", "-o", "jsonl") == 4
+    lines = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted((each["what"], each["schedule_id"]) for each in lines) == [
+        ("fired", "at once"),
+        ("lost", "at once"),
+        ("lost", "unknown"),
+        ("twice", "ahead"),
+        *(("twice", f"carried/{each}") for each in range(3)),
+    ]
+    others = {each["schedule_id"] for each in lines if each.get("same_id") is False}
+    assert others == {"ahead"}
+    passive = b.worker().start().wait_ready()
+    again = b.wait_fired("shop", 4, LONG_S)
+    # A consumer that remembers ids takes each once, but for the one whose id is another.
+    there = [each for each in a.fired("shop") if names([each]).keys() != {"at once"}]
+    assert {each for each in ids(there) if each not in ids(again)} == set(ids(ahead(there)))
+    assert names(again) == names(there)
 
-        # The old side comes back: fenced, it fires nothing, and cannot be followed back as it is.
-        assert pair.command(b, "mirror", "fence", "--apply") == 0
-        a.ask("shop", "late", at=now_ms(), payload=b"x")
-        active.start()
-        wait_for("the old side to say why", lambda: "other_cluster" in active.said(), LONG_S)
-        assert names(a.fired("shop")).keys() == names(again).keys() | {"at once"}
-        capsys.readouterr()
-        assert pair.command(a, "mirror", "run", "--once") == 1
-        assert "not carried when the other one took over" in capsys.readouterr().err
-        assert pair.command(a, "mirror", "fence", "--apply") == 1
-        assert passive.stop() == 0
+    # The old side comes back: fenced, it fires nothing, and cannot be followed back as it is.
+    assert pair.command(b, "mirror", "fence", "--apply") == 0
+    a.ask("shop", "late", at=now_ms(), payload=b"x")
+    active.start()
+    wait_for("the old side to say why", lambda: "other_cluster" in active.said(), LONG_S)
+    assert names(a.fired("shop")).keys() == names(again).keys() | {"at once"}
+    capsys.readouterr()
+    assert pair.command(a, "mirror", "run", "--once") == 1
+    assert "not carried when the other one took over" in capsys.readouterr().err
+    assert pair.command(a, "mirror", "fence", "--apply") == 1
+    assert passive.stop() == 0

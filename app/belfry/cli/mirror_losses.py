@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from belfry.mirror.looking import Uncounted, losses
+from belfry.cli.mirror_sides import Told
+from belfry.mirror.looking import Lost, losses
 from belfry.mirror.losses import FiredBehind, LostRequest
 from belfry.mirror.sides import Side
 from belfry.schedules.instants import format_instant
 
-Told = tuple[dict[str, Any], str]
-
 
 def lines(source: Side, target: Side) -> Iterator[Told]:
     """What the source holds behind the marks, partition after partition."""
-    for partition in range(target.homes):
-        for each in losses(source, target, partition):
-            record = {"partition": partition, **_shown(each)}
-            yield record, f"{record['what']:8} {partition}@{record['offset']}  {_text(each)}"
+    for partition, each in losses(source, target):
+        record = {"partition": partition, **_shown(each)}
+        yield record, f"{record['what']:8} {partition}@{record['offset']}  {_text(each)}"
 
 
-def _shown(lost: LostRequest | FiredBehind | Uncounted) -> dict[str, Any]:
+def _shown(lost: Lost) -> dict[str, Any]:
     """For programs: `lost` requests, and what `fired` there or comes `twice`."""
     if isinstance(lost, LostRequest):
         at = format_instant(lost.at_ms)
@@ -32,11 +30,12 @@ def _shown(lost: LostRequest | FiredBehind | Uncounted) -> dict[str, Any]:
         due = format_instant(lost.due_ms)
         named = {"tenant": tenant, "schedule_id": schedule_id, "due": due}
         what = "twice" if lost.again else "fired"
-        return {"what": what, "offset": lost.offset, "times": lost.times, **named}
+        told = {"what": what, "offset": lost.offset, "times": lost.times, **named}
+        return told | {"same_id": lost.same_id} if lost.again else told
     return {"what": "unnamed", "offset": None, "times": lost.fires}
 
 
-def _text(lost: LostRequest | FiredBehind | Uncounted) -> str:
+def _text(lost: Lost) -> str:
     """For people."""
     if isinstance(lost, LostRequest):
         whose = f"{lost.tenant}/{lost.schedule_id}" if lost.tenant else f"key {lost.key!r}"
@@ -44,5 +43,6 @@ def _text(lost: LostRequest | FiredBehind | Uncounted) -> str:
     if isinstance(lost, FiredBehind):
         name = lost.name.decode(errors="backslashreplace")
         times = "perhaps" if lost.times is None else f"{lost.times} time(s)"
-        return f"{name} fired there, {times}, due {format_instant(lost.due_ms)}"
+        by = ", and may come here by another id" if lost.again and not lost.same_id else ""
+        return f"{name} fired there, {times}, due {format_instant(lost.due_ms)}{by}"
     return f"{lost.fires} fires that no row names"

@@ -12,6 +12,10 @@
 "Holds something" is what nobody carried: state of another belfry, or what this side did before a
 take-over in which not all had been carried. `belfry mirror lost` lists that, and then it has to be
 deleted by hand, for no mirror may be the one that destroys the only copy.
+
+One that may begin comes too late where the source has forgotten what it deleted since: a changelog
+keeps tombstones for some time, and who missed one keeps a schedule that is over
+(`see_that_it_is_in_time`).
 """
 
 from __future__ import annotations
@@ -35,13 +39,15 @@ class Ends(NamedTuple):
 class FollowStart(NamedTuple):
     """Where a partition's mirror begins: offsets by kind of topic; None: each at its first one.
 
-    `resumes` says that this goes on behind what was carried before, under the same mark.
+    `resumes` says that this goes on behind what was carried before, under the same mark. What the
+    source had by `level_ms` (epoch ms) is here; 0 where that is not known.
     """
 
     positions: dict[str, int] | None
     epoch: int
     generation: int = 0
     resumes: bool = False
+    level_ms: int = 0
 
 
 def active_epoch(mark: MirrorMark | None) -> int:
@@ -56,6 +62,22 @@ def see_that_it_follows(mark: MirrorMark | None, partition: int) -> None:
             f"a take-over of partition {partition} has begun: end it with `belfry mirror"
             " take-over --apply`."
         )
+
+
+def see_that_it_is_in_time(mark: MirrorMark, partition: int, now_ms: int, kept_ms: int) -> None:
+    """Raise `CannotMirror` where what a partition's mark missed is older than `kept_ms`."""
+    late_ms = now_ms - (mark.level_ms or mark.began_ms)
+    if late_ms > kept_ms:
+        raise CannotMirror(
+            f"partition {partition} was level with the source {_hours(late_ms)} ago, and"
+            f" {_hours(kept_ms)} are allowed: what the source deleted since may be forgotten there,"
+            " so that schedules that are over would fire here. Where a first copy or a pause takes"
+            " longer, raise delete.retention.ms of the source's changelog before. " + _MADE_ANEW
+        )
+
+
+def _hours(ms: int) -> str:
+    return f"{ms / 3_600_000:.1f} h"
 
 
 def start(
@@ -89,7 +111,7 @@ def start(
     taken = None if theirs is None else theirs.activated
     if taken is not None and theirs is not None and (theirs.source, theirs.changelog) == target:
         if taken.planned and theirs.positions[CHANGELOG] >= ends.end:
-            return FollowStart(taken.begins, epoch, theirs.generation)
+            return FollowStart(taken.begins, epoch, theirs.generation, level_ms=taken.at_ms)
         raise CannotMirror(
             "this side holds what was not carried when the other one took over. `belfry mirror"
             " lost` lists it. " + _MADE_ANEW

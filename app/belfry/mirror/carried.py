@@ -19,6 +19,8 @@ from typing import Final, NamedTuple
 
 from belfry.store.identity import decode_identity
 from belfry.store.layout import keys
+from belfry.store.layout.manifests import decode_manifest
+from belfry.store.net import Change
 from belfry.store.recovery import of_earlier_input
 from belfry.wire.origins import ORIGIN_SIGNATURE, believed_origin, vouched
 from belfry.wire.record import (
@@ -33,19 +35,21 @@ from belfry.wire.worker_keys import Keys
 # On a request that was carried: its offset in the source's partition.
 CARRIED_FROM: Final = ORIGIN_PREFIX + "mirrored"
 
-Row = tuple[bytes, bytes | None]
-
 
 class CarriedRows(NamedTuple):
-    """Rows as they are written, and the highest generation that an identity among them tells."""
+    """Rows as they are written, and the highest generation that an identity among them tells.
 
-    rows: list[Row]
+    They go up to `judged`, an offset of the source's requests, where a manifest ends them.
+    """
+
+    rows: list[Change]
     generation: int
+    judged: int | None
 
 
-def carried_rows(rows: Iterable[Row], cluster: str) -> CarriedRows:
+def carried_rows(rows: Iterable[Change], cluster: str) -> CarriedRows:
     """Rows of a changelog on their way to another `cluster`."""
-    found: list[Row] = []
+    found: list[Change] = []
     generation = 0
     for key, row in rows:
         if key == keys.IDENTITY_KEY and row is not None:
@@ -56,7 +60,14 @@ def carried_rows(rows: Iterable[Row], cluster: str) -> CarriedRows:
             found.append((key, row))
         else:
             found.append((key, None if row is None else of_earlier_input(row)))
-    return CarriedRows(found, generation)
+    return CarriedRows(found, generation, _judged(found))
+
+
+def _judged(rows: list[Change]) -> int | None:
+    """Up to which request rows go that end with a manifest."""
+    key, row = rows[-1] if rows else (b"", None)
+    ends = key.startswith(keys.MANIFEST_PREFIX)
+    return decode_manifest(row).position if ends and row is not None else None
 
 
 def carried_headers(record: SourceRecord, place: tuple[str, int], origin_keys: Keys) -> Headers:
@@ -87,7 +98,8 @@ def translated(position: int, low: int, end: int, look: Callable[[int], int | No
 
     `position` is the source's offset to read next. `look` gives, for an offset of the target, the
     source's offset of the first carried request that lies there or behind; None where none does.
-    It is asked some twenty times, since carried requests keep their order:
+    It is asked some twenty times, since what was carried of one source keeps its order. So nothing
+    of another source may lie at `low` or behind:
 
         target   0: 100    1: 101    2: marker    3: 102    4: 103        position 102  ─►  2
     """

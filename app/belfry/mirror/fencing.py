@@ -82,7 +82,7 @@ def activate(
     last = target.last_manifest(partition)
     if last is None:
         raise CannotMirror(f"partition {partition} holds no transaction: nothing was carried.")
-    position = _position(target, partition, last.position)
+    position = _position(target, partition, last.position, mark.requests_from)
     begins = {**activated.begins, REQUESTS: position} if activated.planned else {}
     manifest = activation_manifest(last, position)
     identity = target.here._replace(generation=mark.generation + 1)
@@ -106,10 +106,14 @@ def _write(writer: ChangelogWriter, side: Side, rows: tuple[bytes, Manifest]) ->
     writer.row(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
 
 
-def _position(target: Side, partition: int, source_position: int) -> int:
-    """The offset of the target's requests that stands for one of the source's."""
+def _position(target: Side, partition: int, source_position: int, since: int) -> int:
+    """The offset of the target's requests that stands for one of the source's.
+
+    Requests of this source lie from `since` on; those before may have been carried from another.
+    """
     topic = target.settings.topic(REQUESTS)
     low, end = target.bounds(REQUESTS, partition).ends()
+    low = max(low, since)
     properties = {
         **target.settings.kafka_properties(), **WITHOUT_GROUP, "enable.partition.eof": True,
         "isolation.level": "read_committed", "auto.offset.reset": "error",

@@ -88,7 +88,7 @@ class MirrorFollower:
         try:
             lane = self._lanes.get(partition)
             if lane is None:
-                lane = self._lanes[partition] = Lane(*self._sides, partition)
+                lane = self._lanes[partition] = Lane(*self._sides, partition, now_ms)
             wait_s = 0.0 if self._carried else IDLE_S / self._sides[0].homes
             carried = lane.turn(wait_s, now_ms)
         except FAILURES as error:

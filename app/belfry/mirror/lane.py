@@ -27,7 +27,12 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import headers_of
-from belfry.mirror.beginnings import FollowStart, see_that_it_follows, start
+from belfry.mirror.beginnings import (
+    FollowStart,
+    see_that_it_follows,
+    see_that_it_is_in_time,
+    start,
+)
 from belfry.mirror.carried import carried_headers, carried_rows
 from belfry.mirror.marks import (
     GOES_ON,
@@ -43,6 +48,7 @@ from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
+from belfry.store.net import Change
 from belfry.wire.record import Headers
 from belfry.wire.worker_keys import Purpose
 
@@ -67,7 +73,7 @@ class Lane:
     """
 
     def __init__(
-        self, source: Side, target: Side, partition: int, *, takes_over: bool = False
+        self, source: Side, target: Side, partition: int, now_ms: int, *, takes_over: bool = False
     ) -> None:
         """With `takes_over` it may go on where a take-over has begun."""
         self.partition = partition
@@ -87,22 +93,29 @@ class Lane:
         self.writer = ChangelogWriter(target.settings, partition, TRANSACTION_MS)
         try:
             begun, mine = self._start(theirs)
-            if mine is not None and begun.resumes:
-                self.mark = mine
-            else:
-                positions = begun.positions or {}
-                ids = *source.here[:2], target.here.changelog
-                whole = begun.positions is not None
-                former = mine.carried if mine is not None and whole else ()
-                since = (*former, (target.ends(partition).end, GOES_ON))
-                self.mark = MirrorMark(
-                    *ids, begun.epoch, positions, begun.generation, whole, carried=since
-                )
+            resumed = mine if begun.resumes else None
+            self.mark = resumed or self._first_mark(begun, mine, now_ms)
+            # Until it is level it goes on reading, which takes a while.
+            see_that_it_is_in_time(self.mark, partition, now_ms, source.tombstones_ms // 2)
             self._begins = begun.positions is None
             self.reader = CarriedReader(source, partition, begun.positions, whole=self.mark.whole)
         except BaseException:
             self.writer.close()
             raise
+
+    def _first_mark(self, begun: FollowStart, mine: MirrorMark | None, now_ms: int) -> MirrorMark:
+        """What is said of a partition that begins to follow."""
+        positions = begun.positions or {}
+        whole = begun.positions is not None
+        former = mine.carried if mine is not None and whole else ()
+        return MirrorMark(
+            *self.source.here[:2], self.target.here.changelog, begun.epoch, positions,
+            begun.generation, whole, begun.level_ms,
+            carried=(*former, (self.target.ends(self.partition).end, GOES_ON)),
+            judged=positions.get(REQUESTS, 0),
+            began_ms=now_ms,
+            requests_from=self.target.bounds(REQUESTS, self.partition).ends()[1],
+        )  # fmt: skip
 
     def _start(self, theirs: MirrorMark | None) -> tuple[FollowStart, MirrorMark | None]:
         source, target = self.source.here, self.target.here
@@ -122,6 +135,7 @@ class Lane:
         return batch.size
 
     def _ask(self, now_ms: int) -> None:
+        see_that_it_is_in_time(self.mark, self.partition, now_ms, self.source.tombstones_ms)
         self._ends = self.reader.ends()
         self._asked_ms = now_ms
         if self._goal is None:
@@ -147,19 +161,20 @@ class Lane:
         self._commit(self._beginning(), {}, mark)
         self._begins = False
 
-    def _beginning(self) -> list[tuple[bytes, bytes | None]]:
+    def _beginning(self) -> list[Change]:
         """What is written first, so that nobody takes a copy for a belfry of its own."""
         if not self._begins:
             return []
         return [(keys.IDENTITY_KEY, encode_identity(self.source.here))]
 
     def _carry(self, batch: CarriedBatch) -> None:
-        rows, generation = carried_rows(batch.rows, self.target.here.cluster)
+        rows, generation, judged = carried_rows(batch.rows, self.target.here.cluster)
         goal = self._goal if self._is_level else None
         mark = self.mark._replace(
             positions=batch.positions,
             generation=max(self.mark.generation, generation),
             whole=batch.whole,
+            judged=self.mark.judged if judged is None else judged,
             level_ms=self.mark.level_ms if goal is None else goal.at_ms,
         )
         self._commit([*self._beginning(), *rows], batch.others, mark)
@@ -168,7 +183,7 @@ class Lane:
             self._goal, self.level_ms = None, goal.at_ms
 
     def _commit(
-        self, rows: list[tuple[bytes, bytes | None]], others: dict[str, list[Message]],
+        self, rows: list[Change], others: dict[str, list[Message]],
         mark: MirrorMark,
     ) -> None:  # fmt: skip
         writer, topic = self.writer, self.target.settings.topic

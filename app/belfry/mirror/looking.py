@@ -6,7 +6,7 @@ compared, one partition at a time, and only a digest of each row is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -19,13 +19,17 @@ from belfry.mirror.comparing import Compared, Digests, compared
 from belfry.mirror.losses import (
     FiredBehind,
     FiresBehind,
+    JudgedAnew,
     LostRequest,
     lost_request,
     stood_before,
 )
 from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, MirrorMark, offsets_behind
-from belfry.mirror.sides import Side
+from belfry.mirror.sides import Side, followed
 from belfry.verification.rows import Logged
+from belfry.wire.origins import believed_origin
+from belfry.wire.record import SourceRecord
+from belfry.wire.worker_keys import Purpose
 
 READ: Final = 20_000
 
@@ -42,6 +46,9 @@ class Uncounted(NamedTuple):
     """Fires that manifests count and no row tells."""
 
     fires: int
+
+
+Lost = LostRequest | FiredBehind | Uncounted
 
 
 def statuses(source: Side | None, target: Side) -> Iterator[LaneStatus]:
@@ -76,28 +83,46 @@ def comparison(source: Side, target: Side, partition: int) -> Compared:
     return compared(theirs, mine, frozenset(moved))
 
 
-def losses(
-    source: Side, target: Side, partition: int
-) -> Iterator[LostRequest | FiredBehind | Uncounted]:
-    """What the source holds behind the mark of a partition."""
-    mark = target.mark(partition)
-    if mark is None:
-        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
+def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
+    """What the source holds behind the marks, by partition."""
+    marks = {each: followed(target, each) for each in range(target.homes)}
+    for partition, mark in marks.items():
+        anew, lost = JudgedAnew(partition), []
+        for record in _requests(source, partition, mark.judged):
+            if record[0] < mark.positions[REQUESTS] or _comes_anew(source, record, marks):
+                anew.take(record)
+            else:
+                lost.append(lost_request(record))
+        yield from ((partition, each) for each in _fires(source, partition, mark, anew))
+        yield from ((partition, each) for each in lost)
+
+
+def _fires(
+    source: Side, partition: int, mark: MirrorMark, anew: JudgedAnew
+) -> Iterator[FiredBehind | Uncounted]:
+    """What fired behind a mark."""
     at = mark.positions[CHANGELOG]
     behind = list(_rows(source, partition, at))
     names = frozenset(each.key for each in behind)
     before = (each for each in _rows(source, partition, None) if each.offset < at)
-    fires = FiresBehind(stood_before(before, names))
+    fires = FiresBehind(stood_before(before, names), anew)
     named = 0
     for fire in fires.of(behind):
         named += fire.times or 0
         yield fire
     if fires.told > named:
         yield Uncounted(fires.told - named)
-    yield from _requests(source, partition, mark.positions[REQUESTS])
 
 
-def _requests(source: Side, partition: int, at: int) -> Iterator[LostRequest]:
+def _comes_anew(source: Side, record: SourceRecord, marks: Mapping[int, MirrorMark]) -> bool:
+    """Whether a request is one that was carried in another partition, and is sent on there anew."""
+    topic = source.settings.topic(REQUESTS)
+    origin = believed_origin(source.settings.worker_keys(Purpose.ORIGIN), record, topic, -1)
+    mark = marks.get(origin.partition) if origin.topic == topic else None
+    return mark is not None and mark.judged <= origin.offset < mark.positions[REQUESTS]
+
+
+def _requests(source: Side, partition: int, at: int) -> Iterator[SourceRecord]:
     topic = source.settings.topic(REQUESTS)
     with closing(PartitionLog(source.settings.kafka_properties(), topic, partition)) as log:
         low, end = log.ends()
@@ -105,7 +130,7 @@ def _requests(source: Side, partition: int, at: int) -> Iterator[LostRequest]:
         for messages in log.read_until(end, READ):
             for message, headers in zip(messages, headers_of(messages), strict=True):
                 offset, at_ms = message.offset() or 0, message.timestamp()[1]
-                yield lost_request((offset, at_ms, message.key(), message.value(), headers))
+                yield offset, at_ms, message.key(), message.value(), headers
 
 
 def _rows(side: Side, partition: int, at: int | None) -> Iterator[Logged]:

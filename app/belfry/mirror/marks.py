@@ -50,7 +50,10 @@ class MirrorMark(NamedTuple):
     this side's changelog. `positions` are the source's offsets to read next, by kind of topic.
     `whole` says that what lies here ends with a transaction. All that the source had appended by
     `level_ms` (epoch ms) is here. `carried` are the stretches of this side's changelog, from and
-    to, that were carried, one for each time that it followed.
+    to, that were carried, one for each time that it followed. The rows here go up to `judged`, an
+    offset of the source's requests: what was carried from there on is judged here once more. It
+    has followed since `began_ms` (epoch ms), and what it carried of requests lies from
+    `requests_from` on, an offset of this side: requests before that may be those of another source.
     """
 
     source: str
@@ -64,6 +67,9 @@ class MirrorMark(NamedTuple):
     leaving: bool = False
     activated: Activated | None = None
     carried: tuple[tuple[int, int], ...] = ()
+    judged: int = 0
+    began_ms: int = 0
+    requests_from: int = 0
 
 
 def offsets_behind(ends: Mapping[str, int], positions: Mapping[str, int]) -> int:

@@ -1,8 +1,8 @@
 """What a partition's mirror reads of the source: all carried topics, by one consumer.
 
 Rows of the changelog are held back until their manifest has been read, so what is carried ends with
-a transaction. Only a stretch that is longer than `MOST_HELD` rows is cut amid, as compaction leaves
-one at the beginning of a log.
+a transaction. Compaction leaves stretches without manifests, above all at the beginning of a log.
+Such a one is cut amid, by rows and by bytes: it has to go into memory and into one transaction.
 
     read       row a   row b   manifest 7   row c
     batch      a, b, manifest 7                      position behind the manifest
@@ -11,7 +11,6 @@ one at the beginning of a log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,11 +24,13 @@ from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.marks import CHANGELOG, MARKS
 from belfry.mirror.sides import Side
-from belfry.store.layout import keys
+from belfry.store.net import Change, after_last_manifest
+from belfry.store.replay import MOST_BUFFERED
 
-Row = tuple[bytes, bytes | None]
-
-MOST_HELD: Final = 200_000
+# Bytes of rows without their manifest: at the beginning of a log, and behind a transaction. The
+# second is more than a worker's transaction has, so this side stays whole but where compaction was.
+HEAD_BYTES: Final = 16_000_000
+STRETCH_BYTES: Final = 64_000_000
 # Records that are taken at once, and seconds that the rest of them may take.
 BATCH: Final = 10_000
 SOON_S: Final = 0.002
@@ -50,7 +51,7 @@ class CarriedBatch:
     `positions` are the source's offsets behind it. `whole` says that the rows end with a manifest.
     """
 
-    rows: list[Row]
+    rows: list[Change]
     others: dict[str, list[Message]]
     positions: dict[str, int]
     whole: bool
@@ -65,8 +66,27 @@ class CarriedBatch:
 class _Held:
     """Rows whose manifest has not been read yet, and where they lie."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Change] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, rows: list[Change], offsets: list[int]) -> None:
+        """Hold further ones back."""
+        self.rows += rows
+        self.offsets += offsets
+        self.size += _size(rows)
+
+    def take(self, count: int) -> list[Change]:
+        """The first so many, which are held no more."""
+        found = self.rows[:count]
+        del self.rows[:count], self.offsets[:count]
+        self.size -= _size(found)
+        return found
+
+
+def _size(rows: list[Change]) -> int:
+    """Bytes of rows."""
+    return sum(len(key) + len(row or b"") for key, row in rows)
 
 
 class CarriedReader:
@@ -140,21 +160,22 @@ class CarriedReader:
         held = self._held.offsets
         return {**self.read, CHANGELOG: held[0]} if held else dict(self.read)
 
-    def _cut(self, messages: list[Message]) -> list[Row]:
+    def _cut(self, messages: list[Message]) -> list[Change]:
         """Rows up to the last manifest; what follows is held back."""
         held = self._held
         where = self._side.settings.topic(CHANGELOG), self._partition
         rows, offsets = self._sieve.ours(_as_records(messages), where)
-        held.rows += rows
-        held.offsets += offsets
-        at = _behind_last_manifest(held.rows)
+        held.add(rows, offsets)
+        at = after_last_manifest(held.rows)
         if at:
             self._whole = True
-        elif len(held.rows) > MOST_HELD:
+        elif len(held.rows) > MOST_BUFFERED or held.size > self._most_bytes:
             at, self._whole = len(held.rows), False
-        found = held.rows[:at]
-        del held.rows[:at], held.offsets[:at]
-        return found
+        return held.take(at)
+
+    @property
+    def _most_bytes(self) -> int:
+        return STRETCH_BYTES if self._whole else HEAD_BYTES
 
     def _pass_end(self, message: Message) -> None:
         """Note an end that was reached, or raise what is more than that."""
@@ -185,14 +206,6 @@ def is_end(message: Message) -> bool:
     if error.fatal() or not error.retriable():
         raise ConnectionError(f"{message.topic() or 'kafka'}: {error.str()}")
     return False
-
-
-def _behind_last_manifest(rows: Sequence[Row]) -> int:
-    """How many rows there are up to the last manifest."""
-    for at in range(len(rows), 0, -1):
-        if rows[at - 1][0].startswith(keys.MANIFEST_PREFIX):
-            return at
-    return 0
 
 
 def _as_records(messages: list[Message]) -> list[StreamedRecord]:

@@ -11,16 +11,19 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, TopicCollection
 
 from belfry.kafka import librdkafka
 from belfry.kafka.anchors import anchors_of
+from belfry.kafka.causes import cause_of
 from belfry.kafka.changelog_trust import ChangelogTrust, NotTrusted
+from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.log_bounds import LogBounds
 from belfry.kafka.record_headers import proof_of
+from belfry.kafka.rights import TOPIC
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.topic_tail import TopicTail
-from belfry.kafka.topics import REACH_S, create_topics
+from belfry.kafka.topics import REACH_S, create_topics, tombstones_kept_ms
 from belfry.kafka.wanted_topics import TopicSpec, topics_of
 from belfry.mirror.beginnings import CannotMirror, Ends
 from belfry.mirror.marks import CHANGELOG, KINDS, MARKS, REQUESTS, MirrorMark, decode_mark
@@ -42,7 +45,8 @@ _MARKS_CONFIG: Final = {"cleanup.policy": "compact", "segment.bytes": "16777216"
 class Side(NamedTuple):
     """A side whose brokers have answered: its settings, its ids, and its topics by their kind.
 
-    `homes` is the number of partitions that keep state.
+    `homes` is the number of partitions that keep state. The changelog keeps tombstones for
+    `tombstones_ms` at least.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Side(NamedTuple):
     homes: int
     kinds: frozenset[str]
     trust: ChangelogTrust
+    tombstones_ms: int
 
     def judge(self, partition: int) -> Judge:
         """What tells a worker's rows in this side's changelog; CannotMirror without its secret."""
@@ -110,25 +115,35 @@ class Side(NamedTuple):
                     yield key, row
 
 
+def followed(target: Side, partition: int) -> MirrorMark:
+    """The mark of a partition; CannotMirror where it has none."""
+    mark = target.mark(partition)
+    if mark is None:
+        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
+    return mark
+
+
 def opened(name: str, settings: SharedSettings) -> Side:
-    """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing.
+    """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing
+    or may not be described.
 
     `name` is what messages call it.
     """
     admin = librdkafka.AdminClient({**settings.kafka_properties(), "log_level": 0})
     try:
         cluster = admin.list_topics(timeout=REACH_S)
-    except KafkaException as error:
+        partitions = _partitions(name, admin, settings)
+    except (KafkaException, TimeoutError) as error:
         servers = settings.bootstrap_servers
-        raise ConnectionError(f"{name} at {servers}: {error.args[0].str()}") from error
+        raise ConnectionError(f"{name} at {servers}: {cause_of(error)}") from error
     names = settings.topic(CHANGELOG), settings.topic(REQUESTS)
-    missing = [each for each in names if each not in cluster.topics]
+    missing = [each for each in (CHANGELOG, REQUESTS) if each not in partitions]
     if missing:
         raise CannotMirror(
-            f"{name}: {', '.join(missing)} does not exist: create it there with `belfry topics"
-            " create`, and start no worker before the mirror has begun."
+            f"{name}: {', '.join(map(settings.topic, missing))} does not exist: create it there"
+            " with `belfry topics create`, and start no worker before the mirror has begun."
         )
-    homes, inputs = (len(cluster.topics[each].partitions) for each in names)
+    homes, inputs = partitions[CHANGELOG], partitions[REQUESTS]
     if homes != inputs:
         raise CannotMirror(
             f"{name}: {names[1]} has {inputs} partitions, and {names[0]} has {homes}: a mirror"
@@ -136,8 +151,39 @@ def opened(name: str, settings: SharedSettings) -> Side:
         )
     anchors = anchors_of(settings)
     here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
-    kinds = frozenset(each for each in (*KINDS, MARKS) if settings.topic(each) in cluster.topics)
-    return Side(name, settings, here, homes, kinds, ChangelogTrust(settings, marks_of(settings)))
+    trust = ChangelogTrust(settings, marks_of(settings))
+    kept_ms = _tombstones_ms(admin, names[0])
+    return Side(name, settings, here, homes, frozenset(partitions), trust, kept_ms)
+
+
+def _partitions(name: str, admin: Any, settings: SharedSettings) -> dict[str, int]:
+    """How many partitions each topic of a mirror has, by its kind; none of those that do not exist.
+
+    Each is asked for by name. A list of all topics leaves out what may not be described, and a side
+    whose marks are not seen would pass for one that never took over.
+    """
+    kinds = {settings.topic(each): each for each in (*KINDS, MARKS)}
+    asked = admin.describe_topics(TopicCollection(list(kinds)), request_timeout=REACH_S)
+    found = {}
+    for topic, answer in asked.items():
+        try:
+            found[kinds[topic]] = len(answer.result(REACH_S).partitions)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                user, servers = user_of(settings.kafka_properties()), settings.bootstrap_servers
+                said = sentence(user, "Describe", TOPIC, topic, servers)
+                raise CannotMirror(f"{name}: {said}") from error
+            if code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+    return found
+
+
+def _tombstones_ms(admin: Any, changelog: str) -> int:
+    try:
+        return tombstones_kept_ms(admin, changelog)
+    except KafkaException as error:
+        raise ConnectionError(f"{changelog}: {error.args[0].str()}") from error
 
 
 def pair(source: Side, target: Side) -> None:

@@ -32,7 +32,7 @@ from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.fencing import TRIES, activate, fence
 from belfry.mirror.lane import TRANSACTION_MS, Lane
 from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, Activated, MirrorMark
-from belfry.mirror.sides import Side
+from belfry.mirror.sides import Side, followed
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.schedules.instants import format_instant
 
@@ -75,7 +75,7 @@ def _leaving(source: Side, target: Side, partition: int, now_ms: NowMs) -> Lane:
     No other mirror opens it from then on. One that was about to open it fences this one once more.
     """
     for left in range(TRIES - 1, -1, -1):
-        lane = Lane(source, target, partition, takes_over=True)
+        lane = Lane(source, target, partition, now_ms(), takes_over=True)
         try:
             lane.leave()
             _drain(lane, now_ms)
@@ -93,7 +93,7 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
     with ExitStack() as undo:
         writers = {}
         for each in range(target.homes):
-            activated = _followed(target, each).activated
+            activated = followed(target, each).activated
             if activated is not None:
                 _see_that_it_is_ours(target, each)
                 yield each, f"active here since {format_instant(activated.at_ms)}"
@@ -101,8 +101,8 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
                 writer = ChangelogWriter(target.settings, each, TRANSACTION_MS)
                 writers[each] = undo.enter_context(closing(writer))
         # After the fence: no mirror carries anything any more.
-        marks = {each: _followed(target, each) for each in writers}
-        torn = [each for each, mark in marks.items() if not mark.whole]
+        marks = {each: followed(target, each) for each in writers}
+        torn = [each for each, mark in marks.items() if not (mark.whole and mark.level_ms)]
         if torn:
             raise CannotMirror(
                 f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"
@@ -164,13 +164,6 @@ def _drain(lane: Lane, now_ms: NowMs) -> None:
 def _is_active(source: Side, target: Side, partition: int) -> bool:
     """Whether an earlier, interrupted take-over has got so far here."""
     return active_epoch(target.mark(partition)) > active_epoch(source.mark(partition))
-
-
-def _followed(target: Side, partition: int) -> MirrorMark:
-    mark = target.mark(partition)
-    if mark is None:
-        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
-    return mark
 
 
 def _given_up(mark: MirrorMark) -> str:

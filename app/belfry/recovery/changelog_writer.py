@@ -32,8 +32,10 @@ from belfry.wire.worker_keys import Purpose, first
 
 # Seconds for an answer of the coordinator, and for a record to be acknowledged.
 ANSWER_S: Final = 60.0
-# Seconds for all records of a transaction.
+# Seconds for all records of a transaction, and how much of the broker's own patience that may take:
+# behind its end the broker has rolled the transaction back.
 COMMIT_S: Final = 300.0
+SHARE: Final = 0.9
 
 
 class ChangelogWriter:
@@ -48,6 +50,7 @@ class ChangelogWriter:
         self._settings = settings
         self._topic = settings.topic("changelog")
         self._partition = partition
+        self._commit_s = min(COMMIT_S, SHARE * transaction_ms / 1000)
         self._signs: RowKeys | None = None
         # Where the next row comes to lie, and where the last one that was acknowledged lies.
         self._next = 0
@@ -100,14 +103,14 @@ class ChangelogWriter:
         """Commit what was written; CannotRecover where it does not lie as it was signed."""
         self.see_place()
         with _amid_callbacks():
-            self._producer.commit_transaction(COMMIT_S)
+            self._producer.commit_transaction(self._commit_s)
 
     def see_place(self) -> None:
         """See that signed rows lie where they are believed, which the last one tells."""
         if self._signs is None:
             return
         with _amid_callbacks():
-            self._producer.flush(COMMIT_S)
+            self._producer.flush(self._commit_s)
         if self._lies_at == self._next - 1:
             return
         self.abort()

@@ -18,6 +18,7 @@ from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.records import Marker, encode_marker
 from belfry.store.row_judge import Judge
 
+DAY_MS: Final = 86_400_000
 CHANGELOG_TOPIC: Final = "belfry.changelog"
 REQUESTS_TOPIC: Final = "belfry.schedules"
 ROW: Final = encode_marker(Marker(0, 1_003, 1_000, 7, 1, 1))
@@ -146,5 +147,5 @@ def fake_side(name: str, cluster: FakeLogs, mark: MirrorMark | None = None, **mo
         "judge": lambda _: Judge(), "mark": lambda _: mark, "bounds": bounds, "ends": ends,
     }  # fmt: skip
     here = Identity(f"cluster-{name}", f"log-{name}", f"in-{name}")
-    given = {**told, "homes": 1, "kinds": frozenset(KINDS), **more}
+    given = {**told, "homes": 1, "kinds": frozenset(KINDS), "tombstones_ms": DAY_MS, **more}
     return SimpleNamespace(name=name, settings=settings, here=here, **given)

@@ -6,19 +6,26 @@ from typing import Any
 
 import pytest
 
-from belfry.mirror.beginnings import CannotMirror, Ends, FollowStart, start
+from belfry.mirror.beginnings import (
+    CannotMirror,
+    Ends,
+    FollowStart,
+    see_that_it_is_in_time,
+    start,
+)
 from belfry.mirror.marks import Activated, MirrorMark, decode_mark, encode_mark
 
 A, B = ("cluster-a", "log-a"), ("cluster-b", "log-b")
 EMPTY, FULL = Ends(empty=True, end=0), Ends(empty=False, end=120)
 POSITIONS = {"changelog": 120, "schedules": 17}
 BEGINS = {"changelog": 130, "schedules": 3}
+TAKEN_MS = 9
 FOLLOWS_A = MirrorMark(*A, B[1], 1, POSITIONS, generation=4, whole=True)
 
 
 def taken(mark: MirrorMark, *, planned: bool = True) -> MirrorMark:
     """The mark of a side that took over."""
-    activated = Activated(9, planned, BEGINS if planned else {})
+    activated = Activated(TAKEN_MS, planned, BEGINS if planned else {})
     return mark._replace(leaving=True, activated=activated)
 
 
@@ -36,14 +43,15 @@ def test_one_that_follows_goes_on_at_its_mark() -> None:
 
 
 def test_the_way_back_begins_where_the_take_over_was() -> None:
-    assert start(B, A, (taken(FOLLOWS_A), None), FULL) == FollowStart(BEGINS, 2, 4)
+    back = FollowStart(BEGINS, 2, 4, level_ms=TAKEN_MS)
+    assert start(B, A, (taken(FOLLOWS_A), None), FULL) == back
 
 
 def test_a_second_round_goes_on_like_the_first() -> None:
     back = MirrorMark(*B, A[1], 2, BEGINS)
     assert start(B, A, (taken(FOLLOWS_A), back), FULL).resumes
     again = start(A, B, (taken(back), taken(FOLLOWS_A)), Ends(empty=False, end=130))
-    assert again == FollowStart(BEGINS, 3)
+    assert again == FollowStart(BEGINS, 3, level_ms=TAKEN_MS)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +72,22 @@ def test_what_would_mix_or_lose_state_is_refused(
 ) -> None:
     with pytest.raises(CannotMirror, match=said):
         start(source, target, marks, ends)
+
+
+@pytest.mark.parametrize(
+    ("mark", "since_ms"),
+    [
+        (FOLLOWS_A._replace(began_ms=100), 100),
+        (FOLLOWS_A._replace(began_ms=100, level_ms=700), 700),
+        # The way back begins with what was there at the take-over, however late it begins.
+        (FOLLOWS_A._replace(began_ms=5_000, level_ms=TAKEN_MS), TAKEN_MS),
+    ],
+    ids=["first copy", "level", "way back"],
+)
+def test_what_was_missed_for_too_long_is_refused(mark: MirrorMark, since_ms: int) -> None:
+    see_that_it_is_in_time(mark, 0, since_ms + 50, 50)
+    with pytest.raises(CannotMirror, match="partition 0 was level"):
+        see_that_it_is_in_time(mark, 0, since_ms + 51, 50)
 
 
 @pytest.mark.parametrize("planned", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belfry.mirror.carried import (
@@ -41,8 +41,10 @@ PLACE = ("belfry.schedules", 2)
 
 
 def test_sequences_become_those_of_an_earlier_input_and_all_else_stays() -> None:
-    rows = [(b"shop/order", ROW), (b"shop/gone", None), (keys.manifest_key(60), b"\x01\x04")]
-    found = carried_rows(rows, "cluster-b").rows
+    rows = [(b"shop/order", ROW), (b"shop/gone", None)]
+    rows.append((keys.manifest_key(60), encode_manifest(MANIFEST)))
+    found, _, judged = carried_rows(rows, "cluster-b")
+    assert judged == MANIFEST.position
     assert due_and_seq(found[0][1] or b"") == (1_000, EARLIER_INPUT + 17)
     assert with_seq(found[0][1] or b"", 17) == ROW
     assert found[1:] == rows[1:]
@@ -53,6 +55,12 @@ def test_the_identity_of_the_source_is_carried_and_a_fence_is_not() -> None:
     found = carried_rows(rows, "cluster-b")
     assert found.rows == rows[:1]
     assert found.generation == 3
+
+
+def test_rows_that_are_cut_amid_a_transaction_tell_nothing_of_requests() -> None:
+    rows = [(keys.manifest_key(60), encode_manifest(MANIFEST)), (b"shop/order", ROW)]
+    assert carried_rows(rows, "cluster-b").judged is None
+    assert carried_rows([], "cluster-b").judged is None
 
 
 def test_a_copy_that_has_only_begun_says_whose_it_is() -> None:
@@ -94,19 +102,24 @@ def test_what_a_stranger_says_of_an_origin_is_not_carried() -> None:
     assert stamp_of(headers) is None
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_requests_are_read_on_at_the_first_that_was_not_taken_in(data: st.DataObject) -> None:
     sources = sorted(data.draw(st.sets(st.integers(0, 60), max_size=20)))
     places = sorted(
         data.draw(st.sets(st.integers(0, 80), min_size=len(sources), max_size=len(sources)))
     )
-    low, end = 0, data.draw(st.integers((places or [0])[-1] + 1, 90))
-    lies = dict(zip(places, sources, strict=True))
+    # Before those lie requests of another source, whose offsets say nothing of this one.
+    other = data.draw(st.lists(st.integers(0, 200), max_size=20))
+    low = len(other)
+    places = [low + each for each in places]
+    end = data.draw(st.integers((places or [low])[-1] + 1, low + 90))
+    lies = dict(enumerate(other)) | dict(zip(places, sources, strict=True))
     assert all(a < b for a, b in pairwise(sources))
     position = data.draw(st.integers(0, 61))
 
     def look(offset: int) -> int | None:
-        return next((source for place, source in lies.items() if place >= offset), None)
+        return next((lies[place] for place in sorted(lies) if place >= offset), None)
 
     found = translated(position, low, end, look)
     assert low <= found <= end

@@ -26,7 +26,7 @@ class FakeLane:
     opened: list[int]
     fails: dict[int, Exception]
 
-    def __init__(self, _source: object, _target: object, partition: int) -> None:
+    def __init__(self, _source: object, _target: object, partition: int, _now_ms: int) -> None:
         self.partition = partition
         self.mark = SimpleNamespace(level_ms=BEGAN_MS - 1_000 * partition)
         self.opened.append(partition)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
 from belfry.mirror import lane as lanes
+from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.lane import ASK_EVERY_MS, Lane
-from belfry.mirror.marks import KINDS, MirrorMark, decode_mark
+from belfry.mirror.marks import KINDS, Activated, MirrorMark, decode_mark
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
-from tests.unit.mirror.stand_ins import CHANGELOG_TOPIC, REQUESTS_TOPIC, FakeLogs, fake_side
+from tests.unit.mirror.stand_ins import (
+    CHANGELOG_TOPIC,
+    DAY_MS,
+    REQUESTS_TOPIC,
+    FakeLogs,
+    fake_side,
+)
 
 NOW_MS: Final = 1_800_000_000_000
 
@@ -51,12 +59,15 @@ class Carried(SimpleNamespace):
     target: Any
 
 
-def made(monkeypatch: pytest.MonkeyPatch, mark: MirrorMark | None = None, **more: Any) -> Carried:
+def made(
+    monkeypatch: pytest.MonkeyPatch, mark: MirrorMark | None = None, *, now_ms: int = NOW_MS,
+    **more: Any,
+) -> Carried:  # fmt: skip
     source = FakeLogs()
     source.readable(monkeypatch)
     monkeypatch.setattr(lanes, "ChangelogWriter", FakeWriter)
     target = fake_side("b", FakeLogs(), mark)
-    lane = Lane(fake_side("a", source), target, 0, **more)
+    lane = Lane(fake_side("a", source), target, 0, now_ms, **more)
     return Carried(source=source, lane=lane, writer=lane.writer, target=target)
 
 
@@ -72,6 +83,37 @@ def test_a_copy_that_begins_says_first_whose_it_is(monkeypatch: pytest.MonkeyPat
     its.source.seal(2)
     its.lane.turn(0, NOW_MS + 2)
     assert [key for key, _ in its.writer.rows].count(keys.IDENTITY_KEY) == 1
+
+
+def test_a_mark_says_from_where_on_the_requests_of_its_source_lie(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theirs = MirrorMark(
+        "cluster-b", "log-b", "log-a", 1, dict.fromkeys(KINDS, 0),
+        activated=Activated(NOW_MS, True, dict.fromkeys(KINDS, 0)),
+    )  # fmt: skip
+    source, target = FakeLogs(), FakeLogs()
+    source.readable(monkeypatch)
+    monkeypatch.setattr(lanes, "ChangelogWriter", FakeWriter)
+    for _ in range(3):
+        target.add(REQUESTS_TOPIC)
+    lane = Lane(fake_side("a", source, theirs), fake_side("b", target), 0, NOW_MS)
+    assert lane.mark.requests_from == 3
+    resumed = Lane(fake_side("a", source, theirs), fake_side("b", target, lane.mark), 0, NOW_MS)
+    target.add(REQUESTS_TOPIC)
+    assert resumed.mark.requests_from == 3
+
+
+def test_a_mark_says_up_to_which_request_the_rows_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    its = made(monkeypatch)
+    for _ in range(3):
+        its.source.add(REQUESTS_TOPIC)
+    its.source.seal(position=2)
+    its.lane.turn(0, NOW_MS)
+    assert (its.lane.mark.judged, its.lane.mark.positions["schedules"]) == (2, 3)
+    its.source.add(REQUESTS_TOPIC)
+    its.lane.turn(0, NOW_MS + 1)
+    assert (its.lane.mark.judged, its.lane.mark.positions["schedules"]) == (2, 4)
 
 
 def test_a_take_over_of_an_empty_side_says_whose_it_is_and_where_it_goes_on(
@@ -135,6 +177,31 @@ def test_one_that_lags_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> No
     its.source.add(REQUESTS_TOPIC)
     its.lane.turn(0, NOW_MS + ASK_EVERY_MS)
     assert (its.lane.mark.level_ms, its.lane.behind()) == (NOW_MS, 1)
+
+
+def test_one_that_was_away_for_half_as_long_as_deletions_are_kept_does_not_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    positions = dict.fromkeys(KINDS, 0)
+    mark = MirrorMark("cluster-a", "log-a", "log-b", 1, positions, level_ms=NOW_MS)
+    full = FakeLogs()
+    full.seal()
+    monkeypatch.setattr(lanes, "ChangelogWriter", FakeWriter)
+    for late_ms, allowed in ((DAY_MS // 2, True), (DAY_MS // 2 + 1, False)):
+        FakeLogs().readable(monkeypatch)
+        with nullcontext() if allowed else pytest.raises(CannotMirror, match=r"12\.0 h ago"):
+            Lane(fake_side("a", FakeLogs()), fake_side("b", full, mark), 0, NOW_MS + late_ms)
+
+
+def test_one_that_is_not_level_in_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    its = made(monkeypatch)
+    ends = {"changelog": 9, "schedules": 0, "lifecycle": 0, "rejected": 0}
+    monkeypatch.setattr(its.lane.reader, "ends", lambda: ends)
+    its.source.seal()
+    its.lane.turn(0, NOW_MS + DAY_MS)
+    with pytest.raises(CannotMirror, match="raise delete"):
+        its.lane.turn(0, NOW_MS + DAY_MS + ASK_EVERY_MS)
+    assert its.writer.marks[-1].level_ms == 0
 
 
 def test_a_lane_gives_its_writer_up_also_where_its_reader_fails(

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.mirror.losses import FiredBehind, FiresBehind, LostRequest, lost_request, stood_before
+from belfry.mirror.losses import (
+    FiredBehind,
+    FiresBehind,
+    JudgedAnew,
+    LostRequest,
+    lost_request,
+    stood_before,
+)
+from belfry.schedules.identity import generation_at
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.pending import Pending, encode_pending
@@ -16,11 +24,11 @@ DUE: Final = 1_000
 LIFE: Final = 7
 
 
-def waits(name: str, *, occurrence: int = 0) -> bytes:
+def waits(name: str, *, occurrence: int = 0, life: int = LIFE, version: int = 1) -> bytes:
     return encode_pending(
         Pending(
-            DUE, DUE, 0, 7, LIFE, 1, occurrence, 0, DUE, 0, b"shop", name.encode(), b"", b"", None,
-            b"", b"", b"x",
+            DUE, DUE, 0, 7, life, version, occurrence, 0, DUE, 0, b"shop", name.encode(), b"", b"",
+            None, b"", b"", b"x",
         )
     )  # fmt: skip
 
@@ -32,23 +40,44 @@ def log(*rows: tuple[bytes, bytes | None], at: int = 0, fired: int = 0) -> list[
     return [*found, Logged(at + len(rows), 0, keys.manifest_key(9), manifest)]
 
 
-MARKER: Final = encode_marker(Marker(0, DUE + 3, DUE, LIFE, 1, 1))
+def over(life: int = LIFE, version: int = 1) -> bytes:
+    """A marker of a one-shot that fired."""
+    return encode_marker(Marker(0, DUE + 3, DUE, life, version, 1))
+
+
+MARKER: Final = over()
+NOTHING_ANEW: Final = JudgedAnew(0)
+
+
+def anew(*requests: tuple[int, str]) -> JudgedAnew:
+    """What the requests at these offsets, carried ahead of their verdicts, ask for."""
+    found = JudgedAnew(2)
+    for offset, name in requests:
+        found.take((offset, 900, b"shop", request("shop", name, at=DUE), None))
+    return found
+
+
+def told(before: list[Logged], behind: list[Logged], more: JudgedAnew) -> tuple[bool, bool]:
+    """What is said of the one fire behind the mark: whether it comes again, and by the same id."""
+    names = frozenset(each.key for each in behind)
+    [found] = FiresBehind(stood_before(before, names), more).of(behind)
+    return found.again, found.same_id
 
 
 def test_fires_behind_the_mark_are_named() -> None:
     before = log((b"shop/a", waits("a")), (b"shop/b", waits("b")), (b"shop/c", waits("c")))
     names = frozenset({b"shop/a", b"shop/b"})
     behind = log((b"shop/a", MARKER), (b"shop/b", waits("b", occurrence=2)), at=10, fired=3)
-    fires = FiresBehind(stood_before(before, names))
+    fires = FiresBehind(stood_before(before, names), NOTHING_ANEW)
     assert list(fires.of(behind)) == [
-        FiredBehind(True, b"shop/a", DUE, 1, 10),
-        FiredBehind(True, b"shop/b", DUE, 2, 11),
+        FiredBehind(True, True, b"shop/a", DUE, 1, 10),
+        FiredBehind(True, True, b"shop/b", DUE, 2, 11),
     ]
     assert fires.told == 3
 
 
 def test_what_was_changed_and_did_not_fire_is_not_named() -> None:
-    fires = FiresBehind({})
+    fires = FiresBehind({}, NOTHING_ANEW)
     behind = log((b"shop/a", waits("a")), (b"shop/b", waits("b")), at=10)
     behind += log((b"shop/a", None), (b"shop/b", MARKER), at=20, fired=1)
     found = list(fires.of(behind))
@@ -58,6 +87,34 @@ def test_what_was_changed_and_did_not_fire_is_not_named() -> None:
     # It was due, and may have fired before it was cancelled.
     assert [(each.name, each.times) for each in found if not each.times] == [(b"shop/a", None)]
     assert fires.told == 1
+
+
+def test_what_a_carried_request_begins_comes_here_too_by_an_id_of_this_side() -> None:
+    # The rows of request 41 lie behind the mark, and the request itself does not.
+    accepted = log((b"shop/a", waits("a", life=generation_at(2, 41))), at=10)
+    fired = log((b"shop/a", over(generation_at(2, 41))), at=20, fired=1)
+    assert told([], accepted + fired, anew((40, "b"), (41, "a"))) == (True, False)
+    assert told([], fired, anew((41, "a"))) == (True, False)
+    # That of a request which was not carried does not, whatever was asked before under its name.
+    assert told([], accepted + fired, anew((40, "a"))) == (False, False)
+
+
+def test_what_a_carried_request_changes_comes_here_too_by_the_same_id() -> None:
+    before = log((b"shop/a", waits("a")))
+    changed = log((b"shop/a", waits("a", version=2)), at=10)
+    fired = log((b"shop/a", over(version=2)), at=20, fired=1)
+    assert told(before, changed + fired, anew((41, "a"))) == (True, True)
+    assert told(before, changed + fired, anew((41, "b"))) == (False, False)
+    again = log((b"shop/a", over(version=3)), at=20, fired=1)
+    third = log((b"shop/a", waits("a", version=3)), at=15)
+    assert told(before, changed + third + again, anew((41, "a"))) == (False, False)
+
+
+def test_only_later_requests_change_what_one_has_begun() -> None:
+    life = generation_at(2, 41)
+    fired = log((b"shop/a", over(life, 2)), at=20, fired=1)
+    assert told([], fired, anew((40, "a"), (41, "a"))) == (False, False)
+    assert told([], fired, anew((41, "a"), (42, "a"))) == (True, False)
 
 
 def test_a_request_is_listed_with_what_it_says_and_one_that_says_nothing_with_its_key() -> None:

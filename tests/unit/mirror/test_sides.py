@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from belfry.mirror.sides import Side
+from belfry.kafka import librdkafka
+from belfry.mirror import sides
+from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.marks import KINDS, MARKS
+from belfry.mirror.sides import Side, opened
+from belfry.settings import SharedSettings
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
 from belfry.store.row_judge import Judge
@@ -28,6 +36,64 @@ class KeptSide(Side):
         return reversed(self.logs.logs[f"belfry.{kind}"])
 
 
+class FakeAdmin:
+    """A cluster of these topics, with one partition each; others do not exist, or are hidden."""
+
+    def __init__(self, topics: set[str], hidden: int | None, denied: str) -> None:
+        self._topics = topics
+        self._hidden, self._denied = hidden, denied
+
+    def list_topics(self, **_: object) -> Any:
+        return SimpleNamespace(cluster_id="cluster-a", topics=dict.fromkeys(self._topics))
+
+    def describe_topics(self, asked: TopicCollection, **_: object) -> dict[str, Future[Any]]:
+        return {name: self._answer(name) for name in asked.topic_names}
+
+    def _answer(self, name: str) -> Future[Any]:
+        found: Future[Any] = Future()
+        if name in self._topics:
+            found.set_result(SimpleNamespace(partitions=[0], topic_id=f"id of {name}"))
+        else:
+            missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+            code = self._hidden if self._hidden and name == self._denied else missing
+            found.set_exception(KafkaException(KafkaError(code)))
+        return found
+
+
+def side_of(
+    monkeypatch: pytest.MonkeyPatch, *kinds: str, hidden: int | None = None, denied: str = ""
+) -> Side:
+    """What is opened of a cluster with topics of these kinds."""
+    admin = FakeAdmin({f"belfry.{each}" for each in kinds}, hidden, f"belfry.{denied}")
+    monkeypatch.setattr(librdkafka, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(sides, "tombstones_kept_ms", lambda *_: 77)
+    monkeypatch.setattr(sides, "anchors_of", lambda _: None)
+    monkeypatch.setattr(sides, "marks_of", lambda _: None)
+    return opened("source", SharedSettings(bootstrap_servers="kafka-a:9092"))
+
+
+def test_a_side_has_the_topics_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = side_of(monkeypatch, *KINDS)
+    assert (side.kinds, side.homes, side.tombstones_ms) == (frozenset(KINDS), 1, 77)
+    assert side.mark(0) is None
+    assert MARKS in side_of(monkeypatch, *KINDS, MARKS).kinds
+    with pytest.raises(CannotMirror, match=r"source: belfry\.schedules does not exist"):
+        side_of(monkeypatch, "changelog")
+
+
+@pytest.mark.parametrize("denied", [MARKS, "changelog", "lifecycle"])
+def test_a_topic_that_may_not_be_seen_is_not_taken_for_one_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, denied: str
+) -> None:
+    others = {*KINDS} - {denied}
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(CannotMirror, match=rf"may not Describe topic belfry\.{denied}"):
+        side_of(monkeypatch, *others, hidden=refused, denied=denied)
+    away = KafkaError._TRANSPORT
+    with pytest.raises(ConnectionError, match="source at kafka-a:9092"):
+        side_of(monkeypatch, *others, hidden=away, denied=denied)
+
+
 @pytest.mark.parametrize(
     ("identity", "later", "told"),
     [(B, False, "cluster-b"), (B, True, None), (A, False, None), (None, False, None)],
@@ -37,7 +103,7 @@ def test_a_side_knows_whether_its_last_transaction_gave_it_away(
     identity: Identity | None, later: bool, told: str | None
 ) -> None:
     nothing: Any = None
-    side = KeptSide("a", nothing, A, 1, frozenset(), nothing)
+    side = KeptSide("a", nothing, A, 1, frozenset(), nothing, 0)
     side.logs = FakeLogs()
     side.logs.add(CHANGELOG_TOPIC, keys.IDENTITY_KEY, encode_identity(B))
     side.logs.seal(7)

@@ -11,7 +11,7 @@ import pytest
 from belfry.mirror import taking_over
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.marks import Activated, MirrorMark
-from belfry.mirror.taking_over import abandoned, planned
+from belfry.mirror.taking_over import abandoned, fenced_late, planned
 
 FOLLOWS = MirrorMark("a", "log-a", "log-b", 1, {"changelog": 5, "schedules": 5}, leaving=True)
 ACTIVE = FOLLOWS._replace(activated=Activated(1, True, {}))
@@ -51,6 +51,23 @@ def test_a_side_that_is_active_keeps_its_own_policies(
     assert said.count("active here: well") == sum(each is FOLLOWS for each in marks)
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [FOLLOWS._replace(whole=True), FOLLOWS._replace(level_ms=1)],
+    ids=["amid a first copy", "amid a transaction"],
+)
+def test_what_was_never_carried_as_a_whole_does_not_take_over(
+    monkeypatch: pytest.MonkeyPatch, mark: MirrorMark
+) -> None:
+    def writer(*_: object) -> Any:
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr(taking_over, "ChangelogWriter", writer)
+    target: Any = SimpleNamespace(homes=1, mark=lambda _: mark, settings=None)
+    with pytest.raises(CannotMirror, match="never carried as a whole"):
+        list(abandoned(target, lambda: 0))
+
+
 @pytest.mark.parametrize("given_to", [None, "cluster-a"])
 def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
     given_to: str | None,
@@ -62,3 +79,43 @@ def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
     else:
         with pytest.raises(CannotMirror, match="belongs to cluster cluster-a"):
             list(abandoned(target, lambda: 0))
+
+
+LATER = ACTIVE._replace(epoch=2)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "allowed"),
+    [
+        ((None, None), (ACTIVE, ACTIVE), True),
+        # The source took over itself, before this side did, or after it.
+        ((ACTIVE, ACTIVE), (LATER, LATER), True),
+        ((None, LATER), (ACTIVE, ACTIVE), False),
+        ((ACTIVE, ACTIVE), (ACTIVE, ACTIVE), False),
+        ((None, None), (ACTIVE, FOLLOWS), False),
+        ((None, None), (ACTIVE, None), False),
+    ],
+    ids=["never", "before", "after", "same", "one follows", "one is alone"],
+)
+def test_only_a_side_that_took_over_later_fences_the_other(
+    monkeypatch: pytest.MonkeyPatch, theirs: Any, mine: Any, allowed: bool
+) -> None:
+    source: Any = SimpleNamespace(homes=2, mark=lambda each: theirs[each])
+    target: Any = SimpleNamespace(homes=2, mark=lambda each: mine[each])
+    fenced: list[int] = []
+
+    def fence(_source: object, _target: object, partition: int) -> int:
+        fenced.append(partition)
+        return 7
+
+    monkeypatch.setattr(taking_over, "fence", fence)
+    if allowed:
+        assert len(list(fenced_late(source, target, apply=False))) == 2
+        assert fenced == []
+        list(fenced_late(source, target, apply=True))
+        assert fenced == [0, 1]
+    else:
+        with pytest.raises(CannotMirror, match="would stop the side that may fire"):
+            list(fenced_late(source, target, apply=True))
+        # All partitions are looked at before the first one is fenced.
+        assert fenced == []

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from belfry.kafka import librdkafka
 from belfry.recovery import changelog_writer
+from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.recovery.partition_evidence import CannotRecover
 from belfry.recovery.recovery_plan import LOG, NOTHING, RecoveryPlan
 from belfry.recovery.recovery_write import RecoveryWriter
@@ -47,6 +48,21 @@ class Producer:
                 raise KafkaException(self.error)
 
         return call
+
+
+@pytest.mark.parametrize(
+    ("transaction_ms", "wait_s"), [(60_000, 54.0), (900_000, changelog_writer.COMMIT_S)]
+)
+def test_a_commit_is_waited_for_less_than_the_broker_does(
+    monkeypatch: pytest.MonkeyPatch, transaction_ms: int, wait_s: float
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(librdkafka, "Producer", Producer)
+    monkeypatch.setattr(
+        Producer, "commit_transaction", lambda _, within_s: waited.append(within_s), raising=False
+    )
+    ChangelogWriter(Settings(), 3, transaction_ms).commit()
+    assert waited == [wait_s]
 
 
 def written(monkeypatch: pytest.MonkeyPatch, fails: str, error: KafkaError) -> str:
