@@ -16,8 +16,8 @@ next transaction together:
     without    a │ b │ c │ d │ e │         five transactions, each for a request
     with       a │ · · · · · · · │ bcde │  two; what came in the pause of 20 ms shares the second
 
-Few calls, such as those of open consoles, of probes, or of one who writes again and again, leave
-the cores idle, and what is due in a pause is late by it.
+Few calls, such as those of open consoles, of probes, or of one who writes again and again, gain
+little by pauses, and what is due in a pause is late by it.
 
 An owner that is behind does not linger.  It is behind where its step left something that was due at
 the step before already, or where it took in as many requests as it may.  Neither does one with a
