@@ -6,11 +6,11 @@ A belfry of its own, as in `http_load.py`: PENDING schedules wait, and FIRES eve
 in and fire.  First, before any fires, each view (`console_views.py`) is opened PAGES times for what
 a page costs the worker in milliseconds of a core, which holds on a busy machine as well, and
 Chromium opens it and tells when it painted the first content.  Then each is opened every two
-seconds, ROUNDS times over, and measured from its planned instant.  Then events fire alone and
-beside CONSOLES open consoles in turn, ROUNDS times: a console opens the views one after the other
-and refreshes what it shows every five seconds, as `page.js` does.  At the end Chromium opens the
-views once more, beside fires.  Each prints a JSON line with the load of the machine, for on a busy
-one nothing else explains a figure.  The last lines are the goals, each with what missed it.
+seconds, ROUNDS times over, and measured from its planned instant, and Chromium opens the views
+once more, beside fires.  At last (ONLY=firing does nothing else) events fire alone and beside
+CONSOLES open consoles in turn, ROUNDS times: a console opens the views one after the other and
+refreshes what it shows every five seconds, as `page.js` does.  Each prints a JSON line with the
+load of the machine, for on a busy one nothing else explains a figure; the last are the goals.
 """
 
 from __future__ import annotations
@@ -192,16 +192,8 @@ def walks(cluster: BenchCluster, plan: BenchPlan, url: str) -> Found:
     return found
 
 
-def measure(cluster: BenchCluster, plan: BenchPlan) -> None:
-    """All phases."""
-    url = cluster.workers[0].url
-    asyncio.run(begin_job(url))
-    costs(cluster.workers[0])
-    quiet = paints(url)
-    for name, took in quiet.items():
-        show(f"first content, nothing fires: {name}", took, [])
-    live(cluster, plan, lambda: apart(consoles, url))
-    walked = walks(cluster, plan, url)
+def firing(cluster: BenchCluster, plan: BenchPlan, url: str) -> None:
+    """How late events fire alone and beside open consoles, in turn."""
     alone, beside, pages = list[float](), list[float](), list[float]()
     for _ in range(ROUNDS):
         alone += live(cluster, plan, lambda: None)[0]
@@ -210,15 +202,32 @@ def measure(cluster: BenchCluster, plan: BenchPlan) -> None:
         pages += found["any"]
     show("fires alone", [], alone)
     show(f"{CONSOLES} consoles", pages, beside)
+    grown = percentile(beside, 0.99) / max(percentile(alone, 0.99), 0.1)
+    goal(f"firing's p99 beside {CONSOLES} consoles, by its own", GROWTH, {"p99": round(grown, 2)})
+
+
+def measure(cluster: BenchCluster, plan: BenchPlan) -> None:
+    """All phases."""
+    url = cluster.workers[0].url
+    asyncio.run(begin_job(url))
+    if os.environ.get("ONLY") == "firing":
+        live(cluster, plan, lambda: apart(consoles, url))
+        firing(cluster, plan, url)
+        return
+    costs(cluster.workers[0])
+    quiet = paints(url)
+    for name, took in quiet.items():
+        show(f"first content, nothing fires: {name}", took, [])
+    live(cluster, plan, lambda: apart(consoles, url))
+    walked = walks(cluster, plan, url)
     late, found = live(cluster, plan, lambda: paints(url))
     for name, took in found.items():
         show(f"first content: {name}", took, late)
+    firing(cluster, plan, url)
     medians = {name: percentile(took, 0.5) for name, took in quiet.items()}
     goal("first content, p50, ms", FIRST_CONTENT_MS, medians)
     nearly = {name: percentile(took, 0.95) for name, took in walked.items()}
     goal("view beside fires, p95, ms", VIEW_P95_MS, nearly)
-    grown = percentile(beside, 0.99) / max(percentile(alone, 0.99), 0.1)
-    goal(f"firing's p99 beside {CONSOLES} consoles, by its own", GROWTH, {"p99": round(grown, 2)})
 
 
 def main() -> int:

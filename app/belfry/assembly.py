@@ -206,7 +206,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
         hand_over=requests_through(app.carries.requests),
         refused=stop.refused,
         committed=front.committed,
-        is_asked=front.is_asked,
+        is_asked_often=front.is_asked_often,
         took_over=group.take_overs.note,
     )
     changelog, name = opener.output_topics.changelog, f"{app_id}.heartbeats"

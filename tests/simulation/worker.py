@@ -94,7 +94,7 @@ class SimWorker:
             hand_over=self._hand_over,
             refused=self._refused,
             committed=lambda _events: None,
-            is_asked=lambda: False,
+            is_asked_often=lambda: False,
         )
         try:
             opener.policies.start()

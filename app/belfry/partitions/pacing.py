@@ -8,13 +8,16 @@ and quick ones let it grow, as TCP does.  Jacobson, "Congestion Avoidance and Co
 
     most 10 000, many topics    500 ─ quick ► 1 000 ─ quick ► 2 000 ─ slow ► 1 000 ─ quick ► 2 000
 
-**`Linger`: a pause after a small step, while somebody waits over HTTP.**  Where cores are idle it
+**`Linger`: a pause after a small step, while many calls come over HTTP.**  Where cores are idle it
 is quickest to let one small step follow another at once.  But each transaction costs worker and
 broker time that others wait for.  So the loop pauses, and all that comes meanwhile goes into the
 next transaction together:
 
     without    a │ b │ c │ d │ e │         five transactions, each for a request
     with       a │ · · · · · · · │ bcde │  two; what came in the pause of 20 ms shares the second
+
+Few calls, such as those of open consoles, of probes, or of one who writes again and again, gain
+little by pauses, and what is due in a pause is late by it.
 
 An owner that is behind does not linger.  It is behind where its step left something that was due at
 the step before already, or where it took in as many requests as it may.  Neither does one with a

@@ -114,7 +114,7 @@ class Steps:
                 return
             owned.source.taken(batch.parts)
             owned.resolver.taken()
-        if events and self._worker.is_asked() and not owned.engine.drains:
+        if events and self._worker.is_asked_often() and not owned.engine.drains:
             self._linger.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 
     # -- waiting ---------------------------------------------------------------------------------

@@ -34,14 +34,14 @@ class WorkerPort:
 
     `hand_over` gives a batch that was read to the agent, with the runner and the number of the term
     that it was read in; `refused` says why this worker must not run; `committed` hears of the
-    outcomes of each commit; `is_asked` says whether somebody uses the HTTP port just now;
-    `took_over` hears of each take-over.
+    outcomes of each commit; `is_asked_often` says whether many calls come in at the HTTP port just
+    now; `took_over` hears of each take-over.
     """
 
     hand_over: Callable[[TakesBatches, int, SourceBatch], None]
     refused: Callable[[str], None]
     committed: Callable[[Sequence[LifecycleEvent]], None]
-    is_asked: Callable[[], bool]
+    is_asked_often: Callable[[], bool]
     took_over: Callable[[TakenOver], None] = lambda _taken: None
 
 

@@ -93,9 +93,9 @@ class Front:
         self._request_client.committed(events)
         self._canary.committed(events)
 
-    def is_asked(self) -> bool:
-        """Whether somebody uses the HTTP port just now."""
-        return self._parts.traffic.lately(self._opener.clock.monotonic_ms() / 1000)
+    def is_asked_often(self) -> bool:
+        """Whether many calls come in at the HTTP port just now."""
+        return self._parts.traffic.many(self._opener.clock.monotonic_ms() / 1000)
 
     def start(self, owners: Owners) -> None:
         """Begin to open; returns at once. `owners` are asked for what is owned, again and again."""

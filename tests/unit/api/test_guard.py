@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
 from belfry.api.server.guard import Guard
-from belfry.api.server.limits import LATELY_S, PortLimits, Traffic
+from belfry.api.server.limits import MANY, WITHIN_S, PortLimits, Traffic
 
 LIMITS = PortLimits(
     hosts=frozenset({"belfry.example"}),
@@ -32,7 +32,8 @@ class Door:
     """An application that reads its body behind a guard, and may wait."""
 
     def __init__(self, limits: PortLimits = LIMITS) -> None:
-        self.guard = Guard(self._app, limits)
+        self.traffic = Traffic()
+        self.guard = Guard(self._app, limits, self.traffic)
         self.waits = asyncio.Event()
         self.waits.set()
         self.path = ""
@@ -176,13 +177,24 @@ async def test_slashes_within_a_name_stay_encoded(door: Door) -> None:
     assert door.path == "/v1/a%2Fb/c"
 
 
-def test_traffic_is_there_while_calls_are_and_for_a_moment_after() -> None:
+def test_calls_are_many_from_so_many_in_so_short_a_time_on() -> None:
     traffic = Traffic()
-    assert not traffic.lately(0.0)
-    traffic.began()
-    traffic.began()
-    traffic.ended(5.0)
-    assert traffic.lately(9.0)
-    traffic.ended(10.0)
-    assert traffic.lately(10.0 + LATELY_S / 2)
-    assert not traffic.lately(10.0 + 2 * LATELY_S)
+    assert not traffic.many(0.0)
+    for number in range(MANY):
+        assert not traffic.many(10.0)
+        traffic.began(10.0 + number * WITHIN_S / MANY)
+    assert traffic.many(10.0 + WITHIN_S * 0.99)
+    # Those that wait for their answers are no more than they were.
+    assert traffic.calls == MANY
+    assert not traffic.many(10.0 + WITHIN_S)
+
+
+async def test_each_call_through_the_guard_counts_once(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belfry.api.server.guard.monotonic", lambda: 10.0)
+    for _ in range(MANY):
+        assert not door.traffic.many(10.0)
+        await door.ask()
+    assert door.traffic.many(10.0)
+    assert door.traffic.calls == 0

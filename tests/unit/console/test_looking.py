@@ -9,13 +9,19 @@ from typing import Any, Final
 import pytest
 from starlette.testclient import TestClient
 
+from belfry.api.server.limits import MANY, WITHIN_S
+from belfry.console import ASSETS
 from belfry.console.policies import _given
-from belfry.console.timeline import DAY, HOUR, MINUTE, TimeRange, _span
+from belfry.console.timeline import DAY, HOUR, MINUTE, MOST_TENANTS, TimeRange, _span
 from belfry.console.versions import compared
 from belfry.schedules.instants import parse_instant
-from tests.unit.console.conftest import FORM, HOSTILE, SCHEDULE, FakeApi
+from tests.unit.console.conftest import FORM, HOSTILE, SCHEDULE, TENANT, VIEWS, FakeApi
 
 NOW_MS: Final = parse_instant("2030-01-01T09:00:00Z")
+# Seconds from one refresh of an open page to the next.
+EVERY_S: Final = (
+    int(re.findall(r"const EVERY_MS = (\d+);", (ASSETS / "page.js").read_text())[0]) / 1000
+)
 
 
 def series(page: str) -> list[list[Any]]:
@@ -68,6 +74,19 @@ def test_without_a_tenant_those_with_the_most_are_added_up(
     asked = [(path, told) for _, path, _, told in api.asked if path == "/v1/tenants"]
     assert asked == [("/v1/tenants", {"limit": "8", "sort": "pending", "at_once": "true"})]
     assert 'id="by-tenant"' in page
+
+
+@pytest.mark.parametrize("path", [*VIEWS, "/console/timeline"])
+def test_ten_open_consoles_are_few_calls(
+    client: TestClient, api: FakeApi, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Partitions pause while many calls come, so what fires would be late by that."""
+    found, page_s = api.found, EVERY_S / 10
+    most = {"/v1/tenants": {**found("/v1/tenants"), "figures": [TENANT] * MOST_TENANTS}}
+    monkeypatch.setattr(api, "found", lambda asked: most.get(asked) or found(asked))
+    assert client.get(path).status_code == 200
+    # The page itself, and what it asks for; two of the consoles may ask at once.
+    assert 2 * (1 + len(api.asked)) * WITHIN_S / page_s < MANY
 
 
 def test_versions_show_what_each_changed(client: TestClient) -> None:

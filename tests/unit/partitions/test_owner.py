@@ -266,7 +266,7 @@ class Firing:
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
         self.owned.producer.lease = ReadLease()
-        kit = MagicMock(settings=Settings(), is_asked=lambda: asked)
+        kit = MagicMock(settings=Settings(), is_asked_often=lambda: asked)
         kit.clock = SimpleNamespace(
             monotonic_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
@@ -342,7 +342,7 @@ def test_who_is_woken_in_a_rest_goes_on_right_after_it() -> None:
     assert next(firing.runner._steps.step(firing.owned))
 
 
-def test_nobody_rests_where_nobody_asks() -> None:
+def test_nobody_rests_where_few_ask_or_nobody() -> None:
     firing = Firing(asked=False)
     assert [firing.step(batch(0)), firing.step(batch(1))] == [100.0, 100.0]
 

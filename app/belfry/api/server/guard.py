@@ -137,14 +137,14 @@ class _Slot:
 
     def take(self) -> None:
         """Count the call as under way."""
-        self._traffic.began()
+        self._traffic.began(monotonic())
         self._taken = True
 
     def free(self) -> None:
         """Give the place back, once."""
         if self._taken:
             self._taken = False
-            self._traffic.ended(monotonic())
+            self._traffic.ended()
 
 
 class _SentAnswer:

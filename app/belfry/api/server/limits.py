@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
-# A call that ended so recently still counts as traffic.
-LATELY_S: Final = 0.1
+# Calls are many where so many have come within so many seconds: a hundred a second.
+MANY: Final = 50
+WITHIN_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +42,26 @@ class PortLimits:
     answer_s: float = 30.0
 
 
-@dataclass(slots=True)
 class Traffic:
-    """How many calls are under way; counted in the port's loop, and read from anywhere."""
+    """How many calls are under way; counted in the port's loop, and read from anywhere.
 
-    calls: int = 0
-    ended_s: float = -LATELY_S
+    Instants are seconds of the monotonic clock. When calls ended does not matter: where answers
+    are slow, calls come all the same.
+    """
 
-    def began(self) -> None:
+    def __init__(self) -> None:
+        self.calls = 0
+        self._came_s = deque([-inf] * MANY, MANY)
+
+    def began(self, now_s: float) -> None:
         """A call has come in."""
         self.calls += 1
+        self._came_s.append(now_s)
 
-    def ended(self, now_s: float) -> None:
-        """A call has been answered, at this instant of the monotonic clock."""
+    def ended(self) -> None:
+        """A call has been answered."""
         self.calls -= 1
-        self.ended_s = now_s
 
-    def lately(self, now_s: float) -> bool:
-        """Whether a call is under way or was a moment ago: where many come, so will the next."""
-        return self.calls > 0 or now_s - self.ended_s < LATELY_S
+    def many(self, now_s: float) -> bool:
+        """Whether many calls have come just now, and so will the next."""
+        return now_s - self._came_s[0] < WITHIN_S
