@@ -1,0 +1,130 @@
+"""What a redrive reads: what of a range is left to be sent again, and the records themselves.
+
+    belfry.rejected/0   41 other tenant   42   43   57 mark of 42   the end of the log
+    to be sent                            42   42   43
+                                               43
+
+A range is read from its begin to the end of the log, behind transactions that are open, because
+marks lie behind what they mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from belfry.client.kafka import Cluster, headers_of
+from belfry.client.redrive_source import Place, RedriveCount, RedriveSource, TooMuchToRedrive
+
+TIMEOUT_S: Final = 30.0
+_BATCH: Final = 500
+_POLL_S: Final = 0.2
+
+
+class RangeReader:
+    """Reads the range of a source; belongs to one thread."""
+
+    def __init__(
+        self, cluster: Cluster, group: str, source: RedriveSource, most_read: int | None
+    ) -> None:
+        """`group` is what readers name; of more than `most_read` records nothing is counted."""
+        self._cluster = cluster
+        self._group = group
+        self._source = source
+        self._most_read = most_read
+        self._read_so_far = 0
+
+    def consumer(self) -> Consumer:
+        """A reader of committed records, for `records`."""
+        return self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
+
+    def count(self) -> RedriveCount:
+        """What is to be sent again, and what was; raises `Unavailable` and `TooMuchToRedrive`."""
+        self._read_so_far = 0
+        found = RedriveCount()
+        consumer = self.consumer()
+        try:
+            for partition in self._cluster.partitions(consumer, self._source.topic):
+                self._look(consumer, partition, found)
+        except KafkaException as error:
+            raise self._cluster.unavailable(error.args[0], self._source.topic) from None
+        finally:
+            consumer.close()
+        return found
+
+    def _look(self, consumer: Consumer, partition: int, found: RedriveCount) -> None:
+        """Add what a partition holds; marks lie behind what they mark."""
+        wanted: dict[int, tuple[str, str | None]] = {}
+        for message in self._read(consumer, partition):
+            self._read_so_far += 1
+            if self._most_read is not None and self._read_so_far > self._most_read:
+                raise TooMuchToRedrive(self._most_read)
+            headers = headers_of(message)
+            marked = self._source.marked(headers)
+            if marked is not None:
+                found.redriven += wanted.pop(marked, None) is not None
+            elif each := self._source.wanted(message.timestamp()[1], headers):
+                wanted[message.offset() or 0] = each
+        for offset, (code, hindrance) in wanted.items():
+            if hindrance is None:
+                found.codes[code] += 1
+                found.places.append((partition, offset))
+            else:
+                found.stuck[hindrance] += 1
+
+    def _read(self, consumer: Consumer, partition: int) -> Iterator[Message]:
+        """Committed records of the range, and what lies behind it, up to where the log ends now."""
+        since = TopicPartition(self._source.topic, partition, self._source.from_ms)
+        (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
+        if start.offset < 0:
+            return
+        end = self._end(partition)
+        consumer.assign([start])
+        yield from _up_to(consumer, start.offset, end)
+
+    def _end(self, partition: int) -> int:
+        """Where the log ends, behind transactions that are open: a mark may lie behind them."""
+        looks = self._cluster.consumer(self._group, uncommitted=True)
+        try:
+            place = TopicPartition(self._source.topic, partition)
+            end: int = looks.get_watermark_offsets(place, TIMEOUT_S, cached=False)[1]
+            return end
+        finally:
+            looks.close()
+
+    def records(self, consumer: Consumer, places: list[Place]) -> Iterator[Message]:
+        """The records at these places, in their order."""
+        by_partition: dict[int, set[int]] = {}
+        for partition, offset in places:
+            by_partition.setdefault(partition, set()).add(offset)
+        for partition, offsets in by_partition.items():
+            first, end = min(offsets), max(offsets) + 1
+            consumer.assign([TopicPartition(self._source.topic, partition, first)])
+            for message in _up_to(consumer, first, end):
+                if message.offset() in offsets:
+                    yield message
+
+
+def _up_to(consumer: Consumer, reached: int, end: int) -> Iterator[Message]:
+    """Records up to an offset; raises KafkaException if nothing comes for long."""
+    deadline = monotonic() + TIMEOUT_S
+    while reached < end:
+        messages = consumer.consume(_BATCH, _POLL_S)
+        if not messages and monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        for message in messages:
+            deadline, offset, error = (
+                monotonic() + TIMEOUT_S,
+                message.offset() or 0,
+                message.error(),
+            )
+            if error is None:
+                reached = offset + 1
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                reached = max(reached, offset)
+            elif error.fatal() or not error.retriable():
+                raise KafkaException(error)
