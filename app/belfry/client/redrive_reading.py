@@ -30,12 +30,17 @@ class RangeReader:
     def __init__(
         self, cluster: Cluster, group: str, source: RedriveSource, most_read: int | None
     ) -> None:
-        """`group` is what readers name; of more than `most_read` records nothing is counted."""
+        """`group` is what readers name; of more than `most_read` records nothing is counted.
+
+        A mark of what is asked for makes up for itself and for one more record: the next refusal,
+        where a request is refused again. So no redrive grows beyond the limit by what it sends, and
+        at most three times `most_read` records are read.
+        """
         self._cluster = cluster
         self._group = group
         self._source = source
         self._most_read = most_read
-        self._read_so_far = 0
+        self._records_read = 0
 
     def consumer(self) -> Consumer:
         """A reader of committed records, for `records`."""
@@ -43,7 +48,7 @@ class RangeReader:
 
     def count(self) -> RedriveCount:
         """What is to be sent again, and what was; raises `Unavailable` and `TooMuchToRedrive`."""
-        self._read_so_far = 0
+        self._records_read = 0
         found = RedriveCount()
         consumer = self.consumer()
         try:
@@ -59,14 +64,12 @@ class RangeReader:
         """Add what a partition holds; marks lie behind what they mark."""
         wanted: dict[int, tuple[str, str | None]] = {}
         for message in self._read(consumer, partition):
-            self._read_so_far += 1
-            if self._most_read is not None and self._read_so_far > self._most_read:
-                raise TooMuchToRedrive(self._most_read)
             headers = headers_of(message)
             marked = self._source.marked(headers)
-            if marked is not None:
-                found.redriven += wanted.pop(marked, None) is not None
-            elif each := self._source.wanted(message.timestamp()[1], headers):
+            is_done = marked is not None and wanted.pop(marked, None) is not None
+            self._counted(-1 if is_done else 1)
+            found.redriven += is_done
+            if marked is None and (each := self._source.wanted(message.timestamp()[1], headers)):
                 wanted[message.offset() or 0] = each
         for offset, (code, hindrance) in wanted.items():
             if hindrance is None:
@@ -74,6 +77,12 @@ class RangeReader:
                 found.places.append((partition, offset))
             else:
                 found.stuck[hindrance] += 1
+
+    def _counted(self, number: int) -> None:
+        """So many records more were read; raises `TooMuchToRedrive`."""
+        self._records_read += number
+        if self._most_read is not None and self._records_read > self._most_read:
+            raise TooMuchToRedrive(self._most_read)
 
     def _read(self, consumer: Consumer, partition: int) -> Iterator[Message]:
         """Committed records of the range, and what lies behind it, up to where the log ends now."""

@@ -27,24 +27,24 @@ def event(schedule_id: str) -> Headers:
     ]
 
 
-def _record(offset: int, headers: Headers | None, at_ms: int = 1) -> Message:
-    """A record of the log; the end of it where it has no headers."""
-    given: dict[str, Any] = {"headers": headers, "timestamp": (1, at_ms)}
-    if headers is None:
-        given = {"error": KafkaError(KafkaError._PARTITION_EOF)}
-    return Message(topic=TOPIC, partition=0, offset=offset, **given)
+def refusal(request: Headers) -> Headers:
+    """The headers of a request that was refused."""
+    why = {"code": b"too_many_pending", "tenant": b"demo", "topic": b"belfry.schedules"}
+    return [*request, *((f"belfry-error-{name}", value) for name, value in why.items())]
 
 
 class RedrivenLog(Cluster):
     """A cluster with one topic of one partition; its clients are made by it as by `Cluster`."""
 
-    def __init__(self, records: list[Headers]) -> None:
+    def __init__(self, records: list[Headers], topic: str = TOPIC) -> None:
         super().__init__("127.0.0.1:1", {})
-        self.records = list(records)
+        self.records, self.topic = list(records), topic
         # How often a redrive has begun, by `init_transactions`.
         self.begun = 0
         self.transactions: list[int] = []
         self.read = 0
+        # When each record was written, by its offset.
+        self.at_ms: Callable[[int], int] = lambda _offset: 1
         # Called before each transaction is committed.
         self.commits: Callable[[], None] = lambda: None
 
@@ -80,9 +80,12 @@ class LogConsumer:
         found = self._log.records[self._next :][:most]
         begin, self._next = self._next, self._next + len(found)
         self._log.read += len(found)
-        return [_record(begin + n, headers) for n, headers in enumerate(found)] or [
-            _record(self._next, None)
-        ]
+        end = Message(offset=begin, error=KafkaError(KafkaError._PARTITION_EOF))
+        return [self._record(begin + n, headers) for n, headers in enumerate(found)] or [end]
+
+    def _record(self, offset: int, headers: Headers) -> Message:
+        said: Any = {"headers": headers, "timestamp": (1, self._log.at_ms(offset))}
+        return Message(topic=self._log.topic, partition=0, offset=offset, **said)
 
 
 class LogProducer:
@@ -91,23 +94,28 @@ class LogProducer:
     def __init__(self, log: RedrivenLog) -> None:
         self._log, self._epoch = log, 0
         self._open: list[Headers] = []
+        self._asked: list[Headers] = []
 
     def init_transactions(self, _: float) -> None:
         self._log.begun += 1
         self._epoch = self._log.begun
 
     def begin_transaction(self) -> None:
-        self._open = []
+        self._open, self._asked = [], []
 
-    def produce(self, *_: Any, headers: Headers) -> None:
-        self._open.append(headers)
+    def produce(self, topic: str, *_: Any, headers: Headers) -> None:
+        if topic == self._log.topic:
+            self._open.append(headers)
+        else:
+            self._asked.append(headers)
 
     def commit_transaction(self, _: float) -> None:
         self._log.commits()
         if self._epoch != self._log.begun:
             raise KafkaException(KafkaError(KafkaError._FENCED))
-        self._log.records += self._open
+        # What is asked for once more is refused once more.
+        self._log.records += self._open + [refusal(each) for each in self._asked]
         self._log.transactions.append(len(self._open))
 
     def abort_transaction(self, _: float) -> None:
-        self._open = []
+        self._open, self._asked = [], []
