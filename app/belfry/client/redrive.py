@@ -87,6 +87,10 @@ class Redrive:
 
         Raises `Unavailable`: ask again then, for what was sent is marked; and `TooMuchToRedrive`.
         """
+        # Another one is ended only where there is something to send.
+        found = self._reader.count(until_any=True)
+        if not found.places:
+            return found
         producer = self._cluster.transactional(self._id)
         consumer = self._reader.consumer()
         try:

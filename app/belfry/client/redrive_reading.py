@@ -46,24 +46,31 @@ class RangeReader:
         """A reader of committed records, for `records`."""
         return self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
 
-    def count(self) -> RedriveCount:
-        """What is to be sent again, and what was; raises `Unavailable` and `TooMuchToRedrive`."""
+    def count(self, *, until_any: bool = False) -> RedriveCount:
+        """What is to be sent again, and what was; raises `Unavailable` and `TooMuchToRedrive`.
+
+        With `until_any` it ends behind the first partition that has something to be sent, and waits
+        for no transaction that is open: more may seem to be left than is, and never less.
+        """
         self._records_read = 0
         found = RedriveCount()
         consumer = self.consumer()
         try:
             for partition in self._cluster.partitions(consumer, self._source.topic):
-                self._look(consumer, partition, found)
+                end = self._end(partition, uncommitted=not until_any)
+                self._look(self._read(consumer, partition, end), partition, found)
+                if until_any and found.places:
+                    break
         except KafkaException as error:
             raise self._cluster.unavailable(error.args[0], self._source.topic) from None
         finally:
             consumer.close()
         return found
 
-    def _look(self, consumer: Consumer, partition: int, found: RedriveCount) -> None:
+    def _look(self, read: Iterator[Message], partition: int, found: RedriveCount) -> None:
         """Add what a partition holds; marks lie behind what they mark."""
         wanted: dict[int, tuple[str, str | None]] = {}
-        for message in self._read(consumer, partition):
+        for message in read:
             headers = headers_of(message)
             marked = self._source.marked(headers)
             is_done = marked is not None and wanted.pop(marked, None) is not None
@@ -84,19 +91,20 @@ class RangeReader:
         if self._most_read is not None and self._records_read > self._most_read:
             raise TooMuchToRedrive(self._most_read)
 
-    def _read(self, consumer: Consumer, partition: int) -> Iterator[Message]:
-        """Committed records of the range, and what lies behind it, up to where the log ends now."""
+    def _read(self, consumer: Consumer, partition: int, end: int) -> Iterator[Message]:
+        """Committed records of the range, and what lies behind it, up to an offset."""
         since = TopicPartition(self._source.topic, partition, self._source.from_ms)
         (start,) = consumer.offsets_for_times([since], TIMEOUT_S)
         if start.offset < 0:
             return
-        end = self._end(partition)
         consumer.assign([start])
         yield from _up_to(consumer, start.offset, end)
 
-    def _end(self, partition: int) -> int:
-        """Where the log ends, behind transactions that are open: a mark may lie behind them."""
-        looks = self._cluster.consumer(self._group, uncommitted=True)
+    def _end(self, partition: int, *, uncommitted: bool) -> int:
+        """Where the log ends now; with `uncommitted` behind transactions that are open, for a mark
+        may lie there.
+        """
+        looks = self._cluster.consumer(self._group, uncommitted=uncommitted)
         try:
             place = TopicPartition(self._source.topic, partition)
             end: int = looks.get_watermark_offsets(place, TIMEOUT_S, cached=False)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belfry.client.redrive import Redrive
-from belfry.client.redrive_source import TooMuchToRedrive
+from belfry.client.redrive_source import AnotherRedrive, TooMuchToRedrive
 from belfry.client.refired import FiredSource, RefireRange
 from belfry.client.refusals import RedriveRange, RefusedSource
 from tests.unit.client.redriven_log import NAMES, TOPIC, RedrivenLog, event, refusal
@@ -43,3 +43,29 @@ def test_requests_that_are_refused_again_do_not_make_it_too_much() -> None:
     for left in (30, 20, 10, 0):
         told = Redrive(log, NAMES, source, 30).send(per_second=FAST, at_most=10)
         assert (len(told.places), told.redriven) == (left, 30 - left)
+
+
+def test_a_redrive_that_finds_nothing_ends_no_other_one() -> None:
+    log = RedrivenLog([event(f"{n}") for n in range(150)])
+    others = FiredSource(TOPIC, RefireRange(0, 9, prefix="none"))
+
+    def another() -> None:
+        assert not Redrive(log, NAMES, others).send().places
+
+    log.commits = another
+    assert len(redrive(log).send(per_second=FAST).places) == 150
+    assert log.transactions == [100, 50]
+
+
+def test_a_redrive_that_has_something_to_send_ends_the_other_one() -> None:
+    log, sent = RedrivenLog([event(f"{n}") for n in range(150)]), []
+
+    def begin(number: int) -> None:
+        sent.append(number)
+        if log.begun == 1:
+            redrive(log).send(per_second=FAST)
+
+    with pytest.raises(AnotherRedrive):
+        redrive(log).send(per_second=FAST, told=begin)
+    assert sent == [100]
+    assert log.transactions == [100, 50]
