@@ -54,7 +54,8 @@ def redrive_by_http(
         ask_to_begin(f"Send {found['found']} {_what(found)} again?")
     with progress_of(session.printer) as tell:
         sent, left = _all_sent(remote, path, (asked, found), tell)
-    session.printer.one({**found, "sent": sent, "left": left}, _text(found, sent, "were sent"))
+    text = _text(found, sent, "were sent") + f", {left} are left" * bool(left)
+    session.printer.one({**found, "sent": sent, "left": left}, text)
 
 
 def _all_sent(

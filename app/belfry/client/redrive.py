@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
+from math import inf
 from time import monotonic, sleep
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
-from belfry.client.redrive_reading import TIMEOUT_S, RangeReader
+from belfry.client.redrive_reading import TIMEOUT_S, Pause, RangeReader
 from belfry.client.redrive_source import (
     AnotherRedrive,
     RedriveCount,
@@ -59,15 +60,18 @@ class Redrive:
         names: tuple[str, str],
         source: RedriveSource,
         most_read: int | None = None,
+        pause: Pause | None = None,
     ) -> None:
         """`names` are the transactional id, and the group that readers name.
 
-        Of more than `most_read` records nothing is counted or sent.
+        Of more than `most_read` records nothing is counted or sent.  `pause` waits so many seconds
+        between two transactions and says whether to end there; it is asked while reading, too.
         """
         self._cluster = cluster
         self._id, group = names
         self._source = source
-        self._reader = RangeReader(cluster, group, source, most_read)
+        self._pause = pause or _slept
+        self._reader = RangeReader(cluster, group, source, most_read, self._pause)
 
     def count(self) -> RedriveCount:
         """What `send` would do now; nothing changes.
@@ -82,9 +86,11 @@ class Redrive:
         per_second: int = PER_SECOND,
         told: Callable[[int], None] = lambda _sent: None,
         at_most: int | None = None,
+        at_most_s: float = inf,
     ) -> RedriveCount:
         """Send what the range holds, the first `at_most` of it; what it held is the answer.
 
+        After `at_most_s` seconds of sending no further transaction begins.
         Raises `Unavailable`: ask again then, for what was sent is marked; and `TooMuchToRedrive`.
         """
         # Another one is ended only where there is something to send.
@@ -99,13 +105,17 @@ class Redrive:
             found, sent = self.count(), 0
             places = found.places[:at_most]
             todo = self._reader.records(consumer, places)
+            until = monotonic() + at_most_s
             while some := list(islice(todo, min(TOGETHER, per_second))):
                 began = monotonic()
                 self._send(producer, some)
                 sent += len(some)
                 told(sent)
-                if sent < len(places):
-                    sleep(max(0.0, began + len(some) / per_second - monotonic()))
+                goes_on = max(began + len(some) / per_second, monotonic())
+                if sent == len(places) or goes_on >= until:
+                    break
+                if self._pause(max(0.0, goes_on - monotonic())):
+                    break
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
         finally:
@@ -135,6 +145,13 @@ class Redrive:
         if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             return self._cluster.refused("Write", TRANSACTIONAL_ID, self._id)
         return self._cluster.unavailable(error)
+
+
+def _slept(seconds: float) -> bool:
+    """Wait; nothing ends it."""
+    if seconds > 0:
+        sleep(seconds)
+    return False
 
 
 def _write(producer: Producer, each: Resent) -> None:

@@ -10,16 +10,19 @@ marks lie behind what they mark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
 from belfry.client.redrive_source import Place, RedriveCount, RedriveSource, TooMuchToRedrive
 
 TIMEOUT_S: Final = 30.0
+# Waits so many seconds, and says whether to end now.
+Pause = Callable[[float], bool]
 _BATCH: Final = 500
 _POLL_S: Final = 0.2
 
@@ -28,7 +31,12 @@ class RangeReader:
     """Reads the range of a source; belongs to one thread."""
 
     def __init__(
-        self, cluster: Cluster, group: str, source: RedriveSource, most_read: int | None
+        self,
+        cluster: Cluster,
+        group: str,
+        source: RedriveSource,
+        most_read: int | None,
+        pause: Pause,
     ) -> None:
         """`group` is what readers name; of more than `most_read` records nothing is counted.
 
@@ -40,6 +48,7 @@ class RangeReader:
         self._group = group
         self._source = source
         self._most_read = most_read
+        self._pause = pause
         self._records_read = 0
 
     def consumer(self) -> Consumer:
@@ -59,6 +68,11 @@ class RangeReader:
             for partition in self._cluster.partitions(consumer, self._source.topic):
                 end = self._end(partition, uncommitted=not until_any)
                 self._look(self._read(consumer, partition, end), partition, found)
+                if self._pause(0.0):
+                    raise Unavailable(
+                        "The process ends, so the redrive ends too. What was sent is marked: ask"
+                        " another worker for the rest."
+                    )
                 if until_any and found.places:
                     break
         except KafkaException as error:
@@ -98,7 +112,7 @@ class RangeReader:
         if start.offset < 0:
             return
         consumer.assign([start])
-        yield from _up_to(consumer, start.offset, end)
+        yield from self._up_to(consumer, start.offset, end)
 
     def _end(self, partition: int, *, uncommitted: bool) -> int:
         """Where the log ends now; with `uncommitted` behind transactions that are open, for a mark
@@ -120,28 +134,29 @@ class RangeReader:
         for partition, offsets in by_partition.items():
             first, end = min(offsets), max(offsets) + 1
             consumer.assign([TopicPartition(self._source.topic, partition, first)])
-            for message in _up_to(consumer, first, end):
+            for message in self._up_to(consumer, first, end):
                 if message.offset() in offsets:
                     yield message
 
+    def _up_to(self, consumer: Consumer, reached: int, end: int) -> Iterator[Message]:
+        """Records up to an offset, or until the process ends.
 
-def _up_to(consumer: Consumer, reached: int, end: int) -> Iterator[Message]:
-    """Records up to an offset; raises KafkaException if nothing comes for long."""
-    deadline = monotonic() + TIMEOUT_S
-    while reached < end:
-        messages = consumer.consume(_BATCH, _POLL_S)
-        if not messages and monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        for message in messages:
-            deadline, offset, error = (
-                monotonic() + TIMEOUT_S,
-                message.offset() or 0,
-                message.error(),
-            )
-            if error is None:
-                reached = offset + 1
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:
-                reached = max(reached, offset)
-            elif error.fatal() or not error.retriable():
-                raise KafkaException(error)
+        Raises KafkaException where nothing comes for long.
+        """
+        deadline = monotonic() + TIMEOUT_S
+        while reached < end and not self._pause(0.0):
+            messages = consumer.consume(_BATCH, _POLL_S)
+            if not messages and monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            for message in messages:
+                offset, error = message.offset() or 0, message.error()
+                if error is None:
+                    reached = offset + 1
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    reached = max(reached, offset)
+                elif error.fatal() or not error.retriable():
+                    raise KafkaException(error)
+            if messages:
+                # Whoever takes them may take a while.
+                deadline = monotonic() + TIMEOUT_S

@@ -46,6 +46,8 @@ class RedriveOptions(TypedDict, total=False):
     """Called with the number that has been sent so far."""
     at_most: int
     """So many of them (all)."""
+    at_most_s: float
+    """Seconds of sending after which no further transaction begins (none)."""
 
 
 class RedriveSource(Protocol):

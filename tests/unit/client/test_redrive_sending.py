@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.client.errors import Unavailable
 from belfry.client.redrive import Redrive
 from belfry.client.redrive_source import AnotherRedrive, TooMuchToRedrive
 from belfry.client.refired import FiredSource, RefireRange
@@ -58,7 +59,8 @@ def test_a_redrive_that_finds_nothing_ends_no_other_one() -> None:
 
 
 def test_a_redrive_that_has_something_to_send_ends_the_other_one() -> None:
-    log, sent = RedrivenLog([event(f"{n}") for n in range(150)]), []
+    log = RedrivenLog([event(f"{n}") for n in range(150)])
+    sent: list[int] = []
 
     def begin(number: int) -> None:
         sent.append(number)
@@ -69,3 +71,52 @@ def test_a_redrive_that_has_something_to_send_ends_the_other_one() -> None:
         redrive(log).send(per_second=FAST, told=begin)
     assert sent == [100]
     assert log.transactions == [100, 50]
+
+
+def test_sending_ends_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, now_s, takes_s = RedrivenLog([event(f"{n}") for n in range(1_000)]), 0.0, 3.0
+    waited: list[float] = []
+
+    def takes() -> None:
+        nonlocal now_s
+        now_s += takes_s
+
+    def pause(seconds: float) -> bool:
+        nonlocal now_s
+        now_s += seconds
+        waited.append(seconds)
+        return False
+
+    log.commits = takes
+    monkeypatch.setattr("belfry.client.redrive.monotonic", lambda: now_s)
+    source = FiredSource(TOPIC, RefireRange(0, 9))
+    sent: list[int] = []
+    slow = Redrive(log, NAMES, source, pause=pause)
+    # Its transactions begin at 0 s, 3 s, 6 s and 9 s.
+    assert len(slow.send(per_second=10_000, told=sent.append, at_most_s=10.0).places) == 1_000
+    assert sent == [100, 200, 300, 400]
+    assert sum(waited) == 0
+    # One a second, and the one that would begin at 10 s is not waited for.
+    log.transactions.clear()
+    takes_s = 0.25
+    slow.send(per_second=25, at_most_s=10.0)
+    assert log.transactions == [25] * 10
+    assert waited[-9:] == [0.75] * 9
+
+
+def test_an_end_is_asked_for_between_transactions_and_while_reading() -> None:
+    log, ends = RedrivenLog([event(f"{n}") for n in range(1_000)]), False
+
+    def begin(number: int) -> None:
+        nonlocal ends
+        ends = number >= 200
+
+    source = FiredSource(TOPIC, RefireRange(0, 9))
+    stopped = Redrive(log, NAMES, source, pause=lambda _: ends)
+    assert len(stopped.send(per_second=FAST, told=begin).places) == 1_000
+    assert log.transactions == [100, 100]
+    log.read = 0
+    for ask in (stopped.count, stopped.send):
+        with pytest.raises(Unavailable, match="The process ends"):
+            ask()
+    assert log.read == 0

@@ -73,7 +73,7 @@ def redrive_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     ) -> Response:
         """Send requests again that were refused in a range, or events that have fired, each once.
 
-        A call sends for some ten seconds at its rate and tells how many are `left`: ask the same
+        A call sends for ten seconds at most and tells how many are `left`: ask the same
         again, with its `range_until`, until that is 0.  With `dry` it counts, and nothing changes.
         """
         if not asking.dry:
