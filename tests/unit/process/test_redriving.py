@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from belfry.api.routes.redrives import MOST_COUNTS, MOST_REDRIVES
 from belfry.api.workers.kept import RedriveWork
 from belfry.client.errors import MissingTopic
 from belfry.client.redrive_source import RedriveCount
@@ -127,3 +128,8 @@ def test_the_end_of_the_process_ends_a_slice_and_waits_for_it(
     # What comes later is told to end as well.
     slices.redriven(RedriveWork(REFUSED, "shop"), {})
     assert Recorded.pauses[-1](0.0)
+
+
+def test_one_count_and_one_slice_are_under_way_at_a_time_and_none_waits_for_room() -> None:
+    assert (MOST_COUNTS, MOST_REDRIVES) == (1, 1)
+    assert redriving.AT_ONCE == MOST_COUNTS + MOST_REDRIVES
