@@ -21,7 +21,7 @@ those up to UNTIL or to the last of COUNT, and all days between hold what the ru
 
 Where all days are *even*, which means that they have the same times, the end of COUNT is found by a
 division.  With BYSETPOS, or a rhythm within the day, days are counted one by one, at most
-`MOST_COUNTED_DAYS` of them.
+`MOST_COUNTED_DAYS` of them, and fewer where each takes longer (`rrule_cost`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from typing import Final
 
 from belfry.schedules.civil import DAY_S, year_at
 from belfry.schedules.triggers.rrule_choice import choice_of
+from belfry.schedules.triggers.rrule_cost import looked_at
 from belfry.schedules.triggers.rrule_days import LAST_YEAR, days_of
 from belfry.schedules.triggers.rrule_times import NONE, Times, TimesWithinADay, daily_times, placed
 from belfry.schedules.triggers.rrule_values import Recurrence
@@ -40,6 +41,8 @@ from belfry.schedules.triggers.rrule_values import Recurrence
 MOST_EMPTY_DAYS: Final = 1_600
 # Days that are counted one by one to find where COUNT ends.
 MOST_COUNTED_DAYS: Final = 8_000
+# What is looked at within one day, in place of a day of these.
+LOOKED_AT: Final = 8
 END_DAY: Final = year_at(LAST_YEAR).first
 
 
@@ -131,6 +134,7 @@ class RuleWalls(Walls):
         self._cut: dict[int, Times] = {}
         self._cut[self._start_day] = self.times_on(self._start_day).cut(start % DAY_S, DAY_S)
         self.ends_in_sight = True
+        self._counted_days = MOST_COUNTED_DAYS // (1 + looked_at(rule) // LOOKED_AT)
         last = until if rule.most is None else self._end_of(rule.most)
         if last is not None:
             self._end_with(last)
@@ -189,7 +193,7 @@ class RuleWalls(Walls):
 
     def _end_by_days(self, left: int) -> int | None:
         day = self._start_day
-        for _ in range(MOST_COUNTED_DAYS):
+        for _ in range(self._counted_days):
             found = self.next_day(day + 1)
             if found is None:
                 return None

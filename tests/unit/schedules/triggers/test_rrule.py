@@ -255,6 +255,41 @@ def test_a_rule_that_never_matches_is_refused_in_some_milliseconds(text: str) ->
     assert found.code == "never_fires"
 
 
+HOURS: Final = ",".join(str(hour) for hour in range(24))
+HALF: Final = ",".join(str(minute) for minute in range(0, 56, 4))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RRULE:FREQ=SECONDLY;INTERVAL=7 RRULE:FREQ=SECONDLY;INTERVAL=143 EXRULE:FREQ=SECONDLY",
+        f"FREQ=SECONDLY;INTERVAL=257;BYHOUR={HOURS};BYMINUTE={HALF};COUNT=2000000000",
+    ],
+)
+def test_a_rule_whose_times_take_long_to_find_is_refused_at_once(text: str) -> None:
+    """A partition computes for all of its tenants, and they would wait."""
+    began = process_time()
+    found = RequestChecks().problem(asked(rrule=text), NOW)
+    assert process_time() - began < 0.3
+    assert found is not None
+    assert found.code == "bad_rule"
+    assert "is not looked for" in found.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FREQ=SECONDLY;INTERVAL=7 EXRULE:FREQ=DAILY;BYHOUR=9",
+        "FREQ=SECONDLY;INTERVAL=10 EXRULE:FREQ=SECONDLY;BYHOUR=0",
+        "FREQ=MINUTELY;INTERVAL=7 RRULE:FREQ=HOURLY;INTERVAL=5 EXRULE:FREQ=WEEKLY;BYDAY=SA,SU",
+        "FREQ=YEARLY;BYDAY=MO;BYSETPOS=1,-1 RRULE:FREQ=DAILY;BYHOUR=9,17",
+        "FREQ=SECONDLY;INTERVAL=257;COUNT=100000",
+    ],
+)
+def test_rules_that_are_found_quickly_are_taken(text: str) -> None:
+    assert RequestChecks().problem(asked(rrule=text), NOW) is None
+
+
 def test_lines_of_a_text() -> None:
     """Two rules, one date more, and some less: a union without what is left out."""
     text = (
