@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from belfry.schedules.triggers import Trigger
+from belfry.schedules.triggers.trigger import DAY_MS
 
 # Occurrences that one job fires at most.
 MOST_OCCURRENCES: Final = 100_000
@@ -46,6 +47,12 @@ class PastRange(NamedTuple):
     def most(self) -> int:
         """How many of them a job may fire, if it fires nothing else."""
         return MOST_MOVED if self.trigger.looks_at_each else MOST_OCCURRENCES
+
+    @property
+    def days(self) -> int:
+        """How many days are looked at to count them, each of which costs what an instant does."""
+        looks = self.trigger.looks_at_days and self.is_some
+        return (self.end_ms - self.after_ms) // DAY_MS if looks else 0
 
     def number(self, most: int) -> int:
         """How many there are; some number above `most` where there are more.

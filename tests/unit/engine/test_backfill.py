@@ -271,6 +271,35 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     assert asked < 3 * 60
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"rrule": "FREQ=YEARLY;BYMONTH=1;BYDAY=MO;BYSETPOS=1"},
+        {"rrule": "RRULE:FREQ=YEARLY;BYMONTH=1 EXDATE:20200101T000000"},
+        {"rrule": "FREQ=YEARLY;BYMONTH=1", "except_cron": "* 0 * * SUN"},
+    ],
+)
+def test_days_that_are_counted_take_from_the_budget(
+    monkeypatch: pytest.MonkeyPatch, rule: dict[str, str]
+) -> None:
+    """Decades of a rule whose days differ take as long to count as many fires."""
+    span = (T0 - 700 * 24 * HOUR, T0)
+    driver = Driver(level=Level.FAILURES)
+    for name in "abc":
+        driver.ask(schedule_id=name, kind="RRULE", start_at=span[0], **rule)
+    driver.step(T0)
+    monkeypatch.setattr(job_lookup, "MOST_MOVED", 50)
+    wanted = wanted_by(
+        b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
+    )
+    found = job_lookup.past_preview(driver.rows, wanted, span, None)
+    assert (found.page.sample, 0 < found.occurrences < 5) == (["a"], True)
+    begin(driver, "BACKFILL", range_from=span[0], range_until=span[1])
+    for name in "abc":
+        (told,) = advance(driver, budget=Budget(100, 40))
+        assert (told.schedule_id, str(told.outcome)) == (name, "TRIGGERED")
+
+
 def test_it_keeps_to_its_rate_and_to_that_of_its_tenant() -> None:
     driver = with_hourly("a")
     driver.apply(max_fires_per_second=20)

@@ -59,6 +59,11 @@ class Excepting(ZonedTrigger):
         """The zone of the rule, which both are read in."""
         return self._whole.zone_name
 
+    @property
+    def looks_at_days(self) -> bool:
+        """So it does, whatever the trigger looks at whose instants it leaves out."""
+        return True
+
     def shows(self, wall: int) -> bool:
         """Whether this second on the wall is not left out."""
         return not self._left_out.holds_wall(wall)

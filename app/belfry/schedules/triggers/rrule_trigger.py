@@ -72,6 +72,11 @@ class RRule(ZonedTrigger):
         return self._clock
 
     @property
+    def looks_at_days(self) -> bool:
+        """So it does where days differ."""
+        return not self.walls.even
+
+    @property
     def zone_name(self) -> str:
         """That of its TZID, or the field's."""
         return self._text.zone or super().zone_name

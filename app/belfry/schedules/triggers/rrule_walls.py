@@ -52,6 +52,8 @@ class Walls(ABC):
     fixed: bool
     # A cadence of all 24 hours loses no day, and every other one is looked at day by day.
     every_hour: Final = False
+    # Whether the times are the same on each of its days.
+    even: bool
 
     @abstractmethod
     def next_day(self, day: int) -> int | None:
@@ -128,8 +130,7 @@ class RuleWalls(Walls):
         self._daily = daily_times(rule, start) if self.fixed else NONE
         self._within = None if self.fixed else TimesWithinADay(rule, start)
         self._placed = placed(choice, rule, self._daily) if rule.positions and self.fixed else None
-        # Whether the times are the same on each of its days.
-        self._even = self.fixed and not rule.positions
+        self.even = self.fixed and not rule.positions
         self._last_day = END_DAY
         self._cut: dict[int, Times] = {}
         self._cut[self._start_day] = self.times_on(self._start_day).cut(start % DAY_S, DAY_S)
@@ -151,7 +152,7 @@ class RuleWalls(Walls):
             return found
         if not self._start_day <= day <= self._last_day or self._days.next_day(day) != day:
             return NONE
-        if self._even:
+        if self.even:
             return self._daily
         if self._within is not None:
             return self._within.on(day)
@@ -161,7 +162,7 @@ class RuleWalls(Walls):
     def count_days(self, first: int, last: int) -> int:
         """Days times times, where each day has as many."""
         first = max(first, self._start_day)
-        if not self._even:
+        if not self.even:
             return super().count_days(first, last)
         inner_first, inner_last = max(first, self._start_day + 1), min(last, self._last_day)
         if inner_last <= inner_first:
@@ -180,7 +181,7 @@ class RuleWalls(Walls):
         if left <= 0:
             seconds = self._cut[self._start_day].seconds
             return int(self._start_day * DAY_S + seconds[count - 1])
-        found = self._even_end(left) if self._even else self._end_by_days(left)
+        found = self._even_end(left) if self.even else self._end_by_days(left)
         self.ends_in_sight = found is not None
         return found
 

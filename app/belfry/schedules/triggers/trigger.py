@@ -62,6 +62,11 @@ class Trigger(ABC):
         """Whether counting looks at single instants, and not at days."""
         return False
 
+    @property
+    def looks_at_days(self) -> bool:
+        """Whether counting looks at each day of a range, and not at years or by a division."""
+        return False
+
     def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
         """The instant before this one; `accepted_ms` where that is not after the acceptance."""
         return self.latest_ms(accepted_ms, nominal_ms - 1)[0]
