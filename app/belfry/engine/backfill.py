@@ -126,15 +126,15 @@ class Backfill:
             self._change.tell_gone(amid.name, refusal, work, step)
             return Advance(amid, found=refusal.code)
         _, row, record = standing
-        past, counted, days = _past(row, record, amid, work), 0, 0
+        past, counted, looks = _past(row, record, amid, work), 0, 0
         if isinstance(past, PastRange) and not amid.fired:
-            days = past.days
+            looks = past.looks
             past, counted = _bounded(past, fires[0])
         if isinstance(past, Reply):
             self._change.tell(row, past, work, step)
-            return Advance(amid, found=past.code, counted=counted + days)
+            return Advance(amid, found=past.code, counted=counted + looks)
         done = self._fire(row, past, amid, work, fires[1], step)
-        return done._replace(counted=days if done.is_over else counted + days)
+        return done._replace(counted=looks if done.is_over else counted + looks)
 
     def _fire(
         self, row: Pending, past: PastRange, amid: Amid, work: JobAtWork, most: int, step: Step
@@ -196,6 +196,12 @@ def _bounded(past: PastRange, fired: int) -> tuple[PastRange | Reply, int]:
     counted = count if past.trigger.looks_at_each else 0
     if count <= room:
         return past, counted
+    if past.is_too_long:
+        reason = (
+            "The range has more days than are counted for a rule that leaves out so many parts of"
+            " each: ask for a shorter range. None of its occurrences was fired."
+        )
+        return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason), counted
     before = f" beside the {fired} of schedules before it" if fired else ""
     holds = f"at least {count}" if counted else f"{count}"
     moved = f", and {past.most} of a schedule that a calendar moves" if counted else ""

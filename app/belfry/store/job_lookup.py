@@ -150,7 +150,7 @@ def past_preview(
         for past in _pasts(rows, wanted, found.sample, span):
             number = past.number(past.most)
             total += number
-            counted += past.days + (number if past.trigger.looks_at_each else 0)
+            counted += past.looks + (number if past.trigger.looks_at_each else 0)
             firsts += islice(past.instants(), 1)
             lasts += [past.last_ms()] if number else []
         page = _both(page, found)

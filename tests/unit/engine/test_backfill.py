@@ -14,6 +14,7 @@ from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
 from belfry.schedules import backfill as past_range
 from belfry.schedules.bulk import BulkSpec
+from belfry.schedules.triggers.every import Every
 from belfry.schedules.triggers.moving import MovingTrigger
 from belfry.store import job_lookup
 from belfry.store.job_lookup import wanted_by
@@ -298,6 +299,35 @@ def test_days_that_are_counted_take_from_the_budget(
     for name in "abc":
         (told,) = advance(driver, budget=Budget(100, 40))
         assert (told.schedule_id, str(told.outcome)) == (name, "TRIGGERED")
+
+
+def test_a_range_that_takes_too_long_to_count_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other minute is left out, of an interval whose days are no two alike."""
+    latest, asked = Every.latest_ms, 0
+
+    def counted(self: Every, after_ms: int, until_ms: int) -> tuple[int, int]:
+        nonlocal asked
+        asked += 1
+        return latest(self, after_ms, until_ms)
+
+    monkeypatch.setattr(Every, "latest_ms", counted)
+    rare = {"interval_ms": 11 * 24 * HOUR + 7_777, "start_at": T0 - 5_000 * 24 * HOUR}
+    driver = with_hourly("a", **rare, except_cron="1-59/2 * * * *")
+    span = (T0 - 4_900 * 24 * HOUR, T0)
+    wanted = wanted_by(
+        b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
+    )
+    found = job_lookup.past_preview(driver.rows, wanted, span, None)
+    assert (found.page.sample, found.occurrences > 100_000) == (["a"], True)
+    begin(driver, "BACKFILL", range_from=span[0], range_until=span[1])
+    (told,) = advance(driver)
+    assert told.code == "too_many_occurrences"
+    assert "ask for a shorter range" in (told.reason or "")
+    assert asked < 100
+    # A year is counted.
+    fill(driver, 365 * 24, name="year")
+    (told,) = advance(driver)
+    assert str(told.outcome) == "TRIGGERED"
 
 
 def test_it_keeps_to_its_rate_and_to_that_of_its_tenant() -> None:

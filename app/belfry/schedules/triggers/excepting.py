@@ -60,9 +60,9 @@ class Excepting(ZonedTrigger):
         return self._whole.zone_name
 
     @property
-    def looks_at_days(self) -> bool:
-        """So it does, whatever the trigger looks at whose instants it leaves out."""
-        return True
+    def looks_a_day(self) -> int:
+        """By the runs of minutes that are left out, ten of which take as long as an instant."""
+        return self._whole.looks_a_day + 1 + len(self._left_out.runs) // 10
 
     def shows(self, wall: int) -> bool:
         """Whether this second on the wall is not left out."""

@@ -72,9 +72,9 @@ class RRule(ZonedTrigger):
         return self._clock
 
     @property
-    def looks_at_days(self) -> bool:
-        """So it does where days differ."""
-        return not self.walls.even
+    def looks_a_day(self) -> int:
+        """One, where days differ."""
+        return 0 if self.walls.even else 1
 
     @property
     def zone_name(self) -> str:

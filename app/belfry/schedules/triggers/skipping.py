@@ -39,9 +39,9 @@ class Skipping(Heeding):
         return self._from(found_ms)
 
     @property
-    def looks_at_days(self) -> bool:
-        """So it does, by runs of them."""
-        return True
+    def looks_a_day(self) -> int:
+        """One at most, for it goes by runs of days."""
+        return 1
 
     def next_ms(self, nominal_ms: int, ms: int) -> int | None:
         """As `after_ms`, in the rhythm of the pending one."""

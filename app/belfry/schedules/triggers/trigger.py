@@ -63,9 +63,12 @@ class Trigger(ABC):
         return False
 
     @property
-    def looks_at_days(self) -> bool:
-        """Whether counting looks at each day of a range, and not at years or by a division."""
-        return False
+    def looks_a_day(self) -> int:
+        """How much counting looks at for each day of a range; 0 where it goes by years or divides.
+
+        One look costs about as much as one instant does that is found, some microseconds.
+        """
+        return 0
 
     def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
         """The instant before this one; `accepted_ms` where that is not after the acceptance."""
