@@ -281,7 +281,7 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
     ],
 )
 def test_days_that_are_counted_take_from_the_budget(
-    monkeypatch: pytest.MonkeyPatch, rule: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any]
 ) -> None:
     """Decades of a rule whose days differ take as long to count as many fires."""
     span = (T0 - 700 * 24 * HOUR, T0)
@@ -311,7 +311,10 @@ def test_a_range_that_takes_too_long_to_count_is_refused(monkeypatch: pytest.Mon
         return latest(self, after_ms, until_ms)
 
     monkeypatch.setattr(Every, "latest_ms", counted)
-    rare = {"interval_ms": 11 * 24 * HOUR + 7_777, "start_at": T0 - 5_000 * 24 * HOUR}
+    rare: dict[str, Any] = {
+        "interval_ms": 11 * 24 * HOUR + 7_777,
+        "start_at": T0 - 5_000 * 24 * HOUR,
+    }
     driver = with_hourly("a", **rare, except_cron="1-59/2 * * * *")
     span = (T0 - 4_900 * 24 * HOUR, T0)
     wanted = wanted_by(

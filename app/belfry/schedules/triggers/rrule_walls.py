@@ -9,8 +9,8 @@ FREQ=DAILY or longer is *fixed*, one by hours, minutes or seconds has a *cadence
 fixed where all of its rules are.
 
 Nothing is walked through from DTSTART.  The days that are passed over to find the next time are
-bounded (`MOST_EMPTY_DAYS`, and the bounds of `rrule_days`): a time that is further away counts as
-never.
+bounded (`MOST_EMPTY_DAYS`, fewer where each takes long to find, and the bounds of `rrule_days`): a
+time that is further away counts as never.
 
 A rule is cut at both ends.  Its first day holds only the times from DTSTART on, its last one only
 those up to UNTIL or to the last of COUNT, and all days between hold what the rule says:
@@ -54,6 +54,8 @@ class Walls(ABC):
     every_hour: Final = False
     # Whether the times are the same on each of its days.
     even: bool
+    # What it takes to find a day (`rrule_days.Days`), of all rules together.
+    looks: int
 
     @abstractmethod
     def next_day(self, day: int) -> int | None:
@@ -66,7 +68,7 @@ class Walls(ABC):
     def next_wall(self, wall: int) -> int | None:
         """The first wall second from this one on, or None."""
         day, second = divmod(wall, DAY_S)
-        for _ in range(MOST_EMPTY_DAYS):
+        for _ in range(MOST_EMPTY_DAYS // max(1, self.looks)):
             found = self.next_day(day)
             if found is None or found >= END_DAY:
                 return None
@@ -127,6 +129,7 @@ class RuleWalls(Walls):
         self._start_day = start // DAY_S
         choice = choice_of(rule, self._start_day)
         self._days = days_of(choice)
+        self.looks = self._days.looks
         self._daily = daily_times(rule, start) if self.fixed else NONE
         self._within = None if self.fixed else TimesWithinADay(rule, start)
         self._placed = placed(choice, rule, self._daily) if rule.positions and self.fixed else None
@@ -135,7 +138,8 @@ class RuleWalls(Walls):
         self._cut: dict[int, Times] = {}
         self._cut[self._start_day] = self.times_on(self._start_day).cut(start % DAY_S, DAY_S)
         self.ends_in_sight = True
-        self._counted_days = MOST_COUNTED_DAYS // (1 + looked_at(rule) // LOOKED_AT)
+        takes = max(1, self.looks) * (1 + looked_at(rule) // LOOKED_AT)
+        self._counted_days = MOST_COUNTED_DAYS // takes
         last = until if rule.most is None else self._end_of(rule.most)
         if last is not None:
             self._end_with(last)

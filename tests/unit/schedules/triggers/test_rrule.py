@@ -245,6 +245,7 @@ def test_an_instant_after_very_many_costs_no_walk(text: str) -> None:
         "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;BYHOUR=1,2,3;BYMINUTE=1,2,3;BYSETPOS=1,-1",
         "FREQ=YEARLY;BYWEEKNO=1;BYMONTH=6",
         "FREQ=YEARLY;INTERVAL=36525;BYMONTHDAY=30;BYMONTH=2",
+        "FREQ=WEEKLY;INTERVAL=251;BYMONTH=4,12;BYDAY=MO,TU,WE,TH;BYSETPOS=-225",
     ],
 )
 def test_a_rule_that_never_matches_is_refused_in_some_milliseconds(text: str) -> None:
