@@ -198,7 +198,7 @@ def _bounded(past: PastRange, fired: int) -> tuple[PastRange | Reply, int]:
         return past, counted
     if past.is_too_long:
         reason = (
-            "The range has more days than are counted for a rule that leaves out so many parts of"
+            "The range has more days than are counted for a rule that has so much to look at on"
             " each: ask for a shorter range. None of its occurrences was fired."
         )
         return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason), counted

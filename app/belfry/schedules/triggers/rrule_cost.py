@@ -8,9 +8,9 @@ stand at midnight.  Together rules have the product of these:
     RRULE:FREQ=SECONDLY;INTERVAL=7    8 sorts                             12 343 times
     a set of both                    16 sorts × 12 345 times: 197 520 to join
 
-Where nothing is left, as with an EXRULE that takes all, so many have to be joined before that is
-known.  A partition computes for all of its tenants, so a set of more than `MOST_JOINED` is refused:
-that many take a tenth of a second.  A rule alone joins nothing.
+Where an EXRULE takes all away, so many have to be joined before it is known that nothing is left.
+A partition computes for all of its tenants, so a set of more than `MOST_JOINED` is refused: that
+many take a tenth of a second.  A rule alone joins nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from belfry.schedules.triggers.rrule_values import Recurrence, RuleText
 
 # Times that may have to be joined to find the next one.
 MOST_JOINED: Final = 1_000_000
+# Times that are joined while one instant of another rule is found.
+JOINED_AT_A_LOOK: Final = 100
 # Days of a set that are looked at, where there are more sorts of them than are remembered.
 _DAYS: Final = 1_600
 # Of a rule with BYSETPOS each day of a year may be another one.
@@ -34,11 +36,25 @@ def joined(text: RuleText) -> int:
     """How many times may have to be joined to find the next one of a text; 0 for a rule alone."""
     if text.is_one_rule:
         return 0
-    rules = (*text.rules, *text.without)
-    sorts = prod(sorts_of_days(each) + 1 for each in rules)
+    # What nothing is taken from has its next time on the first day that has any.
+    sorts = sorts_of_sets(text) if text.without else 1
     days = sorts if sorts <= MOST_KEPT else _DAYS
-    dated = len(text.dates) + len(text.without_dates)
-    return (days + dated) * sum(times_a_day(each) for each in rules)
+    return (days + len(text.dates) + len(text.without_dates)) * times_of_sets(text)
+
+
+def looks_a_day(text: RuleText) -> int:
+    """How much is looked at to count the times of one day of a set, beside the day itself."""
+    return 0 if sorts_of_sets(text) <= MOST_KEPT else times_of_sets(text) // JOINED_AT_A_LOOK
+
+
+def sorts_of_sets(text: RuleText) -> int:
+    """How many sorts of days all rules of a text have together."""
+    return prod(sorts_of_days(each) + 1 for each in (*text.rules, *text.without))
+
+
+def times_of_sets(text: RuleText) -> int:
+    """How many times all rules of a text have on a day, at most."""
+    return sum(times_a_day(each) for each in (*text.rules, *text.without))
 
 
 def sorts_of_days(rule: Recurrence) -> int:

@@ -291,6 +291,19 @@ def test_rules_that_are_found_quickly_are_taken(text: str) -> None:
     assert RequestChecks().problem(asked(rrule=text), NOW) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "looks"),
+    [
+        ("FREQ=SECONDLY;INTERVAL=7", 1),
+        ("FREQ=DAILY;BYHOUR=9,17", 0),
+        ("RRULE:FREQ=DAILY EXRULE:FREQ=WEEKLY;BYDAY=SU", 1),
+        ("RRULE:FREQ=SECONDLY;INTERVAL=7 RRULE:FREQ=SECONDLY;INTERVAL=143", 130),
+    ],
+)
+def test_what_counting_looks_at_follows_from_the_text(text: str, looks: int) -> None:
+    assert trigger(text, "2027-01-01T00:00:00Z").looks_a_day == looks
+
+
 def test_lines_of_a_text() -> None:
     """Two rules, one date more, and some less: a union without what is left out."""
     text = (
