@@ -88,8 +88,8 @@ class RangeReader:
             headers = headers_of(message)
             marked = self._source.marked(headers)
             is_done = marked is not None and wanted.pop(marked, None) is not None
-            self._counted(-1 if is_done else 1)
             found.redriven += is_done
+            self._counted(found.redriven)
             if marked is None and (each := self._source.wanted(message.timestamp()[1], headers)):
                 wanted[message.offset() or 0] = each
         for offset, (code, hindrance) in wanted.items():
@@ -99,11 +99,15 @@ class RangeReader:
             else:
                 found.stuck[hindrance] += 1
 
-    def _counted(self, number: int) -> None:
-        """So many records more were read; raises `TooMuchToRedrive`."""
-        self._records_read += number
-        if self._most_read is not None and self._records_read > self._most_read:
-            raise TooMuchToRedrive(self._most_read)
+    def _counted(self, marks: int) -> None:
+        """One more record was read, and so many marks of what is asked for by now.
+
+        Raises `TooMuchToRedrive`.
+        """
+        self._records_read += 1
+        most = self._most_read
+        if most is not None and self._records_read > min(most + 2 * marks, 3 * most):
+            raise TooMuchToRedrive(most)
 
     def _read(self, consumer: Consumer, partition: int, end: int) -> Iterator[Message]:
         """Committed records of the range, and what lies behind it, up to an offset."""

@@ -37,6 +37,17 @@ def test_what_a_redrive_sends_does_not_make_it_too_much() -> None:
         redrive(RedrivenLog([event(f"{n}") for n in range(31)]), 30).count()
 
 
+def test_what_is_read_is_bounded_also_where_all_was_sent_before() -> None:
+    log = RedrivenLog([])
+    for number in range(46):
+        mark = ("belfry-redriven", b"redrive@%d" % (2 * number))
+        log.records += [event(f"{number}"), [*event(f"{number}"), mark]]
+    with pytest.raises(TooMuchToRedrive):
+        redrive(log, 30).count()
+    assert log.read <= 92
+    assert redrive(log, 31).count().redriven == 46
+
+
 def test_requests_that_are_refused_again_do_not_make_it_too_much() -> None:
     log = RedrivenLog([refusal([]) for _ in range(30)], "belfry.rejected")
     log.at_ms = lambda offset: 1 if offset < 30 else 9
