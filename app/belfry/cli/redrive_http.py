@@ -28,7 +28,7 @@ REJECTED: Final = "rejected"
 # one and ended ours has sent some by then, so both come to an end.
 WAITS_S: Final = {"busy": 2.0, "another_redrive": 12.0}
 # Seconds within which one call has to be answered otherwise.
-PATIENCE_S: Final = 120.0
+LONGEST_WAIT_S: Final = 120.0
 
 
 def redrive_by_http(
@@ -85,9 +85,9 @@ def _answer(
 ) -> dict[str, Any]:
     """What a worker answers; `waits` is called before each wait for another redrive.
 
-    Raises `CommandError`, also where others are at work for longer than `PATIENCE_S`.
+    Raises `CommandError`, also where others are at work for longer than `LONGEST_WAIT_S`.
     """
-    until_s = monotonic() + PATIENCE_S
+    until_s = monotonic() + LONGEST_WAIT_S
     while True:
         try:
             told: dict[str, Any] = remote.ask("POST", path, asked)
