@@ -14,11 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from belfry.host import machine
 from belfry.host.file_watch import FileWatch
 
 # Seconds for one request; shorter than the time between two looks at files.
@@ -54,7 +54,7 @@ class RenewedClient:
         self._files = [str(given[name]) for name in _FILES if isinstance(given.get(name), str)]
         self._watch = FileWatch([Path(each) for each in self._files], clock)
         # Two threads that are told of one change would close a client that is in use.
-        self._renewing = machine.Lock()
+        self._renewing = Lock()
         self._client = self._made()
         self._former: SchemaRegistryClient | None = None
 
