@@ -341,8 +341,8 @@ def test_a_redrive_of_too_much_is_refused(site: Site) -> None:
     with Client(site.bootstrap, topic_prefix=site.prefix) as client:
         source = FiredSource(site.topic("fired.again"), RefireRange(0, now_ms()))
         names = site.topic("redrive"), NO_GROUP
-        with pytest.raises(TooMuchToRedrive, match="More than 30 records"):
-            Redrive(client.cluster, names, source, 30).count()
+        with pytest.raises(TooMuchToRedrive, match="More than 25 records"):
+            Redrive(client.cluster, names, source, 25).count()
         assert Redrive(client.cluster, names, source, 200).count().redriven == 40
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from belfry.client import redrive
+from belfry.client import redrive, redrive_reading
 from belfry.host import machine, rocks
 from belfry.kafka import (
     broker_features,
@@ -44,6 +44,8 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (machine, "sleep", primitives.sleep),
     (redrive, "headers_of", clients.headers_of),
     (redrive, "monotonic", primitives.monotonic),
+    (redrive_reading, "headers_of", clients.headers_of),
+    (redrive_reading, "monotonic", primitives.monotonic),
     (redrive, "sleep", primitives.sleep),
     (librdkafka, "Producer", clients.SimProducer),
     (librdkafka, "Consumer", readers.SimConsumer),

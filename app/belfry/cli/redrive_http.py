@@ -6,21 +6,29 @@
     POST …/redrives               300 were sent,     0 are left
 
 It is for who has a key and no rights in Kafka.  What was sent is marked, so the command may be
-interrupted between two calls or amid one, and given again.
+interrupted between two calls or amid one, and given again.  Where another redrive is at work, the
+call is made once more after a while, and the command says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any, Final
 
 from belfry.cli.failures import ask_to_begin
-from belfry.cli.progress import progress_of
-from belfry.cli.remote import Remote, tenant_path
+from belfry.cli.progress import Tell, progress_of
+from belfry.cli.remote import Remote, WorkerRefusal, tenant_path
 from belfry.cli.session import Session
 from belfry.cli.shown import plain
 
 EVERYBODY: Final = "*"
 REJECTED: Final = "rejected"
+# Seconds until a call is made once more that these codes refuse.  A slice takes ten: whoever began
+# one and ended ours has sent some by then, so both come to an end.
+WAITS_S: Final = {"busy": 2.0, "another_redrive": 12.0}
+# Seconds within which one call has to be answered otherwise.
+LONGEST_WAIT_S: Final = 120.0
 
 
 def redrive_by_http(
@@ -33,7 +41,8 @@ def redrive_by_http(
     remote = Remote(session)
     path = f"{'/v1' if tenant == EVERYBODY else tenant_path(tenant)}/redrives"
     asked = {name: value for name, value in body.items() if value is not None}
-    found = remote.ask("POST", f"{path}?dry=true", asked)
+    counting, waits = f"{path}?dry=true", "Another redrive is at work: waiting for it."
+    found = _answer(remote, counting, asked, lambda: session.printer.note(waits))
     text = _text(found, found["found"], "would be sent")
     if dry:
         session.printer.one(found, text)
@@ -43,17 +52,53 @@ def redrive_by_http(
         return
     if not yes:
         ask_to_begin(f"Send {found['found']} {_what(found)} again?")
-    sent = 0
     with progress_of(session.printer) as tell:
-        while True:
-            told = remote.ask("POST", path, asked)
-            sent += told["sent"]
-            tell(f"{_what(found)} sent", sent, sent + told["left"])
-            if not told["left"] or not told["sent"]:
-                break
-    session.printer.one(
-        {**found, "sent": sent, "left": told["left"]}, _text(found, sent, "were sent")
-    )
+        sent, left = _all_sent(remote, path, (asked, found), tell)
+    text = _text(found, sent, "were sent") + f", {left} are left" * bool(left)
+    session.printer.one({**found, "sent": sent, "left": left}, text)
+
+
+def _all_sent(
+    remote: Remote, path: str, begun: tuple[dict[str, Any], dict[str, Any]], tell: Tell
+) -> tuple[int, int]:
+    """Ask until nothing is left; how many were sent since the count, and how many are left.
+
+    `begun` is what is asked for, and its count.
+    """
+    asked, found = begun
+    sent, left, what = 0, found["found"], _what(found)
+
+    def waits() -> None:
+        tell(f"{what} sent, waiting for another redrive", sent, sent + left)
+
+    while True:
+        told = _answer(remote, path, asked, waits)
+        # What a call sent that another redrive has ended is marked, and in no answer.
+        sent, left = told["redriven"] - found["redriven"] + told["sent"], told["left"]
+        tell(f"{what} sent", sent, sent + left)
+        if not left or not told["sent"]:
+            return sent, left
+
+
+def _answer(
+    remote: Remote, path: str, asked: dict[str, Any], waits: Callable[[], None]
+) -> dict[str, Any]:
+    """What a worker answers; `waits` is called before each wait for another redrive.
+
+    Raises `CommandError`, also where others are at work for longer than `LONGEST_WAIT_S`.
+    """
+    until_s = monotonic() + LONGEST_WAIT_S
+    while True:
+        try:
+            told: dict[str, Any] = remote.ask("POST", path, asked)
+        except WorkerRefusal as refusal:
+            wait_s = WAITS_S.get(refusal.code)
+            if wait_s is None or monotonic() + wait_s > until_s:
+                raise
+            waits()
+            sleep(wait_s)
+        else:
+            return told
 
 
 def _what(found: dict[str, Any]) -> str:

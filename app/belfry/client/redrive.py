@@ -10,8 +10,9 @@ that it had, and one header more: `belfry-origin-redriven`, with the place of it
 Signatures leave such headers out, so a signed request still proves whose it is.
 
 The mark of a refusal lies in the same partition, behind it.  Who redrives reads all marks first, up
-to the end of the log.  So a range may be asked for again after a crash, or together with another
-range.  All redrives have one transactional id, so one that begins ends the one before.
+to the end of the log (`redrive_reading.py`).  So a range may be asked for again after a crash, or
+together with another range.  All redrives have one transactional id, so one that begins ends the
+one before.  One that finds nothing to send does not begin.
 
 An event that has fired goes to the partition in which it lies, behind it (`refired.py`), and so is
 a mark itself.
@@ -19,22 +20,22 @@ a mark itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
+from math import inf
 from time import monotonic, sleep
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster, headers_of
+from belfry.client.redrive_reading import TIMEOUT_S, Pause, RangeReader
 from belfry.client.redrive_source import (
     AnotherRedrive,
-    Place,
     RedriveCount,
     RedriveSource,
     Resent,
-    TooMuchToRedrive,
 )
 from belfry.kafka.rights import TRANSACTIONAL_ID
 
@@ -43,9 +44,6 @@ PER_SECOND: Final = 100
 BY_KEY: Final = -1
 # Records of one transaction.
 TOGETHER: Final = 100
-_BATCH: Final = 500
-_POLL_S: Final = 0.2
-_TIMEOUT_S: Final = 30.0
 _FENCED: Final = {
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
@@ -62,33 +60,25 @@ class Redrive:
         names: tuple[str, str],
         source: RedriveSource,
         most_read: int | None = None,
+        pause: Pause | None = None,
     ) -> None:
         """`names` are the transactional id, and the group that readers name.
 
-        Of more than `most_read` records nothing is counted or sent.
+        Of more than `most_read` records nothing is counted or sent.  `pause` waits so many seconds
+        between two transactions and says whether to end there; it is asked while reading, too.
         """
         self._cluster = cluster
-        self._id, self._group = names
+        self._id, group = names
         self._source = source
-        self._most_read = most_read
-        self._read_so_far = 0
+        self._pause = pause or _slept
+        self._reader = RangeReader(cluster, group, source, most_read, self._pause)
 
     def count(self) -> RedriveCount:
         """What `send` would do now; nothing changes.
 
         Raises `Unavailable`, and `TooMuchToRedrive`.
         """
-        self._read_so_far = 0
-        found = RedriveCount()
-        consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
-        try:
-            for partition in self._cluster.partitions(consumer, self._source.topic):
-                self._look(consumer, partition, found)
-        except KafkaException as error:
-            raise self._cluster.unavailable(error.args[0], self._source.topic) from None
-        finally:
-            consumer.close()
-        return found
+        return self._reader.count()
 
     def send(
         self,
@@ -96,83 +86,41 @@ class Redrive:
         per_second: int = PER_SECOND,
         told: Callable[[int], None] = lambda _sent: None,
         at_most: int | None = None,
+        at_most_s: float = inf,
     ) -> RedriveCount:
         """Send what the range holds, the first `at_most` of it; what it held is the answer.
 
+        After `at_most_s` seconds of sending no further transaction begins.
         Raises `Unavailable`: ask again then, for what was sent is marked; and `TooMuchToRedrive`.
         """
+        # Another one is ended only where there is something to send.
+        found = self._reader.count(until_any=True)
+        if not found.places:
+            return found
         producer = self._cluster.transactional(self._id)
-        consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
+        consumer = self._reader.consumer()
         try:
             # This ends an earlier redrive and its transaction, so all marks are there to be seen.
-            producer.init_transactions(_TIMEOUT_S)
+            producer.init_transactions(TIMEOUT_S)
             found, sent = self.count(), 0
             places = found.places[:at_most]
-            todo = self._records(consumer, places)
+            todo = self._reader.records(consumer, places)
+            until = monotonic() + at_most_s
             while some := list(islice(todo, min(TOGETHER, per_second))):
                 began = monotonic()
                 self._send(producer, some)
                 sent += len(some)
                 told(sent)
-                if sent < len(places):
-                    sleep(max(0.0, began + len(some) / per_second - monotonic()))
+                goes_on = max(began + len(some) / per_second, monotonic())
+                if sent == len(places) or goes_on >= until:
+                    break
+                if self._pause(max(0.0, goes_on - monotonic())):
+                    break
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
         finally:
             consumer.close()
         return found
-
-    def _look(self, consumer: Consumer, partition: int, found: RedriveCount) -> None:
-        """Add what a partition holds; marks lie behind what they mark."""
-        wanted: dict[int, tuple[str, str | None]] = {}
-        for message in self._read(consumer, partition):
-            self._read_so_far += 1
-            if self._most_read is not None and self._read_so_far > self._most_read:
-                raise TooMuchToRedrive(self._most_read)
-            headers = headers_of(message)
-            marked = self._source.marked(headers)
-            if marked is not None:
-                found.redriven += wanted.pop(marked, None) is not None
-            elif each := self._source.wanted(message.timestamp()[1], headers):
-                wanted[message.offset() or 0] = each
-        for offset, (code, hindrance) in wanted.items():
-            if hindrance is None:
-                found.codes[code] += 1
-                found.places.append((partition, offset))
-            else:
-                found.stuck[hindrance] += 1
-
-    def _read(self, consumer: Consumer, partition: int) -> Iterator[Message]:
-        """Committed records of the range, and what lies behind it, up to where the log ends now."""
-        since = TopicPartition(self._source.topic, partition, self._source.from_ms)
-        (start,) = consumer.offsets_for_times([since], _TIMEOUT_S)
-        if start.offset < 0:
-            return
-        end = self._end(partition)
-        consumer.assign([start])
-        yield from _up_to(consumer, start.offset, end)
-
-    def _end(self, partition: int) -> int:
-        """Where the log ends, behind transactions that are open: a mark may lie behind them."""
-        looks = self._cluster.consumer(self._group, uncommitted=True)
-        try:
-            place = TopicPartition(self._source.topic, partition)
-            end: int = looks.get_watermark_offsets(place, _TIMEOUT_S, cached=False)[1]
-            return end
-        finally:
-            looks.close()
-
-    def _records(self, consumer: Consumer, places: list[Place]) -> Iterator[Message]:
-        """The records at these places, in their order."""
-        by_partition: dict[int, set[int]] = {}
-        for partition, offset in places:
-            by_partition.setdefault(partition, set()).add(offset)
-        for partition, offsets in by_partition.items():
-            first, end = min(offsets), max(offsets) + 1
-            consumer.assign([TopicPartition(self._source.topic, partition, first)])
-            for message in _up_to(consumer, first, end):
-                if message.offset() in offsets:
-                    yield message
 
     def _send(self, producer: Producer, some: list[Message]) -> None:
         """Send records again, with their marks, as one transaction."""
@@ -181,7 +129,7 @@ class Redrive:
             for message in some:
                 for each in self._source.again(message, headers_of(message)):
                     _write(producer, each)
-            producer.commit_transaction(_TIMEOUT_S)
+            producer.commit_transaction(TIMEOUT_S)
         except (KafkaException, BufferError) as error:
             _undo(producer)
             if isinstance(error, BufferError):
@@ -199,6 +147,13 @@ class Redrive:
         return self._cluster.unavailable(error)
 
 
+def _slept(seconds: float) -> bool:
+    """Wait; nothing ends it."""
+    if seconds > 0:
+        sleep(seconds)
+    return False
+
+
 def _write(producer: Producer, each: Resent) -> None:
     # Kafka's client takes null values of headers, whatever its types say.
     headers: Any = each.headers
@@ -206,31 +161,9 @@ def _write(producer: Producer, each: Resent) -> None:
     producer.produce(each.topic, each.value, each.key, partition, headers=headers)
 
 
-def _up_to(consumer: Consumer, reached: int, end: int) -> Iterator[Message]:
-    """Records up to an offset; raises KafkaException if nothing comes for long."""
-    deadline = monotonic() + _TIMEOUT_S
-    while reached < end:
-        messages = consumer.consume(_BATCH, _POLL_S)
-        if not messages and monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        for message in messages:
-            deadline, offset, error = (
-                monotonic() + _TIMEOUT_S,
-                message.offset() or 0,
-                message.error(),
-            )
-            if error is None:
-                reached = offset + 1
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:
-                reached = max(reached, offset)
-            elif error.fatal() or not error.retriable():
-                raise KafkaException(error)
-
-
 def _undo(producer: Producer) -> None:
     """Roll back; where that fails, the next redrive does it."""
     try:
-        producer.abort_transaction(_TIMEOUT_S)
+        producer.abort_transaction(TIMEOUT_S)
     except KafkaException:
         return

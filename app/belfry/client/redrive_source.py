@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, Final, NamedTuple, Protocol, TypedDict
 
 from confluent_kafka import Message
 
@@ -25,6 +25,20 @@ from belfry.client.errors import BelfryError, Unavailable
 from belfry.wire.record import Headers
 
 Place = tuple[int, int]
+
+
+# Digits of the largest offset.
+_MOST_DIGITS: Final = 19
+
+
+def offset_of(digits: str) -> int | None:
+    """The offset that a mark names, as belfry writes it; None for anything else.
+
+    Anybody who writes to a topic may write what looks like a mark: digits of other scripts, and
+    more of them than Python reads, are no offset.
+    """
+    is_offset = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
+    return int(digits) if is_offset else None
 
 
 class Resent(NamedTuple):
@@ -46,6 +60,8 @@ class RedriveOptions(TypedDict, total=False):
     """Called with the number that has been sent so far."""
     at_most: int
     """So many of them (all)."""
+    at_most_s: float
+    """Seconds of sending after which no further transaction begins (none)."""
 
 
 class RedriveSource(Protocol):

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Message
 
 from belfry.client.errors import BelfryError
-from belfry.client.redrive_source import Resent
+from belfry.client.redrive_source import Resent, offset_of
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.headers import FIRE_ID, REDRIVEN, TENANT
 from belfry.wire.record import Headers
@@ -75,16 +75,15 @@ class FiredSource:
 
     def marked(self, headers: Headers) -> int | None:
         """The offset of the event that a copy of this redrive is one of."""
-        name, _, offset = _last(headers, REDRIVEN).rpartition("@")
-        return int(offset) if name == self._asked.name and offset.isdigit() else None
+        name, _, offset = _copied(headers).rpartition("@")
+        return offset_of(offset) if name == self._asked.name and self._is_ours(headers) else None
 
     def wanted(self, at_ms: int, headers: Headers) -> tuple[str, str | None] | None:
         """The schedule of an event of the range; None for copies, and for others' records."""
         asked, schedule_id = self._asked, _last(headers, _SCHEDULE_ID)
-        if at_ms >= asked.until_ms or not _last(headers, FIRE_ID) or _last(headers, REDRIVEN):
+        if at_ms >= asked.until_ms or not _last(headers, FIRE_ID) or _copied(headers):
             return None
-        named = asked.schedule_id in (None, schedule_id)
-        named &= asked.tenant in (None, _last(headers, TENANT))
+        named = asked.schedule_id in (None, schedule_id) and self._is_ours(headers)
         return (schedule_id, None) if named and schedule_id.startswith(asked.prefix) else None
 
     def again(self, message: Message, headers: Headers) -> list[Resent]:
@@ -93,6 +92,16 @@ class FiredSource:
         mark = f"{self._asked.name}@{message.offset()}".encode()
         copied = [*headers, (REDRIVEN, mark)]
         return [Resent(self.topic, message.key(), message.value(), copied, partition)]
+
+    def _is_ours(self, headers: Headers) -> bool:
+        """Whether it is of the tenant that is asked for; on a topic of one tenant all are."""
+        return self._asked.tenant in (None, _last(headers, TENANT))
+
+
+def _copied(headers: Headers) -> str:
+    """What belfry says of a copy; empty for an event, whatever its user's own headers say."""
+    ids = [number for number, (name, _) in enumerate(headers) if name == FIRE_ID]
+    return _last(headers[ids[-1] :], REDRIVEN) if ids else ""
 
 
 def _last(headers: Headers, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Message
 
-from belfry.client.redrive_source import Resent
+from belfry.client.redrive_source import Resent, offset_of
 from belfry.wire.record import REDRIVEN_FROM, Headers, without_origin
 from belfry.wire.unread import CUT, NO_TEXT
 
@@ -53,8 +53,7 @@ class RefusedRequest(NamedTuple):
     @property
     def marked(self) -> int | None:
         """The offset of the refusal that this is the mark of; None where it is a refusal."""
-        offset = self.text(REDRIVEN)
-        return int(offset) if self.text("code") == REDRIVEN and offset.isdigit() else None
+        return offset_of(self.text(REDRIVEN)) if self.text("code") == REDRIVEN else None
 
     def wanted(self, asked: RedriveRange) -> bool:
         """Whether tenant and code fit."""

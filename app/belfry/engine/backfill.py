@@ -63,8 +63,9 @@ class Amid(NamedTuple):
 class Advance(NamedTuple):
     """Where a schedule stands after a step, and its outcome, if its range is done.
 
-    `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.  Of one
-    that was refused, or begun and not done, `counted` instants were counted one by one.
+    `found` is None where the schedule is left alone, else as `BulkChange.apply` has it.  `counted`
+    days were looked at to count its range, and of one that was refused, or begun and not done,
+    instants as well.
     """
 
     amid: Amid
@@ -81,7 +82,7 @@ class Backfill:
         self._change = change
 
     def walk(self, work: JobAtWork, budget: Budget, step: Step) -> Walked:
-        """Walk on; instants that are counted one by one take from the budget as fires do.
+        """Walk on; what is counted one by one takes from the budget as fires do.
 
         Ends with the budget, with the room of the step, or with the last name of the job.
         """
@@ -125,14 +126,15 @@ class Backfill:
             self._change.tell_gone(amid.name, refusal, work, step)
             return Advance(amid, found=refusal.code)
         _, row, record = standing
-        past, counted = _past(row, record, amid, work), 0
+        past, counted, looks = _past(row, record, amid, work), 0, 0
         if isinstance(past, PastRange) and not amid.fired:
+            looks = past.looks
             past, counted = _bounded(past, fires[0])
         if isinstance(past, Reply):
             self._change.tell(row, past, work, step)
-            return Advance(amid, found=past.code, counted=counted)
+            return Advance(amid, found=past.code, counted=counted + looks)
         done = self._fire(row, past, amid, work, fires[1], step)
-        return done if done.is_over else done._replace(counted=counted)
+        return done._replace(counted=looks if done.is_over else counted + looks)
 
     def _fire(
         self, row: Pending, past: PastRange, amid: Amid, work: JobAtWork, most: int, step: Step
@@ -194,6 +196,12 @@ def _bounded(past: PastRange, fired: int) -> tuple[PastRange | Reply, int]:
     counted = count if past.trigger.looks_at_each else 0
     if count <= room:
         return past, counted
+    if past.is_too_long:
+        reason = (
+            "The range has more days than are counted for a rule that has so much to look at on"
+            " each: ask for a shorter range. None of its occurrences was fired."
+        )
+        return Reply(Outcome.REJECTED, code="too_many_occurrences", reason=reason), counted
     before = f" beside the {fired} of schedules before it" if fired else ""
     holds = f"at least {count}" if counted else f"{count}"
     moved = f", and {past.most} of a schedule that a calendar moves" if counted else ""

@@ -43,8 +43,8 @@ class Budget(NamedTuple):
 class Walked(NamedTuple):
     """The row of a job after a step, whether it has ended, and the instants counted for nothing.
 
-    `counted` are instants that were looked at one by one and did not fire in the step: they cost
-    about as much as fires, so they take from the budget too.
+    `counted` are days, and instants that did not fire in the step, that were looked at one by one:
+    they cost about as much as fires, so they take from the budget too.
     """
 
     row: JobRow

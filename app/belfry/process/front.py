@@ -113,6 +113,7 @@ class Front:
         return {
             "history": self._history.stop,
             "canary": self._canary.stop,
+            "redrives": self._kept.stop,
             "requests over HTTP": self._end_requests,
         }
 

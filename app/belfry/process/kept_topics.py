@@ -36,7 +36,7 @@ from belfry.delivery.kept import LatestDeliveries
 from belfry.kafka.tail_readers import TailReaders
 from belfry.kafka.topic_tail import TopicTail
 from belfry.process.readable import avro_in, request_in
-from belfry.process.redriving import redriven
+from belfry.process.redriving import RedriveSlices
 from belfry.process.shown_requests import RejectedReader, shown_fields
 from belfry.registry.subjects import ask_in, look_in, open_registry
 from belfry.schedules.masking import masked_url
@@ -72,6 +72,7 @@ class ReadKeptTopics:
         registry = open_registry(settings)
         self._look, self._ask = look_in(registry), ask_in(registry)
         self._readers = TailReaders(settings.kafka_properties())
+        self._redrives = RedriveSlices(settings)
         self._deliveries = LatestDeliveries(settings, now_ms, self._readers)
 
     def rejected(self, tenant: str | None, before: Before | None) -> KeptPage[RejectedRequest]:
@@ -141,7 +142,11 @@ class ReadKeptTopics:
         self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
     ) -> tuple[RedriveCount, int]:
         """What there is to send again, and how much of it was sent (`redriving.py`)."""
-        return redriven(self._settings, work, policies)
+        return self._redrives.redriven(work, policies)
+
+    def stop(self) -> None:
+        """End redrives that are under way; they take longer than all else that is asked for."""
+        self._redrives.stop()
 
     def replay(self, tenant: str, place: tuple[int, int]) -> bool:
         """Deliver again what was given up and lies at this place (partition, offset); whether it is

@@ -5,8 +5,9 @@
     POST …/redrives   the same once more                         sent   300,     0 are left
 
 What was sent is marked in the transaction that sends it (`client/redrive.py`), so nothing has to be
-remembered between two slices: any worker carries on, also after a kill amid one.  A slice takes
-`SLICE_S` seconds at most, and the look before it reads a bounded number of records.
+remembered between two slices: any worker carries on, also after a kill amid one.  No transaction of
+a slice begins after `SLICE_S` seconds, and the look before it reads a bounded number of records.
+Where the process ends, a slice ends behind the transaction that is under way.
 """
 
 from __future__ import annotations
@@ -21,50 +22,76 @@ from belfry.client.redrive import Redrive
 from belfry.client.redrive_source import RedriveCount, RedriveSource
 from belfry.client.refired import FiredSource, RefireRange, refire_topic
 from belfry.client.refusals import RefusedSource
+from belfry.host import machine
 from belfry.settings import SharedSettings
 from belfry.tenants.policy import TenantPolicy
 
-# Seconds that the sending of one slice may take at its rate.
+# Seconds that the sending of one slice may take, whatever its rate.
 SLICE_S: Final = 10
 # Records that are looked at: from the begin of the range to the end of the topic, some seconds.
 MOST_READ: Final = 300_000
+# A slice and a count, in threads of their own.
+AT_ONCE: Final = 2
 
 
-def redriven(
-    settings: SharedSettings, work: RedriveWork, policies: Mapping[str, TenantPolicy]
-) -> tuple[RedriveCount, int]:
-    """What there is to send again, and how much of it was sent; blocks.
+class RedriveSlices:
+    """Carries out redrives and counts until the process ends; each call blocks its thread."""
 
-    A tenant that has no topic yet has fired nothing, so there is nothing.  Raises `SharedTopic`,
-    `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
-    """
-    try:
-        return _redriven(settings, work, policies)
-    except MissingTopic:
-        if isinstance(work.asked, RefireRange):
-            return RedriveCount(), 0
-        raise
+    def __init__(self, settings: SharedSettings) -> None:
+        """`settings` lead to Kafka."""
+        self._settings = settings
+        self._stopping = machine.Event()
+        self._room = machine.Semaphore(AT_ONCE)
 
+    def stop(self) -> None:
+        """Have those that are under way end soon, and wait for them."""
+        self._stopping.set()
+        for _ in range(AT_ONCE):
+            self._room.acquire()
+        # One that comes later ends as soon, and says why.
+        for _ in range(AT_ONCE):
+            self._room.release()
 
-def _redriven(
-    settings: SharedSettings, work: RedriveWork, policies: Mapping[str, TenantPolicy]
-) -> tuple[RedriveCount, int]:
-    properties = settings.kafka_properties()
-    cluster = Cluster(properties.pop("bootstrap.servers"), properties)
-    # One id for all redrives of a belfry, those of the command line too: one works at a time.
-    names = settings.topic("redrive"), NO_GROUP
-    redrive = Redrive(cluster, names, _source(settings, work, policies), MOST_READ)
-    if not work.per_second:
-        return redrive.count(), 0
-    sent = 0
+    def redriven(
+        self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
+    ) -> tuple[RedriveCount, int]:
+        """What there is to send again, and how much of it was sent.
 
-    def told(number: int) -> None:
-        nonlocal sent
-        sent = number
+        A tenant that has no topic yet has fired nothing, so there is nothing.  Raises
+        `SharedTopic`, `TooMuchToRedrive`, `AnotherRedrive` and `Unavailable`.
+        """
+        with self._room:
+            try:
+                return self._redriven(work, policies)
+            except MissingTopic:
+                if isinstance(work.asked, RefireRange):
+                    return RedriveCount(), 0
+                raise
 
-    most = SLICE_S * work.per_second
-    found = redrive.send(per_second=work.per_second, told=told, at_most=most)
-    return found, sent
+    def _redriven(
+        self, work: RedriveWork, policies: Mapping[str, TenantPolicy]
+    ) -> tuple[RedriveCount, int]:
+        properties = self._settings.kafka_properties()
+        cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        # One id for all redrives of a belfry, those of the command line too: one works at a time.
+        names, stops = (self._settings.topic("redrive"), NO_GROUP), self._stopping.wait
+        source = _source(self._settings, work, policies)
+        redrive = Redrive(cluster, names, source, MOST_READ, stops)
+        if not work.per_second:
+            return redrive.count(), 0
+        sent = 0
+
+        def told(number: int) -> None:
+            nonlocal sent
+            sent = number
+
+        found = redrive.send(
+            per_second=work.per_second,
+            told=told,
+            at_most=SLICE_S * work.per_second,
+            at_most_s=SLICE_S,
+        )
+        return found, sent
 
 
 def _source(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -52,22 +53,28 @@ class RenewedClient:
         self._configuration = {**_TIMEOUT, **given, "url": url}
         self._files = [str(given[name]) for name in _FILES if isinstance(given.get(name), str)]
         self._watch = FileWatch([Path(each) for each in self._files], clock)
+        # Two threads that are told of one change would close a client that is in use.
+        self._renewing = Lock()
         self._client = self._made()
         self._former: SchemaRegistryClient | None = None
 
     def client(self) -> SchemaRegistryClient:
         """The client to ask now; never raises."""
-        if self._watch.changed():
-            try:
-                made = self._made()
-            except (OSError, ValueError) as error:
-                # Half written, or spoilt: what was good stays good until it is mended.
-                log.warning("%s not read again for the registry: %s", self._files, error)
-            else:
-                former, self._former, self._client = self._former, self._client, made
-                if former is not None:
-                    former.close()
-        return self._client
+        with self._renewing:
+            if self._watch.changed():
+                self._renew()
+            return self._client
+
+    def _renew(self) -> None:
+        try:
+            made = self._made()
+        except (OSError, ValueError) as error:
+            # Half written, or spoilt: what was good stays good until it is mended.
+            log.warning("%s not read again for the registry: %s", self._files, error)
+            return
+        former, self._former, self._client = self._former, self._client, made
+        if former is not None:
+            former.close()
 
     def close(self) -> None:
         """Close the connections; the registry cannot be asked afterwards."""

@@ -24,12 +24,16 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from belfry.schedules.triggers import Trigger
+from belfry.schedules.triggers.trigger import DAY_MS
 
 # Occurrences that one job fires at most.
 MOST_OCCURRENCES: Final = 100_000
 # The same of one schedule whose instants a calendar moves.  These are counted by looking at each,
 # in one step: so many take 40 to 50 ms, in which nothing else of the partition fires.
 MOST_MOVED: Final = 5_000
+# What is looked at to count a range by days: half a second.  A rule without exceptions has one look
+# a day, and centuries; one that leaves out every other minute has two years.
+MOST_LOOKS: Final = 50_000
 
 
 class PastRange(NamedTuple):
@@ -47,18 +51,31 @@ class PastRange(NamedTuple):
         """How many of them a job may fire, if it fires nothing else."""
         return MOST_MOVED if self.trigger.looks_at_each else MOST_OCCURRENCES
 
+    @property
+    def looks(self) -> int:
+        """How much is looked at to count them by days, in what costs as much as an instant."""
+        days = (self.end_ms - self.after_ms) // DAY_MS if self.is_some else 0
+        return min(days * self.trigger.looks_a_day, MOST_LOOKS)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether they are not counted, because that would take too long."""
+        return self.looks == MOST_LOOKS
+
     def number(self, most: int) -> int:
-        """How many there are; some number above `most` where there are more.
+        """How many there are; some number above `most` where there are more, or it is too long.
 
         Takes as long as counting days does, or for what moves as looking at `most` instants.
         """
         if not self.is_some:
             return 0
+        if self.is_too_long:
+            return most + 1
         return self.trigger.count(self.after_ms, self.end_ms - 1, most)
 
     def last_ms(self) -> int:
         """The last one; there has to be one."""
-        if self.trigger.looks_at_each:
+        if self.trigger.looks_at_each or self.is_too_long:
             return self.trigger.before_ms(self.end_ms, self.after_ms)
         return self.trigger.latest_ms(self.after_ms, self.end_ms - 1)[0]
 

@@ -10,7 +10,7 @@ for something that the place of a schedule does not say.
 
 A range of the past is counted by days and not by occurrences, so a page of some hundred schedules
 takes a bounded time.  Of what a calendar moves, instants are counted one by one: of a schedule no
-more than a job may fire, and a page ends behind so many.
+more than a job may fire.  A page ends behind so many, and behind as many days that are looked at.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def past_preview(
         for past in _pasts(rows, wanted, found.sample, span):
             number = past.number(past.most)
             total += number
-            counted += number if past.trigger.looks_at_each else 0
+            counted += past.looks + (number if past.trigger.looks_at_each else 0)
             firsts += islice(past.instants(), 1)
             lasts += [past.last_ms()] if number else []
         page = _both(page, found)

@@ -108,14 +108,30 @@ async def test_who_asks_at_once_gets_what_is_known_and_since_when(
     assert (await ask()).told.keys() == {"worker well"}
 
 
-async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_answers, "MOST", 2)
+async def remembered_of(*questions: tuple[int, str], size: int = 2) -> list[tuple[Any, Any]]:
+    """The questions whose answers, of so many bytes, are remembered of these."""
     remembered = LastAnswers()
 
     async def answer() -> bytes:
-        return b"{}"
+        return bytes(size)
 
-    for number in range(5):
-        await remembered.soon(number, answer, lambda: 0.0)
-    assert list(remembered._answers) == [3, 4]
+    for question in questions:
+        await remembered.soon(question, answer, lambda: 0.0)
     assert remembered._under_way == {}
+    return list(remembered._answers)
+
+
+async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [(number, "greedy") for number in range(5)]
+    monkeypatch.setattr(last_answers, "MOST_BYTES_IN_SUM", 3_000)
+    assert await remembered_of(*pages, size=1_000) == pages[3:]
+    monkeypatch.setattr(last_answers, "MOST", 2)
+    assert await remembered_of(*pages) == pages[3:]
+
+
+async def test_who_asks_for_many_pages_has_no_other_answer_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(last_answers, "MOST", 3)
+    pages = [(number, "greedy") for number in range(9)]
+    assert await remembered_of((0, "other"), *pages) == [(0, "other"), *pages[7:]]

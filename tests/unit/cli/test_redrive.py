@@ -11,6 +11,7 @@ import pytest
 
 from belfry.cli import redrive, redrive_http
 from belfry.cli.entry import main
+from belfry.cli.remote import WorkerRefusal
 from belfry.cli.session import Session
 from belfry.client.redrive_source import RedriveCount
 from belfry.tenants.policy import TenantPolicy
@@ -200,21 +201,31 @@ def test_the_range_ends_now_unless_it_says_when(
 
 
 WORKER = ("--http-url", "http://127.0.0.1:8700")
-TOLD = {"what": "rejected", "by": {"bad_cron": 3}, "kinds": 1, "redriven": 4, "stuck": {"cut": 2}}
+TOLD: dict[str, Any] = {"what": "rejected", "by": {"bad_cron": 3}, "kinds": 1, "stuck": {"cut": 2}}
+# Sent again before the first call.
+BEFORE = 4
 
 
 class Worker:
     """Stands for a worker that sends two with each call; remembers what it was asked."""
 
     def __init__(self, found: int = 3, **more: Any) -> None:
-        self.left, self.more = found, more
+        self.found, self.left, self.more = found, found, more
         self.asked: list[tuple[str, Any]] = []
+        # What the next calls are refused with, and how many each of these has sent.
+        self.refusals: list[tuple[WorkerRefusal, int]] = []
 
     def ask(self, _method: str, path: str, body: Any) -> dict[str, Any]:
         self.asked.append((path, body))
+        if self.refusals:
+            refusal, sent = self.refusals.pop(0)
+            self.left -= sent
+            raise refusal
+        before = BEFORE + self.found - self.left
         found, sent = self.left, 0 if path.endswith("dry=true") else min(2, self.left)
         self.left -= sent
-        return {**TOLD, **self.more, "found": found, "sent": sent, "left": self.left}
+        counts = {"found": found, "redriven": before, "sent": sent, "left": self.left}
+        return {**TOLD, **self.more, **counts}
 
 
 @pytest.fixture
@@ -243,6 +254,63 @@ def test_a_worker_is_asked_until_nothing_is_left(
     behind = ", 4 were redriven before, 2 cannot be (cut: 2)"
     assert f"3 requests would be sent (bad_cron: 3){behind}" in error
     assert out == f"3 requests were sent (bad_cron: 3){behind}\n"
+
+
+BUSY = WorkerRefusal("1 redrives are under way already: try again.", 503, "busy")
+ANOTHER = WorkerRefusal("Another redrive has begun, so this one ended.", 409, "another_redrive")
+SEND = ("redrive", "rejected", "demo", *RANGE, "--yes", *WORKER)
+
+
+def test_the_command_waits_for_another_redrive_and_goes_on(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(redrive_http, "sleep", waited.append)
+    # The count, then a call that is not begun, and one that is ended behind its first record.
+    worker.refusals = [(BUSY, 0)]
+    assert main([*SEND, "--dry-run"]) == 0
+    assert "Another redrive is at work: waiting for it." in capsys.readouterr().err
+    worker.asked.clear()
+    ask = worker.ask
+
+    def refused_then(method: str, path: str, body: Any) -> dict[str, Any]:
+        if len(worker.asked) == 1:
+            worker.refusals = [(BUSY, 0), (ANOTHER, 1)]
+        return ask(method, path, body)
+
+    monkeypatch.setattr(worker, "ask", refused_then)
+    assert main(SEND) == 0
+    assert len(worker.asked) == 4
+    assert waited == [2.0, 2.0, 12.0]
+    assert "3 requests were sent" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("refusal", "code"), [(BUSY, 1), (ANOTHER, 4)])
+def test_the_command_does_not_wait_for_ever(
+    worker: Worker,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    refusal: WorkerRefusal,
+    code: int,
+) -> None:
+    now_s = 0.0
+
+    def wait(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    monkeypatch.setattr(redrive_http, "monotonic", lambda: now_s)
+    monkeypatch.setattr(redrive_http, "sleep", wait)
+    worker.refusals = [(refusal, 0)] * 1_000
+    assert main(SEND) == code
+    assert now_s == redrive_http.LONGEST_WAIT_S
+    assert str(refusal) in capsys.readouterr().err
+
+
+def test_any_other_refusal_is_told_at_once(worker: Worker) -> None:
+    worker.refusals = [(WorkerRefusal("Too much.", 422, "too_much"), 0)]
+    assert main(SEND) == 1
+    assert len(worker.asked) == 1
 
 
 def test_a_worker_counts_and_sends_nothing_in_a_dry_run(

@@ -62,3 +62,25 @@ def test_the_range_and_the_id_choose(at_ms: int, said: dict[str, str], *, wanted
 def test_what_is_no_event_of_belfry_is_left_alone() -> None:
     assert source().marked([]) is None
     assert source().wanted(8, [("a", b"1")]) is None
+
+
+@pytest.mark.parametrize("offset", ["\u00b2", "\u0664", "-1", "", "9" * 5_000])
+def test_what_is_no_offset_marks_nothing(offset: str) -> None:
+    assert source().marked([*EVENT, ("belfry-redriven", f"redrive@{offset}".encode())]) is None
+
+
+def test_a_header_of_the_users_own_makes_no_copy() -> None:
+    forged: Headers = [("belfry-redriven", b"redrive@7"), *EVENT]
+    assert source().marked(forged) is None
+    assert source().wanted(8, forged) == ("order/1", None)
+    assert source().marked(forged[:1]) is None
+    # Its own copy is one all the same.
+    copied: Headers = [*forged, ("belfry-redriven", b"redrive@41")]
+    assert (source().marked(copied), source().wanted(8, copied)) == (41, None)
+
+
+def test_a_tenant_marks_no_event_of_another_one() -> None:
+    mark = ("belfry-redriven", b"redrive@41")
+    theirs: Headers = [*EVENT, ("belfry-schedule-tenant", b"mail"), mark]
+    assert source(tenant="shop").marked(theirs) is None
+    assert source(tenant="mail").marked(theirs) == 41

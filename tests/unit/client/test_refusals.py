@@ -82,3 +82,8 @@ def test_a_mark_says_what_it_is_the_mark_of_and_is_no_refusal() -> None:
 )
 def test_what_is_not_whole_or_no_request_stays(found: RefusedRequest, why: str | None) -> None:
     assert found.hindrance("belfry.schedules") == why
+
+
+@pytest.mark.parametrize("offset", ["\u00b2", "9" * 5_000, ""])
+def test_what_is_no_offset_marks_no_refusal(offset: str) -> None:
+    assert kept([], "redriven", redriven=offset).marked is None

@@ -183,8 +183,17 @@ def test_some_are_sent_and_the_page_shows_what_is_left(client: TestClient, api: 
     assert "2 were sent, each once." in client.get(f"/console/redrive?{place.query}").text
 
 
-def test_who_may_only_read_sees_no_form_to_send_again(client: TestClient, api: FakeApi) -> None:
+def test_who_may_only_read_counts_and_sees_no_form_to_send_again(
+    client: TestClient, api: FakeApi
+) -> None:
+    asked = {"tenant": "t", **RANGE}
+    told = "which counts and sends nothing"
+    assert told not in client.get("/console/redrive", params=asked).text
     api.role = "read"
-    page = client.get("/console/redrive", params={"tenant": "t", **RANGE}).text
+    page = client.get("/console/redrive", params=asked).text
     assert "redrive-go" not in page
+    assert "redrive-count" in page
+    assert "would be sent" in page
+    assert told in page
+    assert told not in client.get("/console/redrive", params={"tenant": "t"}).text
     assert "Send refused requests again" not in client.get("/console/rejections?tenant=t").text

@@ -14,6 +14,7 @@ from belfry.engine import backfill
 from belfry.engine.job_counts import Budget
 from belfry.schedules import backfill as past_range
 from belfry.schedules.bulk import BulkSpec
+from belfry.schedules.triggers.every import Every
 from belfry.schedules.triggers.moving import MovingTrigger
 from belfry.store import job_lookup
 from belfry.store.job_lookup import wanted_by
@@ -269,6 +270,67 @@ def test_what_moves_is_counted_no_further_than_a_job_may_fire(
             told.reason or ""
         )
     assert asked < 3 * 60
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"rrule": "FREQ=YEARLY;BYMONTH=1;BYDAY=MO;BYSETPOS=1"},
+        {"rrule": "RRULE:FREQ=YEARLY;BYMONTH=1 EXDATE:20200101T000000"},
+        {"rrule": "FREQ=YEARLY;BYMONTH=1", "except_cron": "* 0 * * SUN"},
+    ],
+)
+def test_days_that_are_counted_take_from_the_budget(
+    monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any]
+) -> None:
+    """Decades of a rule whose days differ take as long to count as many fires."""
+    span = (T0 - 700 * 24 * HOUR, T0)
+    driver = Driver(level=Level.FAILURES)
+    for name in "abc":
+        driver.ask(schedule_id=name, kind="RRULE", start_at=span[0], **rule)
+    driver.step(T0)
+    monkeypatch.setattr(job_lookup, "MOST_MOVED", 50)
+    wanted = wanted_by(
+        b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
+    )
+    found = job_lookup.past_preview(driver.rows, wanted, span, None)
+    assert (found.page.sample, 0 < found.occurrences < 5) == (["a"], True)
+    begin(driver, "BACKFILL", range_from=span[0], range_until=span[1])
+    for name in "abc":
+        (told,) = advance(driver, budget=Budget(100, 40))
+        assert (told.schedule_id, str(told.outcome)) == (name, "TRIGGERED")
+
+
+def test_a_range_that_takes_too_long_to_count_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other minute is left out, of an interval whose days are no two alike."""
+    latest, asked = Every.latest_ms, 0
+
+    def counted(self: Every, after_ms: int, until_ms: int) -> tuple[int, int]:
+        nonlocal asked
+        asked += 1
+        return latest(self, after_ms, until_ms)
+
+    monkeypatch.setattr(Every, "latest_ms", counted)
+    rare: dict[str, Any] = {
+        "interval_ms": 11 * 24 * HOUR + 7_777,
+        "start_at": T0 - 5_000 * 24 * HOUR,
+    }
+    driver = with_hourly("a", **rare, except_cron="1-59/2 * * * *")
+    span = (T0 - 4_900 * 24 * HOUR, T0)
+    wanted = wanted_by(
+        b"demo", BulkSpec(action="BACKFILL", range_from=span[0], range_until=span[1])
+    )
+    found = job_lookup.past_preview(driver.rows, wanted, span, None)
+    assert (found.page.sample, found.occurrences > 100_000) == (["a"], True)
+    begin(driver, "BACKFILL", range_from=span[0], range_until=span[1])
+    (told,) = advance(driver)
+    assert told.code == "too_many_occurrences"
+    assert "ask for a shorter range" in (told.reason or "")
+    assert asked < 100
+    # A year is counted.
+    fill(driver, 365 * 24, name="year")
+    (told,) = advance(driver)
+    assert str(told.outcome) == "TRIGGERED"
 
 
 def test_it_keeps_to_its_rate_and_to_that_of_its_tenant() -> None:

@@ -75,6 +75,7 @@ def test_a_request_counts_from_where_and_when_it_was_received_first() -> None:
     there = (3, 9_000, b"shop", b"value", headers)
     assert believed_origin((), there, *PLACE) == Origin(*PLACE, 40, 1_000, rerouted=True)
     assert carried_from(headers) == 40
+    assert carried_from([(CARRIED_FROM, b"9" * 5_000)]) is None
     assert headers[0] == ("mine", b"1")
 
 

@@ -37,8 +37,8 @@ from belfry.client.refired import SharedTopic
 from belfry.client.refusals import EVERYBODY
 from belfry.tenants.policy import TenantPolicy
 
-# A count has a consumer of its own, and a redrive is alone in its process.
-MOST_COUNTS: Final = 2
+# Both read a topic to its end, so there is one of each at a time.
+MOST_COUNTS: Final = 1
 MOST_REDRIVES: Final = 1
 
 
@@ -73,7 +73,7 @@ def redrive_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
     ) -> Response:
         """Send requests again that were refused in a range, or events that have fired, each once.
 
-        A call sends for some ten seconds at its rate and tells how many are `left`: ask the same
+        A call sends for ten seconds at most and tells how many are `left`: ask the same
         again, with its `range_until`, until that is 0.  With `dry` it counts, and nothing changes.
         """
         if not asking.dry:

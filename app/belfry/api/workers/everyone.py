@@ -67,7 +67,7 @@ async def ask_others(
     entries = [each for each in view.assignment_map().entries if each.http and each.worker != mine]
 
     async def one(url: str) -> tuple[bytes | None, int | None]:
-        question = (url, target, caller)
+        question = ((url, target), caller)
         if at_once:
             return await parts.last_answers.soon(
                 question, lambda: _ask(url, parts, caller, target), parts.now_ms

@@ -3,21 +3,27 @@
 A question is a worker's address, what it is asked, and in whose name, since an answer holds what
 that caller may see.  The same question is asked once at a time: who asks meanwhile waits for the
 same answer. Belongs to one event loop.
+
+What is remembered is bounded in sum.  Where room is needed, the oldest answer goes of the caller
+who has the most of it: so nobody, by asking for page after page, makes others' answers forgotten.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final
 
 # Seconds that a page waits.
 AT_ONCE_S: Final = 0.25
-# Answers that are remembered, of at most so many bytes each, and for how long.
+# Answers that are remembered, of at most so many bytes each and in sum, and for how long.
 MOST: Final = 200
 MOST_BYTES: Final = 500_000
+MOST_BYTES_IN_SUM: Final = 10_000_000
 REMEMBERED_MS: Final = 300_000
+# What is asked, and in whose name.
+Question = tuple[Hashable, Hashable]
 
 
 class LastAnswers:
@@ -25,12 +31,12 @@ class LastAnswers:
 
     def __init__(self) -> None:
         # None where there was no answer: that is known as well.
-        self._answers: OrderedDict[Hashable, tuple[int, bytes | None]] = OrderedDict()
-        self._under_way: dict[Hashable, asyncio.Task[bytes | None]] = {}
+        self._answers: OrderedDict[Question, tuple[int, bytes | None]] = OrderedDict()
+        self._under_way: dict[Question, asyncio.Task[bytes | None]] = {}
 
     async def soon(
         self,
-        question: Hashable,
+        question: Question,
         ask: Callable[[], Coroutine[Any, Any, bytes | None]],
         now_ms: Callable[[], float],
     ) -> tuple[bytes | None, int | None]:
@@ -58,7 +64,7 @@ class LastAnswers:
 
     async def _asked(
         self,
-        question: Hashable,
+        question: Question,
         ask: Callable[[], Coroutine[Any, Any, bytes | None]],
         now_ms: Callable[[], float],
     ) -> bytes | None:
@@ -67,6 +73,22 @@ class LastAnswers:
         if kept is not None or question not in self._answers:
             self._answers[question] = int(now_ms()), kept
             self._answers.move_to_end(question)
-            while len(self._answers) > MOST:
-                self._answers.popitem(last=False)
+            self._forget()
         return answer
+
+    def _forget(self) -> None:
+        """Make room; there are few answers, so they are counted anew."""
+        sizes = {each: _size(each, kept) for each, (_, kept) in self._answers.items()}
+        shares: Counter[Hashable] = Counter()
+        for (_, whose), size in sizes.items():
+            shares[whose] += size
+        while len(self._answers) > MOST or shares.total() > MOST_BYTES_IN_SUM:
+            ((most, _),) = shares.most_common(1)
+            oldest = next(each for each in self._answers if each[1] == most)
+            del self._answers[oldest]
+            shares[most] -= sizes[oldest]
+
+
+def _size(question: Question, kept: bytes | None) -> int:
+    """About how many bytes are remembered: a question may be long as well."""
+    return len(str(question)) + len(kept or b"")

@@ -59,6 +59,11 @@ class Excepting(ZonedTrigger):
         """The zone of the rule, which both are read in."""
         return self._whole.zone_name
 
+    @property
+    def looks_a_day(self) -> int:
+        """By the runs of minutes that are left out, ten of which take as long as an instant."""
+        return self._whole.looks_a_day + 1 + len(self._left_out.runs) // 10
+
     def shows(self, wall: int) -> bool:
         """Whether this second on the wall is not left out."""
         return not self._left_out.holds_wall(wall)

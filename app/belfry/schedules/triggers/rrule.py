@@ -8,8 +8,9 @@ FREQ=MONTHLY;BYDAY=-1FR in Paris, DTSTART 2026-01-01T09:00 on the wall:
 
 This module says how the kind is asked for, when a request of it is refused, and what a preview
 tells of it.  The instants are those of `rrule_trigger`, which also draws how the modules beside it
-work together.  A rule is refused where it cannot be read, has no start, names two zones, or has a
-COUNT whose end is too far away to be found within some milliseconds.
+work together.  A rule is refused where it cannot be read, has no start, names two zones, has a
+COUNT whose end is too far away to be found within some milliseconds, or lines whose times take too
+long to be joined (`rrule_cost`).
 
 The standard is RFC 5545, 3.3.10 and 3.8.5; EXRULE is that of RFC 2445, which RFC 5545 deprecates.
 """
@@ -23,6 +24,7 @@ from belfry.schedules.field import Field, Form
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.triggers.kind import Recurring, Warned
+from belfry.schedules.triggers.rrule_cost import MOST_JOINED, joined
 from belfry.schedules.triggers.rrule_parts import SHAPE
 from belfry.schedules.triggers.rrule_text import read_rule
 from belfry.schedules.triggers.rrule_trigger import RRule
@@ -53,6 +55,7 @@ def rrule_problem(request: Request) -> Rejection | None:
         if wrong_zone is not None:
             return wrong_zone
         _check_zone(found, request["timezone"])
+        _check_cost(found)
         return _bounds_problem(request)
     except RRuleMistake as mistake:
         return Rejection("bad_rule", f"rrule {text[:MAX_SHOWN]!r} cannot be read: {mistake}.")
@@ -62,6 +65,15 @@ def _check_zone(found: RuleText, given: str | None) -> None:
     if found.zone and given and found.zone != given:
         raise RRuleMistake(
             f"its TZID is {found.zone[:60]}, and timezone is {given[:60]}: give one of them"
+        )
+
+
+def _check_cost(found: RuleText) -> None:
+    if joined(found) > MOST_JOINED:
+        raise RRuleMistake(
+            "its rules together have so many times, on days of so many sorts, that the next one is"
+            " not looked for: take fewer rules by seconds or minutes, or intervals that divide a"
+            " day, such as 60 seconds"
         )
 
 

@@ -43,10 +43,18 @@ MOST_PAGES: Final = 60
 # Years that begin alike have one page: a weekday, and which of it and the year before are leap.
 SORTS_OF_YEARS: Final = 7 * 3
 MOST_KEPT: Final = 64
+# Days that are found in the time that one takes where more pages are needed than are kept.
+LOOKS_OF_PAGES: Final = 16
 
 
 class Days(ABC):
-    """The days of a rule, before and after its DTSTART."""
+    """The days of a rule, before and after its DTSTART.
+
+    `looks` says how many days of other rules are found in the time that one of this takes; 0 for
+    those whose days are remembered or computed.
+    """
+
+    looks: int = 0
 
     @abstractmethod
     def next_day(self, day: int) -> int | None:
@@ -117,6 +125,7 @@ class YearlyDays(Days):
         # passed over where that changes no answer: where all pages may be needed for one.
         self._empty = range(0)
         self._few_pages = _phases(choice) * SORTS_OF_YEARS <= MOST_PAGES
+        self.looks = 0 if self._few_pages else LOOKS_OF_PAGES
 
     def next_day(self, day: int) -> int | None:
         """Most often a look into the page of its year; years without a day are searched once."""

@@ -44,8 +44,9 @@ class SetWalls(Walls):
     """The times of several rules together, less those that are left out."""
 
     def __init__(self, rules: list[Walls], without: list[Walls], dates: Excepted) -> None:
-        self.fixed = all(rule.fixed for rule in rules)
+        self.fixed, self.even = all(rule.fixed for rule in rules), False
         self._rules, self._without, self._excepted = rules, without, dates
+        self.looks = sum(each.looks for each in (*rules, *without))
         self._dates = _by_day(dates.dates)
         self._date_days = sorted(self._dates)
         self._left_out = _by_day(dates.without)

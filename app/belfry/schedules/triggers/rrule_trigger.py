@@ -25,6 +25,7 @@ from typing import Final
 
 from belfry.schedules.civil import DAY_S
 from belfry.schedules.triggers.clock import Clock
+from belfry.schedules.triggers.rrule_cost import looks_a_day
 from belfry.schedules.triggers.rrule_sets import Excepted, SetWalls
 from belfry.schedules.triggers.rrule_text import read_rule
 from belfry.schedules.triggers.rrule_values import Moment, Recurrence, RuleText
@@ -70,6 +71,13 @@ class RRule(ZonedTrigger):
     def clock(self) -> Clock:
         """Its times in its zone."""
         return self._clock
+
+    @property
+    def looks_a_day(self) -> int:
+        """None where all days are alike; of a set as much as it joins."""
+        if self.walls.even:
+            return 0
+        return 1 if self._text.is_one_rule else 1 + looks_a_day(self._text)
 
     @property
     def zone_name(self) -> str:

@@ -9,8 +9,8 @@ FREQ=DAILY or longer is *fixed*, one by hours, minutes or seconds has a *cadence
 fixed where all of its rules are.
 
 Nothing is walked through from DTSTART.  The days that are passed over to find the next time are
-bounded (`MOST_EMPTY_DAYS`, and the bounds of `rrule_days`): a time that is further away counts as
-never.
+bounded (`MOST_EMPTY_DAYS`, fewer where each takes long to find, and the bounds of `rrule_days`): a
+time that is further away counts as never.
 
 A rule is cut at both ends.  Its first day holds only the times from DTSTART on, its last one only
 those up to UNTIL or to the last of COUNT, and all days between hold what the rule says:
@@ -21,7 +21,7 @@ those up to UNTIL or to the last of COUNT, and all days between hold what the ru
 
 Where all days are *even*, which means that they have the same times, the end of COUNT is found by a
 division.  With BYSETPOS, or a rhythm within the day, days are counted one by one, at most
-`MOST_COUNTED_DAYS` of them.
+`MOST_COUNTED_DAYS` of them, and fewer where each takes longer (`rrule_cost`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from typing import Final
 
 from belfry.schedules.civil import DAY_S, year_at
 from belfry.schedules.triggers.rrule_choice import choice_of
+from belfry.schedules.triggers.rrule_cost import looked_at
 from belfry.schedules.triggers.rrule_days import LAST_YEAR, days_of
 from belfry.schedules.triggers.rrule_times import NONE, Times, TimesWithinADay, daily_times, placed
 from belfry.schedules.triggers.rrule_values import Recurrence
@@ -40,6 +41,8 @@ from belfry.schedules.triggers.rrule_values import Recurrence
 MOST_EMPTY_DAYS: Final = 1_600
 # Days that are counted one by one to find where COUNT ends.
 MOST_COUNTED_DAYS: Final = 8_000
+# What is looked at within one day, in place of a day of these.
+LOOKED_AT: Final = 8
 END_DAY: Final = year_at(LAST_YEAR).first
 
 
@@ -49,6 +52,10 @@ class Walls(ABC):
     fixed: bool
     # A cadence of all 24 hours loses no day, and every other one is looked at day by day.
     every_hour: Final = False
+    # Whether the times are the same on each of its days.
+    even: bool
+    # What it takes to find a day (`rrule_days.Days`), of all rules together.
+    looks: int
 
     @abstractmethod
     def next_day(self, day: int) -> int | None:
@@ -61,7 +68,7 @@ class Walls(ABC):
     def next_wall(self, wall: int) -> int | None:
         """The first wall second from this one on, or None."""
         day, second = divmod(wall, DAY_S)
-        for _ in range(MOST_EMPTY_DAYS):
+        for _ in range(MOST_EMPTY_DAYS // max(1, self.looks)):
             found = self.next_day(day)
             if found is None or found >= END_DAY:
                 return None
@@ -122,15 +129,17 @@ class RuleWalls(Walls):
         self._start_day = start // DAY_S
         choice = choice_of(rule, self._start_day)
         self._days = days_of(choice)
+        self.looks = self._days.looks
         self._daily = daily_times(rule, start) if self.fixed else NONE
         self._within = None if self.fixed else TimesWithinADay(rule, start)
         self._placed = placed(choice, rule, self._daily) if rule.positions and self.fixed else None
-        # Whether the times are the same on each of its days.
-        self._even = self.fixed and not rule.positions
+        self.even = self.fixed and not rule.positions
         self._last_day = END_DAY
         self._cut: dict[int, Times] = {}
         self._cut[self._start_day] = self.times_on(self._start_day).cut(start % DAY_S, DAY_S)
         self.ends_in_sight = True
+        takes = max(1, self.looks) * (1 + looked_at(rule) // LOOKED_AT)
+        self._counted_days = MOST_COUNTED_DAYS // takes
         last = until if rule.most is None else self._end_of(rule.most)
         if last is not None:
             self._end_with(last)
@@ -147,7 +156,7 @@ class RuleWalls(Walls):
             return found
         if not self._start_day <= day <= self._last_day or self._days.next_day(day) != day:
             return NONE
-        if self._even:
+        if self.even:
             return self._daily
         if self._within is not None:
             return self._within.on(day)
@@ -157,7 +166,7 @@ class RuleWalls(Walls):
     def count_days(self, first: int, last: int) -> int:
         """Days times times, where each day has as many."""
         first = max(first, self._start_day)
-        if not self._even:
+        if not self.even:
             return super().count_days(first, last)
         inner_first, inner_last = max(first, self._start_day + 1), min(last, self._last_day)
         if inner_last <= inner_first:
@@ -176,7 +185,7 @@ class RuleWalls(Walls):
         if left <= 0:
             seconds = self._cut[self._start_day].seconds
             return int(self._start_day * DAY_S + seconds[count - 1])
-        found = self._even_end(left) if self._even else self._end_by_days(left)
+        found = self._even_end(left) if self.even else self._end_by_days(left)
         self.ends_in_sight = found is not None
         return found
 
@@ -189,7 +198,7 @@ class RuleWalls(Walls):
 
     def _end_by_days(self, left: int) -> int | None:
         day = self._start_day
-        for _ in range(MOST_COUNTED_DAYS):
+        for _ in range(self._counted_days):
             found = self.next_day(day + 1)
             if found is None:
                 return None

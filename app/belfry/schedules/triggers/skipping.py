@@ -38,6 +38,11 @@ class Skipping(Heeding):
             return found_ms
         return self._from(found_ms)
 
+    @property
+    def looks_a_day(self) -> int:
+        """One at most, for it goes by runs of days."""
+        return 1
+
     def next_ms(self, nominal_ms: int, ms: int) -> int | None:
         """As `after_ms`, in the rhythm of the pending one."""
         return self.after_ms(self._whole.anchor_ms(nominal_ms, ms))

@@ -62,6 +62,14 @@ class Trigger(ABC):
         """Whether counting looks at single instants, and not at days."""
         return False
 
+    @property
+    def looks_a_day(self) -> int:
+        """How much counting looks at for each day of a range; 0 where it goes by years or divides.
+
+        One look costs about as much as one instant does that is found, some microseconds.
+        """
+        return 0
+
     def before_ms(self, nominal_ms: int, accepted_ms: int) -> int:
         """The instant before this one; `accepted_ms` where that is not after the acceptance."""
         return self.latest_ms(accepted_ms, nominal_ms - 1)[0]

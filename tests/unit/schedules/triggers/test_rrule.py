@@ -245,6 +245,7 @@ def test_an_instant_after_very_many_costs_no_walk(text: str) -> None:
         "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;BYHOUR=1,2,3;BYMINUTE=1,2,3;BYSETPOS=1,-1",
         "FREQ=YEARLY;BYWEEKNO=1;BYMONTH=6",
         "FREQ=YEARLY;INTERVAL=36525;BYMONTHDAY=30;BYMONTH=2",
+        "FREQ=WEEKLY;INTERVAL=251;BYMONTH=4,12;BYDAY=MO,TU,WE,TH;BYSETPOS=-225",
     ],
 )
 def test_a_rule_that_never_matches_is_refused_in_some_milliseconds(text: str) -> None:
@@ -253,6 +254,54 @@ def test_a_rule_that_never_matches_is_refused_in_some_milliseconds(text: str) ->
     assert process_time() - began < 0.15
     assert found is not None
     assert found.code == "never_fires"
+
+
+HOURS: Final = ",".join(str(hour) for hour in range(24))
+HALF: Final = ",".join(str(minute) for minute in range(0, 56, 4))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RRULE:FREQ=SECONDLY;INTERVAL=7 RRULE:FREQ=SECONDLY;INTERVAL=143 EXRULE:FREQ=SECONDLY",
+        f"FREQ=SECONDLY;INTERVAL=257;BYHOUR={HOURS};BYMINUTE={HALF};COUNT=2000000000",
+    ],
+)
+def test_a_rule_whose_times_take_long_to_find_is_refused_at_once(text: str) -> None:
+    """A partition computes for all of its tenants, and they would wait."""
+    began = process_time()
+    found = RequestChecks().problem(asked(rrule=text), NOW)
+    assert process_time() - began < 0.3
+    assert found is not None
+    assert found.code == "bad_rule"
+    assert "is not looked for" in found.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FREQ=SECONDLY;INTERVAL=7 EXRULE:FREQ=DAILY;BYHOUR=9",
+        "FREQ=SECONDLY;INTERVAL=10 EXRULE:FREQ=SECONDLY;BYHOUR=0",
+        "FREQ=MINUTELY;INTERVAL=7 RRULE:FREQ=HOURLY;INTERVAL=5 EXRULE:FREQ=WEEKLY;BYDAY=SA,SU",
+        "FREQ=YEARLY;BYDAY=MO;BYSETPOS=1,-1 RRULE:FREQ=DAILY;BYHOUR=9,17",
+        "FREQ=SECONDLY;INTERVAL=257;COUNT=100000",
+    ],
+)
+def test_rules_that_are_found_quickly_are_taken(text: str) -> None:
+    assert RequestChecks().problem(asked(rrule=text), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "looks"),
+    [
+        ("FREQ=SECONDLY;INTERVAL=7", 1),
+        ("FREQ=DAILY;BYHOUR=9,17", 0),
+        ("RRULE:FREQ=DAILY EXRULE:FREQ=WEEKLY;BYDAY=SU", 1),
+        ("RRULE:FREQ=SECONDLY;INTERVAL=7 RRULE:FREQ=SECONDLY;INTERVAL=143", 130),
+    ],
+)
+def test_what_counting_looks_at_follows_from_the_text(text: str, looks: int) -> None:
+    assert trigger(text, "2027-01-01T00:00:00Z").looks_a_day == looks
 
 
 def test_lines_of_a_text() -> None:
