@@ -157,6 +157,17 @@ def test_records_come_in_order_and_then_the_end_once(cluster: Cluster, fetching:
     assert fetching.take(0.05) is None
 
 
+def test_the_next_request_has_left_when_an_answer_is_taken(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    """So the broker works on it, and the answer comes, while this one is read and applied."""
+    cluster.logs[A] = 3
+    fetching.follow({A: 0})
+    for offset in range(3):
+        assert taken(fetching).offset == offset
+        assert cluster.asked[-1] == (1, {A: offset + 1})
+
+
 def test_where_nothing_is_followed_the_time_is_waited_for(fetching: Fetcher) -> None:
     began = monotonic()
     assert fetching.take(0.05) is None
