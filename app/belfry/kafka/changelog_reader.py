@@ -26,8 +26,10 @@ from belfry.wire.record_batches import CommittedBatches, RecordBatch, batches_in
 
 # Records of one look for whether there are any.
 FEW: Final = 100
-# Seconds for what is on its way behind records that have come.
+# Seconds for what is on its way behind a few records that have come.
 MORE_S: Final = 0.002
+# From so many records on nothing more is waited for: the next answer comes while they are applied.
+PLENTY: Final = 2_000
 
 
 class UnreadableBatch(ConnectionError):
@@ -80,14 +82,16 @@ class ChangelogReader(LogReader[LoggedRecord]):
     def read(self, at_most: int, wait_s: float) -> list[LoggedRecord]:
         """The next records, about `at_most`: batches are read whole. `position` moves behind them.
 
-        An error that comes behind records is raised by the next call: who goes on reading after it
-        has lost none of them.
+        The next answer is on its way when this returns, and comes while the records are applied:
+        one that has not come yet is waited for where there are few or none.  An error that comes
+        behind records is raised by the next call: who goes on reading after it has lost none.
         """
         found: list[LoggedRecord] = []
         while self._take_out(found, at_most) and len(found) < at_most:
-            if not self._fetch(MORE_S if found else wait_s, after_records=bool(found)):
+            if found:
+                wait_s = MORE_S if len(found) < PLENTY else 0.0
+            if not self._fetch(wait_s, after_records=bool(found)):
                 break
-            wait_s = MORE_S
         if found:
             self.newest_ms = found[-1].timestamp
         return found

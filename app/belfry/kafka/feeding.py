@@ -3,9 +3,7 @@
     wanted partitions ─► by leader ─► one request each ─► answers, put where the reader takes them
                                        └ new leader, broken connection: asked again after a pause
 
-A request waits at the broker for 100 ms until there is something.  It does so for less where a
-partition is left out of it, since what comes for that one would not end the wait: 1 to 20 ms where
-nobody has taken its last answer yet, the longer the later; else until it is no longer put off.
+What a leader is asked for, and for how long it may wait with its answer, says `fetch_plan.py`.
 
 Where partitions share a fetcher, a response has room for all of them, and those that brought
 something stand at the end of the next request: brokers fill a response in the order of the request.
@@ -22,7 +20,6 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
@@ -32,8 +29,8 @@ from belfry.host.errors import named
 from belfry.kafka.epoch_requests import OffsetsForEpochs
 from belfry.kafka.fetch_answers import FetchAnswers
 from belfry.kafka.fetch_client import ASK_S, FetchClient, abort_all
+from belfry.kafka.fetch_plan import NOBODY, FetchPlan, Lane, LeaderRequest
 from belfry.kafka.fetch_position import (
-    LONGEST_PAUSE_S,
     PAUSE_S,
     SIP_BYTES,
     Fetched,
@@ -45,14 +42,11 @@ from belfry.kafka.fetch_position import (
 from belfry.kafka.fetch_refusals import NotLetIn
 from belfry.telemetry.limited import LimitedLogger
 
-# A broker answers at once when there is something; this is how often one is asked in calm times.
-WAIT_S: Final = 0.1
 # So many answers of the most that a partition may bring fit into one response.
 ANSWERS: Final = 4
 # Of one partition, however many share a response.  A first batch comes whole.
 LEAST_BYTES: Final = 1024 * 1024
 READ_COMMITTED: Final = 1
-NOBODY: Final = -1
 # An answer costs its reader something for each partition that was asked for.  So much is waited
 # after a small one, that the next one may bring more of them.
 REST_S: Final = 0.0001
@@ -60,18 +54,6 @@ REST_S: Final = 0.0001
 FORGET_AFTER: Final = 8
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class _Request:
-    """What a leader is to be asked for next, and for how long it may wait with its answer."""
-
-    places: list[tuple[Where, int]] = field(default_factory=list)
-    wait_s: float = WAIT_S
-
-    def leaves_out(self, seconds: float) -> None:
-        """A partition is left out of it, which is to be asked for in so many seconds."""
-        self.wait_s = max(0.0, min(self.wait_s, seconds))
 
 
 class Feeder:
@@ -96,7 +78,7 @@ class Feeder:
         self._log = LimitedLogger(log)
         self._client = FetchClient(properties)
         self._answers = FetchAnswers(places, put, self._client, sip_s)
-        self._asking: dict[int, asyncio.Task[None]] = {}
+        self._asking: dict[Lane, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
         # In a row, of all leaders together, and of each; NOBODY is where none was to be found.
         self._failures = 0
@@ -125,46 +107,42 @@ class Feeder:
     async def _ask_on(self) -> float | None:
         """Send what can be sent; after how many seconds to look again at the latest."""
         await self._client.connected({topic for topic, _ in self._places})
-        wanted, pause_s = self._by_leader()
-        for leader, request in wanted.items():
+        plan = self._plan()
+        for lane, request in plan.requests.items():
             if request.places:
-                self._asking[leader] = asyncio.create_task(self._ask(leader, request))
+                self._asking[lane] = asyncio.create_task(self._ask(lane, request))
         del self._failures_of[NOBODY]
-        return pause_s
+        return plan.look_again_s
 
-    def _by_leader(self) -> tuple[dict[int, _Request], float | None]:
-        """What each leader is asked for now; after how many seconds to look again, if at all."""
+    def _plan(self) -> FetchPlan:
+        """What each leader is to be asked for now."""
         now = asyncio.get_running_loop().time()
-        wanted: dict[int, _Request] = defaultdict(_Request)
-        pause_s: float | None = None
-        if (known := self._client.brokers) and known <= self._asking.keys():
-            return wanted, pause_s
+        plan = FetchPlan(now, self._asking.keys(), self._not_before)
+        if self._all_asked():
+            return plan
         for where, place in [*self._places.items()]:
-            if place.stopped or (found := self._client.leader_of(where)) in self._asking:
+            if place.stopped:
                 continue
-            if found is None and self._answers.unknown(where, place):
+            leader = self._client.leader_of(where)
+            if leader is None and self._answers.unknown(where, place):
                 continue
-            leader = NOBODY if found is None else found
-            if not place.may_go_on:
-                wait_s = place.look_again_s(now)
-            elif found is None:
-                wait_s = PAUSE_S
-            else:
-                wait_s = max(place.not_before, self._not_before.get(leader, 0.0)) - now
-            if wait_s <= 0:
-                wanted[leader].places.append((where, place.next))
-                continue
-            if place.may_go_on:
-                pause_s = min(wait_s, LONGEST_PAUSE_S if pause_s is None else pause_s)
-            if found is not None:
-                wanted[leader].leaves_out(wait_s)
-        return wanted, pause_s
+            plan.add(where, place, leader)
+        return plan
 
-    async def _ask(self, leader: int, request: _Request) -> None:
-        places, loop = request.places, asyncio.get_running_loop()
+    def _all_asked(self) -> bool:
+        """Whether a request is under way to each broker that is known, and none goes beside it."""
+        known = self._client.brokers
+        if not known or any(Lane(each) not in self._asking for each in known):
+            return False
+        return not any(place.joins for place in self._places.values())
+
+    async def _ask(self, lane: Lane, request: LeaderRequest) -> None:
+        leader, loop = lane.leader, asyncio.get_running_loop()
+        asked = [(self._places.get(where), offset) for where, offset in request.places]
         try:
-            places = await self._still_there(leader, places)
-            answer = await self._client.send(leader, self._request(places, request.wait_s))
+            places = await self._still_there(leader, request.places)
+            sent = self._request(places, request.wait_s)
+            answer = await self._client.send(leader, sent, beside=lane.beside)
             self._failures = 0
             del self._failures_of[leader]
             size = self._answers.take_in(dict(places), answer)
@@ -177,7 +155,10 @@ class Feeder:
             pause_s = await self._failed(leader, f"broker {leader} does not answer", error)
             self._not_before[leader] = loop.time() + pause_s
         finally:
-            self._asking.pop(leader, None)
+            for place, offset in asked:
+                if place is not None:
+                    place.was_asked(offset)
+            self._asking.pop(lane, None)
             self.changed.set()
 
     def _request(self, places: list[tuple[Where, int]], wait_s: float) -> Any:
@@ -195,7 +176,7 @@ class Feeder:
         if tried > 1:
             names = sorted({topic for topic, _ in self._places})
             self._log.warning("away", told, topics=names, tried=tried, cause=named(error))
-        others = self._asking.keys() - {leader}
+        others = any(lane.leader != leader for lane in self._asking)
         if self._failures % FORGET_AFTER == 0 and not others:
             await self._client.forget()
             for each in [*self._places.items()] if isinstance(error, NotLetIn) else ():

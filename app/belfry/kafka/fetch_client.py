@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka import errors
+from aiokafka.client import ConnectionGroup
 from aiokafka.structs import TopicPartition
 
 from belfry.kafka.fetch_position import Where
@@ -23,6 +24,8 @@ from belfry.kafka.security import group_client_security
 
 # Longer than anybody pauses between two calls of `take`, or else their answer looks late.
 ASK_S: Final = 30.0
+# A group of connections; aiokafka's own have the numbers 0 and 1.
+BESIDE: Final = 2
 
 
 class FetchClient:
@@ -86,9 +89,14 @@ class FetchClient:
         if self._client is not None:
             self._client.force_metadata_update()
 
-    async def send(self, node: int, request: Any) -> Any:
-        """The answer to a request; raises what aiokafka does."""
-        return await self._client.send(node, request)
+    async def send(self, node: int, request: Any, *, beside: bool = False) -> Any:
+        """The answer to a request; raises what aiokafka does.
+
+        One that goes `beside` has a connection of its own: a broker works on one request of a
+        connection at a time, and a fetch may wait there.
+        """
+        group = BESIDE if beside else ConnectionGroup.DEFAULT
+        return await self._client.send(node, request, group=group)
 
     async def forget(self) -> None:
         """Close the connections without a farewell, which no broker reads while a fetch waits."""

@@ -70,6 +70,9 @@ class FetchPosition:
         # Whether it has to be asked first if the log was cut off, and whether nothing is fetched
         # any more.
         self.doubted = self.stopped = False
+        # Whether it is new, so that it need not wait for a request that is under way for others;
+        # and whether a request for it is under way beside that.
+        self.joins, self.beside = True, False
 
     @property
     def may_go_on(self) -> bool:
@@ -99,6 +102,13 @@ class FetchPosition:
         """An answer waits for the reader."""
         self.ahead += 1
         self.ahead_since = now_s
+
+    def was_asked(self, offset: int) -> None:
+        """A request for it from an offset on is over; where that brought nothing, it waits from now
+        on together with the others.
+        """
+        self.beside = False
+        self.joins = self.joins and self.next > offset
 
     def look_again_s(self, now_s: float) -> float:
         """After how long to look whether the reader has taken it: soon, later where it is slow."""

@@ -11,7 +11,7 @@ import zstandard
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
 from belfry.kafka import changelog_batches, fetcher
-from belfry.kafka.changelog_reader import ChangelogReader
+from belfry.kafka.changelog_reader import MORE_S, PLENTY, ChangelogReader
 from belfry.kafka.fetch_position import Fetched, OffsetGone
 from belfry.kafka.log_bounds import OutOfRange
 from belfry.kafka.unpacking import ZSTD, chunks_of
@@ -60,6 +60,7 @@ class Fetches:
     def __init__(self) -> None:
         self.answers: deque[Fetched] = deque()
         self.followed: list[dict[Any, int]] = []
+        self.waits_s: list[float] = []
 
     def bring(self, data: bytes, *aborted: tuple[int, int]) -> None:
         """One answer more, of whole batches."""
@@ -72,7 +73,8 @@ class Fetches:
     def follow(self, positions: dict[Any, int]) -> None:
         self.followed.append(positions)
 
-    def take(self, _wait_s: float) -> Fetched | None:
+    def take(self, wait_s: float) -> Fetched | None:
+        self.waits_s.append(wait_s)
         return self.answers.popleft() if self.answers else None
 
 
@@ -131,6 +133,24 @@ def test_no_more_batches_are_opened_than_are_asked_for(
     fetches.bring(rows(10, "ab") + rows(12, "cd") + rows(14, "e"))
     assert (read(log, 3), log.position) == ("abcd", 14)
     assert (read(log, 3), log.position) == ("e", 15)
+
+
+@pytest.mark.parametrize(("count", "wait_s"), [(PLENTY - 1, MORE_S), (PLENTY, 0.0)])
+def test_behind_many_records_nothing_is_waited_for(
+    fetches: Fetches, log: ChangelogReader, count: int, wait_s: float
+) -> None:
+    """The next answer comes while they are applied."""
+    fetches.bring(rows(10, "a" * count))
+    assert len(log.read(10 * PLENTY, 0.3)) == count
+    assert fetches.waits_s == [0.3, wait_s]
+
+
+def test_what_has_come_already_is_read_behind_many_records(
+    fetches: Fetches, log: ChangelogReader
+) -> None:
+    fetches.bring(rows(10, "a" * PLENTY))
+    fetches.bring(rows(10 + PLENTY, "bc"))
+    assert len(log.read(10 * PLENTY, 0.3)) == PLENTY + 2
 
 
 def test_who_seeks_anew_gets_nothing_of_what_was_fetched_before(

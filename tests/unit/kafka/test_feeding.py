@@ -11,6 +11,7 @@ import pytest
 
 from belfry.kafka import feeding
 from belfry.kafka.feeding import Feeder
+from belfry.kafka.fetch_plan import Lane
 from belfry.kafka.fetch_position import PAUSE_S, FetchPosition, Where
 
 A, B = ("in", 1), ("in", 2)
@@ -38,7 +39,7 @@ class Client:
     async def forget(self) -> None:
         pass
 
-    async def send(self, node: int, _request: Any) -> Any:
+    async def send(self, node: int, _request: Any, *, beside: bool) -> Any:
         self.asked.append((node, asyncio.get_running_loop().time()))
         if node in self.silent:
             await asyncio.sleep(3_600)
@@ -99,5 +100,5 @@ async def test_a_leader_that_is_silent_and_gone_holds_up_nobody(
     await client.asks(2, 1)
     client.brokers, client.leaders[B] = {1}, 1
     await client.asks(1, 5)
-    assert 2 in feeder._asking
+    assert Lane(2) in feeder._asking
     running.cancel()

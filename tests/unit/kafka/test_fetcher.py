@@ -17,7 +17,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from belfry.kafka import feeding, fetch_client
+from belfry.kafka import feeding, fetch_client, fetch_plan
 from belfry.kafka.epoch_requests import OffsetsForEpochs
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.fetcher import Fetcher
@@ -44,8 +44,11 @@ class Cluster:
         self.rows: dict[Where, Callable[[int], Row]] = {}
         self.ends: dict[Where, tuple[int, int]] = {}
         self.throttle_ms = 0
+        # How long a request waits for something, if it may wait at all.
+        self.waits_s = 0.01
         self.broken: list[Exception] = []
         self.asked: list[tuple[int, dict[Where, int]]] = []
+        self.groups: list[Any] = []
         self.clients: list[Client] = []
         self.waits_ms: list[int] = []
 
@@ -82,7 +85,7 @@ class Client:
     def force_metadata_update(self) -> None:
         self.updates += 1
 
-    async def send(self, leader: int, request: Any) -> Any:
+    async def send(self, leader: int, request: Any, *, group: Any) -> Any:
         cluster = self.cluster_of
         if isinstance(request, OffsetsForEpochs):
             return SimpleNamespace(
@@ -94,11 +97,12 @@ class Client:
             )
         wanted = {(topic, p): at for topic, rows in request for p, at, _ in rows}
         cluster.asked.append((leader, wanted))
+        cluster.groups.append(group)
         if cluster.broken:
             raise cluster.broken.pop(0)
         topics = [(where[0], [cluster.row(where, at)]) for where, at in wanted.items()]
         if not any(row[0][-1] or row[0][1] for _, row in topics):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(cluster.waits_s if cluster.waits_ms[-1] else 0)
         return SimpleNamespace(topics=topics, API_VERSION=4, throttle_time_ms=cluster.throttle_ms)
 
     async def close(self) -> None:
@@ -153,6 +157,17 @@ def test_records_come_in_order_and_then_the_end_once(cluster: Cluster, fetching:
     assert fetching.take(0.05) is None
 
 
+def test_the_next_request_has_left_when_an_answer_is_taken(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    """So the broker works on it, and the answer comes, while this one is read and applied."""
+    cluster.logs[A] = 3
+    fetching.follow({A: 0})
+    for offset in range(3):
+        assert taken(fetching).offset == offset
+        assert cluster.asked[-1] == (1, {A: offset + 1})
+
+
 def test_where_nothing_is_followed_the_time_is_waited_for(fetching: Fetcher) -> None:
     began = monotonic()
     assert fetching.take(0.05) is None
@@ -204,7 +219,7 @@ def test_a_request_that_leaves_a_partition_out_waits_for_less(
     for _ in range(2):
         taken(fetching)
     assert fetching.take(0.05) is None
-    assert cluster.waits_ms[-1] == 1000 * feeding.WAIT_S
+    assert cluster.waits_ms[-1] == 1000 * fetch_plan.WAIT_S
     cluster.logs[A] = 2
     while (answer := fetching.take(0.02, [A])) is None and len(fetching._answers) == 0:
         pass
@@ -212,6 +227,34 @@ def test_a_request_that_leaves_a_partition_out_waits_for_less(
     asked = len(cluster.waits_ms)
     fetching.take(0.1, [A])
     assert max(cluster.waits_ms[asked + 1 :]) <= 20
+
+
+def test_a_new_partition_does_not_wait_for_a_request_that_waits_for_others(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    """It is asked for on a connection of its own until it has nothing; then with the others."""
+    fetching.follow({A: 0})
+    taken(fetching)
+    cluster.waits_s, asked = 3_600.0, len(cluster.asked)
+    assert fetching.take(0.05) is None
+    cluster.logs[B] = 2
+    fetching.follow({A: 0, B: 0})
+    assert [taken(fetching).behind for _ in range(3)] == [1, 2, 2]
+    # A's own request is under way all the time, and B is not asked for over and over.
+    assert fetching.take(0.05) is None
+    assert cluster.asked[asked:] == [(1, {A: 0}), *((1, {B: offset}) for offset in (0, 1, 2))]
+    assert cluster.groups[asked:] == [0, 2, 2, 2]
+
+
+def test_a_new_partition_goes_with_the_others_after_it_has_come_once(
+    cluster: Cluster, fetching: Fetcher
+) -> None:
+    fetching.follow({A: 0})
+    taken(fetching)
+    fetching.follow({A: 0, B: 0})
+    taken(fetching)
+    assert fetching.take(0.05) is None
+    assert cluster.asked[-1] == (1, {A: 0, B: 0})
 
 
 def test_after_a_small_answer_a_partition_is_left_alone_for_a_sip(cluster: Cluster) -> None:
