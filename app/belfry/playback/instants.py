@@ -4,7 +4,7 @@ A manifest does not say when its step looked at the clock.  It says the watermar
 timeline was emptied, and that is the instant of the step unless it stopped amid what was due.  Then
 what it wrote tells it:
 
-    marker of a one-shot that fired    when it ended
+    marker that no cancel left         when it ended
     record of what recurs              its last fire: due instant, and how late it was
     awaited fire                       when it fired
     usage of a tenant                  up to when it was reckoned
@@ -30,7 +30,7 @@ from belfry.store.layout.jobs import JOB_PREFIX, decode_job
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import depends, is_pending, last_fires
 from belfry.store.layout.records import (
-    ENDED_FIRED,
+    ENDED_CANCELLED,
     ENDED_MISSED,
     HEAD_OF_MARKER,
     decode_awaited,
@@ -108,7 +108,7 @@ def _told_by(key: bytes, row: bytes) -> Iterator[int]:
         return
     elif row[:2] == HEAD_OF_MARKER:
         marker = decode_marker(row)
-        if marker.how == ENDED_FIRED:
+        if marker.how != ENDED_CANCELLED:
             yield marker.ended_ms
     elif is_pending(row) and (fires := last_fires(row)):
         pending, last = decode_pending(row), fires[-1]
