@@ -144,6 +144,17 @@ def test_a_scan_that_has_begun_does_not_see_later_writes(rows: OrderedMap) -> No
     assert list(scan) == [(b"b", b"1"), (b"c", b"1")]
 
 
+def test_a_long_scan_that_has_begun_does_not_see_later_writes(rows: OrderedMap) -> None:
+    written = {b"%03d" % number: b"1" for number in range(100)}
+    rows.write(written)
+    scan, other = rows.scan(b"0", b"9"), rows.scan(b"0", b"9")
+    begun = next(scan)
+    rows.write({b"050": None, b"0505": b"2", b"099": b"2"}, [(b"010", b"020")])
+    rows.write({b"098": None})
+    assert [begun, *scan] == list(other) == sorted(written.items())
+    assert len(everything(rows)) == 100 - 10 - 2 + 1
+
+
 def test_a_scan_sees_the_map_as_it_was_when_asked_for(rows: OrderedMap) -> None:
     rows.write({b"a": b"1"})
     scan = rows.scan(b"a", b"z")

@@ -56,7 +56,7 @@ class Dependents:
         heapify(self._bounds)
         # What joined in this step: no scan sees it yet.
         self._joined: dict[Lock, list[bytes]] = {}
-        undo.scratch(self._joined.clear)
+        undo.scratch(dict.clear, self._joined)
 
     @property
     def next_ms(self) -> int | None:
@@ -99,14 +99,15 @@ class Dependents:
         return True
 
     def due(self, now_ms: int) -> list[bytes]:
-        """Some of those that are due without an acknowledgement."""
-        found: list[bytes] = []
+        """Some of those that are due without an acknowledgement, each once."""
+        # A lock may have several bounds by now, and each of them finds all that is due behind it.
+        found: dict[bytes, None] = {}
         while self._bounds and self._bounds[0][0] <= now_ms and len(found) < MOST_AT_ONCE:
             bound = heappop(self._bounds)
             # A step that is rolled back has to meet it again.
             self._undo.note(heappush, self._bounds, bound)
-            found += self._due_behind(bound[1], now_ms)
-        return found
+            found |= dict.fromkeys(self._due_behind(bound[1], now_ms))
+        return list(found)
 
     def _due_behind(self, lock: Lock, now_ms: int) -> list[bytes]:
         """Who is due behind one lock; the bound of the next one is entered."""

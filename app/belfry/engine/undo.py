@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from types import BuiltinMethodType
 from typing import Any, NoReturn, Self, TypeVar
 
 Key = TypeVar("Key")
@@ -59,6 +60,8 @@ class UndoLog:
 
         Give what is to be emptied as an argument: a copy of the partition then empties its own.
         """
+        bound = isinstance(clear, BuiltinMethodType)
+        assert not bound, "a copy of a built-in method still belongs to the original"
         self._scratch.append((clear, given))
 
     def forget(self) -> None:

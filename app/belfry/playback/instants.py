@@ -4,11 +4,12 @@ A manifest does not say when its step looked at the clock.  It says the watermar
 timeline was emptied, and that is the instant of the step unless it stopped amid what was due.  Then
 what it wrote tells it:
 
-    marker of a one-shot that fired    when it ended
+    marker that no cancel left         when it ended
     record of what recurs              its last fire: due instant, and how late it was
     awaited fire                       when it fired
     usage of a tenant                  up to when it was reckoned
     calendar that was changed          how far the partition had come
+    job that was stopped               when the request to stop it was taken in
     nothing, of tenants that           any instant at which all was due that fired: when the step
     remember no ends                   was written
     awaited fire, removed              any instant from its time-out on: likewise
@@ -26,11 +27,11 @@ from belfry.schedules.rule import decode_rule
 from belfry.schedules.triggers.acknowledged import AFTER_GROUP
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import CALENDAR_PREFIX, decode_calendar
-from belfry.store.layout.jobs import JOB_PREFIX, decode_job
+from belfry.store.layout.jobs import JOB_PREFIX, STOPPED, decode_job
 from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import depends, is_pending, last_fires
 from belfry.store.layout.records import (
-    ENDED_FIRED,
+    ENDED_CANCELLED,
     ENDED_MISSED,
     HEAD_OF_MARKER,
     decode_awaited,
@@ -94,6 +95,21 @@ def tenants_that_fired(step: LoggedStep) -> frozenset[str]:
 
 def _told_by(key: bytes, row: bytes) -> Iterator[int]:
     """When a row was written, where it says so."""
+    if key[:1] == b"\0":
+        yield from _told_by_other(key, row)
+    elif row[:2] == HEAD_OF_MARKER:
+        marker = decode_marker(row)
+        if marker.how != ENDED_CANCELLED:
+            yield marker.ended_ms
+    elif is_pending(row) and (fires := last_fires(row)):
+        pending, last = decode_pending(row), fires[-1]
+        apart = pending.jitter_ms
+        shift = jitter_ms(pending.name, last.nominal_ms, apart) if apart else 0
+        yield last.nominal_ms + shift + last.late_ms
+
+
+def _told_by_other(key: bytes, row: bytes) -> Iterator[int]:
+    """The same of a row that is none of a schedule."""
     if key.startswith(keys.AWAITED_PREFIX):
         yield decode_awaited(row).fired_ms
     elif key.startswith(USAGE_PREFIX):
@@ -104,14 +120,7 @@ def _told_by(key: bytes, row: bytes) -> Iterator[int]:
         # One that is walked for says when it was changed, in a step before.
         if calendar.under_way and not calendar.cursor:
             yield calendar.reached_ms
-    elif key[:1] == b"\0":
-        return
-    elif row[:2] == HEAD_OF_MARKER:
-        marker = decode_marker(row)
-        if marker.how == ENDED_FIRED:
-            yield marker.ended_ms
-    elif is_pending(row) and (fires := last_fires(row)):
-        pending, last = decode_pending(row), fires[-1]
-        apart = pending.jitter_ms
-        shift = jitter_ms(pending.name, last.nominal_ms, apart) if apart else 0
-        yield last.nominal_ms + shift + last.late_ms
+    elif key.startswith(JOB_PREFIX):
+        job = decode_job(row)
+        if job.state == STOPPED and job.ended_ms is not None:
+            yield job.ended_ms

@@ -29,7 +29,7 @@ from belfry.playback.logged import LoggedStep, Unplayable
 from belfry.playback.played import Judged, PlayedPartition
 from belfry.playback.redoing import StepInput
 from belfry.playback.twins import other_ways
-from belfry.playback.ways import ways_of
+from belfry.playback.ways import Way, let_go, ways_of
 from belfry.store.layout.aside import ASIDE_PREFIX
 from belfry.wire.record import SourceRecord
 
@@ -80,7 +80,7 @@ class PartitionPlayer:
             partition.counts.attempts += 1
             effects, found = partition.attempt(way.attempt, step, taken)
             if found is None:
-                self._find_twins(engine, way.attempt, step, taken)
+                self._find_twins(engine, way, step, taken)
                 return effects, None
             apart = distance(step, effects.rows)
             if nearest is None or apart < nearest[0]:
@@ -93,7 +93,7 @@ class PartitionPlayer:
         return nearest[1]
 
     def _find_twins(
-        self, engine: PartitionEngine, fit: Attempt, step: LoggedStep, taken: StepInput
+        self, engine: PartitionEngine, fit: Way, step: LoggedStep, taken: StepInput
     ) -> None:
         """The step under way fits: find the other ways in which it fits as well."""
         partition = self.partition
@@ -108,8 +108,15 @@ class PartitionPlayer:
             engine.aborted()
             return unsaid if found is None else None
 
-        for attempt in other_ways(fit, step, leaves, tried):
+        ways = [fit._replace(attempt=each) for each in other_ways(fit.attempt, step, leaves, tried)]
+        for way in let_go(fit):
+            way.prepare(partition.treatment)
+            if tried(way.attempt) not in (None, leaves):
+                ways.append(way)
+        fit.prepare(partition.treatment)
+        for way in ways:
             twin = PartitionPlayer(partition.twin(), self._chunk)
-            twin.partition.attempt(attempt, step, taken)
+            way.prepare(twin.partition.treatment)
+            twin.partition.attempt(way.attempt, step, taken)
             self.twins.append(twin)
-        partition.attempt(fit, step, taken)
+        partition.attempt(fit.attempt, step, taken)

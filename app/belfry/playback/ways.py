@@ -68,6 +68,16 @@ def ways_of(
         yield Way(counts[0], held, each)
 
 
+def let_go(fit: Way) -> list[Way]:
+    """The same with some let go of those that are held: what is late of theirs may show later.
+
+    It leaves their backlog for the queue of catching up, and fires from there in the next step.
+    """
+    fewer = (fit.held - {name} for name in sorted(fit.held))
+    others = dict.fromkeys((frozenset[str](), *fewer)) if fit.held else {}
+    return [fit._replace(held=held) for held in others]
+
+
 def other_holds(
     held: frozenset[str], fired: AbstractSet[str], seen: frozenset[str]
 ) -> Iterator[frozenset[str]]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
+from weakref import WeakSet
 
 Range = tuple[bytes, bytes]
+# So many pairs are read at once: to remember a scan costs more.
+FEW: Final = 16
 
 
 class Damaged(Exception):
@@ -38,11 +41,17 @@ class OrderedMap(Protocol):
 
 
 class MemoryMap:
-    """An ordered map in memory."""
+    """An ordered map in memory.
+
+    A scan reads what is asked of it and no more, from the map as it was: a write beside a scan that
+    is not at its end goes into a copy.
+    """
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
         self._keys: list[bytes] = []
+        # Those that somebody still holds.
+        self._scans: WeakSet[Iterator[tuple[bytes, bytes]]] = WeakSet()
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None."""
@@ -54,11 +63,19 @@ class MemoryMap:
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Pairs from `start` (inclusive) up to `end` (exclusive), of the map as it is now."""
-        keys = self._keys[bisect_left(self._keys, start) : bisect_left(self._keys, end)]
-        return iter([(key, self._values[key]) for key in keys])
+        keys, values = self._keys, self._values
+        low, high = bisect_left(keys, start), bisect_left(keys, end)
+        if high - low <= FEW:
+            return iter([(key, values[key]) for key in keys[low:high]])
+        found = ((key, values[key]) for key in map(keys.__getitem__, range(low, high)))
+        self._scans.add(found)
+        return found
 
     def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
         """Clear the ranges [start, end), then put or (None) delete."""
+        if self._scans:
+            self._keys, self._values = self._keys.copy(), self._values.copy()
+            self._scans = WeakSet()
         for start, end in cleared:
             low, high = bisect_left(self._keys, start), bisect_left(self._keys, end)
             for key in self._keys[low:high]:

@@ -234,7 +234,14 @@ class Driver:
         self.engine.committed(len(self.changelog), now_ms)
         self.counted = counted(self.engine)
         check_lines(self.rows)
+        self.check_queues()
         self.check_tenants()
+
+    def check_queues(self) -> None:
+        """The engine counts in each queue what its store has there."""
+        waiting, store = self.engine._parts.waiting, ScheduleStore(self.rows)
+        for queue, counts in ((IN_BACKLOG, waiting.backlog), (IN_CATCH_UP, waiting.catch_up)):
+            assert dict(counts) == store.queue_sizes(queue)
 
     def check_tenants(self) -> None:
         """What is told to be pending of each tenant is what a look at all rows gives."""

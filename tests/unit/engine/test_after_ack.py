@@ -112,6 +112,18 @@ def test_a_bound_that_is_rolled_back_is_met_again() -> None:
     assert driver.run(LATEST) == ["y"]
 
 
+def test_each_is_let_go_once_where_several_are_due_by_then() -> None:
+    """A bound of each of them finds all of them; the backlog counts them, and is empty then."""
+    driver = begun(latest_at=LATEST)
+    after(driver, "z", latest_at=LATEST + 1)
+    driver.step(T0, fire=False, commit=False)
+    driver.step(T0, fire=False)
+    fired(driver)
+    assert driver.step(LATEST + 1, take=0).ids == []
+    assert driver.step(LATEST + 2, take=0).ids == ["y", "z"]
+    assert driver.engine.next_due_ms() is None
+
+
 def test_an_acknowledgement_of_before_does_not_count() -> None:
     driver = Driver()
     driver.ask(schedule_id="x", kind="EVERY", interval_ms=10_000, overlap="SKIP")

@@ -103,6 +103,16 @@ def test_what_was_changed_goes_back_to_its_last_commit() -> None:
     assert counts == {"a": 9}
 
 
+def test_what_is_emptied_at_each_end_is_that_of_the_copy_in_a_copy() -> None:
+    undo, joined = UndoLog(), {"a": 1}
+    undo.scratch(dict.clear, joined)
+    copy, its_own = deepcopy((undo, joined))
+    copy.forget()
+    assert (joined, its_own) == ({"a": 1}, {})
+    with pytest.raises(AssertionError, match="belongs to the original"):
+        undo.scratch(joined.clear)
+
+
 def test_it_is_not_changed_behind_its_own_back() -> None:
     undo = UndoLog()
     counts = Tracked(undo, {"a": 1})

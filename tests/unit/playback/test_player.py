@@ -273,6 +273,24 @@ def test_a_step_that_stopped_before_an_acknowledgement_timed_out_may_have_ended_
     assert outcome.differs is None, outcome.differs
 
 
+def test_a_tenant_that_was_let_go_may_show_it_with_the_next_step_alone() -> None:
+    """What is late of it joins the queue of catching up, which no row tells."""
+    trail = Leaving()
+    late = {"kind": "EVERY", "interval_ms": 1_000, "misfire": "FIRE_ALL", "max_fires": 3}
+    trail.ask(T0, schedule_id="late", **late)
+    trail.step(T0)
+    trail.note(held="its topic is missing")
+    trail.step(T0 + 1_500, take=0)
+    trail.ask(T0 + 2 * MINUTE, tenant="other", schedule_id="o", at=2 * HOUR + T0)
+    trail.step(T0 + 2 * MINUTE)
+    trail.note(held="")
+    trail.ask(T0 + 2 * MINUTE + 1, tenant="other", schedule_id="p", at=2 * HOUR + T0)
+    assert trail.step(T0 + 2 * MINUTE + 2).ids == []
+    assert trail.step(T0 + 2 * MINUTE + 20, at_most=2, take=0).ids == ["late", "late"]
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+
+
 def several_owners() -> Leaving:
     """Three owners: the second takes over while something is overdue, the third is not told so."""
     trail = Leaving()

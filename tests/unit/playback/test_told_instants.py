@@ -1,13 +1,15 @@
-"""Instants of a step that its rows tell: of changed calendars, of groups that end, of who waits."""
+"""Instants of a step that its rows tell: of changed calendars, of groups and rules that end."""
 
 from __future__ import annotations
 
 from belfry.engine.after_acks import GRACE_MS
 from belfry.engine.job_counts import Budget
+from belfry.schedules.bulk import BulkSpec
 from tests.unit.engine.driver import HOUR, T0
 from tests.unit.playback.trail import Leaving, play
 
 MUCH = Budget(1_000, 100)
+CANCEL = BulkSpec(action="CANCEL", prefix="s", per_second=10).text()
 
 
 def ended(trail: Leaving, schedule_id: str) -> bool:
@@ -27,6 +29,31 @@ def test_a_calendar_that_was_changed_says_how_far_its_partition_had_come() -> No
     trail.engine.advance_jobs(T0 + 8_000, MUCH)
     trail.end(T0 + 8_000)
     assert ended(trail, "daily")
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+
+
+def test_a_rule_that_is_over_says_when_its_last_fire_was() -> None:
+    """The step stops amid what is due, so its watermark is of long before."""
+    trail = Leaving()
+    for each in ("a", "b", "c"):
+        trail.ask(T0, schedule_id=each, kind="EVERY", interval_ms=1_000, max_fires=2)
+    trail.step(T0 + 5)
+    assert trail.step(T0 + 5_000, at_most=2).ids == ["a", "a", "b", "b"]
+    assert trail.engine.manifest.watermark_ms < T0 + 2_000
+    assert ended(trail, "a")
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+
+
+def test_a_job_that_is_stopped_says_when_the_step_took_its_end_in() -> None:
+    """An owner that takes in what waited fires nothing, and its watermark is of long before."""
+    trail = Leaving()
+    trail.ask(T0, schedule_id="s", at=T0 + HOUR)
+    trail.step(T0)
+    trail.ask(T0 + 1, schedule_id="job", action="BULK", bulk=CANCEL)
+    trail.ask(T0 + 2, schedule_id="job", action="BULK_STOP")
+    trail.step(T0 + 500, fire=False)
     outcome = play(trail)
     assert outcome.differs is None, outcome.differs
 

@@ -5,7 +5,8 @@
     clock         what changed clocks do to them   15 Jan 08:37 UTC …
     cron_words    the same in English
 
-``@every 90s`` is an interval: its trigger is that of EVERY, and so is its rhythm.
+``@every 90s`` is an interval: its trigger is that of EVERY, and so is its rhythm.  Several of
+these in one text, with ``|`` between them, are a union (`union_text`, `united`).
 
 The dialect is that of Debian's cron as cronsim reads it, with seconds, years, ``L``, ``W``, ``#``
 and Jenkins' ``H``.  Schedules with one expression in one zone share an `Expression`, a `Clock` and
@@ -20,6 +21,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from belfry.schedules.field import Field, Form
+from belfry.schedules.instants import format_duration, format_instant
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.triggers.clock import clock
@@ -32,6 +34,8 @@ from belfry.schedules.triggers.kind import Recurring, Warned
 from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import DEFAULT_ZONE, Trigger, ZonedTrigger
 from belfry.schedules.triggers.turns import turn_warnings
+from belfry.schedules.triggers.union_text import check_text, parts_of
+from belfry.schedules.triggers.united import Rhythm, United
 from belfry.schedules.triggers.zones import END_S, zone_problem
 
 MAX_SHOWN: Final = 200
@@ -91,8 +95,7 @@ def cron_problem(request: Request) -> Rejection | None:
     if text is None:
         return Rejection("no_instant", f"Kind CRON needs the field `cron`: {SHAPE}.")
     try:
-        if interval_of(text) is None:
-            expression(text)
+        check_text(text)
     except CronMistake as mistake:
         return Rejection(
             "bad_cron",
@@ -106,7 +109,7 @@ def plain_cron(request: Request) -> str:
     """The expression of a checked request with numbers in place of H."""
     fields: Any = request
     seed = seed_of(fields.get("tenant", ""), fields.get("schedule_id", ""))
-    return normalized(request["cron"] or "", seed)
+    return " | ".join(normalized(part, seed) for part in parts_of(request["cron"] or ""))
 
 
 class CronKind(Recurring):
@@ -123,7 +126,8 @@ class CronKind(Recurring):
         header="belfry-cron",
         flag="--cron",
         metavar="EXPRESSION",
-        help='By a cron expression, such as "0 9 * * MON", "H H(1-5) * * *" or "@every 90s".',
+        help='By a cron expression, such as "0 9 * * MON", "H H(1-5) * * *" or "@every 90s"; or by'
+        " several, with | between them.",
         argument="cron",
         check=cron_problem,
     )
@@ -136,6 +140,7 @@ class CronKind(Recurring):
         {"cron": "0 30 9 * * FRIL,MON#2 2027-2199"},
         {"cron": "@every 95s"},
         {"cron": "*/15 * * * *", "except_cron": "* 0-5 * * *", "timezone": "Europe/Paris"},
+        {"cron": "0 9 * * MON | @every 90m | 30 2 1 * *", "timezone": "Europe/Paris"},
     )
 
     def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's
@@ -143,36 +148,59 @@ class CronKind(Recurring):
         return cron_problem(request) or zone_problem(request["timezone"])
 
     def words(self, request: Request) -> str:
-        """The expression in English, and its zone."""
-        interval_ms = interval_of(request["cron"] or "")
-        if interval_ms is not None:
-            fields: Any = {**request, "interval_ms": interval_ms}
-            return EVERY.words(fields)
-        return f"{words_of(plain_cron(request))}, {request['timezone'] or DEFAULT_ZONE}"
+        """The expression in English, and its zone; of a union each part."""
+        parts = parts_of(request["cron"] or "")
+        said = [_words_of_part(request, part) for part in parts]
+        if len(said) > 1:
+            said[1:] = [f"{each[:1].lower()}{each[1:]}" for each in said[1:]]
+            if (interval_ms := interval_of(parts[-1])) is not None:
+                start_ms = request["start_at"] or 0
+                said[-1] = (
+                    f"every {format_duration(interval_ms)} from {format_instant(start_ms)} on"
+                )
+        elif interval_of(parts[0]) is not None:
+            return said[0]
+        return f"{'; and '.join(said)}, {request['timezone'] or DEFAULT_ZONE}"
 
     def warnings(self, request: Request, trigger: Trigger, now_ms: int) -> Iterator[Warned]:
         """What H stands for, two days that are one too many, and changes of the clock."""
-        cron = trigger.whole
-        if not isinstance(cron, Cron):
+        whole = trigger.whole
+        parts = whole.parts if isinstance(whole, United) else (whole,)
+        crons = [part for part in parts if isinstance(part, Cron)]
+        if not crons:
             fields: Any = {**request, "interval_ms": interval_of(request["cron"] or "")}
             yield from EVERY.warnings(fields, trigger, now_ms)
             return
         if is_hashed(request["cron"] or ""):
             yield Warned("hashed", f"{_hashed(request)} here it is {plain_cron(request)}.")
-        if cron.expression.either_day:
+        if any(cron.expression.either_day for cron in crons):
             yield Warned(
                 "either_day",
                 "Both the day of month and the day of week are given: a day that is one of the two"
                 " is enough. A field that begins with * makes it both.",
             )
-        yield from turn_warnings(cron.clock, now_ms, trigger)
+        for cron in crons:
+            yield from turn_warnings(cron.clock, now_ms, trigger)
 
     def trigger(self, rule: Rule) -> Trigger:
         """Expression and zone; raises `CronMistake` or `UnknownZone` where they are not checked."""
-        interval_ms = interval_of(str(rule.when))
+        parts = parts_of(str(rule.when))
+        if len(parts) > 1:
+            return United(rule, [_trigger_of_part(rule, part) for part in parts])
+        interval_ms = interval_of(parts[0])
         if interval_ms is not None:
             return Every(replace(rule, kind=EVERY.name, when=interval_ms))
         return Cron(rule)
+
+
+def _trigger_of_part(rule: Rule, part: str) -> Trigger:
+    interval_ms = interval_of(part)
+    return Cron(replace(rule, when=part)) if interval_ms is None else Rhythm(rule, interval_ms)
+
+
+def _words_of_part(request: Request, part: str) -> str:
+    fields: Any = {**request, "cron": part, "interval_ms": interval_of(part)}
+    return words_of(plain_cron(fields)) if fields["interval_ms"] is None else EVERY.words(fields)
 
 
 def _hashed(request: Request) -> str:

@@ -40,7 +40,7 @@ LAYOUTS: Final[dict[int, tuple[object, ...]]] = {
     6: tuple(Unit),
     7: (*Unit, "year"),
 }
-_HAS_H: Final = re.compile(r"(?:^|[\s,])H(?=$|[\s,(/])", re.IGNORECASE)
+_HAS_H: Final = re.compile(r"(?:^|[\s,|])H(?=$|[\s,(/|])", re.IGNORECASE)
 _H: Final = re.compile(r"H(?:\(([0-9]{1,2})-([0-9]{1,2})\))?(?:/([0-9]{1,2}))?")
 
 

@@ -19,7 +19,7 @@ The search for the next instant, with the picture above, after 23:45:
     whole.anchor_ms(…, 05:59)   05:45      the last of the rhythm before that
     whole.after_ms(05:45)       06:00      free: the answer, after two questions and not 25
 
-Counting works by pieces of days (`left_out.Piece`): all instants of a piece, less those in its
+Counting works by pieces of days (`pieces`): all instants of a piece, less those in its
 runs.  Days of one pattern are counted once, so a year costs little more than its changes of the
 clock.
 """
@@ -28,7 +28,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.schedules.triggers.left_out import LeftOut, Piece
+from belfry.schedules.triggers.left_out import LeftOut
+from belfry.schedules.triggers.pieces import Piece, pieces
 from belfry.schedules.triggers.trigger import DAY_MS, Trigger, ZonedTrigger
 from belfry.schedules.triggers.zones import END_S, zone
 
@@ -45,7 +46,8 @@ class Excepting(ZonedTrigger):
         super().__init__(whole.rule)
         assert whole.rule.except_cron is not None, "without it there is nothing to leave out"
         self._whole = whole
-        self._left_out = LeftOut(whole.rule.except_cron, zone(whole.zone_name))
+        self._zone = zone(whole.zone_name)
+        self._left_out = LeftOut(whole.rule.except_cron, self._zone)
         self._text = self._left_out.expression.text
         self._counted: dict[tuple[bool, object], int] = {}
 
@@ -97,7 +99,7 @@ class Excepting(ZonedTrigger):
         if not count:
             return after_ms, 0
         total, latest = 0, None
-        for piece in self._left_out.pieces(after_ms + 1, last_ms + 1):
+        for piece in pieces(self._zone, after_ms + 1, last_ms + 1):
             free = self._free_in(piece, after_ms)
             if free:
                 total, latest = total + free, piece

@@ -10,7 +10,7 @@ swallows never comes.
 Two questions have to be cheap, whatever the expression leaves out:
 
     free_ms    where does this run end?       a look at the run of a minute, and over whole days
-    pieces     how many instants are free?    day by day, and days that are alike only once
+    within     how many instants are free?    in `pieces`; days that are alike only once
 
 A run ends with its day; where the next day begins with one, the search goes on there.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
 from belfry.schedules.civil import DAY_S
 from belfry.schedules.rejections import Rejection
@@ -28,9 +28,9 @@ from belfry.schedules.triggers.cron_spelling import is_hashed, normalized
 from belfry.schedules.triggers.cron_text import CronMistake, read_cron
 from belfry.schedules.triggers.cron_words import words_of
 from belfry.schedules.triggers.expression import expression
+from belfry.schedules.triggers.pieces import Piece
 from belfry.schedules.triggers.zones import END_S, Zone, zone_problem
 
-DAY_MS: Final = DAY_S * 1000
 MINUTES: Final = 1440
 FIELDS: Final = 5
 MAX_SHOWN: Final = 200
@@ -41,20 +41,6 @@ SHAPE: Final = (
     "five fields, minute hour day-of-month month day-of-week, without H or an alias, such as"
     ' "* 0-5 * * *" for the night'
 )
-
-
-class Piece(NamedTuple):
-    """A day on the wall, or a part of it, without a change of the clock; `end_ms` is exclusive.
-
-    `from_ms` and `end_ms` are epoch milliseconds, `day` counts from 1970-01-01 on the wall, and
-    `offset` is in seconds.  `alike` pieces are whole days that no change of the clock touches.
-    """
-
-    from_ms: int
-    end_ms: int
-    day: int
-    offset: int
-    alike: bool
 
 
 class LeftOut:
@@ -116,18 +102,6 @@ class LeftOut:
         assert run is not None, "asked of what is left out"
         begin = wall // DAY_S * DAY_S + run[0] * 60 - stretch.offset
         return max(stretch.start, begin) * 1000
-
-    def pieces(self, from_ms: int, end_ms: int) -> Iterator[Piece]:
-        """The days on the wall between two instants, one after another."""
-        while from_ms < end_ms:
-            stretch = self._zone.at(from_ms // 1000)
-            wall = from_ms // 1000 + stretch.offset
-            day = wall // DAY_S
-            end = min(end_ms, stretch.end * 1000, ((day + 1) * DAY_S - stretch.offset) * 1000)
-            # At the edge of a stretch fires what a gap swallowed, and nothing fires a second time.
-            untouched = from_ms > stretch.start * 1000 and wall >= stretch.fresh
-            yield Piece(from_ms, end, day, stretch.offset, untouched and end - from_ms == DAY_MS)
-            from_ms = end
 
     def within(self, piece: Piece) -> Iterator[tuple[int, int]]:
         """The parts of a piece that are left out, ends exclusive."""
