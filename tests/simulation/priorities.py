@@ -44,14 +44,29 @@ def check_priorities(world: World, seen: Seen, jobs: JobsSeen) -> list[str]:
 
 def _overtaken(steps: list[Step], several: list[Definition]) -> Iterator[str]:
     for low in several:
-        step, entry = low.fired_in[0]
+        step, _ = low.fired_in[0]
         before = steps[step.index - 1].manifest if step.index else None
         if before is None or not _held(low, step, before.watermark_ms):
             continue
         for high in several:
-            later = high.fired_in[0][1].order > entry.order
-            if later and _held(high, step, before.watermark_ms) and _more_urgent(high, low):
+            if (
+                _came_later(high, low)
+                and _held(high, step, before.watermark_ms)
+                and _more_urgent(high, low)
+            ):
                 yield f"{low.sent.name} came out before {high.sent.name}, which was held as well"
+
+
+def _came_later(one: Definition, other: Definition) -> bool:
+    """Whether it came out in a later step, or behind the other one in the same output partition.
+
+    The direct writer's records come partition by partition.
+    """
+    (step, entry), (first_in, first) = one.fired_in[0], other.fired_in[0]
+    if step is not first_in:
+        return step.index > first_in.index
+    same_place = step.places[entry.order] == step.places[first.order]
+    return same_place and entry.order > first.order
 
 
 def _held(definition: Definition, step: Step, watermark_ms: int) -> bool:

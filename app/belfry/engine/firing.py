@@ -28,6 +28,7 @@ step comes too late.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from belfry.engine.awaited_fires import ack_timed_out
@@ -38,7 +39,6 @@ from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
 from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
 from belfry.firing.due import Most, Rows, ScanPosition, due_chunk
-from belfry.schedules.triggers.levels import level_in
 from belfry.store.layout.keys import SortKey, sort_key
 from belfry.store.layout.pending import Pending, as_pending, decode_pending, decode_row
 from belfry.store.layout.pending_bytes import fires_once, is_one_shot
@@ -48,6 +48,7 @@ from belfry.tenants.step_tenants import StepTenants
 # Chunks of the timeline in one step: while what is read is moved, to be sorted by priority, the
 # scan goes on, so that it is ahead of what fires.
 MOST_CHUNKS: Final = 8
+NOBODY: Final[Mapping[bytes, bool]] = {}
 
 
 class Firing:
@@ -87,10 +88,12 @@ class Firing:
             chunk = due_chunk(timeline, position, step.now_ms, most)
             self._store.take(chunk.rows)
             position, before = chunk.position, len(step.effects.fired)
+            # More is due than these rows.
             crowded = position.watermark_ms < step.now_ms
-            sorts = self._fire_timeline(chunk.rows, crowded=crowded, step=step)
+            sorts = self._waiting.levels.used if crowded else NOBODY
+            routes = self._fire_timeline(chunk.rows, sorts, step)
             room -= len(step.effects.fired) - before
-            if not sorts or room <= 0 or step.effects.room <= 0:
+            if room <= 0 or step.effects.room <= 0 or sorts.keys().isdisjoint(routes):
                 break
         return position
 
@@ -104,10 +107,12 @@ class Firing:
         self._waiting.let_go(let_go)
         step.effects.moved = step.effects.moved or bool(let_go)
 
-    def _fire_timeline(self, rows: Rows, *, crowded: bool, step: Step) -> bool:
-        """Fire or judge due rows, or hold them back; `crowded`: more is due than these.
+    def _fire_timeline(
+        self, rows: Rows, sorts: Mapping[bytes, bool], step: Step
+    ) -> Mapping[bytes, Route]:
+        """Fire or judge due rows, or hold them back; the routes of their tenants.
 
-        Whether some of them were held back to be sorted, for their tenant has priorities.
+        What is due of a tenant that `sorts` joins its backlog, to be sorted by priority.
         """
         waiting, effects, locks = self._waiting, step.effects, self._waiting.locks
         backlog, occurrences = waiting.backlog, self._occurrences
@@ -119,7 +124,7 @@ class Firing:
              tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
             route = routes.get(tenant)
             if route is None:
-                route = routes[tenant] = self._route(tenant, step, crowded=crowded)
+                route = routes[tenant] = self._route(tenant, sorts, step)
             if route.waits or tenant in backlog or effects.room <= 0:
                 waiting.hold(as_pending(row), record)
                 effects.moved = True
@@ -127,19 +132,14 @@ class Firing:
                 locks.hold(group_lock(named), named, record)
                 effects.moved = True
             elif extra or not is_one_shot(record):
-                if crowded and level_in(extra):
-                    # What follows of its tenant is sorted by priority, as it has some.
-                    waiting.levels.note_use(tenant)
-                    route.waits = True
                 leave(as_pending(row), record, due_ms, route, step)
             else:
                 fire_once(row, route, step)
-        return crowded and any(waiting.levels.uses(name) for name in routes)
+        return routes
 
-    def _route(self, name: bytes, step: Step, *, crowded: bool) -> Route:
+    def _route(self, name: bytes, sorts: Mapping[bytes, bool], step: Step) -> Route:
         tenant = self._tenants.of_bytes(name)
-        sorts = crowded and self._waiting.levels.uses(name)
-        return route_to(tenant, step, waits=tenant.aside or sorts)
+        return route_to(tenant, step, waits=tenant.aside or name in sorts)
 
     def _fire_backlogs(self, at_most: int, step: Step) -> int:
         fired = 0

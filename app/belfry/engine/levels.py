@@ -12,9 +12,9 @@ Each priority has a queue of its own, the *level* (`store/layout/keys.py`), so a
 what leaves.  That of priority 0 is the queue that a tenant has anyway.  A tenant without priorities
 has no entry here, and its turns look at one level.
 
-Where the timeline has more due than a step has room for, a tenant that `uses` priorities lets all
-of it join its backlog, where it is sorted.  Moving is cheaper than firing, so the scan gets ahead
-of what fires (`firing.MOST_CHUNKS`).  In a step that has room for all, nothing is moved.
+Where the timeline has more due than a step has room for, a tenant that has `used` priorities lets
+all of it join its backlog, where it is sorted.  Moving is cheaper than firing, so the scan gets
+ahead of what fires (`firing.MOST_CHUNKS`).  In a step that has room for all, nothing is moved.
 
 Nothing raises what is low: it waits while higher ones keep coming (`docs/schedules.md`).
 """
@@ -37,7 +37,8 @@ class Levels:
     """How much lies in the levels of one partition's queues, beside those of priority 0.
 
     A queue is `IN_BACKLOG` or `IN_CATCH_UP`; a level is as in `store/layout/keys.py`.  `hints` are
-    those of priority 0 in the backlogs of isolated tenants, by tenant (`waiting.py`).
+    those of priority 0 in the backlogs of isolated tenants, by tenant (`waiting.py`).  `used` are
+    tenants of whom a schedule with another priority than 0 was seen.
     """
 
     def __init__(self, store: ScheduleStore, undo: UndoLog, later_ms: int) -> None:
@@ -46,7 +47,7 @@ class Levels:
         # By queue and tenant; the inner dictionaries are replaced, and never changed.
         self._sizes: Tracked[tuple[int, bytes], dict[bytes, int]] = Tracked(undo)
         self._hints: Tracked[tuple[bytes, bytes], int] = Tracked(undo)
-        self._uses: Tracked[bytes, bool] = Tracked(undo)
+        self.used: Tracked[bytes, bool] = Tracked(undo)
         for queue in QUEUES:
             for (tenant, level), size in store.level_sizes(queue).items():
                 self.grow(queue, tenant, level, size)
@@ -61,7 +62,7 @@ class Levels:
     @property
     def unsaid(self) -> tuple[object, ...]:
         """All that is counted here, to compare."""
-        return dict(self._sizes), dict(self._hints), dict(self._uses)
+        return dict(self._sizes), dict(self._hints), dict(self.used)
 
     def totals(self, queue: int) -> dict[bytes, int]:
         """How much is committed in all levels of each tenant's queue."""
@@ -101,16 +102,10 @@ class Levels:
             self._hints[tenant, level] = due_ms
         self.grow(queue, tenant, level, 1)
 
-    # -- tenants that have priorities ------------------------------------------------------------
-
-    def uses(self, tenant: bytes) -> bool:
-        """Whether a schedule of this tenant was seen that has another priority than 0."""
-        return tenant in self._uses
-
     def note_use(self, tenant: bytes) -> None:
-        """Such a schedule is seen."""
-        if tenant not in self._uses:
-            self._uses[tenant] = True
+        """A schedule of this tenant is seen that has another priority than 0."""
+        if tenant not in self.used:
+            self.used[tenant] = True
 
     # -- hints of isolated tenants ---------------------------------------------------------------
 

@@ -98,7 +98,7 @@ def test_where_a_step_has_room_for_all_nothing_is_moved() -> None:
 def test_what_recurs_carries_its_priority_from_fire_to_fire() -> None:
     driver = Driver()
     for name, priority in (("a", None), ("b", 7)):
-        every = {"kind": "EVERY", "interval_ms": 60_000, "start_at": T0}
+        every: dict[str, Any] = {"kind": "EVERY", "interval_ms": 60_000, "start_at": T0}
         driver.ask(schedule_id=name, priority=priority, **every)
     driver.step(T0 - 1)
     for minute in range(3):
@@ -111,8 +111,8 @@ def test_what_recurs_carries_its_priority_from_fire_to_fire() -> None:
 def test_each_late_occurrence_fires_by_priority() -> None:
     driver = Driver()
     for name, priority in (("low", -3), ("usual", None), ("high", 3)):
-        every = {"kind": "EVERY", "interval_ms": 60_000, "start_at": T0, "misfire": "FIRE_ALL"}
-        driver.ask(schedule_id=name, priority=priority, max_fires=5, **every)
+        every: dict[str, Any] = {"kind": "EVERY", "interval_ms": 60_000, "misfire": "FIRE_ALL"}
+        driver.ask(schedule_id=name, priority=priority, start_at=T0, max_fires=5, **every)
     driver.step(T0 - 1)
     driver.step(T0 + HOUR)
     found = [name for n in range(1, 9) for name in driver.step(T0 + HOUR + 20 * n, 4).ids]

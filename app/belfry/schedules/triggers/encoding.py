@@ -108,9 +108,12 @@ def encode_rule(rule: Rule) -> bytes:
 
     Equal rules have equal bytes, so an update that changes nothing is found by comparing them.
     """
+    values = _values(rule)
+    if values.count(None) == len(values):
+        return b""
     given = [
         (bit, said)
-        for bit, value in zip(_FIELDS, _values(rule), strict=True)
+        for bit, value in zip(_FIELDS, values, strict=True)
         if value is not None and (said := _said(rule, bit, value)) is not None
     ]
     if not given and not rule.recurs:
