@@ -63,11 +63,11 @@ func TestWhatAScheduleMayHave(t *testing.T) {
 func TestWhatAScheduleMayAskFor(t *testing.T) {
 	found := shown(Schedule{
 		Tenant: "demo", ID: "a", When: In(0), Overlap: "SKIP", Serial: true, Concurrency: 2,
-		AckTimeout: time.Second, Webhook: "https://a.example", ExpectedVersion: 3, Reason: "why",
+		AckTimeout: time.Second, Priority: -2, Webhook: "https://a.example", ExpectedVersion: 3, Reason: "why",
 	}.record())
 	if found != "belfry-tenant=demo belfry-id=a belfry-action=UPSERT belfry-in=0 belfry-overlap=SKIP"+
 		" belfry-serial=true belfry-concurrency=2 belfry-ack-timeout=1000"+
-		" belfry-webhook=https://a.example belfry-expected-version=3 belfry-reason=why :" {
+		" belfry-priority=-2 belfry-webhook=https://a.example belfry-expected-version=3 belfry-reason=why :" {
 		t.Error(found)
 	}
 }

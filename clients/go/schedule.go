@@ -32,6 +32,9 @@ type Schedule struct {
 	Concurrency int64
 	// AckTimeout is the longest wait for an acknowledgement; 0 takes the worker's five minutes.
 	AckTimeout time.Duration
+	// Priority, -9 to 9, says which of the tenant's events leave first while they are held back: higher
+	// ones do. Not for the events of a Group.
+	Priority int64
 	// Webhook is an address that the event is posted to as well, or a JSON list of targets.
 	Webhook string
 	// ExpectedVersion lets the request count only for this version of the schedule; 0 asks for none.
@@ -70,6 +73,7 @@ func (s Schedule) options() (told []kgo.RecordHeader) {
 		{"belfry-serial", "true", s.Serial},
 		{"belfry-concurrency", strconv.FormatInt(s.Concurrency, 10), s.Concurrency != 0},
 		{"belfry-ack-timeout", milliseconds(s.AckTimeout), s.AckTimeout != 0},
+		{"belfry-priority", strconv.FormatInt(s.Priority, 10), s.Priority != 0},
 		{"belfry-webhook", s.Webhook, s.Webhook != ""},
 		{"belfry-expected-version", strconv.FormatInt(s.ExpectedVersion, 10), s.ExpectedVersion != 0},
 		{"belfry-reason", s.Reason, s.Reason != ""},

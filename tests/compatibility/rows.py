@@ -72,6 +72,10 @@ PENDING: Final[dict[str, tuple[Pending, int]]] = {
         pending_bytes.DEPENDS | pending_bytes.PAUSED,
     ),
     "acknowledged": (_pending(AFTER, when=0), 0),
+    "goes first": (_pending(Rule("AT", priority=9)), 0),
+    "goes last, with targets": (
+        _pending(Rule("CRON", when="@daily", priority=-9, targets=b"[]")), 0,
+    ),
     "leaves out the night": (
         _pending(Rule("EVERY", 900_000, "Asia/Tokyo", except_cron="* 0-5 * * *")), 0,
     ),
@@ -116,6 +120,7 @@ PLACES: Final = {
     "in the backlog": (locations.IN_BACKLOG, b""),
     "paused": (locations.IN_PAUSED, b""),
     "catching up": (locations.IN_CATCH_UP, b""),
+    "in the backlog, first": (locations.IN_BACKLOG, b"\x01"),
     "behind a gate": (locations.BEHIND_LOCK, b"gg"),
 }
 

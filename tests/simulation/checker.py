@@ -15,6 +15,7 @@ from tests.simulation.bulk import Definition, JobsSeen, Standing
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
 from tests.simulation.fires import FiresSeen, Throttled
+from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
@@ -41,6 +42,7 @@ def check(world: World) -> list[str]:
     fires.compare(partitions, checker.throttled)
     fires.orders()
     problems = checker.problems + fires.problems + check_features(checker.seen, checker.jobs)
+    problems += check_priorities(world, checker.seen, checker.jobs)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 

@@ -19,6 +19,7 @@ from tests.simulation.sent import IN_HEADERS, REQUEST_HEAD, Sent, as_avro, as_he
 
 TENANTS: Final = ("ash", "birch", "cedar", "dogwood")
 SOURCE: Final = "belfry.schedules"
+PRIORITIES: Final = (None, 9, -9, 1, 0, -1, None)
 
 
 @dataclass(slots=True)
@@ -71,6 +72,9 @@ class Load:
         number = len(self.sent)
         tenant = self.random.choice(TENANTS)
         fields = {"at": self._due(-1_000), "group": self._group()}
+        if fields["group"] is None:
+            # By the number, for a draw would make others of all that follows.
+            fields["priority"] = PRIORITIES[number % len(PRIORITIES)]
         self.send(Sent(f"p{number}", tenant, f"plain-{number}", "UPSERT", fields, None))
 
     def _rhythm(self) -> None:

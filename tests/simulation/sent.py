@@ -18,7 +18,7 @@ from tests.simulation.broker import Headers
 
 SCHEMAS: Final = Path(__file__).parents[2] / "schemas"
 # What the header protocol is used for here; all other fields go as Avro.
-IN_HEADERS: Final = frozenset({"at", "group", "bulk"})
+IN_HEADERS: Final = frozenset({"at", "group", "bulk", "priority"})
 
 
 def schema(name: str) -> Any:
@@ -120,6 +120,8 @@ def as_headers(sent: Sent) -> Headers:
         headers.append(("belfry-request-id", sent.request_id.encode()))
     if sent.fields.get("at") is not None:
         headers.append(("belfry-at", b"%d" % sent.fields["at"]))
+    if sent.fields.get("priority") is not None:
+        headers.append(("belfry-priority", b"%d" % sent.fields["priority"]))
     if sent.fields.get("group"):
         headers.append(("belfry-group", str(sent.fields["group"]).encode()))
     return headers

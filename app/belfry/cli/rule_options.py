@@ -28,6 +28,7 @@ from belfry.cli.bound_options import RULE, BoundOptions, one_of
 from belfry.cli.options import ASKING
 from belfry.schedules.instants import parse_duration
 from belfry.schedules.rule import OVERLAPS, POLICIES
+from belfry.schedules.triggers.levels import HIGHEST, LOWEST
 from belfry.schedules.triggers.registry import listed
 
 
@@ -106,6 +107,19 @@ AckTimeout = Annotated[
         rich_help_panel=RULE,
     ),
 ]
+# The bounds are those of the request's check.
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        "--priority",
+        min=LOWEST,
+        max=HIGHEST,
+        metavar="N",
+        help="While the tenant's events are held back, those of higher priority leave first.  "
+        "[default: 0]",
+        rich_help_panel=RULE,
+    ),
+]
 
 # Milliseconds. It stands with the options of the request: it says whether this request counts at
 # all.
@@ -135,4 +149,5 @@ class RuleOptions(BoundOptions):
     serial: Serial = False
     concurrency: Concurrency = None
     ack_timeout: AckTimeout = None
+    priority: Priority = None
     throttle: Throttle = None

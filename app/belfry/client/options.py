@@ -101,6 +101,9 @@ class Definition(Change, total=False):
     """The group waits while so many of its fires are to be acknowledged; `serial` is 1."""
     ack_timeout: Duration
     """How long an acknowledgement is waited for."""
+    priority: int
+    """Which of the tenant's events leave first while they are held back: -9 to 9, higher ones do;
+    not for the events of a group."""
     payload: str | bytes | None
     """Value of the event, opaque to belfry; None sends a null value."""
     key: str | bytes | None

@@ -39,7 +39,9 @@ KINDS: Final = {
     "after_group": "When all of this group are acknowledged",
 }
 COUNTS: Final = ("max_fires", "max_wait_ms", "ack_delay_ms")
-NUMBERS: Final = frozenset({"delay_ms", "interval_ms", *COUNTS})
+NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "priority", *COUNTS})
+# What a form says of an event besides its rule and payload.
+EVENT: Final = ("event_type", "group", "priority")
 TEXTS: Final = (
     *("timezone", "start_at", "end_at", "except_cron", "calendar", "on_holiday", "latest_at"),
 )
@@ -82,7 +84,8 @@ async def create(api: Api, request: Request) -> Response:
     fields = await posted(request)
     tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
     body = rule_of(fields) | {"schedule_id": schedule_id}
-    body |= {name: fields[name] for name in ("event_type", "group", "reason") if name in fields}
+    body |= event_of(fields)
+    body |= {"reason": fields["reason"]} if "reason" in fields else {}
     if "payload" in fields:
         body |= _payload(fields["payload"], as_json=fields.get("payload_form") == "json")
     return await _made(api, tenant, body)
@@ -113,6 +116,11 @@ def rule_of(fields: dict[str, str]) -> dict[str, Any]:
         if name in fields:
             rule[name] = number_of(name, fields[name])
     return rule
+
+
+def event_of(fields: dict[str, str]) -> dict[str, Any]:
+    """What a form says of the event, in the API's names."""
+    return {name: number_of(name, fields[name]) for name in EVENT if name in fields}
 
 
 def number_of(name: str, given: str) -> int | str:

@@ -26,7 +26,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.console.asking import Api, ApiAnswer, ApiRefusal, schedule_path
-from belfry.console.creating import KINDS, TEXTS, number_of, previewed, rule_of
+from belfry.console.creating import (
+    EVENT,
+    KINDS,
+    TEXTS,
+    event_of,
+    number_of,
+    previewed,
+    rule_of,
+)
 from belfry.console.one_schedule import ACTING, ACTIVE
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
@@ -63,7 +71,7 @@ async def view(api: Api, request: Request) -> Shown:
         "kinds": {KEEP: "Keep the rule as it is", **KINDS},
         "kind": kind,
         "when": when,
-        "values": {name: found.get(name) or "" for name in (*_OF_FORM, "event_type", "group")},
+        "values": {name: found.get(name) or "" for name in (*_OF_FORM, *EVENT)},
         "payload": _editable(found),
         "zone": found.get("timezone") or "UTC",
     }
@@ -93,9 +101,7 @@ async def save(api: Api, request: Request) -> Response:
     body = {name: found[name] for name in DEFINES if found.get(name) is not None}
     body = {name: value for name, value in body.items() if name not in _ENDS}
     body |= _rule(fields, found)
-    for name in ("event_type", "group"):
-        body.pop(name, None)
-        body |= {name: fields[name]} if name in fields else {}
+    body = {name: value for name, value in body.items() if name not in EVENT} | event_of(fields)
     body |= {"reason": fields["reason"]} if "reason" in fields else {}
     body = _with_payload(body, fields, found)
     match = {"if-match": etag}

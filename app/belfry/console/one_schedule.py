@@ -57,6 +57,7 @@ RULE: Final = (
     "max_wait_ms",
     "ack_delay_ms",
     "latest_at",
+    "priority",
 )
 
 

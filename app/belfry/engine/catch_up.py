@@ -73,7 +73,16 @@ class CatchUp:
     def _fire_of(self, name: bytes, share: int, step: Step) -> int:
         """Fire a tenant's share; the number of its fires."""
         route = route_to(self._tenants.of_bytes(name), step)
-        queue = self._store.queue(IN_CATCH_UP, name)
+        fired = 0
+        for level in self._waiting.levels.of(IN_CATCH_UP, name):
+            if fired < share and (step.effects.room > 0 or not fired):
+                fired += self._fire_level((name, level), share - fired, route, step)
+        return fired
+
+    def _fire_level(self, of: tuple[bytes, bytes], share: int, route: Route, step: Step) -> int:
+        """Fire what is left of a tenant's share for one level of its queue."""
+        name, level = of
+        queue = self._store.queue(IN_CATCH_UP, name, level)
         rows, _ = take(queue, Most(share, step.effects.room // 2))
         if not rows:
             # They joined in this step.
@@ -83,6 +92,7 @@ class CatchUp:
         for number, (_, record) in enumerate(rows):
             burst = max(1, (share - fired) // (len(rows) - number))
             fired += self._fire_some(record, route, burst, step)
+        self._waiting.levels.grow(IN_CATCH_UP, name, level, -len(rows))
         self._waiting.shrink(name, len(rows), IN_CATCH_UP)
         return fired
 

@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from belfry.schedules.rule import DEFAULT_ACK_TIMEOUT_MS, WAITING_OVERLAPS, without_targets
 from belfry.schedules.triggers import MOST_RULES, trigger_of
+from belfry.schedules.triggers.levels import level_in
 from belfry.store.layout.pending import MOST_NUMBER
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 
@@ -35,7 +36,8 @@ class CompiledRule:
     at rest.  `overlap` says what becomes of an occurrence that is due while the last fire is not
     acknowledged; empty where it fires all the same.  `awaits` is what a fire locks, how long it is
     awaited (ms), and how many of its group may be awaited at once; None where nothing waits for it.
-    A fire in time of a `simple` rule asks for nothing but the next occurrence.
+    `level` is that of its priority (`levels.py`).  A fire in time of a `simple` rule asks for
+    nothing but the next occurrence.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class CompiledRule:
             "after_ms",
             "awaits",
             "calendar",
+            "level",
             "limit_ms",
             "max_fires",
             "overlap",
@@ -59,6 +62,7 @@ class CompiledRule:
         self.recurs = self.rule.recurs
         self.after_ms = self.trigger.after_ms
         self.calendar = self.rule.calendar
+        self.level = level_in(encoded_rule)
         limit_ms = self.rule.lateness_limit_ms
         self.limit_ms = NEVER if limit_ms is None else limit_ms
         self.max_fires = self.rule.max_fires or MOST_NUMBER

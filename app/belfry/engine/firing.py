@@ -28,6 +28,9 @@ step comes too late.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from belfry.engine.awaited_fires import ack_timed_out
 from belfry.engine.emit import Route, route_to
 from belfry.engine.locks import group_lock
@@ -35,12 +38,17 @@ from belfry.engine.occurrences import Occurrences
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
 from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
-from belfry.firing.due import Most, ScanPosition, due_chunk
+from belfry.firing.due import Most, Rows, ScanPosition, due_chunk
 from belfry.store.layout.keys import SortKey, sort_key
 from belfry.store.layout.pending import Pending, as_pending, decode_pending, decode_row
 from belfry.store.layout.pending_bytes import fires_once, is_one_shot
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
+
+# Chunks of the timeline in one step: while what is read is moved, to be sorted by priority, the
+# scan goes on, so that it is ahead of what fires.
+MOST_CHUNKS: Final = 8
+NOBODY: Final[Mapping[bytes, bool]] = {}
 
 
 class Firing:
@@ -73,12 +81,21 @@ class Firing:
             room -= self._fire_backlogs(share, step)
             if self._waiting.hints:
                 room = min(room, SHORT_STEP)
-        timeline = self._store.timeline(step.scan.next, step.now_ms)
-        most = Most(max(1, room), max(1, step.effects.room))
-        chunk = due_chunk(timeline, step.scan, step.now_ms, most)
-        self._store.take(chunk.rows)
-        self._fire_timeline([record for _, record in chunk.rows], step)
-        return chunk.position
+        position = step.scan
+        for _ in range(MOST_CHUNKS):
+            timeline = self._store.timeline(position.next, step.now_ms)
+            most = Most(max(1, room), max(1, step.effects.room))
+            chunk = due_chunk(timeline, position, step.now_ms, most)
+            self._store.take(chunk.rows)
+            position, before = chunk.position, len(step.effects.fired)
+            # More is due than these rows.
+            crowded = position.watermark_ms < step.now_ms
+            sorts = self._waiting.levels.used if crowded else NOBODY
+            routes = self._fire_timeline(chunk.rows, sorts, step)
+            room -= len(step.effects.fired) - before
+            if room <= 0 or step.effects.room <= 0 or sorts.keys().isdisjoint(routes):
+                break
+        return position
 
     def end_waits(self, step: Step) -> None:
         """End a step of firing: end waits that are overdue, and let rows go that may leave."""
@@ -90,19 +107,24 @@ class Firing:
         self._waiting.let_go(let_go)
         step.effects.moved = step.effects.moved or bool(let_go)
 
-    def _fire_timeline(self, records: list[bytes], step: Step) -> None:
-        """Fire or judge due rows, or hold them back."""
+    def _fire_timeline(
+        self, rows: Rows, sorts: Mapping[bytes, bool], step: Step
+    ) -> Mapping[bytes, Route]:
+        """Fire or judge due rows, or hold them back; the routes of their tenants.
+
+        What is due of a tenant that `sorts` joins its backlog, to be sorted by priority.
+        """
         waiting, effects, locks = self._waiting, step.effects, self._waiting.locks
         backlog, occurrences = waiting.backlog, self._occurrences
         fire_once, leave = occurrences.fires.fire_once, occurrences.leave
         routes: dict[bytes, Route] = {}
-        for record in records:
+        for _, record in rows:
             row = decode_row(record)
             (due_ms, _, _, _, _, _, _, _, _, _,
              tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
             route = routes.get(tenant)
             if route is None:
-                route = routes[tenant] = self._route(tenant, step)
+                route = routes[tenant] = self._route(tenant, sorts, step)
             if route.waits or tenant in backlog or effects.room <= 0:
                 waiting.hold(as_pending(row), record)
                 effects.moved = True
@@ -113,10 +135,11 @@ class Firing:
                 leave(as_pending(row), record, due_ms, route, step)
             else:
                 fire_once(row, route, step)
+        return routes
 
-    def _route(self, name: bytes, step: Step) -> Route:
+    def _route(self, name: bytes, sorts: Mapping[bytes, bool], step: Step) -> Route:
         tenant = self._tenants.of_bytes(name)
-        return route_to(tenant, step, waits=tenant.aside)
+        return route_to(tenant, step, waits=tenant.aside or name in sorts)
 
     def _fire_backlogs(self, at_most: int, step: Step) -> int:
         fired = 0
@@ -124,16 +147,29 @@ class Firing:
             if fired >= at_most or step.effects.room <= 0:
                 break
             share = Most((at_most - fired) // turns, step.effects.room // turns)
-            look = self._queues.peek(turn, share)
-            left, did = self._leave_backlog(turn, look, step)
-            self._store.take(look.rows[:left])
-            self._queues.took(turn, look, left, did, step)
-            fired += did
-            if left or not (look.rows or turn.behind or turn.name in self._waiting.hints):
-                self._waiting.shrink(turn.name, left)
+            fired += self._take_turn(turn, share, step)
         return fired
 
-    def _leave_backlog(self, turn: Turn, look: Look, step: Step) -> tuple[int, int]:
+    def _take_turn(self, turn: Turn, share: Most, step: Step) -> int:
+        """Fire a turn's share, level by level; how many occurrences have left."""
+        waiting, seen, gone, fired = self._waiting, 0, 0, 0
+        rows, size = max(1, min(share.rows, turn.most)), share.size
+        for level in self._queues.levels(turn):
+            look = self._queues.peek(turn, level, Most(rows - fired, size))
+            left, did = self._leave_level(turn, look, step)
+            taken = look.rows[:left]
+            self._store.take(taken)
+            self._queues.took(turn, look, left, did, step)
+            seen, gone, fired = seen + len(look.rows), gone + left, fired + did
+            more = look.beyond_ms <= turn.until_ms
+            if more or fired >= rows or step.effects.room <= 0 or turn.name in waiting.slowed:
+                break
+            size = max(1, size - sum([len(record) for _, record in taken]))
+        if gone or not (seen or turn.behind or turn.name in waiting.hints):
+            waiting.shrink(turn.name, gone)
+        return fired
+
+    def _leave_level(self, turn: Turn, look: Look, step: Step) -> tuple[int, int]:
         """Fire a turn's rows and what follows them, in due order, up to one that has to wait.
 
         How many of the rows have left, and how many occurrences have left in all.

@@ -63,6 +63,8 @@ class Occurrences:
         if followed is None:
             return
         row, record, rule = followed
+        if rule.level:
+            self._waiting.levels.note_use(row.tenant)
         for _ in range(MOST_AT_ONCE):
             in_time = step.now_ms - row.due_ms <= rule.limit_ms and place_ms == row.due_ms
             if in_time and rule.simple:

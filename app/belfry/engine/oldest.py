@@ -19,7 +19,7 @@ half of one.  The bounds below keep a look short however much waits; counts stop
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from belfry.engine.locks import UNREADABLE_LOCK, Lock
@@ -134,13 +134,16 @@ class Oldest:
                 yield First(name, self._why(name, TENANT_BLOCKED), None, 0)
 
     def _of_backlog(self, name: bytes, now_ms: int) -> First:
-        hint = self._waiting.hints.get(name)
-        due_ms = self._store.first_of_queue_ms(IN_BACKLOG, name, hint or 0)
+        levels = self._waiting.levels.of(IN_BACKLOG, name)
+        hint = self._waiting.levels.first_hint(name)
+        firsts = [self._store.first_of_queue_ms(IN_BACKLOG, name, hint or 0, at) for at in levels]
+        due_ms = min([each for each in firsts if each is not None], default=None)
         waiting = self._waiting.backlog.get(name, 0)
         reason = self._why(name, FIRING if hint is None else TENANT_QUEUE)
         if hint is not None:
             # It holds what is due later as well.
-            due = self._store.queue_between(IN_BACKLOG, name, hint, now_ms)
+            between = self._store.queue_between
+            due = chain(*(between(IN_BACKLOG, name, hint, now_ms, level) for level in levels))
             waiting = sum(1 for _ in islice(due, MOST_COUNTED))
             if not waiting and reason.waiting_for == TENANT_QUEUE:
                 reason = why(FIRING, self._tenants.of_bytes(name))

@@ -29,7 +29,7 @@ So what a tenant with many events costs another one is a step, however many they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -68,11 +68,12 @@ class Turn(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The next rows of a turn (key, record), in due order.
+    """The next rows of a turn (key, record) in a level of the backlog, in due order.
 
     Behind them nothing is due before `beyond_ms`; `most` is how many events may leave.
     """
 
+    level: bytes
     rows: Rows
     beyond_ms: int
     most: int
@@ -93,10 +94,11 @@ class Queues:
         """When the next isolated tenant may fire; None for never."""
         found = [
             self._ready_ms(name, hint)
-            for name, hint in self._waiting.hints.items()
+            for name in self._waiting.hints
             if name in self._waiting.backlog
             and name not in self._waiting.slowed
             and not self._tenants.of_bytes(name).stopped
+            and (hint := self._waiting.levels.first_hint(name)) is not None
         ]
         return min(found, default=None)
 
@@ -133,17 +135,22 @@ class Queues:
             for number, turn in enumerate(level):
                 yield turn, len(level) - number
 
-    def peek(self, turn: Turn, share: Most) -> Look:
-        """The next rows of a turn; `took` says how many of them have left."""
-        hint = self._waiting.hints.get(turn.name)
-        rows = self._store.queue_between(IN_BACKLOG, turn.name, hint, turn.until_ms)
-        most = max(1, min(share.rows, turn.most))
+    def levels(self, turn: Turn) -> Sequence[bytes]:
+        """The levels of a turn's backlog, in the order in which they leave."""
+        return self._waiting.levels.of(IN_BACKLOG, turn.name)
+
+    def peek(self, turn: Turn, level: bytes, share: Most) -> Look:
+        """The next rows of a turn in one level; `took` says how many of them have left."""
+        hint = self._waiting.levels.hint(turn.name, level)
+        rows = self._store.queue_between(IN_BACKLOG, turn.name, hint, turn.until_ms, level)
+        most = max(1, share.rows)
         found, more = take(rows, Most(most, share.size))
         beyond_ms = keys.due_of(found[-1][0]) if more else turn.until_ms + 1
-        return Look(found, beyond_ms, most)
+        return Look(level, found, beyond_ms, most)
 
     def took(self, turn: Turn, look: Look, left: int, fired: int, step: Step) -> None:
         """So many of these rows have left, and fired: what that means for the turns to come."""
+        self._waiting.levels.grow(IN_BACKLOG, turn.name, look.level, -left)
         if turn.name in self._waiting.hints:
             self._move_hint(turn, look, left)
         limit = turn.tenant.effective.policy.max_fires_per_second
@@ -170,7 +177,7 @@ class Queues:
             return None
         limit = tenant.effective.policy.max_fires_per_second
         most = ALL if limit is None else self._rate.room(name, limit, step.now_ms)
-        hint = self._waiting.hints.get(name)
+        hint = self._waiting.levels.first_hint(name)
         behind = step.now_ms < max(step.scan.reached_ms, self._waiting.held_up_to_ms)
         until_ms = step.now_ms if behind else ALL
         if hint is not None:
@@ -180,17 +187,19 @@ class Queues:
         return Turn(name, tenant, until_ms, most, behind)
 
     def _move_hint(self, turn: Turn, look: Look, left: int) -> None:
-        """Nothing of the queue is due before its first committed row, or what joins in the step."""
-        hints, rows = self._waiting.hints, look.rows
+        """Nothing of the level is due before its first committed row, or what joins in the step."""
+        levels, rows, level = self._waiting.levels, look.rows, look.level
         if rows:
             due_ms = keys.due_of(rows[left][0]) if left < len(rows) else look.beyond_ms
-            hints[turn.name] = min(due_ms, self._waiting.put_back_ms or due_ms)
+            again_ms = self._waiting.put_back_ms
+            levels.set_hint(turn.name, level, min(due_ms, again_ms or due_ms))
             return
-        first_ms = self._store.first_of_queue_ms(IN_BACKLOG, turn.name, hints[turn.name])
-        hints[turn.name] = ALL if first_ms is None else first_ms
-        if first_ms is None and not turn.tenant.queued:
+        before_ms = levels.hint(turn.name, level) or 0
+        first_ms = self._store.first_of_queue_ms(IN_BACKLOG, turn.name, before_ms, level)
+        levels.set_hint(turn.name, level, ALL if first_ms is None else first_ms)
+        if levels.first_hint(turn.name) == ALL and not turn.tenant.queued:
             # The tenant is no longer hot; its next events wait in the timeline again.
-            del hints[turn.name]
+            del levels.hints[turn.name]
 
     def _ready_ms(self, name: bytes, hint: int) -> int:
         limit = self._tenants.of_bytes(name).effective.policy.max_fires_per_second

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from belfry.engine.locks import UNREADABLE_LOCK, GroupRoom, Lock, is_full
 from belfry.engine.undo import TrackedOrder, UndoLog
 from belfry.schedules.triggers import trigger_of
+from belfry.schedules.triggers.levels import level_in
 from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, Location, encode_location
 from belfry.store.layout.pending import Pending, decode_pending
@@ -110,7 +111,8 @@ class Releasing:
             self._store.take([(key, record)])
             # Its place is where it was held: a record for a run of late ones waits for its own.
             let_go.append((row.at(held_at[0], row.nominal_ms), record))
-            last = row.name, encode_location(Location(IN_BACKLOG, *held_at))
+            place = Location(IN_BACKLOG, *held_at, level_in(row.extra))
+            last = row.name, encode_location(place)
             at_once = 0 if why_unreadable(record) else trigger_of(row.extra).rule.at_once
             if at_once:
                 places = (*places, (row.name, at_once))

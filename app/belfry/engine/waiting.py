@@ -37,10 +37,12 @@ from typing import Final
 
 from belfry.engine.ack_locks import AckLocks
 from belfry.engine.dependents import Dependents
+from belfry.engine.levels import Levels
 from belfry.engine.releasing import Held
 from belfry.engine.step import Step
 from belfry.engine.undo import Tracked, TrackedOrder, UndoLog
 from belfry.firing.due import ScanPosition
+from belfry.schedules.triggers.levels import level_in
 from belfry.store.layout.keys import SortKey
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
 from belfry.store.layout.pending import Pending
@@ -55,7 +57,8 @@ PutBack = tuple[SortKey, Pending, bytes]
 class Waiting:
     """Puts records of one partition's store where they wait, and counts each tenant's queues.
 
-    `backlog` and `catch_up` are sizes by tenant; the first tenant in them has the next turn.
+    `backlog` and `catch_up` are sizes by tenant, of all `levels` together; the first tenant in them
+    has the next turn.
     `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`: a
     backlog may hold what is due until then, later than the scan position.  `hints` are epoch ms by
     tenant, and a tenant is isolated exactly while it has one.
@@ -64,11 +67,12 @@ class Waiting:
     def __init__(self, store: ScheduleStore, undo: UndoLog, scan: ScanPosition) -> None:
         self._store = store
         self._undo = undo
-        self.backlog = TrackedOrder(undo, store.queue_sizes(IN_BACKLOG))
-        self.catch_up = TrackedOrder(undo, store.queue_sizes(IN_CATCH_UP))
+        self.levels = Levels(store, undo, scan.reached_ms + 1)
+        self.backlog = TrackedOrder(undo, self.levels.totals(IN_BACKLOG))
+        self.catch_up = TrackedOrder(undo, self.levels.totals(IN_CATCH_UP))
         self.held_up_to_ms = 0
         self.slowed: set[bytes] = set()
-        self.hints = Tracked(undo, dict.fromkeys(self._isolated(scan.reached_ms + 1), 0))
+        self.hints = self.levels.hints
         self.locks = AckLocks(store, undo)
         self.dependents = Dependents(store, undo, self.locks.dependences)
         # What was put back in the turn of a backlog that is under way, the first of it on top.
@@ -76,17 +80,12 @@ class Waiting:
         self._first_put_back: SortKey | None = None
         undo.scratch(self._forget_turn)
 
-    def _isolated(self, later_ms: int) -> list[bytes]:
-        """Tenants with something in their backlog that is not due yet."""
-        first_ms = self._store.first_of_queue_ms
-        return [tenant for tenant in self.backlog if first_ms(IN_BACKLOG, tenant, later_ms)]
-
     @property
     def unsaid(self) -> tuple[object, ...]:
         """All that is counted here, to compare; where the order is that of turns, as a list."""
         ordered = self.backlog, self.catch_up, self.locks.releasing
         in_order = [list(each.items()) for each in ordered]
-        return in_order, dict(self.hints), self.slowed, self.held_up_to_ms
+        return in_order, dict(self.hints), self.slowed, self.held_up_to_ms, self.levels.unsaid
 
     # -- putting a record where it waits ---------------------------------------------------------
 
@@ -116,10 +115,13 @@ class Waiting:
     def hold(self, row: Pending, record: bytes, queue: int = IN_BACKLOG) -> None:
         """Put a record that is due into its tenant's backlog, or the catch-up queue."""
         tenant = row.tenant
-        self._store.move(row.name, record, Location(queue, *row.sort_key))
+        where = Location(queue, *row.sort_key, level_in(row.extra))
+        self._store.move(row.name, record, where)
         sizes = self._sizes(queue)
         sizes[tenant] = sizes.get(tenant, 0) + 1
-        if queue == IN_BACKLOG and row.due_ms < self.hints.get(tenant, 0):
+        if where.within:
+            self.levels.joins(where, tenant)
+        elif queue == IN_BACKLOG and row.due_ms < self.hints.get(tenant, 0):
             self.hints[tenant] = row.due_ms
 
     def let_go(self, held: list[Held]) -> None:
@@ -152,9 +154,10 @@ class Waiting:
 
     def left(self, tenant: bytes, row: bytes) -> None:
         """Count one that left its location without a fire."""
-        where = decode_location(row).where
+        where, _, _, level = decode_location(row)
         if where not in QUEUES:
             return
+        self.levels.grow(where, tenant, level, -1)
         sizes = self._sizes(where)
         sizes[tenant] -= 1
         if not sizes[tenant]:

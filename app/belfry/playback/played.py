@@ -76,7 +76,8 @@ class PlayedPartition:
     @property
     def holds_back(self) -> bool:
         """Whether something waits where its rows in the changelog do not tell."""
-        queues = any(self.store.queue_sizes(queue) for queue in (IN_BACKLOG, IN_CATCH_UP))
+        sizes = self.store.queue_sizes, self.store.level_sizes
+        queues = any(look(queue) for queue in (IN_BACKLOG, IN_CATCH_UP) for look in sizes)
         return queues or bool(self.store.locks())
 
     @property

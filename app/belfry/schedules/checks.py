@@ -17,6 +17,7 @@ from belfry.schedules.fire_checks import (
     acknowledgement_problem,
     jitter_problem,
     lateness_problem,
+    priority_problem,
     targets_problem,
 )
 from belfry.schedules.rejections import Rejection
@@ -47,6 +48,7 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
         or throttle_problem(request)
         or lateness_problem(request)
         or acknowledgement_problem(request)
+        or priority_problem(request)
         or targets_problem(request)
         or standing_problem(request, now_ms)
     )

@@ -26,6 +26,7 @@ from belfry.schedules.rule import OVERLAPS, POLICIES, RECURRING
 from belfry.schedules.rule_checks import only_recurring
 from belfry.schedules.target_kinds import list_problem
 from belfry.schedules.targets import target_of
+from belfry.schedules.triggers.levels import HIGHEST, LOWEST
 
 # The limit of a group has one byte in the row of a fire that waits for its acknowledgement.
 MOST_AT_ONCE: Final = 255
@@ -110,6 +111,28 @@ def _at_once_problem(request: Request) -> Rejection | None:
     if not 1 <= most <= MOST_AT_ONCE:
         why = f"is not allowed: 1 to {MOST_AT_ONCE} fires of the group that are awaited at once"
     return Rejection("bad_concurrency", f"concurrency {most} {why}.")
+
+
+def priority_problem(request: Request) -> Rejection | None:
+    """Why the priority of a request is not allowed, or None.
+
+    What belongs to a group has priority 0, for an event that goes first would overtake others of
+    its group.
+    """
+    priority = request["priority"]
+    if not priority:
+        return None
+    if not LOWEST <= priority <= HIGHEST:
+        why = f"is not allowed: {LOWEST} to {HIGHEST}, where higher ones go first; 0 is usual"
+    elif request["group"]:
+        group = request["group"][:60]
+        why = (
+            f"would let events overtake others of group {group!r}, and those keep their due order:"
+            " leave out one of the two"
+        )
+    else:
+        return None
+    return Rejection("bad_priority", f"priority {priority} {why}.")
 
 
 def targets_problem(request: Request) -> Rejection | None:

@@ -16,7 +16,11 @@ from belfry.schedules.bulk import bulk_problem
 from belfry.schedules.calendars import days_problem
 from belfry.schedules.debounce import max_wait_problem
 from belfry.schedules.field import Field, Form
-from belfry.schedules.fire_checks import acknowledgement_problem, targets_problem
+from belfry.schedules.fire_checks import (
+    acknowledgement_problem,
+    priority_problem,
+    targets_problem,
+)
 from belfry.schedules.rule_checks import calendar_problem, standing_problem
 from belfry.schedules.throttle import throttle_problem
 from belfry.schedules.triggers.acknowledged import dependence_problem
@@ -192,5 +196,15 @@ DEPENDENCE: Final = (
         flag="--latest-at",
         argument="latest_at",
         check=dependence_problem,
+    ),
+    Field(
+        name="priority",
+        form=Form.NUMBER,
+        doc="Which of the tenant's events leave first while they are held back, -9 to 9: higher"
+        " ones do; null is 0. Not for the events of a group, which keep their due order.",
+        header="belfry-priority",
+        flag="--priority",
+        argument="priority",
+        check=priority_problem,
     ),
 )

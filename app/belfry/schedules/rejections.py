@@ -56,6 +56,7 @@ CODES: Final = {
     "bad_overlap": "The overlap policy contradicts the misfire policy, or that the group waits.",
     "no_group": "An event that a group is to wait for has none.",
     "bad_concurrency": "The number of fires at once is not 1 to 255, or contradicts serial.",
+    "bad_priority": "The priority is not -9 to 9, or belongs to an event of a group.",
     "bad_ack_timeout": "The acknowledgement's time-out is not positive, or longer than a year.",
     "bad_target": "An HTTP target cannot be posted to as it is written.",
     "target_not_allowed": "The tenant's policy does not allow a target's host or secret.",

@@ -106,6 +106,7 @@ class Request(TypedDict):
     after_group: str | None
     ack_delay_ms: int | None
     latest_at: int | None
+    priority: int | None
     days_off: str | None
 
 

@@ -113,6 +113,7 @@ def rule_of(request: Request, days: bytes | None = None) -> Rule:
         awaited=kind.asked(request) if kind.depends else None,
         ack_delay_ms=request["ack_delay_ms"],
         latest_at=request["latest_at"],
+        priority=request["priority"] or None,
         targets=encode_targets(map(target_of, targets)) if targets else None,
     )
 

@@ -58,35 +58,48 @@ class Committed:
 
     # -- per-tenant queues: `queue` is IN_BACKLOG or IN_CATCH_UP ---------------------------------
 
-    def queue(self, queue: int, tenant: bytes) -> Rows:
-        """A tenant's queue."""
-        return self._rows.scan(*keys.queue_range(QUEUES[queue], tenant))
+    def queue(self, queue: int, tenant: bytes, level: bytes = b"") -> Rows:
+        """A level of a tenant's queue; that of priority 0, unless another one is given."""
+        return self._rows.scan(*keys.queue_range(QUEUES[queue], tenant, level))
 
-    def queue_between(self, queue: int, tenant: bytes, from_ms: int | None, until_ms: int) -> Rows:
+    def queue_between(
+        self, queue: int, tenant: bytes, from_ms: int | None, until_ms: int, level: bytes = b""
+    ) -> Rows:
         """The part of it that is due from `from_ms` (None: its beginning) up to `until_ms`."""
         letter = QUEUES[queue]
         first = (
-            keys.queue_prefix(letter, tenant)
+            keys.queue_prefix(letter, tenant, level)
             if from_ms is None
-            else keys.queue_key(letter, tenant, from_ms, 0)
+            else keys.queue_key(letter, tenant, from_ms, 0, level)
         )
-        return self._rows.scan(first, keys.queue_key(letter, tenant, until_ms + 1, 0))
+        return self._rows.scan(first, keys.queue_key(letter, tenant, until_ms + 1, 0, level))
 
-    def first_of_queue_ms(self, queue: int, tenant: bytes, from_ms: int) -> int | None:
+    def first_of_queue_ms(
+        self, queue: int, tenant: bytes, from_ms: int, level: bytes = b""
+    ) -> int | None:
         """Due instant of its first row that is due at `from_ms` or later."""
         letter = QUEUES[queue]
-        start = keys.queue_key(letter, tenant, from_ms, 0)
-        for key, _ in self._rows.scan(start, keys.queue_range(letter, tenant)[1]):
+        start = keys.queue_key(letter, tenant, from_ms, 0, level)
+        for key, _ in self._rows.scan(start, keys.queue_range(letter, tenant, level)[1]):
             return keys.due_of(key)
         return None
 
     def queue_sizes(self, queue: int) -> dict[bytes, int]:
         """How many schedules each tenant's queue holds, of tenants that have something in it.
 
-        The sizes are kept with the rows, which may be millions.
+        Those of other priorities than 0 are in `level_sizes`.  The sizes are kept with the rows,
+        which may be millions.
         """
         start, end = keys.queue_sizes_range(QUEUES[queue])
         return {key[len(start) :]: decode_size(size) for key, size in self._rows.scan(start, end)}
+
+    def level_sizes(self, queue: int) -> dict[tuple[bytes, bytes], int]:
+        """How many each level of it holds for other priorities than 0, by tenant and level."""
+        start, end = keys.queue_sizes_range(QUEUES[queue], keys.META_LEVEL)
+        return {
+            keys.level_of(key[len(start) :]): decode_size(size)
+            for key, size in self._rows.scan(start, end)
+        }
 
     # -- ack locks -------------------------------------------------------------------------------
 

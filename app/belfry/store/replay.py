@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from belfry.schedules.triggers.levels import level_in
 from belfry.store.fold import fold
 from belfry.store.identity import Identity, decode_identity
 from belfry.store.layout import keys
@@ -226,7 +227,9 @@ class Replay:
             self._store.take(rows)
             for _, record in rows:
                 row = decode_pending(record)
-                self._store.move(row.name, record, Location(IN_BACKLOG, *row.sort_key))
+                self._store.move(
+                    row.name, record, Location(IN_BACKLOG, *row.sort_key, level_in(row.extra))
+                )
             self._store.commit(state)
 
 

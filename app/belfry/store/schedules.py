@@ -215,7 +215,7 @@ class ScheduleStore(Laid):
         counted = self._left.rows_after(self._records)
         writes = self._records
         writes.update(zip(map(b"k".__add__, self._named), self._named.values(), strict=True))
-        grown = [(keys.META_QUEUE + queue, by) for queue, by in self._grown.items() if by]
+        grown = [(keys.queue_size_key(queue), by) for queue, by in self._grown.items() if by]
         before = self._rows.get_many([key for key, _ in grown])
         for (key, by), size in zip(grown, before, strict=True):
             now = by if size is None else decode_size(size) + by

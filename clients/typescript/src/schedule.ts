@@ -89,6 +89,8 @@ export interface Schedule {
   concurrency?: number
   /** Longest wait for an acknowledgement (five minutes). */
   ackTimeoutMs?: number
+  /** -9 to 9: while the tenant's events are held back, higher ones leave first; not in a group. */
+  priority?: number
   /** An address that the event is posted to as well, or a JSON list of targets. */
   webhook?: string
   /** The request counts only for this version of the schedule; the verdict is CONFLICT otherwise. */
@@ -138,6 +140,7 @@ const OTHERS: Partial<Record<keyof Schedule, string>> = {
   serial: 'belfry-serial',
   concurrency: 'belfry-concurrency',
   ackTimeoutMs: 'belfry-ack-timeout',
+  priority: 'belfry-priority',
   webhook: 'belfry-webhook',
   expectedVersion: 'belfry-expected-version',
   reason: 'belfry-reason',

@@ -104,7 +104,7 @@ test('what a schedule may have', () => {
 
 test('what a schedule may ask for', () => {
   const asked = { overlap: 'SKIP', serial: true, concurrency: 2, ackTimeoutMs: 1_000 } as const
-  const more = { webhook: 'https://a.example', expectedVersion: 3, reason: 'why' }
+  const more = { priority: -2, webhook: 'https://a.example', expectedVersion: 3, reason: 'why' }
   assert.deepEqual(headersOf({ tenant: 'demo', id: 'a', when: { inMs: 0 }, ...asked, ...more }), {
     ...ASKED,
     'belfry-in': '0',
@@ -112,6 +112,7 @@ test('what a schedule may ask for', () => {
     'belfry-serial': 'true',
     'belfry-concurrency': '2',
     'belfry-ack-timeout': '1000',
+    'belfry-priority': '-2',
     'belfry-webhook': 'https://a.example',
     'belfry-expected-version': '3',
     'belfry-reason': 'why',

@@ -40,6 +40,15 @@ def test_an_edit_changes_what_the_form_says_and_keeps_the_rest(
     body, _ = edited(client, api, kind="interval_ms", when="5000", group="g", payload='{"a":1}')
     assert (body["interval_ms"], body["group"], body["payload_text"]) == (5000, "g", '{"a":1}')
     assert "cron" not in body
+    body, _ = edited(client, api, priority="-3")
+    assert body["priority"] == -3
+
+
+def test_a_form_creates_a_schedule_with_a_priority(client: TestClient, api: FakeApi) -> None:
+    form = {"tenant": "t", "id": "a", "kind": "delay_ms", "when": "5000", "priority": "9"}
+    client.post("/console/create", data=form, headers=FORM)
+    wanted = {"schedule_id": "a", "delay_ms": 5000, "priority": 9}
+    assert [body for method, _, _, body in api.asked if method == "POST"] == [wanted]
 
 
 @pytest.mark.parametrize(

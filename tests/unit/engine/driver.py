@@ -22,7 +22,7 @@ from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.buckets import differing
 from belfry.store.layout import keys
-from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, is_location
+from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, QUEUES, is_location
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
@@ -131,12 +131,14 @@ def check_lines(rows: MemoryMap) -> None:
     vars(unwatched).update(_values=rows._values, _keys=rows._keys)
     assert list(differing(unwatched)) == []
     store = ScheduleStore(rows)
-    assert store.queue_sizes(IN_BACKLOG) == _of_line(counts, keys.BACKLOG_PREFIX)
-    assert store.queue_sizes(IN_CATCH_UP) == _of_line(counts, keys.CATCH_UP_PREFIX)
+    for queue in (IN_BACKLOG, IN_CATCH_UP):
+        lines = _of_line(counts, QUEUES[queue])
+        assert store.queue_sizes(queue) == {of: size for (of, level), size in lines if not level}
+        assert store.level_sizes(queue) == {line: size for line, size in lines if line[1]}
 
 
-def _of_line(counts: Counter[bytes], letter: bytes) -> dict[bytes, int]:
-    return {line[1:]: count for line, count in counts.items() if line[:1] == letter}
+def _of_line(counts: Counter[bytes], letter: bytes) -> list[tuple[tuple[bytes, bytes], int]]:
+    return [(keys.level_of(line[1:]), n) for line, n in counts.items() if line[:1] == letter]
 
 
 class Driver:

@@ -75,6 +75,7 @@ REACHED: dict[str, Given] = {
     "wait_of_spread_tenant": avro(tenant="wide", kind="AFTER_ACK", after_ack="b"),
     "bad_throttle": avro(at=T0, throttle_ms=0),
     "bad_concurrency": avro(at=T0, group="g", concurrency=0),
+    "bad_priority": avro(at=T0, priority=10),
     "bad_jitter": avro(at=T0, jitter_ms=-1),
     "bad_interval": avro(kind="EVERY", interval_ms=0),
     "bad_cron": avro(kind="CRON", cron="61 * * * *"),

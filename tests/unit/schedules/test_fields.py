@@ -17,7 +17,7 @@ BAD: Final[dict[Form, Any]] = {
     Form.SYMBOL: "NOVEL",
     Form.INSTANT: 5,
     Form.DURATION: -1,
-    Form.NUMBER: -1,
+    Form.NUMBER: -99,
     Form.FLAG: True,  # `serial`, of an event without a group.
     Form.HEADERS: [{"name": "a", "value": None}] * 300,
     Form.TARGETS: [

@@ -33,7 +33,7 @@ FIELDS = {
         " max_fires jitter_ms misfire max_lateness_ms event_type group key payload headers"
         " expected_version request_id reason fire_id http_targets overlap serial ack_timeout_ms"
         " standing rrule bulk except_cron max_wait_ms throttle_ms concurrency calendar on_holiday"
-        " days_off after_ack after_group ack_delay_ms latest_at"
+        " days_off after_ack after_group ack_delay_ms latest_at priority"
     ),
     "FiredEvent": (
         "tenant schedule_id fire_id version occurrence scheduled_at due_at fired_at event_type"

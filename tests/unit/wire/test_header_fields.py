@@ -66,6 +66,7 @@ GIVEN: dict[str, tuple[bytes, object]] = {
     "after_ack": (b"x", "x"),
     "after_group": (b"g", "g"),
     "ack_delay_ms": (b"5m", 300_000),
+    "priority": (b"-2", -2),
     "latest_at": (b"2027-01-15T08:00:00Z", 1_800_000_000_000),
 }
 

@@ -160,7 +160,7 @@ BOMBS = {
 
 
 def test_the_head_ends_where_headers_begin() -> None:
-    body = HEAD + b"\x00" * 23  # no headers, four nulls, no targets, seventeen more of nothing
+    body = HEAD + b"\x00" * 24  # no headers, four nulls, no targets, eighteen more of nothing
     record_read = catalogue.own_reader("ScheduleRequest").read(body)
     assert record_read["tenant"] == "demo"
 

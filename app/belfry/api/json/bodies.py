@@ -36,6 +36,7 @@ from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, FIELDS, OF_ONE_REQUEST, named
 from belfry.schedules.fire_checks import MOST_AT_ONCE
 from belfry.schedules.targets import MAX_ATTEMPTS, MAX_HEADERS, MAX_TARGETS, MAX_TIMEOUT_MS, MAX_URL
+from belfry.schedules.triggers.levels import HIGHEST, LOWEST
 
 
 class HeaderBody(Strict):
@@ -102,6 +103,9 @@ class DefinitionBody(TriggerBody):
     serial: bool = False
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     ack_timeout_ms: Milliseconds | None = None
+    priority: Annotated[int, Field(ge=LOWEST, le=HIGHEST)] | None = Field(
+        None, description=FIELDS["priority"].doc
+    )
     event_type: Text | None = None
     group: Text | None = Field(None, description="Events of one group keep their due order.")
     key_text: str | None = Field(None, description="Key of the event; else the group, else the id.")

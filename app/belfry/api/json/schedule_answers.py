@@ -65,6 +65,7 @@ class SummaryAnswer(_SaysWhen):
     serial: bool | None = None
     concurrency: int | None = None
     ack_timeout_ms: int | None = None
+    priority: int | None = None
     jitter_ms: int | None = None
     max_wait_ms: int | None = Field(None, description="From accepted_at, of the first request.")
     ack_delay_ms: int | None = None

@@ -19,6 +19,8 @@ All of these are taken.  Bit 7 says that 16 more bits follow the first ones (u16
 takes one of those; they lie before the targets.  The first four of them are numbers.  The fifth is
 the calendar: a size of two bytes, then a code of what becomes of instants on days off, the name
 with its size (u8), and the days as `calendars` packs them.  The sixth is whose ACK is awaited.
+The seventh is the priority as its level (`levels.py`, u8): right behind the bits, before all other
+fields, so that it can be read without them.
 
 Three rules, byte for byte:
 
@@ -37,6 +39,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Any, Final
 
+from belfry.schedules.triggers.levels import LEVEL_AT, LEVEL_BIT, level_for, priority_at
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
 from belfry.schedules.triggers.rule import ON_HOLIDAY, OVERLAPS, POLICIES, Rule
 
@@ -70,12 +73,14 @@ _SYMBOLS: Final[dict[str, tuple[object, ...]]] = {
 }
 _CALENDAR: Final = 1 << 20
 _AWAITED: Final = 1 << 21
+_PRIORITY: Final = LEVEL_BIT << 16
 _EXCEPT_CRON: Final = 1 << 11
 _TIMEZONE: Final = 1 << 12
 TARGETS_BIT: Final = 1 << 15
 _SIZE_BYTES: Final = 2
 # Bits in the order in which they lie, with the field that each stands for.
 _FIELDS: Final = {
+    _PRIORITY: "priority",
     _NUMBER: "when",
     **{bit: name for name, bit in _NUMBERS.items()},
     **{bit: name for name, bit in _CODES.items()},
@@ -103,9 +108,12 @@ def encode_rule(rule: Rule) -> bytes:
 
     Equal rules have equal bytes, so an update that changes nothing is found by comparing them.
     """
+    values = _values(rule)
+    if values.count(None) == len(values):
+        return b""
     given = [
         (bit, said)
-        for bit, value in zip(_FIELDS, _values(rule), strict=True)
+        for bit, value in zip(_FIELDS, values, strict=True)
         if value is not None and (said := _said(rule, bit, value)) is not None
     ]
     if not given and not rule.recurs:
@@ -142,6 +150,8 @@ def _encoded(bit: int, value: Any) -> bytes:
         return int(value).to_bytes(8, "big", signed=True)
     if name in _SYMBOLS:
         return _SYMBOLS[name].index(value).to_bytes(1, "big")
+    if bit == _PRIORITY:
+        return level_for(value)
     if bit == _CALENDAR:
         return len(value).to_bytes(_SIZE_BYTES, "big") + bytes(value)
     if bit == TARGETS_BIT:
@@ -187,6 +197,8 @@ def _decoded(bit: int, encoded: bytes, at: int) -> tuple[object, int]:
         return int.from_bytes(encoded[at : at + 8], "big", signed=True), at + 8
     if name in _SYMBOLS:
         return _SYMBOLS[name][encoded[at]], at + 1
+    if bit == _PRIORITY:
+        return priority_at(encoded[LEVEL_AT]), at + 1
     if bit == TARGETS_BIT:
         return encoded[at:-_SIZE_BYTES], len(encoded)
     start = at + _size_bytes(bit)

@@ -65,6 +65,8 @@ class Rule:
     awaited: str | None = None
     ack_delay_ms: int | None = None
     latest_at: int | None = None
+    # Which of the tenant's events that are held back leave first; None for 0.
+    priority: int | None = None
     targets: bytes | None = None
 
     @property

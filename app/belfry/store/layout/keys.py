@@ -5,6 +5,7 @@ Local keys begin with the time for what is due, and with the name for what is as
     t | minute u32 | lane | due i64 | seq u64   record   the timeline, bucket by bucket
     b | tenant \\0 | due i64 | seq u64           record   a tenant's backlog: due, but held back
     c | tenant \\0 | due i64 | seq u64           record   a tenant's catch-up queue: all are to fire
+    b | tenant \\1 | level | due i64 | seq u64   record   the same of another priority than 0; c too
     p | changelog key                           record   paused: waits for no instant
     h | tenant \\0 | lock | due i64 | seq u64    record   held behind an ack lock
     a | until i64 | changelog key               empty    when the wait for an acknowledgement ends
@@ -12,9 +13,10 @@ Local keys begin with the time for what is due, and with the name for what is as
     n | tenant \\0 | minute u32                  how many wait: a minute bucket (`buckets.py`)
     m | name                                    what the store knows of itself
 
-Backlog and catch-up queue are the two per-tenant queues.  In each of them, and behind each lock,
-rows lie by their *sort key*: due instant, then sequence.  `lane` is one zero byte today, which all
-tenants share; other values are room for dividing a minute, should that ever be needed.
+Backlog and catch-up queue are the two per-tenant queues.  In each *level* of them, and behind each
+lock, rows lie by their *sort key*: due instant, then sequence.  A level is no byte for priority 0,
+else one: 1 for priority 9, up to 19 for -9.  `lane` is one zero byte today, which all tenants
+share; other values are room for dividing a minute, should that ever be needed.
 
 An event that is due at 2026-12-01T09:00:00.000Z, with sequence 7, in the timeline and in the
 backlog of `shop`:
@@ -59,6 +61,7 @@ NAMED_PREFIX: Final = b"k"
 NAMED_END: Final = b"l"
 
 META_QUEUE: Final = b"mline"
+META_LEVEL: Final = b"mlevel"
 META_READABLE: Final = b"mreadable"
 META_TENANT: Final = b"mtenant"
 META_BUCKETS: Final = b"mbuckets"
@@ -89,25 +92,33 @@ def timeline_sort_key(key: bytes) -> SortKey:
     return due_ms, seq
 
 
-def queue_prefix(queue: bytes, tenant: bytes) -> bytes:
-    """Where a tenant's backlog, or its catch-up queue, begins."""
-    return b"%b%b\0" % (queue, tenant)
+def queue_prefix(queue: bytes, tenant: bytes, level: bytes = b"") -> bytes:
+    """Where a level of a tenant's backlog, or of its catch-up queue, begins."""
+    return b"%b%b\1%b" % (queue, tenant, level) if level else b"%b%b\0" % (queue, tenant)
 
 
-def queue_range(queue: bytes, tenant: bytes) -> tuple[bytes, bytes]:
-    """The keys between which a tenant's queue lies."""
-    prefix = queue_prefix(queue, tenant)
-    return prefix, prefix[:-1] + b"\1"
+def queue_range(queue: bytes, tenant: bytes, level: bytes = b"") -> tuple[bytes, bytes]:
+    """The keys between which a level of a tenant's queue lies."""
+    prefix = queue_prefix(queue, tenant, level)
+    return prefix, following(prefix)
 
 
-def queue_key(queue: bytes, tenant: bytes, due_ms: int, seq: int) -> bytes:
+def queue_key(queue: bytes, tenant: bytes, due_ms: int, seq: int, level: bytes = b"") -> bytes:
     """Where an event lies in its tenant's backlog, or in its catch-up queue."""
+    if level:
+        return queue_prefix(queue, tenant, level) + _SORT_KEY.pack(due_ms, seq)
     return b"%b%b\0%b" % (queue, tenant, _SORT_KEY.pack(due_ms, seq))
 
 
 def queue_of(key: bytes) -> bytes:
-    """The queue that a key lies in: its letter, then its tenant."""
-    return key[: -_SORT_KEY.size - 1]
+    """The queue that a key lies in: its letter and tenant, then a one byte and a level, if any."""
+    end = len(key) - _SORT_KEY.size
+    return key[:end] if key[end - 1] else key[: end - 1]
+
+
+def level_of(queue: bytes) -> tuple[bytes, bytes]:
+    """Tenant and level in what names a queue, without its letter."""
+    return (queue[:-2], queue[-1:]) if queue[-2:-1] == b"\1" else (queue, b"")
 
 
 def sort_key(key: bytes) -> SortKey:
@@ -121,9 +132,17 @@ def due_of(key: bytes) -> int:
     return sort_key(key)[0]
 
 
-def queue_sizes_range(queue: bytes) -> tuple[bytes, bytes]:
-    """The keys between which the sizes of backlogs, or of catch-up queues, lie."""
-    prefix = META_QUEUE + queue
+def queue_size_key(queue: bytes) -> bytes:
+    """Where the size of a queue lies that `queue_of` names; those of levels lie by themselves."""
+    return (META_LEVEL if level_of(queue)[1] else META_QUEUE) + queue
+
+
+def queue_sizes_range(queue: bytes, meta: bytes = META_QUEUE) -> tuple[bytes, bytes]:
+    """The keys between which the sizes of backlogs, or of catch-up queues, lie.
+
+    With `META_LEVEL` they are those of the levels for other priorities than 0.
+    """
+    prefix = meta + queue
     return prefix, following(prefix)
 
 

@@ -1,12 +1,13 @@
 """Locations: where the pending record of a schedule lies, as the row under its name says.
 
-    row under the name      format  row  where  0 │ due  seq │ lock, if it is behind one
+    row under the name      format  row  where  0 │ due  seq │ lock or level, if there is one
                             ◄──── 4 bytes ───────►◄── 16 ───►
 
     where                   local key of the record
     IN_TIMELINE             t | minute | lane | due | seq
     IN_BACKLOG              b | tenant \\0 | due | seq
     IN_CATCH_UP             c | tenant \\0 | due | seq
+    the same, with a level  b | tenant \\1 | level | due | seq        also c
     IN_PAUSED               p | changelog key                    the sort key is kept all the same
     BEHIND_LOCK             h | tenant \\0 | lock | due | seq
 
@@ -63,13 +64,14 @@ QUEUE_LETTERS: Final = frozenset(QUEUES.values())
 class Location(NamedTuple):
     """Where a pending record lies: in which part of the store, at which sort key.
 
-    `lock` is the name of the ack lock that it is held behind, if there is one.
+    `within` is the name of the ack lock that it is held behind, or its level in a queue; empty
+    where there is none.
     """
 
     where: int
     due_ms: int
     seq: int
-    lock: bytes = b""
+    within: bytes = b""
 
 
 def is_location(row: bytes | None) -> TypeGuard[bytes]:
@@ -79,8 +81,8 @@ def is_location(row: bytes | None) -> TypeGuard[bytes]:
 
 def encode_location(location: Location) -> bytes:
     """The row of a location."""
-    where, due_ms, seq, lock = location
-    return _LOCATION.pack(FORMAT, LOCATION, where, 0, due_ms, seq) + lock
+    where, due_ms, seq, within = location
+    return _LOCATION.pack(FORMAT, LOCATION, where, 0, due_ms, seq) + within
 
 
 def decode_location(row: bytes) -> Location:
@@ -111,11 +113,11 @@ def timeline_key_at(row: bytes) -> bytes:
 
 def record_key(name: bytes, row: bytes) -> bytes:
     """The local key of the pending record of a name whose row is this location."""
-    where, due_ms, seq, lock = decode_location(row)
+    where, due_ms, seq, within = decode_location(row)
     if where == IN_TIMELINE:
         return timeline_key(due_ms, seq)
     if where == IN_PAUSED:
         return paused_key(name)
     if where == BEHIND_LOCK:
-        return locked_key(tenant_of(name), lock, due_ms, seq)
-    return queue_key(QUEUES[where], tenant_of(name), due_ms, seq)
+        return locked_key(tenant_of(name), within, due_ms, seq)
+    return queue_key(QUEUES[where], tenant_of(name), due_ms, seq, within)

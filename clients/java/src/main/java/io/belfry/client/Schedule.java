@@ -98,6 +98,14 @@ public final class Schedule {
         return option("belfry-ack-timeout", When.milliseconds(longest));
     }
 
+    /**
+     * -9 to 9: while events of the tenant are held back, those of higher priority leave first. Not
+     * for the events of a group.
+     */
+    public Schedule priority(int level) {
+        return option("belfry-priority", Integer.toString(level));
+    }
+
     /** An address that the event is posted to as well, or a JSON list of targets. */
     public Schedule webhook(String target) {
         return option("belfry-webhook", target);

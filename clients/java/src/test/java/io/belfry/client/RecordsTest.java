@@ -105,13 +105,14 @@ class RecordsTest {
         Schedule schedule =
                 Schedule.of("demo", "a", when)
                         .overlap("SKIP").serial().concurrency(2).ackTimeout(Duration.ofSeconds(1))
-                        .webhook("https://a.example").expectedVersion(3).reason("why");
+                        .priority(-2).webhook("https://a.example").expectedVersion(3).reason("why");
         String wanted =
                 "belfry-ack-timeout=1000, belfry-calendar=de, belfry-concurrency=2,"
                         + " belfry-end-at=9, belfry-every=1, belfry-expected-version=3,"
                         + " belfry-jitter=1, belfry-max-fires=3, belfry-max-lateness=2,"
                         + " belfry-misfire=SKIP, belfry-on-holiday=NEXT_BUSINESS_DAY,"
-                        + " belfry-overlap=SKIP, belfry-reason=why, belfry-serial=true,"
+                        + " belfry-overlap=SKIP, belfry-priority=-2, belfry-reason=why,"
+                        + " belfry-serial=true,"
                         + " belfry-start-at=5, belfry-webhook=https://a.example";
         Map<String, String> shown = shown(schedule.headers());
         shown.keySet().removeAll(ASKED.keySet());
