@@ -42,8 +42,16 @@ from belfry.engine.step import Step
 from belfry.engine.undo import Tracked, TrackedOrder, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.store.layout.keys import SortKey
-from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
+from belfry.store.layout.locations import (
+    IN_BACKLOG,
+    IN_CATCH_UP,
+    IN_PAUSED,
+    Location,
+    decode_location,
+)
 from belfry.store.layout.pending import Pending
+from belfry.store.layout.pending_bytes import due_and_seq
+from belfry.store.layout.pending_bytes import held as paused_record
 from belfry.store.schedules import ScheduleStore
 
 QUEUES: Final = (IN_BACKLOG, IN_CATCH_UP)
@@ -121,6 +129,13 @@ class Waiting:
         sizes[tenant] = sizes.get(tenant, 0) + 1
         if queue == IN_BACKLOG and row.due_ms < self.hints.get(tenant, 0):
             self.hints[tenant] = row.due_ms
+
+    def pause(self, row: Pending, record: bytes) -> bytes:
+        """Put a record that was taken from its place where paused ones lie; what is kept of it."""
+        kept = paused_record(record)
+        self._store.rewrite(row.name, kept)
+        self._store.move(row.name, kept, Location(IN_PAUSED, *due_and_seq(kept)))
+        return kept
 
     def let_go(self, held: list[Held]) -> None:
         """Put records that a lock no longer holds into the backlog: before what comes due now."""
