@@ -13,7 +13,8 @@ from typing import Final
 from belfry.delivery.addresses import refusal
 from belfry.schedules.target_kinds import is_allowed, problems_of
 from belfry.schedules.targets import HttpTarget
-from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
+from belfry.tenants.policy import TenantPolicy, problems
+from belfry.tenants.policy_references import secret_ref_problem
 from tests.attack.family import Attack, judge
 
 # Networks that no webhook may reach, written down once more: the table under attack is not asked.

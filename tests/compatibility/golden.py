@@ -151,6 +151,7 @@ RICH: dict[str, dict[str, Any]] = {
         "secret_refs": ["env:BELFRY_SECRET_PAYMENTS_API", "file:payments/api-key"],
         "output": "SHARED",
         "remember_ms": 3_600_000,
+        "payload_key_ref": "file:payments/payload-keys",
     },
     "AuditEvent": {
         "at": NOON,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ SIGNED = {"POLICIES": "signed", "HTTP_WORKER_SECRET": "a secret that all workers
 def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A belfry with its topics; the first test that asks starts its worker."""
     home = tmp_path_factory.mktemp("policies")
-    with Site(kafka, f"policies-{time.monotonic_ns():x}", home) as site:
+    name, secrets = f"policies-{time.monotonic_ns():x}", str(home / "secrets")
+    with Site(kafka, name, home, SECRETS_DIR=secrets) as site:
         site.schedules_topic()
         site.create_topics([site.topic("tenants")], {"cleanup.policy": "compact"})
         yield site
@@ -93,6 +95,30 @@ def test_a_paused_tenant_waits_and_loses_nothing(site: Site, policies: TenantPol
     assert site.fired("calm") == []
     policies.put(TenantPolicy("calm"))
     assert [each.value for each in site.wait_fired("calm", 1, timeout_s=5)] == [b"a"]
+
+
+def test_payloads_lie_encrypted_and_wait_for_their_key(
+    site: Site, policies: TenantPolicies
+) -> None:
+    """Nothing is kept readable while the key is missing; once its file is there, all goes on."""
+    keys = site.home / "secrets" / "vault.keys"
+    keys.parent.mkdir()
+    policies.put(TenantPolicy("vault", payload_key_ref="file:vault.keys"))
+    numbers = count()
+
+    def code_of(payload: bytes) -> str:
+        request_id = f"vault-{next(numbers)}"
+        site.ask("vault", "a", at=now_ms() + EFFECT_MS, payload=payload, request_id=request_id)
+        told = site.outcome(request_id)
+        return str(told["code"] or told["outcome"])
+
+    wait_for("a refusal", lambda: code_of(b"early") == "payload_key_missing")
+    keys.write_text("0" * 64)
+    wait_for("the key", lambda: code_of(b"card 4711") in ("ACCEPTED", "UPDATED"))
+    wait_for("its event", lambda: b"card 4711" in {each.value for each in site.fired("vault")})
+    rows = [each.value for each in site.read(site.topic("changelog")) if each.value]
+    assert [each for each in rows if b"vaulta" in each]
+    assert not [each for each in rows if b"card 4711" in each]
 
 
 def test_a_removed_policy_leaves_the_defaults(site: Site, policies: TenantPolicies) -> None:

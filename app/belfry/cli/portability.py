@@ -29,6 +29,7 @@ import typer
 from belfry.cli.changelog import judges
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.options import seconds
+from belfry.cli.payload_keys import decrypting
 from belfry.cli.results import verdict_json
 from belfry.cli.session import Session
 from belfry.cli.shown import from_now, plain
@@ -129,7 +130,7 @@ def create_all(
             shown = {"result": found.result, **verdict_json(verdict)}
             session.printer.one(shown, f"{found.result:8}  {plain(verdict.name)}: {found.what}")
 
-        asked = session.printer.counted(wanted(), "schedules asked for")
+        asked = session.printer.counted(decrypting(session, wanted()), "schedules asked for")
         for verdict in client.create_all(asked, timeout_s=timeout_s):
             tell(verdict)
     told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))

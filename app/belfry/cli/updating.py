@@ -116,6 +116,11 @@ def update(
     # A schedule that is over has no version to compare with: it is created anew.
     if found["state"] not in ("PENDING", "PAUSED"):
         raise WrongUse(f"{schedule_id} is over ({found['state']}): create it anew.")
+    if found.get("unreadable"):
+        raise WrongUse(
+            f"{schedule_id} cannot be shown whole, so an update of parts would lose the rest:"
+            f" {found['unreadable']}. Create it anew, with --replace."
+        )
     body = _with_days(_with_rule(definition(found), when), days)
     for names in SAME:
         if changed.keys() & names:

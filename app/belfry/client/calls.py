@@ -35,6 +35,7 @@ from belfry.client.exchange import Exchange
 from belfry.client.kafka import Cluster
 from belfry.client.listing import Http
 from belfry.client.options import OF_REQUESTS, Change, Instant
+from belfry.client.portable import sendable
 from belfry.client.redrive import Redrive
 from belfry.client.redrive_source import RedriveCount, RedriveOptions, RedriveSource
 from belfry.client.refired import FiredSource, RefireRange
@@ -172,7 +173,7 @@ class Client(Asking, Closing):
         verdict like any other here.  Each is judged by what its partition holds when it arrives,
         so the whole may be repeated: what lives, and what has fired since, is left as it is.
         """
-        return self._exchange.ask_all(all_fields, timeout_s)
+        return self._exchange.ask_all(map(sendable, all_fields), timeout_s)
 
     def cancelled_since(self, since_ms: int) -> Cancelled:
         """What was cancelled since an instant, as far as the topic of outcomes tells."""

@@ -16,7 +16,8 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from belfry.client.errors import BelfryError
-from belfry.tenants.policy import TenantPolicy, secret_ref_problem
+from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.policy_references import REFERRING, secret_ref_problem
 
 _POLICY: Final = TypeAdapter(TenantPolicy)
 
@@ -58,11 +59,12 @@ def _bad_refs(
     """
     for policy in policies:
         stands = before.get(policy.tenant)
-        reference = policy.signing_secret_ref
-        if stands is None or stands.signing_secret_ref != reference:
-            why = secret_ref_problem(reference)
-            if why is not None:
-                yield f"{policy.tenant}: {why}"
+        for name in REFERRING:
+            reference = getattr(policy, name)
+            if stands is None or getattr(stands, name) != reference:
+                why = secret_ref_problem(reference, name)
+                if why is not None:
+                    yield f"{policy.tenant}: {why}"
 
 
 def policy_from(given: Mapping[str, Any]) -> TenantPolicy:

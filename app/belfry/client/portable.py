@@ -7,6 +7,9 @@ stood: its next instant, the number of its next fire, its version, and whether i
     {"tenant":"demo","schedule_id":"a","kind":"CRON","cron":"0 9 * * MON","payload_text":"hi",
      "standing":{"next_at":"2026-12-07T09:00:00.000Z","occurrence":3,"version":1,"paused":false}}
 
+A payload that is encrypted at rest comes as it lies there (`payload_encrypted_base64`): neither an
+export nor a backup needs its key, and neither holds what the key protects.  An import needs it.
+
 The fields are not listed here. They are taken from the table of a request's fields
 (`schedules/fields.py`), without those that concern one request alone, such as its id. A field that
 a later release adds is refused on import, and an export refuses a schedule that it cannot tell as a
@@ -27,7 +30,7 @@ from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import decode_rule
 from belfry.schedules.targets import record_of, records_in
 from belfry.schedules.triggers.registry import kind_at_rest
-from belfry.store.layout.pending import decode_headers, decode_pending
+from belfry.store.layout.pending import Encrypted, decode_headers, decode_pending
 from belfry.store.layout.pending_bytes import paused
 from belfry.store.readable import UNREADABLE
 
@@ -44,6 +47,8 @@ _TYPES: Final = {
 }
 _PLAIN: Final = frozenset(name for name, form in _FORM.items() if form in _TYPES)
 _KNOWN: Final = frozenset(json for name in _FORM for json in FIELDS[name].json_names)
+# A payload as it is encrypted at rest.
+CIPHERTEXT: Final = "payload_encrypted_base64"
 # Names within `standing`, of which `next_at` has to be there.
 _STANDING: Final = {"next_at", "occurrence", "version", "paused"}
 
@@ -81,7 +86,11 @@ def portable(record: bytes) -> dict[str, Any]:
         "group": row.group.decode() or None,
     }
     found |= {name: _moment(found[name]) for name in _INSTANTS if name in found}
-    found |= _shown("key", row.key) | _shown("payload", row.payload)
+    found |= _shown("key", row.key)
+    if type(row.payload) is Encrypted:
+        found[CIPHERTEXT] = b64encode(row.payload).decode()
+    else:
+        found |= _shown("payload", row.payload)
     headers = decode_headers(row.headers)
     if headers:
         found["headers"] = [{"name": name, **_shown("value", value)} for name, value in headers]
@@ -100,11 +109,12 @@ def request_fields(given: object) -> dict[str, Any]:
     """The request, action CREATE, that brings an exported schedule back; raises `NotPortable`.
 
     The result has every field of a `ScheduleRequest`, and `standing`, by which workers let the
-    schedule go on where it stood. Types are checked here, and rules by the worker.
+    schedule go on where it stood. Types are checked here, and rules by the worker. A payload that
+    was encrypted at rest is `Encrypted`, and has to be decrypted before it is sent.
     """
     if not isinstance(given, Mapping):
         raise NotPortable(f"a schedule is a JSON object, not {type(given).__name__}")
-    unknown = given.keys() - _KNOWN
+    unknown = given.keys() - _KNOWN - {CIPHERTEXT}
     if unknown:
         raise NotPortable(f"{', '.join(sorted(map(str, unknown)))}: no such field is known")
     fields = {**EMPTY, "action": "CREATE"}
@@ -117,12 +127,23 @@ def request_fields(given: object) -> dict[str, Any]:
             raise NotPortable(f"{name} is missing")
     for name in _BYTES:
         fields[name] = _bytes(name, given)
+    fields["payload"] = _payload(given, fields["payload"])
     headers = given.get("headers", [])
     if not isinstance(headers, list):
         raise NotPortable(f"headers {headers!r:.80} are no list")
     fields["headers"] = [_header(each) for each in headers]
     fields["http_targets"] = _targets(given.get("http_targets", []))
     fields["standing"] = _standing(given.get("standing"))
+    return fields
+
+
+def sendable(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same request; raises `BelfryError` where its payload is still encrypted."""
+    if type(fields.get("payload")) is Encrypted:
+        raise BelfryError(
+            f"The payload of {fields['tenant']}/{fields['schedule_id']} is encrypted: decrypt it"
+            " before, as `belfry restore` and `belfry schedule import` do."
+        )
     return fields
 
 
@@ -170,6 +191,18 @@ def _bytes(name: str, given: Mapping[str, Any]) -> bytes | None:
         return None if text is None else str(text).encode()
     except (NoBase64, TypeError, ValueError) as error:
         raise NotPortable(f"{name} cannot be read: {error}") from None
+
+
+def _payload(given: Mapping[str, Any], plain: bytes | None) -> bytes | None:
+    """The payload as it is, or `Encrypted` where it was encrypted at rest."""
+    if CIPHERTEXT not in given:
+        return plain
+    if "standing" not in given:
+        raise NotPortable(f"{CIPHERTEXT} is for exports, with standing: give the payload")
+    if plain is not None:
+        raise NotPortable(f"{CIPHERTEXT} comes beside another payload: keep one")
+    found = _bytes("payload", {"payload_base64": given[CIPHERTEXT]})
+    return Encrypted(found or b"")
 
 
 def _header(given: object) -> dict[str, Any]:

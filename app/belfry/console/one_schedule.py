@@ -191,6 +191,8 @@ async def _preview(api: Api, found: dict[str, Any]) -> dict[str, Any] | None:
 async def _payload(api: Api, found: dict[str, Any]) -> dict[str, str]:
     """The payload in all its views; Avro by the schema that it names comes first."""
     views, raw = words.payload_views(found), words.payload_of(found)
+    if not views and "unreadable" in found:
+        return {"Not shown": found["unreadable"]}
     if raw is None or not words.may_be_avro(raw):
         return views
     body = {"value_base64": b64encode(raw).decode()}

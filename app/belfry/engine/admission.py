@@ -4,12 +4,13 @@
     one unknown tenant too many             nothing is kept for it
     HTTP targets                            as far as the policy and the worker's settings reach
     a calendar                              the tenant has it, and it leaves something to fire
+    a key for payloads                      the worker can read the one that the policy names
     requests a second, pending schedules    as many as `limits.py` counts
 
 Each refusal is a `Rejection` with the sentence that says what to do.  What the schedule itself does
 not allow is in `conditions.py`; who may write for a tenant at all is in `claims.py`.
 
-Most tenants have none of these rules, and a request of theirs is asked five questions of its own
+Most tenants have none of these rules, and a request of theirs is asked six questions of its own
 fields and of the tenant's, without a call.
 """
 
@@ -62,6 +63,8 @@ class Admission:
             return group_of_spread(tenant)
         if tenant.crowded_out and request["action"] in KEEPING:
             return crowded_out(tenant)
+        if tenant.lacks_key and request["action"] in KEEPING:
+            return lacks_key(tenant)
         if request["http_targets"] and request["action"] in KEEPING:
             judge = partial(self._tenants.target_problem, tenant.name)
             policy = tenant.effective.policy
@@ -112,6 +115,13 @@ def crowded_out(tenant: Tenant) -> Rejection:
         " policy have as many topics as they may have (BELFRY_UNKNOWN_TENANTS_MOST): run `belfry"
         f" tenant set {tenant.name}`, or create {tenant.topic}, and send the request again.",
     )
+
+
+def lacks_key(tenant: Tenant) -> Rejection:
+    """Why nothing is kept for a tenant whose payloads would have to lie there readable."""
+    why = tenant.effective.blocked or "payload_key_ref leads to no key here"
+    reason = f"Payloads of tenant {tenant.name!r} are encrypted at rest, and {why}. Try again."
+    return Rejection("payload_key_missing", reason)
 
 
 def collision(tenant: Tenant) -> Rejection:

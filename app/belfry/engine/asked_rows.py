@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from belfry.engine.calendars import Calendars
 from belfry.engine.passed import nominal_at, passed_ms
+from belfry.engine.payloads import at_rest
 from belfry.engine.step import Step
 from belfry.schedules.debounce import slid_ms
 from belfry.schedules.jitter import jitter_ms
@@ -97,7 +98,7 @@ class AskedRows:
             request["key"],
             _headers(asked) if asked.record[4] or request["headers"] else b"",
             rule,
-            request["payload"],
+            at_rest(request["payload"], asked.name, asked.tenant),
         )
 
     def passed_ms(self, old: Pending, step: Step) -> int:

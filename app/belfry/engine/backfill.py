@@ -30,6 +30,7 @@ from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.emit import fire_past, route_to
 from belfry.engine.job_counts import Budget, Counts, Walked
+from belfry.engine.payloads import decrypted, why_undecryptable
 from belfry.engine.reply import Reply
 from belfry.engine.step import Step
 from belfry.schedules.backfill import MOST_OCCURRENCES, PastRange, past_range
@@ -133,7 +134,7 @@ class Backfill:
         if isinstance(past, Reply):
             self._change.tell(row, past, work, step)
             return Advance(amid, found=past.code, counted=counted + looks)
-        done = self._fire(row, past, amid, work, fires[1], step)
+        done = self._fire(decrypted(row, work.tenant), past, amid, work, fires[1], step)
         return done._replace(counted=looks if done.is_over else counted + looks)
 
     def _fire(
@@ -173,7 +174,7 @@ def _row(row: JobRow, fired: int, amid: Amid | None) -> JobRow:
 
 def _past(row: Pending, record: bytes, amid: Amid, work: JobAtWork) -> PastRange | Reply:
     """The range of a schedule that is over, or why it has none."""
-    if why := why_unreadable(record):
+    if why := why_unreadable(record) or why_undecryptable(row, work.tenant):
         reason = f"The schedule cannot be fired by this worker: {why}."
         return Reply(Outcome.REJECTED, row.version, code="unreadable_schedule", reason=reason)
     if is_one_shot(record):

@@ -98,7 +98,7 @@ class CatchUp:
 
     def _fire_some(self, record: bytes, route: Route, burst: int, step: Step) -> int:
         """Fire a schedule's next few late occurrences, and put it where it waits then."""
-        followed = self._occurrences.followed(decode_pending(record), record, step)
+        followed = self._occurrences.followed(decode_pending(record), record, route.tenant, step)
         if followed is None:
             return 0
         row, record, rule = followed

@@ -11,8 +11,8 @@ Every row goes the same way, whatever its tenant wants and whether it recurs:
 
     decode ─► route of its tenant ─┬─ waits: the backlog
                                    ├─ its group is locked: behind the lock
-                                   ├─ no rule: fires, and is over
-                                   └─ a rule: fires or is judged, and what follows is kept
+                                   ├─ no rule, a plain payload: fires, and is over
+                                   └─ else: decrypted, fires or is judged, and what follows is kept
 
 One step with room for 1 000 events, where 1 500 of the timeline are due and tenant `b` has a
 backlog of 300:
@@ -40,8 +40,8 @@ from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
 from belfry.firing.due import Most, Rows, ScanPosition, due_chunk
 from belfry.store.layout.keys import SortKey, sort_key
-from belfry.store.layout.pending import Pending, as_pending, decode_pending, decode_row
-from belfry.store.layout.pending_bytes import fires_once, is_one_shot
+from belfry.store.layout.pending import Pending, as_pending, decode_pending, decode_row, named
+from belfry.store.layout.pending_bytes import fires_once, is_plain_one_shot
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 
@@ -128,11 +128,11 @@ class Firing:
             if route.waits or tenant in backlog or effects.room <= 0:
                 waiting.hold(as_pending(row), record)
                 effects.moved = True
-            elif group and locks.holds_back(named := as_pending(row)):
-                locks.hold(group_lock(named), named, record)
+            elif group and locks.holds_back(due := as_pending(row)):
+                locks.hold(group_lock(due), due, record)
                 effects.moved = True
-            elif extra or not is_one_shot(record):
-                leave(as_pending(row), record, due_ms, route, step)
+            elif extra or not is_plain_one_shot(record):
+                leave(named(row, record), record, due_ms, route, step)
             else:
                 fire_once(row, route, step)
         return routes
@@ -202,7 +202,7 @@ class Firing:
         if locks.holds_back(placed):
             locks.hold(group_lock(placed), placed, record)
             step.effects.moved = True
-        elif fires_once(record):
+        elif fires_once(record) and is_plain_one_shot(record):
             self._occurrences.fires.fire_once(row, route, step)
         else:
             self._occurrences.leave(row, record, place_ms, route, step)

@@ -2,7 +2,7 @@
 
     due row ─► understood? ─► in time?  ── fires ──────────────► next occurrence, in the same step
                  │ no           │ late                              │    └ none left: a marker
-                 └ held         ├ FIRE_ONCE   the last late one ────┤
+                 └ held, paused ├ FIRE_ONCE   the last late one ────┤
                                 ├ SKIP        none fires ───────────┤
                                 └ FIRE_ALL    joins the catch-up    │
                                               queue of its tenant   └► row of the same name
@@ -12,25 +12,32 @@ fires (`fires.py`) unless it has to be judged (`judging.py`).  What follows it i
 same way until it is due later, so a schedule of each second makes up for a slow step at once.
 
 What this version cannot understand is held behind a lock of its own and told of: to fire it would
-be a guess, and to stop for it would stop every tenant of the partition.
+be a guess, and to stop for it would stop every tenant of the partition.  A schedule whose payload
+cannot be decrypted is paused and told of: RESUME lets it fire once its key is there again.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from belfry.engine.calendar_followers import OUTCOME_BYTES
 from belfry.engine.changes import Changes
 from belfry.engine.compiled_rule import CompiledRule, compiled
-from belfry.engine.emit import Route
+from belfry.engine.emit import Route, told
 from belfry.engine.fires import Fires
 from belfry.engine.judging import Judgement
 from belfry.engine.locks import unreadable_lock
+from belfry.engine.payloads import CODE, decrypted
 from belfry.engine.queues import Turn
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
-from belfry.store.layout.pending import Pending
-from belfry.store.layout.pending_bytes import has_rule
+from belfry.schedules.identity import generation_of
+from belfry.schedules.outcomes import Outcome
+from belfry.store.layout.pending import Encrypted, Pending
+from belfry.store.layout.pending_bytes import fires_once, has_rule
 from belfry.store.readable import UNREADABLE, why_unreadable
+from belfry.tenants.effective import Tenant
+from belfry.tenants.payload_keys import Undecryptable
 
 # Occurrences of one schedule that leave in one step: an interval may be shorter than a step.
 MOST_AT_ONCE: Final = 100
@@ -59,7 +66,13 @@ class Occurrences:
 
         Its place may be later than its due instant: that of the last of a run, which fires for it.
         """
-        followed = self.followed(row, record, step, zones=self._changes.zones.under_way)
+        if fires_once(record):
+            plain = self._decrypted(row, record, route.tenant, step)
+            if plain is not None:
+                self.fires.fire_once(plain, route, step)
+            return
+        zones = self._changes.zones.under_way
+        followed = self.followed(row, record, route.tenant, step, zones=zones)
         if followed is None:
             return
         row, record, rule = followed
@@ -98,11 +111,12 @@ class Occurrences:
         return rule
 
     def followed(
-        self, row: Pending, record: bytes, step: Step, *, zones: bool = False
+        self, row: Pending, record: bytes, tenant: Tenant, step: Step, *, zones: bool = False
     ) -> tuple[Pending, bytes, CompiledRule] | None:
         """A row that was taken from its place, by the days (and the zones) of now; and its rule.
 
-        None where it does not fire now, as what this version cannot fire is held back.
+        Its payload is decrypted, that of the record is not.  None where it does not fire now, as
+        what this version cannot fire is held back.
         """
         rule = self._rule_of(row, record)
         if rule is None:
@@ -116,7 +130,25 @@ class Occurrences:
             if found[0].extra != row.extra:
                 rule = compiled(found[0].extra)
             row, record = found
-        return row, record, rule
+        plain = self._decrypted(row, record, tenant, step)
+        return None if plain is None else (plain, record, rule)
+
+    def _decrypted(self, row: Pending, record: bytes, tenant: Tenant, step: Step) -> Pending | None:
+        """The row with its payload as it fires; None where it is paused, for nobody can read it."""
+        if type(row.payload) is not Encrypted:
+            return row
+        try:
+            return decrypted(row, tenant)
+        except Undecryptable as error:
+            kept = self._waiting.pause(row, record)
+            step.effects.room -= len(kept) + OUTCOME_BYTES
+            step.effects.moved = True
+            step.effects.unreadable.append((row.name, str(error)))
+            event = told(row, tenant, Outcome.PAUSED, step.now_ms)
+            event.code, event.reason = CODE, f"{error}. RESUME lets it fire then"
+            event.generation = generation_of(row.life)
+            step.effects.lifecycle.append(event)
+            return None
 
     def _hold_unreadable(self, row: Pending, record: bytes, step: Step) -> None:
         why = why_unreadable(record)

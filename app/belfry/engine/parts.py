@@ -81,7 +81,7 @@ class EngineParts:
         kept_jobs = KeptJobs(store, undo)
         means = JobMeans(kept_jobs, waiting, self.queues, followers, after_acks)
         self.jobs = Jobs(place, store, of_step, means, undo)
-        reports = Reports(place, store)
+        reports = Reports(place, store, of_step)
         rerouting = Rerouting(place, reports)
         admission = Admission(place, of_step, reports, Limits(store, undo), calendars)
         everywhere = Everywhere(place, reports, rerouting, admission, (kept_jobs, calendars))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.arrival import arrival_ms
+from belfry.engine.payloads import digests
 from belfry.engine.rejected_record import LEAST_REJECTED_BYTES, MAX_REJECTED_BYTES, as_rejected
 from belfry.engine.reply import MOST_REASON, MOST_SHOWN, Reply
 from belfry.engine.step import Step
@@ -26,7 +27,7 @@ from belfry.schedules.identity import Homes, generation_at, generation_of
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.schedules.request import KEEPING, PlainRequest, Request, may_be_kept
-from belfry.schedules.request_digest import digest_of, digest_of_plain
+from belfry.schedules.request_digest import digest_of_plain
 from belfry.store.layout import keys
 from belfry.store.layout.verdicts import (
     REQUEST_ID_MS,
@@ -37,6 +38,7 @@ from belfry.store.layout.verdicts import (
 )
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
+from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Origin, SourceRecord, is_redriven, size_of
@@ -64,7 +66,11 @@ class SourcePartition(NamedTuple):
 class Reports:
     """Writes verdicts into effects, and remembers those of requests that have an id."""
 
-    def __init__(self, place: SourcePartition, store: ScheduleStore) -> None:
+    def __init__(
+        self, place: SourcePartition, store: ScheduleStore, tenants: StepTenants | None = None
+    ) -> None:
+        """`tenants` have the keys by which digests are kept; None where none is kept."""
+        self._tenants = tenants
         self._place = place
         self._store = store
         # The record that was asked about last: each is asked about several times in a row.
@@ -97,7 +103,8 @@ class Reports:
             # It changed nothing then, and is sent again to be judged anew.
             return None
         reply = Reply(Outcome.DUPLICATE, first.version, first.due_ms, first.outcome)
-        if first.digest and first.digest != digest_of(request):
+        known = self._digests(request)
+        if first.digest and known[0] and first.digest not in known:
             reply = _reused(request["request_id"] or "", first)
         else:
             reply.reason = repeat_reason(first.outcome, first.code)
@@ -165,12 +172,15 @@ class Reports:
     def remember(self, request: Request, reply: Reply, accepted_ms: int) -> None:
         """Keep the verdict of a request that has an id, for those that repeat it."""
         name = keys.request_key(request["tenant"], request["request_id"] or "")
-        digest, action, schedule_id = digest_of(request), request["action"], request["schedule_id"]
         row = VerdictRow(
             reply.outcome, accepted_ms, reply.due_ms, reply.version, reply.code or "",
-            digest, action, schedule_id, reply.generation,
+            self._digests(request)[0], request["action"], request["schedule_id"], reply.generation,
         )  # fmt: skip
         self._store.note(name, encode_verdict(row))
+
+    def _digests(self, request: Request) -> tuple[bytes, ...]:
+        name = request["tenant"].encode(errors="replace")
+        return digests(request, None if self._tenants is None else self._tenants.known(name))
 
     def accepted(self, offset: int, request: PlainRequest, accepted_ms: int, step: Step) -> None:
         """`conclude` for a request on the fast path that has an id; its caller counts it."""

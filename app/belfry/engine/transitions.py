@@ -41,6 +41,7 @@ from belfry.engine.conditions import (
 )
 from belfry.engine.dependence_checks import DependenceChecks
 from belfry.engine.emit import fire_extra, fired_bytes
+from belfry.engine.payloads import decrypted, is_same, why_undecryptable
 from belfry.engine.reply import Reply
 from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
@@ -49,12 +50,7 @@ from belfry.schedules.identity import generation_at
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.transitions import Transition as TableStep
 from belfry.store.layout.locations import IN_PAUSED, Location
-from belfry.store.layout.pending import (
-    MOST_NUMBER,
-    Pending,
-    decode_pending,
-    encode_pending,
-)
+from belfry.store.layout.pending import MOST_NUMBER, Pending, decode_pending, encode_pending
 from belfry.store.layout.pending_bytes import (
     DEPENDS,
     depends,
@@ -62,7 +58,6 @@ from belfry.store.layout.pending_bytes import (
     kind_and_flags,
     paused,
     resumed,
-    same_definition,
     with_fires_of,
 )
 from belfry.store.readable import why_unreadable
@@ -144,7 +139,8 @@ class Transitions:
             row = row.following(due_ms, old.nominal_ms, old.occurrence)
         flags = kind_and_flags(before)[1] & DEPENDS if same_trigger else first_flags(row, None)
         record = encode_pending(row, flags)
-        if same_definition(before, record) and not (longest_ms and row.due_ms != old.due_ms):
+        same = is_same(before, old, record, asked.tenant)
+        if same and not (longest_ms and row.due_ms != old.due_ms):
             return Reply(Outcome.UNCHANGED, old.version, old.due_ms)
         if old.version == MOST_NUMBER:
             return changed_too_often(old.version)
@@ -206,16 +202,18 @@ class Transitions:
             reason = f"Events of {asked.tenant.name} wait: {asked.tenant.stopped}. Try again."
             return Reply(Outcome.REJECTED, code="tenant_held", reason=reason)
         record, row = self._found(asked)
-        if why := why_unreadable(record):
+        if why := why_unreadable(record) or why_undecryptable(row, asked.tenant):
             reason = f"The schedule cannot be fired by this worker: {why}."
             return Reply(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
-        identity = fire_extra(row, asked.tenant, asked.record[0], step)
+        plain = decrypted(row, asked.tenant)
+        identity = fire_extra(plain, asked.tenant, asked.record[0], step)
         return Reply(Outcome.TRIGGERED, asked.version, row.due_ms, fire_id=identity.decode())
 
     def conflict(self, asked: Asked, _step: Step) -> Reply:
         """It exists; the code tells whether it is the very schedule that was asked for."""
         before, old = self._found(asked)
-        if same_definition(before, encode_pending(self._rows.row(asked, old.life, old.version))):
+        wanted = encode_pending(self._rows.row(asked, old.life, old.version))
+        if is_same(before, old, wanted, asked.tenant):
             reason = "A schedule with this id and this very definition exists."
             return Reply(Outcome.CONFLICT, old.version, old.due_ms, "same_definition", reason)
         reason = "A schedule with this id exists; UPSERT replaces it."

@@ -44,8 +44,16 @@ from belfry.engine.undo import Tracked, TrackedOrder, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.schedules.triggers.levels import level_in
 from belfry.store.layout.keys import SortKey
-from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, Location, decode_location
+from belfry.store.layout.locations import (
+    IN_BACKLOG,
+    IN_CATCH_UP,
+    IN_PAUSED,
+    Location,
+    decode_location,
+)
 from belfry.store.layout.pending import Pending
+from belfry.store.layout.pending_bytes import due_and_seq
+from belfry.store.layout.pending_bytes import held as paused_record
 from belfry.store.schedules import ScheduleStore
 
 QUEUES: Final = (IN_BACKLOG, IN_CATCH_UP)
@@ -123,6 +131,13 @@ class Waiting:
             self.levels.joins(where, tenant)
         elif queue == IN_BACKLOG and row.due_ms < self.hints.get(tenant, 0):
             self.hints[tenant] = row.due_ms
+
+    def pause(self, row: Pending, record: bytes) -> bytes:
+        """Put a record that was taken from its place where paused ones lie; what is kept of it."""
+        kept = paused_record(record)
+        self._store.rewrite(row.name, kept)
+        self._store.move(row.name, kept, Location(IN_PAUSED, *due_and_seq(kept)))
+        return kept
 
     def let_go(self, held: list[Held]) -> None:
         """Put records that a lock no longer holds into the backlog: before what comes due now."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from belfry.schedules.rejections import Rejection
@@ -26,6 +26,7 @@ from belfry.tenants.canary import CANARY, CANARY_TOPIC, canary_policy
 from belfry.tenants.deliveries import RETRIES, retry_policy
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, EffectivePolicy, Level, Signing
+from belfry.tenants.payload_keys import PayloadKeys
 from belfry.tenants.policy import TenantPolicy, problems
 
 HELD: Final = "its topic was not there yet"
@@ -51,6 +52,14 @@ def said_in(statement: bytes | None) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
+# The keys for payloads that a policy names.
+KeysOf = Callable[[TenantPolicy], PayloadKeys | None]
+
+
+def _no_keys(_policy: TenantPolicy) -> None:
+    """No payload is encrypted."""
+
+
 class Treatment:
     """The directory of tenants of one playback.
 
@@ -63,7 +72,10 @@ class Treatment:
         prefix: str,
         signing: Signing = Signing(),  # noqa: B008  # a frozen value
         always: Mapping[str, TenantPolicy] | None = None,
+        keys_of: KeysOf = _no_keys,
     ) -> None:
+        """`keys_of` gives the keys that a policy's payloads are encrypted with."""
+        self._keys_of = keys_of
         self._changes = sorted(changes, key=lambda each: each.at_ms)
         self._instants = [each.at_ms for each in self._changes]
         self._prefix = prefix
@@ -155,4 +167,4 @@ class Treatment:
         if policy.removed:
             refused = Rejection("tenant_removed", f"Tenant {policy.tenant!r} was removed.")
             return EffectivePolicy(policy, refused, REMOVED)
-        return EffectivePolicy(policy)
+        return EffectivePolicy(policy, payload_keys=self._keys_of(policy))

@@ -117,7 +117,7 @@ class Policies:
     def _read(self) -> None:
         messages = self._topic.read()
         if not messages:
-            self._carry_out(self._unapplied.copy())
+            self._carry_out(self._unapplied | self.stored.found_keys())
             return
         if not all_pass(self._through, self._topic.name, messages, self._thread.stopping):
             return

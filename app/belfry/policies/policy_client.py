@@ -16,9 +16,11 @@ from belfry.client.policy_fields import BadPolicy
 from belfry.client.schemas import RegisteredSchemas
 from belfry.client.tenants import PolicySigning, TenantPolicies
 from belfry.policies.follower import Policies
+from belfry.policies.payload_keys import keys_of_policy
 from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.settings import Settings, property_name
 from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.policy_references import REFERRING
 from belfry.wire.worker_keys import Purpose
 
 
@@ -74,17 +76,19 @@ class PolicyClient:
         tenant's requests refused.  That this worker can read it says nothing of the others, which
         have variables and files of their own.
         """
-        reference = policy.signing_secret_ref
         before = self.policy(policy.tenant)
-        if reference is not None and (before is None or before.signing_secret_ref != reference):
-            self._try(policy.tenant, reference)
+        for name in REFERRING:
+            reference = getattr(policy, name)
+            if reference is not None and (before is None or getattr(before, name) != reference):
+                self._try(policy, name)
         self._written.put(policy, share_topic=share_topic, reason=reason)
 
-    def _try(self, tenant: str, reference: str) -> None:
+    def _try(self, policy: TenantPolicy, name: str) -> None:
         try:
-            self._places.read(reference)
+            self._places.read(getattr(policy, name))
+            keys_of_policy(self._places, policy)
         except BadSecret as error:
-            raise BadPolicy(f"{tenant}: signing_secret_ref: {error}") from None
+            raise BadPolicy(f"{policy.tenant}: {name}: {error}") from None
 
     def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a policy; blocks.  Raises `Unavailable`."""

@@ -7,6 +7,7 @@ with this worker.  Then it is decoded and looked at, and each case has one answe
     odd      a policy of a later release          nothing fires, with the reason; never in part
     gone     a policy that says `removed`         requests refused, nothing fires
     forged   nothing but unsigned policies        nothing fires
+    vault    its keys for payloads are not there  nothing fires, nothing is kept
     new      no policy                            the defaults; or refused, where the door is closed
 
 The tenants of belfry's own, for deliveries and probes, have their policies from the code, whatever
@@ -18,11 +19,13 @@ One thread changes what is kept; any thread may ask, for values are replaced and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import structlog
 
 from belfry.client.decoding import Decoder
+from belfry.policies.payload_keys import keys_of_policy
 from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.registry.client import Registry
 from belfry.registry.subjects import look_in
@@ -65,6 +68,8 @@ class StoredPolicies:
         self._stored: dict[str, Stored] = {}
         # Tenants of whom nothing but unsigned policies is known: none of them is carried out.
         self._unsigned: set[str] = set()
+        # Tenants whose keys for payloads could not be read when they were asked for last.
+        self._keyless: set[str] = set()
 
     def __len__(self) -> int:
         """How many there are."""
@@ -135,6 +140,20 @@ class StoredPolicies:
             return UNSIGNED if name in self._unsigned else ""
         return self._read(name, stored)[1]
 
+    def found_keys(self) -> set[str]:
+        """Tenants whose keys could not be read when they were asked for last, and can be by now."""
+        found = set()
+        for name in self._keyless.copy():
+            stored = self._stored.get(name)
+            policy = None if stored is None else self._read(name, stored)[0]
+            if policy is None:
+                self._keyless.discard(name)
+                continue
+            with suppress(BadSecret):
+                keys_of_policy(self._places, policy)
+                found.add(name)
+        return found
+
     def _effective(self, name: str, stored: Stored) -> EffectivePolicy:
         policy, why = self._read(name, stored)
         if policy is None or why:
@@ -143,7 +162,16 @@ class StoredPolicies:
         secrets = self._secrets(policy)
         if policy.removed:
             return EffectivePolicy(policy, _removed(name), REMOVED, secrets)
-        return EffectivePolicy(policy, secrets=secrets)
+        try:
+            keys = keys_of_policy(self._places, policy)
+            self._keyless.discard(name)
+            return EffectivePolicy(policy, secrets=secrets, payload_keys=keys)
+        except BadSecret as error:
+            blocked = f"the keys of its payloads cannot be read: {error}"
+            if name not in self._keyless:
+                log.critical("a tenant's events wait", tenant=name, reason=blocked)
+            self._keyless.add(name)
+            return EffectivePolicy(policy, blocked=blocked, secrets=secrets)
 
     def _read(self, name: str, stored: Stored) -> tuple[TenantPolicy | None, str]:
         """A policy as it was written, and why it cannot be carried out; empty if it can."""

@@ -6,7 +6,6 @@ settings and no others.  A worker has them too, because it delivers unless its r
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr
@@ -34,10 +33,6 @@ class DeliverySettings(ServerSettings):
     webhook_secrets: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="Signing secrets by name, whsec_...; a name tenant/... is that tenant's alone.",
-    )
-    secrets_dir: Path = Field(
-        Path("/etc/belfry"),
-        description="Folder of the files that policies may name as places of secrets.",
     )
     # Without an entry here only public addresses are posted to: targets come from tenants.
     webhook_private_networks: list[str] = Field(

@@ -12,6 +12,7 @@ and no log.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -72,6 +73,10 @@ class SharedSettings(Sourced):
     http_worker_secret_also: WorkerSecret | None = Field(
         None,
         description="A second secret that is believed as well, while the first is changed.",
+    )
+    secrets_dir: Path = Field(
+        Path("/etc/belfry"),
+        description="Folder of the files that policies may name as places of secrets and keys.",
     )
     changelog: Literal["trusted", "signed", "required"] = Field(
         "trusted",

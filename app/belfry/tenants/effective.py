@@ -28,6 +28,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.canary import CANARY
 from belfry.tenants.deliveries import RETRIES, first_states
+from belfry.tenants.payload_keys import PayloadKeys
 from belfry.tenants.policy import TenantPolicy
 
 
@@ -67,12 +68,14 @@ class EffectivePolicy(NamedTuple):
     """How a tenant is treated: its policy, why its requests are refused, why nothing is fired.
 
     `secrets` are those that may sign the tenant's requests, the first one being what workers use.
+    `payload_keys` encrypt its payloads at rest, where the policy names any that could be read.
     """
 
     policy: TenantPolicy
     refused: Rejection | None = None
     blocked: str = ""
     secrets: tuple[bytes, ...] = ()
+    payload_keys: PayloadKeys | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,9 @@ class Tenant:
     empty if they do not.  A `queued` tenant's events all go through its backlog, where its rate and
     its priority are looked at; `aside` says that they do, for this reason or another.  `hooks`
     begin the deliveries of schedules that name no HTTP targets of their own.  `simple` requests are
-    those of a tenant with one home that has never been another, and no quota.  A `shared` one's
+    those of a tenant with one home that has never been another, no quota, and no key for payloads.
+    One that `lacks_key` has a policy that names such a key, and the worker cannot read it: nothing
+    is kept for it, since that would lie there readable.  A `shared` one's
     events go to the topic of all such tenants, in transactions always, with `key_of` before their
     keys.  One that is
     `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
@@ -114,6 +119,8 @@ class Tenant:
     simple: bool = field(init=False)
     shared: bool = field(init=False)
     key_of: bytes = field(init=False)
+    payload_keys: PayloadKeys | None = field(init=False, repr=False)
+    lacks_key: bool = field(init=False)
     paused: bool = field(init=False)
     misfire: str | None = field(init=False)
     look_back_ms: int = field(init=False)
@@ -140,6 +147,8 @@ class Tenant:
         stopped = self.held or (why_paused if paused else "")
         refused = self.effective.refused is not None or self.collides_with is not None
         refused = refused or self.crowded_out
+        encrypts = policy.payload_key_ref is not None
+        odd = refused or limited or encrypts
         return [
             ("name_bytes", self.name.encode()),
             ("delivery", delivery),
@@ -148,9 +157,11 @@ class Tenant:
             ("cloudevents", policy.cloudevents),
             ("enveloped", policy.cloudevents or delivery is Delivery.ENVELOPE),
             ("spread", policy.spread),
-            ("simple", policy.spread == 1 and not (policy.former_spreads or limited or refused)),
+            ("simple", policy.spread == 1 and not (policy.former_spreads or odd)),
             ("shared", policy.is_shared),
             ("key_of", self.name.encode() + b"/" if policy.is_shared else b""),
+            ("payload_keys", self.effective.payload_keys),
+            ("lacks_key", encrypts and self.effective.payload_keys is None),
             ("paused", paused),
             ("misfire", policy.misfire),
             ("look_back_ms", policy.look_back_ms),

@@ -12,21 +12,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, Literal
 
-from belfry.schedules.header_secrets import (
-    MOST_REFERENCES,
-    SECRET_ENV_PREFIX,
-    named_problem,
-    reach_problem,
-)
 from belfry.schedules.instant_bounds import YEARS_100_MS
 from belfry.schedules.request import tenant_problem
 from belfry.schedules.target_kinds import is_allowed, place_of, problems_of
 from belfry.schedules.targets import MAX_TARGETS, HttpTarget
+from belfry.tenants.policy_references import key_ref_problem, ref_problem, secret_refs_problems
 
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAX_SPREAD: Final = 1024
 MAX_FORMER: Final = 8
-SECRET_REF: Final = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)")
 
 MOST_RATE: Final = 1_000_000_000
 # Less than one in eleven days is none.
@@ -66,7 +60,7 @@ class TenantPolicy:
     missed, `history_ms` how long outcomes can be looked up.  `former_spreads` are the spreads that
     the tenant had before, the oldest first: its schedules may still live by them.  Where `output`
     is SHARED, events go to the one topic of all such tenants.  For `remember_ms` it is known of a
-    schedule that it is over.
+    schedule that it is over.  Keys at `payload_key_ref` encrypt payloads at rest.
     """
 
     tenant: str
@@ -96,6 +90,7 @@ class TenantPolicy:
     secret_refs: tuple[str, ...] = ()
     output: Output = "OWN"
     remember_ms: int = DAY_MS
+    payload_key_ref: str | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -114,26 +109,9 @@ def problems(policy: TenantPolicy) -> list[str]:
         *_bad_symbols(policy),
         *_bad_numbers(policy),
         *_bad_targets(policy),
-        *_bad_secret_refs(policy),
+        *secret_refs_problems(policy.secret_refs, policy.allowed_hosts, policy.http_targets),
+        *key_ref_problem(policy.payload_key_ref, policy.http_targets),
     ]
-
-
-def secret_ref_problem(reference: str | None) -> str | None:
-    """Why no worker reads a secret from there, or None; for what is set anew.
-
-    A policy that was set before it was asked is carried out all the same: its tenant's requests are
-    refused, and its events fire.
-    """
-    if reference is None or not reference.startswith("env:"):
-        return None
-    name = reference.removeprefix("env:")
-    if name.startswith(SECRET_ENV_PREFIX) and name != SECRET_ENV_PREFIX:
-        return None
-    return (
-        f"signing_secret_ref {reference[:100]!r} names a variable that workers do not read secrets"
-        f" from: give them the secret in one whose name begins with {SECRET_ENV_PREFIX}, or in a"
-        " file below their BELFRY_SECRETS_DIR."
-    )
 
 
 def _bad_names(policy: TenantPolicy) -> list[str]:
@@ -150,13 +128,7 @@ def _bad_names(policy: TenantPolicy) -> list[str]:
             f"output SHARED has a topic of its own, and output_topic {topic[:260]!r} names another:"
             " set output_topic to none, or output to OWN."
         )
-    ref = policy.signing_secret_ref
-    if ref is not None and SECRET_REF.fullmatch(ref) is None:
-        found.append(
-            f"signing_secret_ref, {len(ref)} characters, names no place of a secret: env:NAME or"
-            " file:PATH; never put the secret itself there."
-        )
-    return found
+    return found + ref_problem("signing_secret_ref", policy.signing_secret_ref)
 
 
 def _bad_symbols(policy: TenantPolicy) -> list[str]:
@@ -220,20 +192,3 @@ def _bad_targets(policy: TenantPolicy) -> list[str]:
         if place_of(target) and not is_allowed(target, policy.allowed_hosts)
     ]
     return found
-
-
-def _bad_secret_refs(policy: TenantPolicy) -> list[str]:
-    """References that the tenant's targets may name in headers, and those of its own targets."""
-    refs = policy.secret_refs
-    found = [why for each in refs if (why := named_problem(each)) is not None]
-    if len(refs) > MOST_REFERENCES:
-        found.append(f"{len(refs)} secret_refs; at most {MOST_REFERENCES} are allowed.")
-    if refs and not policy.allowed_hosts:
-        found.append(
-            "secret_refs without allowed_hosts would let targets send secrets to every host: list"
-            " the hosts that may get them."
-        )
-    reached = (
-        reach_problem(target.headers, refs, policy.allowed_hosts) for target in policy.http_targets
-    )
-    return found + [why for why in reached if why is not None]

@@ -27,6 +27,7 @@ from belfry.schedules.target_kinds import is_allowed, kind_of, place_of
 from belfry.schedules.target_kinds.kind import Judge
 from belfry.schedules.targets import target_of
 from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.policy_references import NO_TARGETS
 
 # Of a list that an answer shows.
 MAX_SHOWN: Final = 200
@@ -66,6 +67,7 @@ SET_BY: Final[dict[str, Setter]] = {
     "secret_refs": Setter.PLATFORM,
     "output": Setter.PLATFORM,
     "remember_ms": Setter.TENANT,
+    "payload_key_ref": Setter.PLATFORM,
 }
 
 
@@ -88,8 +90,10 @@ def reach_of_targets_problem(
 ) -> Rejection | None:
     """Why a tenant may not have these targets, or None.
 
-    By its policy's hosts and secrets, or by whose topics they are.
+    By its policy's hosts, secrets and keys for payloads, or by whose topics they are.
     """
+    if targets and policy.payload_key_ref is not None:
+        return Rejection("target_not_allowed", NO_TARGETS)
     for target in map(target_of, targets):
         place = place_of(target)
         refused = kind_of(target).refused(place, judge)

@@ -173,6 +173,7 @@ OTHERS: dict[str, object] = {
     "former_spreads": [2],
     "removed": True,
     "signing_secret_ref": "env:BELFRY_SECRET_X",
+    "payload_key_ref": "file:shop/payload-keys",
     "secret_refs": ["env:BELFRY_SECRET_X"],
     "output": "SHARED",
 }

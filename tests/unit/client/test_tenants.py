@@ -8,7 +8,8 @@ import pytest
 
 from belfry.client.policy_fields import BadPolicy, changed, policy_from
 from belfry.schedules.targets import HttpTarget
-from belfry.tenants.policy import TenantPolicy, problems, secret_ref_problem
+from belfry.tenants.policy import TenantPolicy, problems
+from belfry.tenants.policy_references import secret_ref_problem
 
 
 def test_fields_that_are_not_given_stay() -> None:

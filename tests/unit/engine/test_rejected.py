@@ -99,6 +99,7 @@ REACHED: dict[str, Given] = {
     "bad_fields": avro(at=T0, group="g" * 256),
     "payload_too_large": avro(at=T0, payload=b"x" * 1_000_000),
     "misrouted": (request(tenant="t2", at=T0), LOST),
+    "payload_key_missing": avro(tenant="keyless", at=T0),
     "tenant_held": avro(tenant="held", action="TRIGGER"),
     "unreadable_schedule": avro(action="TRIGGER", schedule_id="newer"),
     "version_used_up": avro(schedule_id="old", at=T0 + 9),
@@ -149,6 +150,7 @@ def driver_of_all() -> Driver:
         TenantPolicy("full", max_pending=0),
         TenantPolicy("wide", spread=2),
         TenantPolicy("signs", signing_secret_ref="env:X"),
+        TenantPolicy("keyless", payload_key_ref="env:X"),
         TenantPolicy("strict", allowed_hosts=("hooks.example.com",)),
     ):
         driver.tenants.follow(EffectivePolicy(policy))

@@ -17,6 +17,7 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
+from belfry.tenants.payload_keys import PayloadKeys
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.requests import RequestReader
 from tests.unit.engine.driver import T0, Driver
@@ -71,7 +72,12 @@ class Leaving(Driver):
         policy = TenantPolicy(**fields)
         self.policies.append(PolicyAt(at_ms, policy.tenant, policy))
         effective = self.tenants.of(policy.tenant).effective
-        self.tenants.follow(effective._replace(policy=policy))
+        self.tenants.follow(effective._replace(policy=policy, payload_keys=self.keys_of(policy)))
+
+    @staticmethod
+    def keys_of(_policy: TenantPolicy) -> PayloadKeys | None:
+        """The keys for payloads that a policy names: none, unless a test has some."""
+        return None
 
 
 @dataclass
@@ -90,7 +96,10 @@ def play(trail: Leaving, log: list[LoggedRow] | None = None, from_ms: int | None
     With `from_ms` it begins with the first take-over from then on that a playback may begin with.
     """
     player = BranchingPlayer(
-        trail.place, MemoryMap, RequestReader(), lambda: Treatment(trail.policies, "belfry.")
+        trail.place,
+        MemoryMap,
+        RequestReader(),
+        lambda: Treatment(trail.policies, "belfry.", keys_of=trail.keys_of),
     )
     written = WrittenEvents()
     for identity, (topic, key, _, value, headers) in trail.events:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -25,11 +25,14 @@ from belfry.schedules.targets import records_in
 from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
 from belfry.store.layout.buckets import Bucket
-from belfry.store.layout.pending import Pending, decode_headers
+from belfry.store.layout.pending import Encrypted, Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import HeldLock
 from belfry.store.lookup import ScheduleStatus
 from belfry.store.readable import why_unreadable_rule
+
+# Why a payload is not shown.
+UNDECRYPTABLE: Final = "its payload is encrypted, and no key of its tenant's that is here opens it"
 
 
 def moment(ms: int | None) -> str | None:
@@ -162,16 +165,24 @@ def whole(standing: ScheduleStatus) -> dict[str, Any]:
     if "unreadable" not in found:
         found["words"] = _words(row)
     found |= bytes_json("key", row.key)
+    if type(row.payload) is Encrypted:
+        found.setdefault("unreadable", UNDECRYPTABLE)
+        return found | {"headers": _headers(row)}
     found |= bytes_json("payload", row.payload)
     if row.payload is not None and row.payload[:1] in (b"{", b"["):
         with suppress(orjson.JSONDecodeError):
             found["payload_json"] = orjson.loads(row.payload)
-    found["headers"] = [
-        {"name": name, **bytes_json("value", value)} for name, value in decode_headers(row.headers)
-    ]
+    found["headers"] = _headers(row)
     if has_targets(row.extra):
         found["http_targets"] = records_in(targets_in(row.extra))
     return found
+
+
+def _headers(row: Pending) -> list[dict[str, Any]]:
+    """The user's headers."""
+    return [
+        {"name": name, **bytes_json("value", value)} for name, value in decode_headers(row.headers)
+    ]
 
 
 def masked_for(caller: Principal, standing: ScheduleStatus) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from time import monotonic
 from typing import Any, Final
@@ -36,6 +37,7 @@ from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.waiting import waiting
+from belfry.engine.payloads import decrypted
 from belfry.schedules.identity import etag_of
 from belfry.schedules.rule import has_targets
 from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
@@ -43,6 +45,7 @@ from belfry.store.layout.keys import schedule_key
 from belfry.store.lookup import ScheduleStatus, standings_of
 from belfry.store.readable import why_unreadable, why_unreadable_rule
 from belfry.store.upcoming import upcoming
+from belfry.tenants.payload_keys import Undecryptable
 
 # Occurrences are found in the loop that answers everybody, so it takes no longer than this.
 LONGEST_S: Final = 0.05
@@ -79,7 +82,7 @@ class ScheduleLookup:
         name = schedule_key(tenant, schedule_id)
 
         async def look(partition: int) -> Response:
-            found = await self._gathered.standing(partition, name)
+            found = self._decrypted(await self._gathered.standing(partition, name), tenant)
             waits = {} if found is None else self._waiting(found, tenant, partition)
             if found is not None:
                 waits |= shapes.masked_for(caller, found) | _following(found, wanted.next)
@@ -96,6 +99,15 @@ class ScheduleLookup:
         if isinstance(answer, FiresShown):
             return await self._ends.added(answer.shown, (tenant, schedule_id), caller)
         return answer
+
+    def _decrypted(self, found: ScheduleStatus | None, tenant: str) -> ScheduleStatus | None:
+        """A schedule with its payload as it was sent; as it lies there, where no key opens it."""
+        known = self._parts.ready.holdings.tenant(tenant)
+        if found is None or found.pending is None or known is None:
+            return found
+        with suppress(Undecryptable):
+            return found._replace(pending=decrypted(found.pending, known))
+        return found
 
     def _delivers(self, found: ScheduleStatus, tenant: str) -> bool:
         """Whether its fires may have deliveries; what is over does not tell its targets."""

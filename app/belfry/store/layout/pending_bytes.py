@@ -8,7 +8,7 @@ apart would cost more than the rest of the work:
     is_pending                format and row
     fires_once, has_rule      all of the first four: a kind and flags that this release knows
     due_and_seq               two numbers of the head
-    paused, depends           bits of the flags
+    paused, depends, encrypted  bits of the flags
     same_definition           the kind, and all behind the head but the last fires
     held, resumed             another byte of flags
     next_record               other instants and another occurrence
@@ -34,8 +34,9 @@ from belfry.store.layout.kept_fires import (
     size_behind,
     with_one_more,
 )
-from belfry.store.layout.pending import DEFINITION_AT, KIND_CODES, decode_row
+from belfry.store.layout.pending import DEFINITION_AT, ENCRYPTED, FLAGS_AT, KIND_CODES, decode_row
 from belfry.store.layout.records import FORMAT, PENDING
+from belfry.tenants.payload_keys import ENCRYPTION_BYTES
 
 _SORT_KEY: Final = Struct(">4xq16xQ")
 # Format to flags as they were, due, nominal, accepted to version as they were, occurrence
@@ -43,18 +44,17 @@ _NEXT: Final = Struct(">4sqq28sI")
 _SEQ: Final = Struct(">Q")
 _SEQ_AT: Final = 28
 _KIND_AT: Final = 2
-_FLAGS_AT: Final = 3
 _BEHIND_INSTANTS: Final = slice(20, 48)
 _OF_FULL: Final = slice(DEFINITION_AT, -SIZE_OF_FULL)
 _RULE_BYTES: Final = slice(80, 84)
 _PAYLOAD_BYTES: Final = slice(84, 88)
 
 # Flags: the schedule is paused; its last fires lie behind its definition; what it waits for is not
-# acknowledged yet.
+# acknowledged yet; its payload is encrypted (`ENCRYPTED`).
 PAUSED: Final = 1
 KEPT_FIRES: Final = 2
 DEPENDS: Final = 4
-FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS
+FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS | ENCRYPTED
 # With one of these a schedule lies where no scan of what is due meets it.
 _ASIDE: Final = PAUSED | DEPENDS
 
@@ -71,6 +71,7 @@ _KNOWN: Final = {
     for kind, code in KIND_CODES.items()
 }
 _ONE_SHOTS: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in ONE_SHOT))
+_PLAIN_ONE_SHOTS: Final = frozenset(head for head in _ONE_SHOTS if not head[FLAGS_AT] & ENCRYPTED)
 _RECURRING: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in RECURRING))
 
 
@@ -90,7 +91,7 @@ def due_and_seq(record: bytes) -> tuple[int, int]:
 
 def kind_and_flags(record: bytes) -> tuple[int, int]:
     """Kind and flags, which may be of a later release."""
-    return record[_KIND_AT], record[_FLAGS_AT]
+    return record[_KIND_AT], record[FLAGS_AT]
 
 
 def fires_once(record: bytes) -> bool:
@@ -103,6 +104,11 @@ def is_one_shot(record: bytes) -> bool:
     return record[:4] in _ONE_SHOTS
 
 
+def is_plain_one_shot(record: bytes) -> bool:
+    """Whether it is such a one-shot whose payload is not encrypted."""
+    return record[:4] in _PLAIN_ONE_SHOTS
+
+
 def has_rule(record: bytes) -> bool:
     """Whether it is of a kind, with flags, that this release knows, and its rule has to be read."""
     head = record[:4]
@@ -111,23 +117,30 @@ def has_rule(record: bytes) -> bool:
 
 def paused(record: bytes) -> bool:
     """Whether the schedule is paused."""
-    return bool(record[_FLAGS_AT] & PAUSED)
+    return bool(record[FLAGS_AT] & PAUSED)
 
 
 def depends(record: bytes) -> bool:
     """Whether the schedule waits for an acknowledgement, so that its instant is not known yet."""
-    return bool(record[_FLAGS_AT] & DEPENDS)
+    return bool(record[FLAGS_AT] & DEPENDS)
+
+
+def encrypted(record: bytes) -> bool:
+    """Whether the payload is encrypted."""
+    return bool(record[FLAGS_AT] & ENCRYPTED)
 
 
 def lies_aside(record: bytes) -> bool:
     """Whether no scan of what is due may meet it: it is paused, or waits for an acknowledgement."""
-    return bool(record[_FLAGS_AT] & _ASIDE)
+    return bool(record[FLAGS_AT] & _ASIDE)
 
 
 def payload_bytes(record: bytes) -> int | None:
-    """Size of the payload; None for a null one."""
+    """Size of the payload, of an encrypted one before it was; None for a null one."""
     size = int.from_bytes(record[_PAYLOAD_BYTES], "big", signed=True)
-    return None if size < 0 else size
+    if size < 0:
+        return None
+    return max(0, size - ENCRYPTION_BYTES) if encrypted(record) else size
 
 
 def same_definition(one: bytes, other: bytes) -> bool:
@@ -137,13 +150,13 @@ def same_definition(one: bytes, other: bytes) -> bool:
 
 
 def _definition(record: bytes) -> bytes:
-    end = len(record) - (size_behind(record) if record[_FLAGS_AT] & KEPT_FIRES else 0)
+    end = len(record) - (size_behind(record) if record[FLAGS_AT] & KEPT_FIRES else 0)
     return record[DEFINITION_AT:end]
 
 
 def last_fires(record: bytes) -> list[KeptFire]:
     """The last fires of a schedule that recurs and waits, the oldest first."""
-    if not record[_FLAGS_AT] & KEPT_FIRES:
+    if not record[FLAGS_AT] & KEPT_FIRES:
         return []
     return fires_behind(record, decode_row(record)[5])
 
@@ -153,35 +166,35 @@ def last_fires(record: bytes) -> list[KeptFire]:
 
 def with_flags(record: bytes, flags: int) -> bytes:
     """The same record with other flags."""
-    return b"%b%c%b" % (record[:_FLAGS_AT], flags, record[_FLAGS_AT + 1 :])
+    return b"%b%c%b" % (record[:FLAGS_AT], flags, record[FLAGS_AT + 1 :])
 
 
 def held(record: bytes) -> bytes:
     """The same record, paused."""
-    return with_flags(record, record[_FLAGS_AT] | PAUSED)
+    return with_flags(record, record[FLAGS_AT] | PAUSED)
 
 
 def resumed(record: bytes) -> bytes:
     """The same record, not paused."""
-    return with_flags(record, record[_FLAGS_AT] & ~PAUSED)
+    return with_flags(record, record[FLAGS_AT] & ~PAUSED)
 
 
 def with_fires_of(before: bytes, record: bytes) -> bytes:
     """A record that has no fires yet, with those that the record of before has."""
-    if not before[_FLAGS_AT] & KEPT_FIRES or not has_rule(with_flags(record, KEPT_FIRES)):
+    if not before[FLAGS_AT] & KEPT_FIRES or not has_rule(with_flags(record, KEPT_FIRES)):
         return record
     if before[-1] > MOST_KEPT:
         # A later release has written it, in a way of its own.
         return record
     behind = before[-size_behind(before) :]
-    return with_flags(record, record[_FLAGS_AT] | KEPT_FIRES) + behind
+    return with_flags(record, record[FLAGS_AT] | KEPT_FIRES) + behind
 
 
 def without_fires(record: bytes) -> bytes:
     """A record without its last fires, as a release reads it that knows of none."""
-    if not record[_FLAGS_AT] & KEPT_FIRES:
+    if not record[FLAGS_AT] & KEPT_FIRES:
         return record
-    return with_flags(record[: -size_behind(record)], record[_FLAGS_AT] & ~KEPT_FIRES)
+    return with_flags(record[: -size_behind(record)], record[FLAGS_AT] & ~KEPT_FIRES)
 
 
 def with_seq(record: bytes, seq: int) -> bytes:
@@ -201,9 +214,9 @@ def next_record(
     head = _NEXT.pack(record[:4], due_ms, nominal_ms, record[_BEHIND_INSTANTS], occurrence)
     if not fire:
         return head + record[DEFINITION_AT:]
-    if not record[_FLAGS_AT] & KEPT_FIRES:
+    if not record[FLAGS_AT] & KEPT_FIRES:
         return b"".join(
-            (with_flags(head, head[_FLAGS_AT] | KEPT_FIRES), record[DEFINITION_AT:], fire, b"\1")
+            (with_flags(head, head[FLAGS_AT] | KEPT_FIRES), record[DEFINITION_AT:], fire, b"\1")
         )
     if record[-1] == MOST_KEPT:
         return b"".join((head, record[_OF_FULL], record[NEWER_OF_FULL], fire, NUMBER_OF_FULL))

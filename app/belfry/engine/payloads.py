@@ -1,0 +1,82 @@
+"""Payloads that are encrypted at rest: where a row is made, where it fires, and where rows compare.
+
+    request ─► at_rest ─► row ─► … ─► decrypted ─► fired record
+                                          └ Undecryptable: the schedule is paused, with the reason
+
+A tenant has keys where its policy names some (`tenants/payload_keys.py`).  A row that was kept
+before that is as it was, and one that was encrypted stays so, whatever the policy says later.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.schedules.request import KEEPING, Request
+from belfry.schedules.request_digest import digest_of
+from belfry.store.layout.pending import Encrypted, Pending, encode_pending
+from belfry.store.layout.pending_bytes import same_definition
+from belfry.tenants.effective import Tenant
+from belfry.tenants.payload_keys import Undecryptable
+
+# Why a schedule was paused though nobody asked for it.
+CODE: Final = "undecryptable_payload"
+
+
+def at_rest(payload: bytes | None, name: bytes, tenant: Tenant) -> bytes | None:
+    """A payload of the schedule `name` as its row holds it; an empty one stays empty."""
+    if not payload or tenant.payload_keys is None:
+        return payload
+    return Encrypted(tenant.payload_keys.encrypt(name, payload))
+
+
+def decrypted(row: Pending, tenant: Tenant) -> Pending:
+    """The row with the payload that its request had; raises `Undecryptable`."""
+    if type(row.payload) is not Encrypted:
+        return row
+    if tenant.payload_keys is None:
+        raise Undecryptable(
+            f"its payload is encrypted, and the policy of tenant {tenant.name} leads to no key: set"
+            " payload_key_ref to where it is"
+        )
+    return row._replace(payload=tenant.payload_keys.decrypt(row.name, row.payload))
+
+
+def why_undecryptable(row: Pending, tenant: Tenant) -> str:
+    """Why the payload of a row cannot be read; empty where it can."""
+    try:
+        decrypted(row, tenant)
+    except Undecryptable as error:
+        return str(error)
+    return ""
+
+
+def is_same(before: bytes, old: Pending, record: bytes, tenant: Tenant) -> bool:
+    """Whether two records hold the same definition, whichever keys there were when they were made.
+
+    `old` is the row in `before`, which the tenant's keys of now need not have encrypted.
+    """
+    if same_definition(before, record):
+        return True
+    if not old.payload or not (tenant.payload_keys or type(old.payload) is Encrypted):
+        return False
+    try:
+        plain = decrypted(old, tenant).payload
+    except Undecryptable:
+        return False
+    return same_definition(
+        encode_pending(old._replace(payload=at_rest(plain, old.name, tenant))), record
+    )
+
+
+def digests(request: Request, tenant: Tenant | None) -> tuple[bytes, ...]:
+    """The digest of a request as it is kept beside its verdict; then those that it may have had.
+
+    Who can guess a payload could try the guess on a digest, so it is made with the tenant's key.
+    Empty where that key cannot be read: such a verdict does not tell another request from a repeat.
+    """
+    plain = digest_of(request)
+    if tenant is None or request["action"] not in KEEPING:
+        return (plain,)
+    if tenant.payload_keys is not None:
+        return (*tenant.payload_keys.digests(plain), plain)
+    return (b"",) if tenant.lacks_key else (plain,)

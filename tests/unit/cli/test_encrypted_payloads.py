@@ -1,0 +1,105 @@
+"""Encrypted payloads as they are shown by a lookup, and carried by an export and an import."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from belfry.api.json import shapes
+from belfry.api.routes.lookup import ScheduleLookup
+from belfry.cli import payload_keys
+from belfry.cli.failures import CommandError
+from belfry.client.errors import BelfryError
+from belfry.client.portable import portable, request_fields, sendable
+from belfry.store.lookup import ScheduleStatus, standing_of
+from belfry.tenants.policy import TenantPolicy
+from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.test_encrypted_payloads import (
+    NEW,
+    OLD,
+    SECRET,
+    asked,
+    kept,
+    keyed,
+    let,
+)
+
+
+class Reads:
+    """Reads of the one partition of a driver, asked without a cluster."""
+
+    def homes(self, *_: Any) -> list[int]:
+        return [0]
+
+    async def answer(self, _request: Any, _caller: Any, home: int, look: Any) -> Any:
+        return await look(home)
+
+
+class Rows:
+    """The driver's rows, in place of what gathers lookups."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    async def standing(self, _partition: int, name: bytes) -> ScheduleStatus | None:
+        return standing_of(self._driver.rows, name, T0)
+
+
+def looked_up(driver: Driver) -> dict[str, Any]:
+    """What HTTP shows of the schedule, by a worker that knows of tenants what the engine does."""
+    holdings = SimpleNamespace(
+        tenant=lambda name: driver.tenants.known(name.encode()), waits=lambda *_: (None, None)
+    )
+    parts: Any = SimpleNamespace(ready=SimpleNamespace(holdings=holdings), now_ms=lambda: T0)
+    reads: Any = Reads()
+    lookup = ScheduleLookup(parts, reads)
+    vars(lookup)["_gathered"] = Rows(driver)
+    request: Any = SimpleNamespace(url=SimpleNamespace(path="/"))
+    caller: Any = SimpleNamespace(may=lambda _: True)
+    answer = asyncio.run(lookup.look_up(request, caller, "demo", "a"))
+    shown: dict[str, Any] = orjson.loads(answer.body)
+    return shown
+
+
+def test_a_lookup_shows_it_as_it_was_sent_or_says_why_not() -> None:
+    driver = keyed(OLD)
+    asked(driver)
+    shown = looked_up(driver)
+    assert (shown["payload_text"], shown["payload_bytes"]) == (SECRET.decode(), len(SECRET))
+    let(driver, NEW)
+    hidden = looked_up(driver)
+    assert not [name for name in hidden if name.startswith("payload_") and name != "payload_bytes"]
+    assert hidden["unreadable"] == shapes.UNDECRYPTABLE
+
+
+def test_an_export_carries_it_as_it_lies_and_an_import_decrypts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = keyed(OLD)
+    asked(driver)
+    line = portable(kept(driver))
+    assert SECRET.decode() not in str(line)
+    request = request_fields(line)
+    with pytest.raises(BelfryError, match="is encrypted: decrypt it"):
+        sendable(request)
+    stands = {"demo": TenantPolicy("demo", payload_key_ref="file:keys")}
+    monkeypatch.setattr(
+        payload_keys, "kafka_policies", lambda _: SimpleNamespace(all=lambda: stands)
+    )
+    session: Any = SimpleNamespace(settings=SimpleNamespace(secrets_dir=tmp_path))
+    for secret, why in ((None, "cannot be read"), (NEW, "demo/a is not imported: the key")):
+        if secret is not None:
+            (tmp_path / "keys").write_bytes(secret)
+        with pytest.raises(CommandError, match=why):
+            list(payload_keys.decrypting(session, [request]))
+    (tmp_path / "keys").write_bytes(NEW + b"\n" + OLD)
+    (sent,) = payload_keys.decrypting(session, [request])
+    assert sendable(sent)["payload"] == SECRET
+    stands.clear()
+    with pytest.raises(CommandError, match="has no payload_key_ref"):
+        list(payload_keys.decrypting(session, [request]))

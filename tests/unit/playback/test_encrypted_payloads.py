@@ -1,0 +1,31 @@
+"""A log with encrypted payloads comes out again to the byte where the keys are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belfry.policies.payload_keys import KeyRing
+from tests.unit.playback.test_player import busy
+from tests.unit.playback.trail import Leaving, play
+
+RIGHT = KeyRing("demo", [b"a secret of thirty-two bytes or more"])
+WRONG = KeyRing("demo", [b"another secret of thirty-two bytes"])
+
+
+def test_the_same_keys_give_the_same_bytes_and_others_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy: Any = {"payload_key_ref": "env:BELFRY_SECRET_DEMO"}
+    monkeypatch.setattr(Leaving, "keys_of", staticmethod(lambda _: RIGHT))
+    trail = busy(**policy)
+    assert any(b"x" * 30 in (fired[3] or b"") for _, fired in trail.events)
+    assert not any(b"x" * 30 in (each.row or b"") for each in trail.log)
+    outcome = play(trail)
+    assert outcome.differs is None, outcome.differs
+    assert outcome.events > 60
+    monkeypatch.setattr(Leaving, "keys_of", staticmethod(lambda _: WRONG))
+    differs = play(trail).differs
+    assert differs is not None
+    assert differs.what == "row"

@@ -1,0 +1,116 @@
+"""Keys for payloads: made of secrets by tenant, the first encrypts, each of them decrypts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from belfry.policies.payload_keys import KeyRing, keys_of_policy
+from belfry.policies.secrets import BadSecret, SecretPlaces
+from belfry.policies.stored_policies import StoredPolicies
+from belfry.schedules.targets import HttpTarget
+from belfry.settings import Settings
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level
+from belfry.tenants.payload_keys import ENCRYPTION_BYTES, Undecryptable
+from belfry.tenants.policy import TenantPolicy, problems
+from belfry.wire import framing
+from belfry.wire.policies import encode_policy
+
+OLD, NEW = b"0" * 32, b"1" * 32
+NAME = b"shop/card"
+
+
+def test_the_bytes_are_those_that_are_specified() -> None:
+    """Frozen: they lie in changelogs.  Format, id of the key, AES-SIV of key and name."""
+    sealed = KeyRing("shop", [OLD]).encrypt(NAME, b"4711")
+    assert len(sealed) == 4 + ENCRYPTION_BYTES
+    assert sealed.hex() == FROZEN
+
+
+FROZEN = "01be87f4e33461a5ff5bfed5114297b7fa2182f3d68c5f3f417510b933"
+
+
+def test_the_first_key_encrypts_and_each_decrypts() -> None:
+    old, both, new = KeyRing("shop", [OLD]), KeyRing("shop", [NEW, OLD]), KeyRing("shop", [NEW])
+    before, after = old.encrypt(NAME, b"4711"), both.encrypt(NAME, b"4711")
+    assert before != after == new.encrypt(NAME, b"4711")
+    assert both.decrypt(NAME, before) == both.decrypt(NAME, after) == b"4711"
+    with pytest.raises(Undecryptable, match=f"the key {before[1:9].hex()} .* put its line back"):
+        new.decrypt(NAME, before)
+    digests = both.digests(b"d" * 16)
+    assert digests == (*new.digests(b"d" * 16), *old.digests(b"d" * 16))
+
+
+def test_a_payload_counts_for_its_schedule_and_as_it_was_made() -> None:
+    ring = KeyRing("shop", [OLD])
+    sealed = ring.encrypt(NAME, b"4711")
+    with pytest.raises(Undecryptable, match="the row was changed"):
+        ring.decrypt(b"shop/other", sealed)
+    for at in (9, len(sealed) - 1):
+        changed = bytearray(sealed)
+        changed[at] ^= 1
+        with pytest.raises(Undecryptable, match="the row was changed"):
+            ring.decrypt(NAME, bytes(changed))
+    for short in (b"", sealed[:5], sealed[:9], sealed[:20]):
+        with pytest.raises(Undecryptable):
+            ring.decrypt(NAME, short)
+
+
+def test_two_tenants_of_one_secret_have_keys_of_their_own() -> None:
+    shop, mail = KeyRing("shop", [OLD]), KeyRing("mail", [OLD])
+    assert shop.encrypt(NAME, b"4711") != mail.encrypt(NAME, b"4711")
+    with pytest.raises(Undecryptable, match="none of those"):
+        mail.decrypt(NAME, shop.encrypt(NAME, b"4711"))
+
+
+def test_a_policy_leads_to_its_keys(tmp_path: Path) -> None:
+    places = SecretPlaces(tmp_path)
+    assert keys_of_policy(places, TenantPolicy("shop")) is None
+    policy = TenantPolicy("shop", payload_key_ref="file:keys")
+    with pytest.raises(BadSecret, match="cannot be read"):
+        keys_of_policy(places, policy)
+    (tmp_path / "keys").write_bytes(NEW + b"\n" + OLD + b"\n")
+    ring = keys_of_policy(places, policy)
+    assert ring is not None
+    assert ring.decrypt(NAME, KeyRing("shop", [OLD]).encrypt(NAME, b"4711")) == b"4711"
+    (tmp_path / "keys").write_bytes(NEW + b"\n" + b"x" * 31)
+    with pytest.raises(BadSecret, match="31 bytes; a key for payloads needs 32"):
+        keys_of_policy(places, policy)
+
+
+def test_a_tenant_waits_for_its_keys_and_goes_on_with_them(tmp_path: Path) -> None:
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.ALL)
+    stored = StoredPolicies(Settings(secrets_dir=tmp_path), tenants, None)
+    policy = TenantPolicy("shop", payload_key_ref="file:keys")
+    stored.put({"shop": (framing.single_object("TenantPolicy") + encode_policy(policy), None)})
+    without = stored.effective_of("shop")
+    assert without is not None
+    tenant = tenants.follow(without)
+    assert tenant.lacks_key
+    assert tenant.stopped.startswith("the keys of its payloads cannot be read: file:keys")
+    assert not tenant.simple
+    assert stored.found_keys() == set()
+    (tmp_path / "keys").write_bytes(OLD)
+    assert stored.found_keys() == {"shop"}
+    found = stored.effective_of("shop")
+    assert found is not None
+    assert stored.found_keys() == set()
+    tenant = tenants.follow(found)
+    assert (tenant.lacks_key, tenant.stopped, tenant.simple) == (False, "", False)
+    assert tenant.payload_keys is not None
+
+
+def test_neither_secrets_nor_keys_show_themselves() -> None:
+    assert OLD.decode() not in repr(KeyRing("shop", [OLD]))
+
+
+def test_a_policy_does_not_deliver_what_it_encrypts() -> None:
+    target = HttpTarget("https://example.org")
+    assert not problems(TenantPolicy("shop", payload_key_ref="file:keys"))
+    (why,) = problems(TenantPolicy("shop", payload_key_ref="file:keys", http_targets=(target,)))
+    assert "leave out one of the two" in why
+    (why,) = problems(TenantPolicy("shop", payload_key_ref="my secret"))
+    assert why.startswith("payload_key_ref, 9 characters, names no place")
+    assert "my secret" not in why
