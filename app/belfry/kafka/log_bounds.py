@@ -34,14 +34,17 @@ Record = TypeVar("Record")
 # that is slow is not gone.
 REQUEST_S: Final = 10.0
 TRY_S: Final = 0.5
-# Seconds for a partition to have another leader, and between two looks for it.
-MOVES_S: Final = 2.0
+# Seconds between two looks for a partition's leader.
 LOOK_S: Final = 0.1
-_MOVED: Final = (
+# What a rolling restart may answer: asked again for as long as a question may take, since a term
+# that ended by it would have to open and read everything once more.
+_PASSING: Final = (
+    KafkaError._TIMED_OUT,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
     # What librdkafka says itself, where the connection to the former leader ends amid the question.
     KafkaError._TRANSPORT,
     KafkaError._DESTROY,
@@ -129,27 +132,22 @@ def asked(
     client: librdkafka.Consumer, where: TopicPartition, wait_s: float = REQUEST_S
 ) -> tuple[int, int]:
     """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError."""
-    began, try_s = machine.monotonic(), TRY_S
+    until, try_s = machine.monotonic() + wait_s, TRY_S
     while True:
-        most_s = min(try_s, max(began + wait_s - machine.monotonic(), LOOK_S))
-        why, for_s = f"no answer within {wait_s} s", wait_s
+        most_s = min(try_s, max(until - machine.monotonic(), LOOK_S))
+        why, passes = f"no answer within {wait_s} s", True
         try:
             ends = client.get_watermark_offsets(where, most_s, cached=False)
             if ends is not None:
                 return ends[0], ends[1]
         except KafkaException as error:
-            why, for_s = error.args[0].str(), _patience_s(error.args[0].code(), wait_s)
-        if machine.monotonic() - began >= for_s:
+            why, passes = error.args[0].str(), error.args[0].code() in _PASSING
+        if not passes or machine.monotonic() >= until:
             raise ConnectionError(f"{where.topic}: {why}")
         machine.sleep(LOOK_S)
         with suppress(KafkaException):
             client.list_topics(where.topic, most_s)
         try_s *= 2
-
-
-def _patience_s(code: int, wait_s: float) -> float:
-    """For how many seconds a question that failed so is asked again, of those that it may take."""
-    return wait_s if code == KafkaError._TIMED_OUT else min(wait_s, MOVES_S) * (code in _MOVED)
 
 
 class LogBounds:

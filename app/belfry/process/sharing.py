@@ -26,7 +26,7 @@ from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.loop_threads import LoopThreads
 from belfry.host.passing import Streams
-from belfry.kafka import topics
+from belfry.kafka import librdkafka, topics
 from belfry.kafka.agreement import Agreement, Statements, statement_notes
 from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
@@ -181,7 +181,14 @@ def share(
     given = _checkpoints(settings, clock, gauges, trust, failpoints)
     opener = PartitionOpener(
         settings=settings,
-        identities=Identities(admin, cluster_id, (changelog, requests), anchors, statements.keep),
+        identities=Identities(
+            admin,
+            cluster_id,
+            (changelog, requests),
+            anchors,
+            statements.keep,
+            lambda: librdkafka.AdminClient(settings.kafka_properties()),
+        ),
         partitions=partitions,
         clock=clock,
         tenants=tenants,

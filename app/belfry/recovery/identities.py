@@ -61,12 +61,15 @@ class Identities:
         topics: tuple[str, str],
         anchors: Anchors,
         beside: Callable[[Iterable[int]], None] | None = None,
+        connect: Callable[[], AdminClient] | None = None,
     ) -> None:
         """`topics` are the changelog and the input, by name.
 
         `beside` is called with the partitions whose anchors were written: more may be kept there.
+        Where `admin` gives no answer, `connect` makes the client that is asked from then on.
         """
         self._admin = admin
+        self._connect = connect
         self._cluster_id = cluster_id
         self._topics = topics
         self.anchors = anchors
@@ -85,11 +88,14 @@ class Identities:
 
         They are asked of the broker that the client knows as the controller.  Where that one is
         away, as while brokers are restarted in turn, the client waits for it, and learns of another
-        one from the next metadata alone: so that is asked for, of any broker.
+        one from the next metadata alone: so that is asked for, of any broker.  A client that has
+        met the end of a broker may stay without a controller for minutes, so a new one asks.
         """
         try:
             return self._told(SOON_S)
         except ConnectionError:
+            if self._connect is not None:
+                self._admin = self._connect()
             with suppress(KafkaException):
                 self._admin.list_topics(self._topics[0], timeout=SOON_S)
         return self._told(ANSWER_S)

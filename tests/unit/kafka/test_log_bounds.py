@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
-from belfry.kafka import librdkafka, log_bounds
+from belfry.kafka import librdkafka
 from belfry.kafka.log_bounds import AheadOfLog, LogBounds, LogEnds, LostRange
 
 
@@ -109,9 +109,8 @@ def test_a_leader_that_moves_is_asked_where_it_is_then(
     assert len(clients) == 1
     client.fails = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
     monkeypatch.setattr(machine, "sleep", lambda _pause_s: None)
-    monkeypatch.setattr(log_bounds, "MOVES_S", 0.01)
     with pytest.raises(ConnectionError, match="in:"):
-        log.ends()
+        shared.ends("in", 0, 0.01)
 
 
 def test_a_leader_that_is_gone_is_not_waited_for(
@@ -126,6 +125,16 @@ def test_a_leader_that_is_gone_is_not_waited_for(
     assert shared.end("in", 0) == 9
     assert client.waited == [0.5, 0.5, 1.0]
     assert len(clients) == 1
+
+
+def test_what_no_wait_mends_is_told_at_once(clients: list[Client]) -> None:
+    shared = LogEnds({})
+    shared.end("in", 0)
+    clients[0].fails = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    clients[0].waited = []
+    with pytest.raises(ConnectionError, match="in: "):
+        shared.end("in", 0)
+    assert len(clients[0].waited) == 1
 
 
 def test_a_slow_broker_gets_longer_tries_within_the_time_of_a_question(

@@ -47,9 +47,13 @@ class Cluster(OffsetNotes):
         self.asked.append("anchors")
         return super().write(texts)
 
-    def identities(self, beside: Callable[[Iterable[int]], None] | None = None) -> Identities:
+    def identities(
+        self,
+        beside: Callable[[Iterable[int]], None] | None = None,
+        connect: Callable[[], Any] | None = None,
+    ) -> Identities:
         here: Any = self
-        found = Identities(here, "cluster-a", TOPICS, Anchors(here), beside)
+        found = Identities(here, "cluster-a", TOPICS, Anchors(here), beside, connect)
         self.asked.clear()
         return found
 
@@ -160,6 +164,16 @@ def test_a_controller_that_is_away_is_looked_for_anew() -> None:
     cluster.knows_controller = False
     assert identities.now() == HERE
     assert cluster.asked == ["nobody within 1.5 s", "metadata", "ids"]
+
+
+def test_a_client_that_finds_no_controller_is_not_asked_again() -> None:
+    """Two minutes after a broker had died, one still waited for its controller."""
+    confused, other = Restarting(), Restarting()
+    identities = confused.identities(connect=lambda: other)
+    confused.knows_controller = confused.tells = False
+    assert [identities.now(), identities.now()] == [HERE, HERE]
+    assert confused.asked == ["nobody within 1.5 s"]
+    assert other.asked == ["metadata", "ids", "ids"]
 
 
 def test_where_no_broker_names_one_the_ids_are_not_told() -> None:
