@@ -91,19 +91,26 @@ class Identities:
         one from the next metadata alone: so that is asked for, of any broker.  A client that has
         met the end of a broker may stay without a controller for minutes, so a new one asks.
         """
+        admin = self._admin
         try:
-            return self._told(SOON_S)
+            return self._told(admin, SOON_S)
         except ConnectionError:
-            if self._connect is not None:
-                self._admin = self._connect()
+            admin = self._other_than(admin)
             with suppress(KafkaException):
-                self._admin.list_topics(self._topics[0], timeout=SOON_S)
-        return self._told(ANSWER_S)
+                admin.list_topics(self._topics[0], timeout=SOON_S)
+        return self._told(admin, ANSWER_S)
 
-    def _told(self, within_s: float) -> Identity:
+    def _other_than(self, failed: AdminClient) -> AdminClient:
+        """Another client, where one can be made: one for all who have asked the same in vain."""
+        with self._lock:
+            if self._admin is failed and self._connect is not None:
+                self._admin = self._connect()
+            return self._admin
+
+    def _told(self, admin: AdminClient, within_s: float) -> Identity:
         changelog, schedules = self._topics
         try:
-            answers = self._admin.describe_topics(
+            answers = admin.describe_topics(
                 TopicCollection(list(self._topics)), request_timeout=within_s
             )
             found: dict[str, Any] = {name: each.result(within_s) for name, each in answers.items()}
