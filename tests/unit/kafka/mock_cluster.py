@@ -27,7 +27,7 @@ class MockCluster:
         why = ctypes.create_string_buffer(_WHY_BYTES)
         conf = ctypes.c_void_p(self._c.rd_kafka_conf_new())
         self._client = ctypes.c_void_p(self._c.rd_kafka_new(_PRODUCER, conf, why, _WHY_BYTES))
-        assert self._client, why.value
+        assert self._client.value, why.value
         made = self._c.rd_kafka_mock_cluster_new(self._client, brokers)
         self._cluster = ctypes.c_void_p(made)
         self.servers = self._c.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()

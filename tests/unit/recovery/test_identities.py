@@ -192,7 +192,7 @@ def test_all_who_ask_in_vain_get_the_same_other_client() -> None:
         together.wait(10)
         return {name: settled(KafkaException(KafkaError(KafkaError._TIMED_OUT))) for name in TOPICS}
 
-    confused.describe_topics = away  # type: ignore[method-assign]
+    confused.describe_topics = away  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(lambda _: identities.now(), range(4))) == [HERE] * 4
     assert len(made) == 1
