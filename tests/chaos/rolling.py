@@ -149,10 +149,14 @@ def copied(servers: str) -> bool:
 
 
 def drain(load: SteadyLoad, readers: Iterable[LiveReader]) -> None:
-    """Wait until each reader has everything, or for so long that it is lost."""
-    until_ms = max(load.due_ms) + DRAIN_S * 1000
+    """Wait until each reader has everything, or nothing has come for so long that it is lost."""
     every = list(readers)
-    while now_ms() < until_ms and any(len(each.came) < len(load.due_ms) for each in every):
+    read, until_ms = -1, 0
+    while any(len(each.came) < len(load.due_ms) for each in every):
+        if read != (read := sum(len(each.came) for each in every)):
+            until_ms = max(now_ms(), max(load.due_ms)) + int(DRAIN_S * 1000)
+        if now_ms() > until_ms:
+            break
         time.sleep(0.5)
     for each in every:
         each.close()
