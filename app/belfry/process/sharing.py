@@ -17,6 +17,7 @@ partitions.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import NamedTuple
 
 from belfry.firing.clock_guard import ClockGuard
@@ -179,16 +180,11 @@ def share(
     # Tests kill a worker at a named place by this variable; without it nothing is done.
     failpoints = Failpoints(os.environ.get("BELFRY_FAILPOINT", ""))
     given = _checkpoints(settings, clock, gauges, trust, failpoints)
+    names = changelog, requests
+    connect = partial(librdkafka.AdminClient, settings.kafka_properties())
     opener = PartitionOpener(
         settings=settings,
-        identities=Identities(
-            admin,
-            cluster_id,
-            (changelog, requests),
-            anchors,
-            statements.keep,
-            lambda: librdkafka.AdminClient(settings.kafka_properties()),
-        ),
+        identities=Identities(admin, cluster_id, names, anchors, statements.keep, connect),
         partitions=partitions,
         clock=clock,
         tenants=tenants,
