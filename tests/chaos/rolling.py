@@ -151,10 +151,10 @@ def copied(servers: str) -> bool:
 def drain(load: SteadyLoad, readers: Iterable[LiveReader]) -> None:
     """Wait until each reader has everything, or nothing has come for so long that it is lost."""
     every = list(readers)
-    read, until_ms = -1, 0
+    read, until_ms, last_due_ms = -1, 0, max(load.due_ms)
     while any(len(each.came) < len(load.due_ms) for each in every):
         if read != (read := sum(len(each.came) for each in every)):
-            until_ms = max(now_ms(), max(load.due_ms)) + int(DRAIN_S * 1000)
+            until_ms = max(now_ms(), last_due_ms) + int(DRAIN_S * 1000)
         if now_ms() > until_ms:
             break
         time.sleep(0.5)
