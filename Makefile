@@ -324,6 +324,10 @@ outages: install $(PROMETHEUS) ## Plant ten outages, and tell what alert, page, 
 chaos: install ## Strike two workers at every step by every signal, SEEDS times, and audit.
 	@SEEDS=$${SEEDS:-1} $(BIN)/python -m pytest -q -s tests/chaos
 
+.PHONY: restarts
+restarts: install ## Restart three brokers one by one under load, ROUNDS times, and tell how late events were read.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.chaos.rolling $${ROUNDS:-1}
+
 .PHONY: oracle
 oracle: install ## Compare cron with a walk through UTC at every edge of every change of every zone's clock.
 	@PYTHONPATH=app:. $(BIN)/python -m tests.property.cron_edges

@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka.admin import AdminClient
+
 from belfry.devstack import Kafka, KafkaNodes, free_port
 from belfry.devstack.kafka import Node
 from tests.chaos.proxy import HOST, Proxy
 
 READY_S: Final = 90.0
+ANSWER_S: Final = 5.0
 # The nodes log in to one another, and may everything: before they have elected a controller nobody
 # has read the rules.
 _LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -122,3 +125,15 @@ def _ports(count: int, taken: Sequence[int] = ()) -> list[int]:
 
 def _listed(listeners: dict[str, int]) -> str:
     return ",".join(f"{name}://{HOST}:{port}" for name, port in listeners.items())
+
+
+def in_sync(admin: AdminClient, prefix: str = "") -> bool:
+    """Whether each partition of these topics has all of its copies in sync, and a leader."""
+    topics = admin.list_topics(timeout=ANSWER_S).topics
+    partitions = [
+        each
+        for name, topic in topics.items()
+        if name.startswith(prefix)
+        for each in topic.partitions.values()
+    ]
+    return all(set(each.isrs) == set(each.replicas) and each.leader >= 0 for each in partitions)

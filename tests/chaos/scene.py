@@ -28,12 +28,11 @@ from tests.acceptance.harness.rhythm_follow import RhythmFollower
 from tests.acceptance.harness.rhythms import RhythmLoad
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
-from tests.chaos.broker import Brokers
+from tests.chaos.broker import Brokers, in_sync
 from tests.chaos.clock import MovedClock
 
 CALM_S: Final = 150.0
 READY_S: Final = 90.0
-ANSWER_S: Final = 5.0
 ALL: Final = set(range(PARTITIONS))
 # New recurring schedules for each new request of the other load; each fires some twenty times.
 RHYTHMS: Final = 1 / 150
@@ -127,14 +126,7 @@ class Scene:
 
     def in_sync(self) -> bool:
         """Whether each partition of this belfry has all of its copies in sync, and a leader."""
-        topics = self._admin.list_topics(timeout=ANSWER_S).topics
-        partitions = [
-            each
-            for name, topic in topics.items()
-            if name.startswith(self.site.prefix)
-            for each in topic.partitions.values()
-        ]
-        return all(set(each.isrs) == set(each.replicas) for each in partitions)
+        return in_sync(self._admin, self.site.prefix)
 
     def rest(self) -> None:
         """Stop the victim in an orderly way, if it runs."""

@@ -55,6 +55,7 @@ class Cluster:
         self._properties: dict[str, Any] = {
             "bootstrap.servers": bootstrap_servers,
             "client.id": "belfry-client",
+            "reconnect.backoff.max.ms": 500,  # by default a restart of a broker is felt for 10 s
             # What would be logged is raised, in words.
             "log_level": 0,
             **(properties or {}),

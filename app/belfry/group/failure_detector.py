@@ -3,6 +3,8 @@
     by heartbeats   the worker's heartbeat stops          its partitions are taken over, all at once
                     it comes, without this partition      judged by itself: a step, or an open
                                                           transaction that grows, is a sign of life
+                                                          and where it was not well yet, which is
+                                                          a take-over, it has 5 s for that
     by commits      an owner of an older version, or      judged by itself, more patiently the more
                     one whose heartbeats are not taken    partitions it divides its attention among
 
@@ -23,6 +25,9 @@ RANK_MS: Final = 1_000.0
 # Looks at many partitions of one owner leave the broker time for other things.
 LOOK_MS_PER_PARTITION: Final = 5.0
 LOOKS_BEFORE_OVER: Final = 2.5
+# What an owner that lives has for a take-over.  Another one would have to do the same from its
+# beginning, at the same brokers: after a restart of theirs workers took turns at it for a minute.
+TAKES_OVER_MS: Final = 5_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,8 @@ class FailureDetector:
             silence.timeout_ms = timeouts.commits_ms
             return False
         if watch.excused(now_ms):
+            # Where the brokers were away, whoever owns something may have to take it over anew.
+            self._was_well = False
             silence.unanswered(now_ms)
             return True
         if watch.vouches(self._partition, now_ms, timeouts.limit_ms):
@@ -131,8 +138,10 @@ class FailureDetector:
         if not beats and self._worker_decides(watch):
             return True
         silence.timeout_ms = timeouts.commits_ms
-        if beats and self._was_well:
-            # It hangs, on a worker that lives.  One that was not well yet is being taken over.
+        if beats and not self._was_well:
+            silence.timeout_ms = max(timeouts.commits_ms, TAKES_OVER_MS)
+        elif beats:
+            # It hangs, on a worker that lives.
             every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * timeouts.owns)
             silence.look_every_ms = every_ms
             silence.timeout_ms = max(timeouts.heartbeats_ms, LOOKS_BEFORE_OVER * every_ms)

@@ -67,7 +67,6 @@ class Heartbeats:
         self._consumer = librdkafka.Consumer(
             {
                 "socket.timeout.ms": 3_000,
-                "reconnect.backoff.max.ms": 500,
                 **properties,
                 "group.id": group,
                 "enable.auto.commit": False,

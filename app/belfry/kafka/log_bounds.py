@@ -6,12 +6,21 @@
 An offset before the first one is gone, and one behind the end is of another log: nobody may go on
 from there without a closer look.  An open transaction hides the end from readers, but what was read
 before stays read.
+
+Leaders move while brokers are restarted.  librdkafka goes on asking the one that it knows, also
+where that broker is gone, until the time of the question is over.  So a question is a few short
+tries, and between them the brokers are asked who leads:
+
+    12:00:00.0  where does 3 end?  broker 1, which stops just now
+    12:00:00.5  no answer: who leads 3?  broker 2
+    12:00:00.6  broker 2 says where it ends: a take-over has waited for 0.6 s, and not for 10 s
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -21,16 +30,25 @@ from belfry.kafka import librdkafka
 from belfry.kafka.client_properties import untold
 
 Record = TypeVar("Record")
-# Seconds for one answer.
+# Seconds for one answer, and for the first try; each further one has twice as long, since a broker
+# that is slow is not gone.
 REQUEST_S: Final = 10.0
-# Seconds for a partition to have another leader, and between two looks for it.
-MOVES_S: Final = 2.0
+TRY_S: Final = 0.5
+# Seconds between two looks for a partition's leader.
 LOOK_S: Final = 0.1
-_MOVED: Final = (
+# What a rolling restart may answer: asked again for as long as a question may take, since a term
+# that ended by it would have to open and read everything once more.
+_PASSING: Final = (
+    KafkaError._TIMED_OUT,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    # What librdkafka says itself, where the connection to the former leader ends amid the question.
+    KafkaError._TRANSPORT,
+    KafkaError._DESTROY,
+    KafkaError._DESTROY_BROKER,
 )
 WITHOUT_GROUP: Final[dict[str, Any]] = {
     "group.id": "belfry-reads-without-a-group",
@@ -114,20 +132,22 @@ def asked(
     client: librdkafka.Consumer, where: TopicPartition, wait_s: float = REQUEST_S
 ) -> tuple[int, int]:
     """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError."""
-    until = machine.monotonic() + min(wait_s, MOVES_S)
+    until, try_s = machine.monotonic() + wait_s, TRY_S
     while True:
+        most_s = min(try_s, max(until - machine.monotonic(), LOOK_S))
+        why, passes = f"no answer within {wait_s} s", True
         try:
-            ends = client.get_watermark_offsets(where, wait_s, cached=False)
-            break
+            ends = client.get_watermark_offsets(where, most_s, cached=False)
+            if ends is not None:
+                return ends[0], ends[1]
         except KafkaException as error:
-            # A client that is kept may know the former leader; its answer makes it look anew.
-            if error.args[0].code() not in _MOVED or machine.monotonic() > until:
-                raise ConnectionError(f"{where.topic}: {error.args[0].str()}") from error
+            why, passes = error.args[0].str(), error.args[0].code() in _PASSING
+        if not passes or machine.monotonic() >= until:
+            raise ConnectionError(f"{where.topic}: {why}")
         machine.sleep(LOOK_S)
-    if ends is None:
-        raise ConnectionError(f"{where.topic}: no answer within {wait_s} s")
-    low, high = ends
-    return low, high
+        with suppress(KafkaException):
+            client.list_topics(where.topic, most_s)
+        try_s *= 2
 
 
 class LogBounds:

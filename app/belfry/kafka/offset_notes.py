@@ -35,6 +35,8 @@ _MOVED: Final = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
+# What a client says that knows no coordinator, or one that is gone.
+_WITHOUT: Final = (*_MOVED, KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 # Nobody polls it, so what is in the way is told by its answers.
 _ASKING: Final = {
     "enable.auto.commit": False,
@@ -46,7 +48,8 @@ _ASKING: Final = {
 class OffsetNotes:
     """Reads and writes a group's texts; ConnectionError where the cluster does not answer.
 
-    Any thread may use it.  It connects when it is first used, and stays connected.
+    Any thread may use it.  It connects when it is first used, and anew where it got no answer: a
+    client that has met the end of a broker may wait for it longer than for another one.
     """
 
     def __init__(
@@ -95,12 +98,14 @@ class OffsetNotes:
 
     def _told(self, ask: Callable[[Any], Any]) -> Any:
         """The coordinator's answer; one that has just moved is asked again where it is now."""
-        until = machine.monotonic() + ANSWER_S
+        until, client = machine.monotonic() + ANSWER_S, self._client()
         while True:
             try:
-                return ask(self._client())
+                return ask(client)
             except KafkaException as error:
                 if error.args[0].code() not in _MOVED or machine.monotonic() > until:
+                    if error.args[0].code() in _WITHOUT:
+                        self._leave(client)
                     raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
             machine.sleep(LOOK_S)
 
@@ -109,3 +114,9 @@ class OffsetNotes:
             if self._consumer is None:
                 self._consumer = self._connect(self._properties)
             return self._consumer
+
+    def _leave(self, client: Any) -> None:
+        """Ask another one from now on; this one goes with the last who asks it."""
+        with self._lock:
+            if self._consumer is client:
+                self._consumer = None

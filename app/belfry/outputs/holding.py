@@ -5,6 +5,7 @@
     none, envelopes, head is settled    let go
     none, envelopes, no head yet        the registry is asked: it lets go, or is the problem
     its topic is being made             held, and told by the thread that makes it: no pause
+    a partition has no leader           held, and tried again every second
     any other                           held, and tried again after a pause that doubles
 
 Held is a word of the directory: the engine leaves the events of a held tenant in the backlog, with
@@ -84,8 +85,11 @@ class Holds:
 
     def _kept_back(self, tenant: Tenant, reason: str) -> TenantFacts:
         # The thread that makes a topic tells what became of it: that needs no other look.
-        made = reason == TO_MAKE
-        self.state.keep_back(tenant.name, tenant.topic, None if made else machine.monotonic())
+        # A leader comes back with its broker, and all that was due meanwhile waits for this look.
+        made, now_s = reason == TO_MAKE, machine.monotonic()
+        self.state.keep_back(
+            tenant.name, tenant.topic, None if made else now_s, grows=reason != OFFLINE
+        )
         if not made and tenant.held in ("", TO_MAKE) and not self._told(tenant, reason):
             log.warning("tenant held: its events wait", tenant=tenant.name, reason=reason)
         return {"held": reason}

@@ -1,6 +1,7 @@
 """Which tenants may fire to which topics, and when those that are held are tried again.
 
     ready tenant ── kept back ──► held, tried again after 1 s, 2 s, 4 s … 60 s ── let go ──► ready
+                                  └ for as long as a leader is missing: every second
 
 A step asks once (`covers`), from its partition's thread.  Threads that look at topics change it.
 Each method holds the lock for as long as it takes, and no longer: nobody waits for a broker here.
@@ -85,10 +86,11 @@ class OutputState:
             self._ready.add(name)
             self._retry.pop(name, None)
 
-    def keep_back(self, name: str, topic: str, now_s: float | None) -> None:
+    def keep_back(self, name: str, topic: str, now_s: float | None, *, grows: bool = True) -> None:
         """A tenant is held; tried again after a pause from `now_s` on, which doubles each time.
 
-        None for `now_s`: the thread that makes its topic will tell, so no pause is needed.
+        None for `now_s`: the thread that makes its topic will tell, so no pause is needed.  A pause
+        that does not grow is the first one, and so is the next one that does.
         """
         with self._lock:
             self._ready.discard(name)
@@ -96,8 +98,8 @@ class OutputState:
             if now_s is None:
                 return
             _, pause_s = self._retry.get(name, (0.0, FIRST_PAUSE_S / 2))
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-            self._retry[name] = (now_s + pause_s, pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S) if grows else FIRST_PAUSE_S
+            self._retry[name] = (now_s + pause_s, pause_s if grows else pause_s / 2)
 
     def pauses(self, name: str, now_s: float) -> bool:
         """Whether a tenant is held, and it is not yet time to try again."""

@@ -43,7 +43,7 @@ from belfry.kafka.outcome import Aborted
 from belfry.outputs.envelopes import Envelopes, is_framed
 from belfry.outputs.holding import OFFLINE, Holds
 from belfry.outputs.making import TopicMaker
-from belfry.outputs.output_state import FIRST_PAUSE_S, OutputState
+from belfry.outputs.output_state import OutputState
 from belfry.outputs.topic_queue import TO_MAKE, TopicQueue, not_writable
 from belfry.outputs.topic_view import TopicView
 from belfry.registry.client import Registry
@@ -51,7 +51,8 @@ from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, EffectivePolicy, TenantFacts
 
-LOOK_S: Final = 5.0
+# Seconds between looks, to a second one at topics in doubt, and between turns of their thread.
+LOOK_S, DOUBT_S, TURN_S = 5.0, 1.0, 0.5
 BLOCKED: Final = "belfry may not write to its topic: allow it the operation WRITE"
 
 log = structlog.get_logger(__name__)
@@ -223,13 +224,14 @@ class Outputs:
             self._make_ready(told)
 
     def _look_now_and_then(self) -> None:
-        if self._thread.stopping.wait(min(LOOK_S, FIRST_PAUSE_S)):
+        if self._thread.stopping.wait(TURN_S):
             return
-        if machine.monotonic() - self._looked >= LOOK_S:
-            self._looked = machine.monotonic()
+        now_s = machine.monotonic()
+        due, since_s = self._state.due(now_s), now_s - self._looked
+        if due or since_s >= (DOUBT_S if self._view.doubted else LOOK_S):
+            self._looked = now_s
             self._view.look()
-        if due := self._state.due(machine.monotonic()):
-            self._view.look()
+        if due:
             self._make_ready(due)
 
 

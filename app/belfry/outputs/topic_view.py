@@ -4,7 +4,13 @@ A look asks for all topics of the cluster at once, and tells what changed since 
 
     12:00:00   fired.a 3 partitions    fired.b 3 partitions
     12:00:05   fired.a 3 partitions    fired.b 3 partitions, one of them without a leader    fired.c
-               └ as before             └ lost: its tenants are held                     new ┘
+               └ as before             └ in doubt: leaders move as brokers stop         new ┘
+    12:00:06   fired.a 3 partitions    fired.b 3 partitions, the same without a leader
+                                       └ lost: its tenants are held
+
+A restart leaves a partition without a leader for a moment, and a held tenant waits for a second or
+two.  So a topic that could be written to is lost with the second look, and until then a step waits
+for the leader, as it does for one that moves.
 
 New topics are noted in the directory, where they may decide whose a name is, and it is learned how
 large a record they take.  That comes before any request asks, so that one which would not fit is
@@ -31,7 +37,8 @@ from belfry.tenants.effective import Tenant, TenantFacts
 class TopicView:
     """Output topics by their numbers of partitions; for all threads.
 
-    `leaderless` are topics that are there, and cannot be written to as a whole.
+    `leaderless` are topics that are there, and cannot be written to as a whole; `doubted` may be so
+    with the next look.
     """
 
     def __init__(
@@ -46,6 +53,7 @@ class TopicView:
         """Topics that begin with `prefix` are looked at, and those that policies name."""
         self.admin = admin
         self.leaderless: set[str] = set()
+        self.doubted: set[str] = set()
         self.partitions: dict[str, int] = {}
         self._tenants = tenants
         self._holds = holds
@@ -74,11 +82,13 @@ class TopicView:
             for name, topic in topics.items()
             if (name.startswith(self._prefix) or name in moved) and topic.error is None
         }
-        self.leaderless = {
+        offline = {
             name
             for name, topic in mine.items()
             if any(partition.leader < 0 for partition in topic.partitions.values())
         }
+        self.doubted = (offline & self.partitions.keys()) - self.doubted
+        self.leaderless = offline - self.doubted
         there = {
             name: len(topic.partitions)
             for name, topic in mine.items()

@@ -17,6 +17,7 @@ partitions.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import NamedTuple
 
 from belfry.firing.clock_guard import ClockGuard
@@ -26,7 +27,7 @@ from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.loop_threads import LoopThreads
 from belfry.host.passing import Streams
-from belfry.kafka import topics
+from belfry.kafka import librdkafka, topics
 from belfry.kafka.agreement import Agreement, Statements, statement_notes
 from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
@@ -179,9 +180,11 @@ def share(
     # Tests kill a worker at a named place by this variable; without it nothing is done.
     failpoints = Failpoints(os.environ.get("BELFRY_FAILPOINT", ""))
     given = _checkpoints(settings, clock, gauges, trust, failpoints)
+    names = changelog, requests
+    connect = partial(librdkafka.AdminClient, settings.kafka_properties())
     opener = PartitionOpener(
         settings=settings,
-        identities=Identities(admin, cluster_id, (changelog, requests), anchors, statements.keep),
+        identities=Identities(admin, cluster_id, names, anchors, statements.keep, connect),
         partitions=partitions,
         clock=clock,
         tenants=tenants,

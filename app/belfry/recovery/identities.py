@@ -61,12 +61,15 @@ class Identities:
         topics: tuple[str, str],
         anchors: Anchors,
         beside: Callable[[Iterable[int]], None] | None = None,
+        connect: Callable[[], AdminClient] | None = None,
     ) -> None:
         """`topics` are the changelog and the input, by name.
 
         `beside` is called with the partitions whose anchors were written: more may be kept there.
+        Where `admin` gives no answer, `connect` makes the client that is asked from then on.
         """
         self._admin = admin
+        self._connect = connect
         self._cluster_id = cluster_id
         self._topics = topics
         self.anchors = anchors
@@ -85,19 +88,29 @@ class Identities:
 
         They are asked of the broker that the client knows as the controller.  Where that one is
         away, as while brokers are restarted in turn, the client waits for it, and learns of another
-        one from the next metadata alone: so that is asked for, of any broker.
+        one from the next metadata alone: so that is asked for, of any broker.  A client that has
+        met the end of a broker may stay without a controller for minutes, so a new one asks.
         """
+        admin = self._admin
         try:
-            return self._told(SOON_S)
+            return self._told(admin, SOON_S)
         except ConnectionError:
+            admin = self._other_than(admin)
             with suppress(KafkaException):
-                self._admin.list_topics(self._topics[0], timeout=SOON_S)
-        return self._told(ANSWER_S)
+                admin.list_topics(self._topics[0], timeout=SOON_S)
+        return self._told(admin, ANSWER_S)
 
-    def _told(self, within_s: float) -> Identity:
+    def _other_than(self, failed: AdminClient) -> AdminClient:
+        """Another client, where one can be made: one for all who have asked the same in vain."""
+        with self._lock:
+            if self._admin is failed and self._connect is not None:
+                self._admin = self._connect()
+            return self._admin
+
+    def _told(self, admin: AdminClient, within_s: float) -> Identity:
         changelog, schedules = self._topics
         try:
-            answers = self._admin.describe_topics(
+            answers = admin.describe_topics(
                 TopicCollection(list(self._topics)), request_timeout=within_s
             )
             found: dict[str, Any] = {name: each.result(within_s) for name, each in answers.items()}

@@ -13,7 +13,7 @@ and no log.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from pydantic import AfterValidator, Field, SecretStr
@@ -31,6 +31,9 @@ from belfry.settings.sources import Sourced
 from belfry.wire.worker_keys import Keys, Purpose, keys_of
 
 WorkerSecret = Annotated[SecretStr, AfterValidator(long_enough)]
+# How long a client of librdkafka waits at most before it tries a broker again that was away. By
+# default these waits grow to 10 s, so a broker that is back from a restart is not used for as long.
+RETURNS: Final = {"reconnect.backoff.max.ms": 500}
 
 
 class SharedSettings(Sourced):
@@ -116,10 +119,10 @@ class SharedSettings(Sourced):
 
     def kafka_properties(self) -> dict[str, Any]:
         """Properties that every librdkafka client of this process starts from, by librdkafka's
-        names.
+        names; those that an operator gives win.
         """
         given = {property_name(key): value for key, value in self.kafka.items()}
-        return {"bootstrap.servers": self.bootstrap_servers, **given}
+        return {"bootstrap.servers": self.bootstrap_servers, **RETURNS, **given}
 
     def worker_keys(self, purpose: Purpose) -> Keys:
         """What workers sign with for a purpose: the first key signs, all of them verify.

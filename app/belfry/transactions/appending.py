@@ -63,9 +63,8 @@ class Appender:
                 self._note_sizes(left)
                 raise Ended(line, refusals(codes, self._too_small(left)), "produce")
             if not await pauses.wait(line.meaning):
-                # Whose broker is away as a whole is to blame for nothing.
                 late = line._replace(meaning=Meaning.ABORT)
-                topics = named(codes, lambda code: code != errors.LOST)
+                topics = named(codes, lambda code: code not in errors.BLAMES_NOBODY)
                 raise Ended(late, topics, "produce: not in time")
             if line.meaning is Meaning.MOVED:
                 await self._brokers.refresh({topic for topic, _ in codes})

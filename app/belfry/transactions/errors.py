@@ -47,6 +47,9 @@ NOT_ATTEMPTED: Final = 55
 LOST: Final = -2
 # No broker leads the partition, or answers for the transactional id.
 NOBODY: Final = -3
+# What a partition says of others: its broker gave no answer; or the transaction's coordinator,
+# which it asks whether it may append, moves or has markers of the last transaction under way.
+BLAMES_NOBODY: Final = frozenset({LOST, 13, 14, 15, 16, 51, 52})
 MAY_NOT: Final = "belfry may not write to its topic: allow it the operation WRITE"
 NOT_LED: Final = "no broker leads it"
 

@@ -157,6 +157,23 @@ def test_a_partition_that_is_still_being_taken_over_has_its_time() -> None:
     assert min(taken.values()) >= 3 * idle_commit_ms(100)
 
 
+@pytest.mark.parametrize("partitions", [1, 2, 13])
+def test_an_owner_that_lives_has_five_seconds_for_a_take_over(partitions: int) -> None:
+    model = Model(partitions)
+    model.dies_ms, model.hangs = 1e9, dict.fromkeys(range(partitions), 0.0)
+    taken = model.run(30_000)
+    assert 5_000 <= min(taken.values()) <= max(taken.values()) <= 9_000
+
+
+def test_an_owner_has_them_again_after_the_broker_was_away() -> None:
+    """Its transactions ended unknown, so it takes over anew, and begins when the broker is back."""
+    model = Model(2)
+    model.dies_ms, model.away = 1e9, lambda now_ms: 8_000 <= now_ms < 20_000
+    model.hangs = dict.fromkeys(range(2), 8_000.0)
+    taken = model.run(40_000)
+    assert 25_000 <= min(taken.values()) <= max(taken.values()) <= 29_000
+
+
 def test_a_broker_that_is_away_is_not_the_owners_silence() -> None:
     model = Model(50)
     model.dies_ms, model.away = 1e9, lambda now_ms: 5_000 < now_ms < 12_000

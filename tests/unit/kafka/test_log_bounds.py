@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
-from belfry.kafka import librdkafka, log_bounds
+from belfry.kafka import librdkafka
 from belfry.kafka.log_bounds import AheadOfLog, LogBounds, LogEnds, LostRange
 
 
@@ -22,13 +22,23 @@ class Client:
     def __init__(self, properties: dict[str, Any]) -> None:
         self.committed = properties["isolation.level"] == "read_committed"
         self.fails: Any = None
+        # Whether it knows a leader that is gone: librdkafka asks it until the time is over.
+        self.knows_the_former = False
+        self.waited: list[float] = []
         self.closed = False
         self.made.append(self)
 
-    def get_watermark_offsets(self, _place: TopicPartition, *_: Any, **__: Any) -> Any:
+    def get_watermark_offsets(self, _place: TopicPartition, wait_s: float, **_: Any) -> Any:
+        self.waited.append(wait_s)
+        if self.knows_the_former:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         if isinstance(self.fails, Exception):
             raise self.fails
         return None if self.fails else (3, 7 if self.committed else 9)
+
+    def list_topics(self, topic: str, wait_s: float) -> None:
+        assert (topic, wait_s) == ("in", self.waited[-1])
+        self.knows_the_former = False
 
     def close(self) -> None:
         self.closed = True
@@ -66,7 +76,7 @@ def test_a_client_that_gave_no_answer_is_not_asked_again(clients: list[Client], 
     shared.end("in", 0)
     clients[0].fails = fails
     with pytest.raises(ConnectionError, match="in: "):
-        shared.end("in", 0, 1.0)
+        shared.end("in", 0, 0.2)
     assert shared.end("in", 0) == 9
     assert len(clients) == 2
 
@@ -99,6 +109,50 @@ def test_a_leader_that_moves_is_asked_where_it_is_then(
     assert len(clients) == 1
     client.fails = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
     monkeypatch.setattr(machine, "sleep", lambda _pause_s: None)
-    monkeypatch.setattr(log_bounds, "MOVES_S", 0.01)
     with pytest.raises(ConnectionError, match="in:"):
-        log.ends()
+        shared.ends("in", 0, 0.01)
+
+
+def test_a_leader_that_is_gone_is_not_waited_for(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its brokers are asked who leads now after half a second, and not after all of the ten."""
+    monkeypatch.setattr(machine, "sleep", lambda _pause_s: None)
+    shared = LogEnds({})
+    shared.end("in", 0)
+    (client,) = clients
+    client.knows_the_former = True
+    assert shared.end("in", 0) == 9
+    assert client.waited == [0.5, 0.5, 1.0]
+    assert len(clients) == 1
+
+
+def test_what_no_wait_mends_is_told_at_once(clients: list[Client]) -> None:
+    shared = LogEnds({})
+    shared.end("in", 0)
+    clients[0].fails = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    clients[0].waited = []
+    with pytest.raises(ConnectionError, match="in: "):
+        shared.end("in", 0)
+    assert len(clients[0].waited) == 1
+
+
+def test_a_slow_broker_gets_longer_tries_within_the_time_of_a_question(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed_s = 0.0
+
+    def sleep(pause_s: float) -> None:
+        nonlocal passed_s
+        passed_s += client.waited[-1] + pause_s
+
+    shared = LogEnds({})
+    shared.end("in", 0)
+    (client,) = clients
+    monkeypatch.setattr(machine, "sleep", sleep)
+    monkeypatch.setattr(machine, "monotonic", lambda: passed_s)
+    client.fails, client.waited = KafkaException(KafkaError(KafkaError._TIMED_OUT)), []
+    with pytest.raises(ConnectionError, match="in: "):
+        shared.end("in", 0, 4.0)
+    assert client.waited[:3] == [0.5, 1.0, 2.0]
+    assert sum(client.waited) < 4.5

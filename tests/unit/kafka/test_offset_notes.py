@@ -98,6 +98,28 @@ def test_a_cluster_that_is_silent_is_a_connection_that_failed() -> None:
         notes_of(coordinator).write({0: "zero"})
 
 
+def test_a_client_without_an_answer_is_not_asked_again() -> None:
+    coordinator = Coordinator()
+    notes = notes_of(coordinator)
+    notes.write({0: "zero"})
+    coordinator.silent = True
+    with pytest.raises(ConnectionError):
+        notes.read([0])
+    coordinator.silent = False
+    assert notes.read([0]) == {0: "zero"}
+    assert len(coordinator.properties) == 2
+
+
+def test_a_client_whose_texts_were_refused_stays() -> None:
+    coordinator = Coordinator()
+    coordinator.errors[1] = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    notes = notes_of(coordinator)
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            notes.read([0, 1])
+    assert len(coordinator.properties) == 1
+
+
 def test_a_coordinator_that_moves_is_asked_where_it_is_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

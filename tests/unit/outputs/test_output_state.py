@@ -26,6 +26,17 @@ def test_a_held_tenant_is_tried_again_with_a_growing_pause() -> None:
     assert state.due(now_s + FIRST_PAUSE_S) == ["a"]
 
 
+def test_who_waits_for_a_leader_is_tried_again_every_second() -> None:
+    """A lone broker that was away for half a minute made its tenants wait for as long once more."""
+    state = OutputState()
+    for now_s in (100.0, 101.0, 102.0):
+        state.keep_back("a", "fired.a", now_s, grows=False)
+        assert state.pauses("a", now_s + FIRST_PAUSE_S / 2)
+        assert state.due(now_s + FIRST_PAUSE_S) == ["a"]
+    state.keep_back("a", "fired.a", 103.0)
+    assert state.due(103.0 + FIRST_PAUSE_S) == ["a"]
+
+
 def test_who_waits_for_a_topic_to_be_made_is_not_tried_again() -> None:
     state = OutputState()
     state.keep_back("a", "fired.a", None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,9 +48,13 @@ class Cluster(OffsetNotes):
         self.asked.append("anchors")
         return super().write(texts)
 
-    def identities(self, beside: Callable[[Iterable[int]], None] | None = None) -> Identities:
+    def identities(
+        self,
+        beside: Callable[[Iterable[int]], None] | None = None,
+        connect: Callable[[], Any] | None = None,
+    ) -> Identities:
         here: Any = self
-        found = Identities(here, "cluster-a", TOPICS, Anchors(here), beside)
+        found = Identities(here, "cluster-a", TOPICS, Anchors(here), beside, connect)
         self.asked.clear()
         return found
 
@@ -160,6 +165,37 @@ def test_a_controller_that_is_away_is_looked_for_anew() -> None:
     cluster.knows_controller = False
     assert identities.now() == HERE
     assert cluster.asked == ["nobody within 1.5 s", "metadata", "ids"]
+
+
+def test_a_client_that_finds_no_controller_is_not_asked_again() -> None:
+    """Two minutes after a broker had died, one still waited for its controller."""
+    confused, other = Restarting(), Restarting()
+    identities = confused.identities(connect=lambda: other)
+    confused.knows_controller = confused.tells = False
+    assert [identities.now(), identities.now()] == [HERE, HERE]
+    assert confused.asked == ["nobody within 1.5 s"]
+    assert other.asked == ["metadata", "ids", "ids"]
+
+
+def test_all_who_ask_in_vain_get_the_same_other_client() -> None:
+    """Each of many partitions is taken over just then."""
+    confused, made = Restarting(), list[Restarting]()
+
+    def connect() -> Restarting:
+        made.append(Restarting())
+        return made[-1]
+
+    identities = confused.identities(connect=connect)
+    together = Barrier(4)
+
+    def away(_topics: Any, **_: Any) -> dict[str, Future[Any]]:
+        together.wait(10)
+        return {name: settled(KafkaException(KafkaError(KafkaError._TIMED_OUT))) for name in TOPICS}
+
+    confused.describe_topics = away  # type: ignore[method-assign, assignment]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda _: identities.now(), range(4))) == [HERE] * 4
+    assert len(made) == 1
 
 
 def test_where_no_broker_names_one_the_ids_are_not_told() -> None:

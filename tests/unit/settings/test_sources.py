@@ -62,8 +62,18 @@ def test_any_librdkafka_property_passes(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("BELFRY_KAFKA__SECURITY_PROTOCOL", "SASL_SSL")
     assert Settings().kafka_properties() == {
         "bootstrap.servers": "kafka:9092",
+        "reconnect.backoff.max.ms": 500,
         "security.protocol": "SASL_SSL",
     }
+
+
+def test_a_broker_that_is_back_is_used_within_half_a_second_unless_an_operator_says_otherwise() -> (
+    None
+):
+    """librdkafka's own limit is 10 s: a restart would last as much longer for each client."""
+    backoff = "reconnect.backoff.max.ms"
+    assert Settings().kafka_properties()[backoff] == 500
+    assert Settings(kafka={backoff: 2_000}).kafka_properties()[backoff] == 2_000
 
 
 def test_a_property_may_keep_its_own_name() -> None:
