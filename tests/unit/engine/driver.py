@@ -243,7 +243,10 @@ class Driver:
         """The engine counts in each queue what its store has there."""
         waiting, store = self.engine._parts.waiting, ScheduleStore(self.rows)
         for queue, counts in ((IN_BACKLOG, waiting.backlog), (IN_CATCH_UP, waiting.catch_up)):
-            assert dict(counts) == store.queue_sizes(queue)
+            held = Counter(store.queue_sizes(queue))
+            for (tenant, _), size in store.level_sizes(queue).items():
+                held[tenant] += size
+            assert dict(counts) == dict(held)
 
     def check_tenants(self) -> None:
         """What is told to be pending of each tenant is what a look at all rows gives."""

@@ -121,7 +121,8 @@ class FakeConsumer:
 
     def get_watermark_offsets(self, place: TopicPartition, *_: Any, **__: Any) -> tuple[int, int]:
         if self._cluster.cut_off:
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+            # What passes is asked again for seconds.
+            raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
         return 0, len(self._cluster.logs[place.topic])
 
     def close(self) -> None:
