@@ -29,7 +29,7 @@ def test_the_bytes_are_those_that_are_specified() -> None:
     assert sealed.hex() == FROZEN
 
 
-FROZEN = "01be87f4e33461a5ff5bfed5114297b7fa2182f3d68c5f3f417510b933"
+FROZEN = "01be87f4e33461a5ff5bfed5114297b7fa2182f3d68c5f3f417510b933"  # pragma: allowlist secret
 
 
 def test_the_first_key_encrypts_and_each_decrypts() -> None:
