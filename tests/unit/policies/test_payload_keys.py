@@ -17,6 +17,7 @@ from belfry.tenants.payload_keys import ENCRYPTION_BYTES, Undecryptable
 from belfry.tenants.policy import TenantPolicy, problems
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy
+from tests.unit.engine.driver import HOUR, T0, Driver
 
 OLD, NEW = b"0" * 32, b"1" * 32
 NAME = b"shop/card"
@@ -100,6 +101,39 @@ def test_a_tenant_waits_for_its_keys_and_goes_on_with_them(tmp_path: Path) -> No
     tenant = tenants.follow(found)
     assert (tenant.lacks_key, tenant.stopped, tenant.simple) == (False, "", False)
     assert tenant.payload_keys is not None
+
+
+ODD = {
+    "targets": TenantPolicy(
+        "shop", payload_key_ref="file:keys", http_targets=(HttpTarget("https://example.org"),)
+    ),
+    "reference": TenantPolicy("shop", payload_key_ref="my secret"),
+    "out of range": TenantPolicy("shop", payload_key_ref="file:keys", max_pending=-1),
+    "reserved topic": TenantPolicy(
+        "shop", payload_key_ref="file:keys", output_topic="belfry.schedules"
+    ),
+    "another's": TenantPolicy("mail", payload_key_ref="file:keys"),
+}
+
+
+@pytest.mark.parametrize("policy", ODD.values(), ids=ODD)
+def test_a_policy_that_cannot_be_carried_out_leaves_nothing_readable(
+    tmp_path: Path, policy: TenantPolicy
+) -> None:
+    """The key is there; only the policy is odd.  Its tenant is treated by defaults otherwise."""
+    (tmp_path / "keys").write_bytes(OLD + b"\n")
+    driver = Driver()
+    stored = StoredPolicies(Settings(secrets_dir=tmp_path), driver.tenants, None)
+    stored.put({"shop": (framing.single_object("TenantPolicy") + encode_policy(policy), None)})
+    driver.tenants.effective_of = stored.effective_of
+    tenant = driver.tenants.of("shop")
+    assert (tenant.lacks_key, tenant.simple, tenant.payload_keys) == (True, False, None)
+    assert tenant.stopped.startswith("its policy cannot be carried out")
+    assert stored.policy("shop") == tenant.effective.policy
+    driver.ask(tenant="shop", payload=b"card 4711", at=T0 + HOUR)
+    step = driver.step(T0)
+    assert (step.outcomes, step.codes) == (["REJECTED"], ["payload_key_missing"])
+    assert stored.found_keys() == set()
 
 
 def test_neither_secrets_nor_keys_show_themselves() -> None:
