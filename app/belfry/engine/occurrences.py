@@ -138,7 +138,7 @@ class Occurrences:
         if type(row.payload) is not Encrypted:
             return row
         try:
-            return decrypted(row, tenant)
+            return decrypted(row, tenant.name, tenant.payload_keys)
         except Undecryptable as error:
             kept = self._waiting.pause(row, record)
             step.effects.room -= len(kept) + OUTCOME_BYTES
