@@ -144,6 +144,7 @@ class Occurrences:
             step.effects.room -= len(kept) + OUTCOME_BYTES
             step.effects.moved = True
             step.effects.unreadable.append((row.name, str(error)))
+            step.effects.outcomes[Outcome.PAUSED] += 1
             event = told(row, tenant, Outcome.PAUSED, step.now_ms)
             event.code, event.reason = CODE, f"{error}. RESUME lets it fire then"
             event.generation = generation_of(row.life)
