@@ -110,10 +110,10 @@ def test_an_export_carries_it_as_it_lies_and_an_import_decrypts_it(
     session: Any = SimpleNamespace(settings=SimpleNamespace(secrets_dir=tmp_path))
     for secret, why in ((None, "cannot be read"), (NEW, "demo/a is not imported: the key")):
         if secret is not None:
-            (tmp_path / "keys").write_bytes(secret)
+            (tmp_path / "keys").write_bytes(secret + b"\n")
         with pytest.raises(CommandError, match=why):
             list(payload_keys.decrypting(session, [request]))
-    (tmp_path / "keys").write_bytes(NEW + b"\n" + OLD)
+    (tmp_path / "keys").write_bytes(NEW + b"\n" + OLD + b"\n")
     (sent,) = payload_keys.decrypting(session, [request])
     assert sendable(sent)["payload"] == SECRET
     stands.clear()

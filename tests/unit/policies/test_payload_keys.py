@@ -76,9 +76,28 @@ def test_a_policy_leads_to_its_keys(tmp_path: Path) -> None:
     ring = keys_of_policy(places, policy)
     assert ring is not None
     assert ring.decrypt(NAME, KeyRing("shop", [OLD]).encrypt(NAME, b"4711")) == b"4711"
-    (tmp_path / "keys").write_bytes(NEW + b"\n" + b"x" * 31)
+    (tmp_path / "keys").write_bytes(NEW + b"\n" + b"x" * 31 + b"\n")
     with pytest.raises(BadSecret, match="31 bytes; a key for payloads needs 32"):
         keys_of_policy(places, policy)
+
+
+@pytest.mark.parametrize(
+    "text", [NEW + b"\n" + OLD, NEW * 2, NEW + b"\n" + OLD + b" "], ids=["second", "only", "space"]
+)
+def test_a_line_that_may_be_half_written_is_no_key(tmp_path: Path, text: bytes) -> None:
+    places = SecretPlaces(tmp_path)
+    policy = TenantPolicy("shop", payload_key_ref="file:keys")
+    (tmp_path / "keys").write_bytes(text)
+    with pytest.raises(BadSecret, match="last line of file:keys does not end with a newline"):
+        keys_of_policy(places, policy)
+    (tmp_path / "keys").write_bytes(text + b"\n")
+    assert keys_of_policy(places, policy) is not None
+
+
+def test_a_variable_needs_no_newline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELFRY_SECRET_SHOP", OLD.decode())
+    policy = TenantPolicy("shop", payload_key_ref="env:BELFRY_SECRET_SHOP")
+    assert keys_of_policy(SecretPlaces(tmp_path), policy) is not None
 
 
 def test_a_tenant_waits_for_its_keys_and_goes_on_with_them(tmp_path: Path) -> None:
@@ -93,7 +112,7 @@ def test_a_tenant_waits_for_its_keys_and_goes_on_with_them(tmp_path: Path) -> No
     assert tenant.stopped.startswith("the keys of its payloads cannot be read: file:keys")
     assert not tenant.simple
     assert stored.found_keys() == set()
-    (tmp_path / "keys").write_bytes(OLD)
+    (tmp_path / "keys").write_bytes(OLD + b"\n")
     assert stored.found_keys() == {"shop"}
     found = stored.effective_of("shop")
     assert found is not None
