@@ -113,7 +113,7 @@ def test_payloads_lie_encrypted_and_wait_for_their_key(
         return str(told["code"] or told["outcome"])
 
     wait_for("a refusal", lambda: code_of(b"early") == "payload_key_missing")
-    keys.write_text("0" * 64)
+    keys.write_text("0" * 64 + "\n")
     wait_for("the key", lambda: code_of(b"card 4711") in ("ACCEPTED", "UPDATED"))
     wait_for("its event", lambda: b"card 4711" in {each.value for each in site.fired("vault")})
     rows = [each.value for each in site.read(site.topic("changelog")) if each.value]

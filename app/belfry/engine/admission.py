@@ -120,6 +120,7 @@ def crowded_out(tenant: Tenant) -> Rejection:
 def lacks_key(tenant: Tenant) -> Rejection:
     """Why nothing is kept for a tenant whose payloads would have to lie there readable."""
     why = tenant.effective.blocked or "payload_key_ref leads to no key here"
+    why = why.removesuffix(".")
     reason = f"Payloads of tenant {tenant.name!r} are encrypted at rest, and {why}. Try again."
     return Rejection("payload_key_missing", reason)
 

@@ -134,7 +134,8 @@ class Backfill:
         if isinstance(past, Reply):
             self._change.tell(row, past, work, step)
             return Advance(amid, found=past.code, counted=counted + looks)
-        done = self._fire(decrypted(row, work.tenant), past, amid, work, fires[1], step)
+        plain = decrypted(row, work.tenant.name, work.tenant.payload_keys)
+        done = self._fire(plain, past, amid, work, fires[1], step)
         return done._replace(counted=looks if done.is_over else counted + looks)
 
     def _fire(

@@ -46,8 +46,10 @@ from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 
 # Chunks of the timeline in one step: while what is read is moved, to be sorted by priority, the
-# scan goes on, so that it is ahead of what fires.
+# scan goes on, so that it is ahead of what fires.  It stops where so many rows were moved for each
+# event that the step may fire: what is moved costs time as well.
 MOST_CHUNKS: Final = 8
+MOST_MOVED: Final = 2
 NOBODY: Final[Mapping[bytes, bool]] = {}
 
 
@@ -81,7 +83,7 @@ class Firing:
             room -= self._fire_backlogs(share, step)
             if self._waiting.hints:
                 room = min(room, SHORT_STEP)
-        position = step.scan
+        position, moved = step.scan, 0
         for _ in range(MOST_CHUNKS):
             timeline = self._store.timeline(position.next, step.now_ms)
             most = Most(max(1, room), max(1, step.effects.room))
@@ -92,7 +94,10 @@ class Firing:
             crowded = position.watermark_ms < step.now_ms
             sorts = self._waiting.levels.used if crowded else NOBODY
             routes = self._fire_timeline(chunk.rows, sorts, step)
-            room -= len(step.effects.fired) - before
+            fired = len(step.effects.fired) - before
+            room, moved = room - fired, moved + len(chunk.rows) - fired
+            if moved >= MOST_MOVED * at_most:
+                break
             if room <= 0 or step.effects.room <= 0 or sorts.keys().isdisjoint(routes):
                 break
         return position

@@ -138,12 +138,13 @@ class Occurrences:
         if type(row.payload) is not Encrypted:
             return row
         try:
-            return decrypted(row, tenant)
+            return decrypted(row, tenant.name, tenant.payload_keys)
         except Undecryptable as error:
             kept = self._waiting.pause(row, record)
             step.effects.room -= len(kept) + OUTCOME_BYTES
             step.effects.moved = True
             step.effects.unreadable.append((row.name, str(error)))
+            step.effects.outcomes[Outcome.PAUSED] += 1
             event = told(row, tenant, Outcome.PAUSED, step.now_ms)
             event.code, event.reason = CODE, f"{error}. RESUME lets it fire then"
             event.generation = generation_of(row.life)

@@ -123,8 +123,7 @@ class Oldest:
         for name in list(self._waiting.backlog):
             yield self._of_backlog(name, now_ms)
         for name, size in list(self._waiting.catch_up.items()):
-            due_ms = self._store.first_of_queue_ms(IN_CATCH_UP, name, 0)
-            yield First(name, self._why(name, CATCH_UP), due_ms, size)
+            yield First(name, self._why(name, CATCH_UP), self._first_ms(IN_CATCH_UP, name, 0), size)
         yield from self._behind_locks()
         # A commit may change it between two looks of one round.
         for number, name in enumerate(list(self._pending())):
@@ -136,8 +135,7 @@ class Oldest:
     def _of_backlog(self, name: bytes, now_ms: int) -> First:
         levels = self._waiting.levels.of(IN_BACKLOG, name)
         hint = self._waiting.levels.first_hint(name)
-        firsts = [self._store.first_of_queue_ms(IN_BACKLOG, name, hint or 0, at) for at in levels]
-        due_ms = min([each for each in firsts if each is not None], default=None)
+        due_ms = self._first_ms(IN_BACKLOG, name, hint or 0)
         waiting = self._waiting.backlog.get(name, 0)
         reason = self._why(name, FIRING if hint is None else TENANT_QUEUE)
         if hint is not None:
@@ -148,6 +146,12 @@ class Oldest:
             if not waiting and reason.waiting_for == TENANT_QUEUE:
                 reason = why(FIRING, self._tenants.of_bytes(name))
         return First(name, reason, due_ms, waiting)
+
+    def _first_ms(self, queue: int, name: bytes, from_ms: int) -> int | None:
+        """The first of a tenant's queue that is due from then on, whatever its priority."""
+        levels = self._waiting.levels.of(queue, name)
+        firsts = [self._store.first_of_queue_ms(queue, name, from_ms, level) for level in levels]
+        return min([each for each in firsts if each is not None], default=None)
 
     def _behind_locks(self) -> Iterator[First | None]:
         left = MOST_BEHIND_LOCKS

@@ -16,7 +16,7 @@ from belfry.schedules.request_digest import digest_of
 from belfry.store.layout.pending import Encrypted, Pending, encode_pending
 from belfry.store.layout.pending_bytes import same_definition
 from belfry.tenants.effective import Tenant
-from belfry.tenants.payload_keys import Undecryptable
+from belfry.tenants.payload_keys import PayloadKeys, Undecryptable
 
 # Why a schedule was paused though nobody asked for it.
 CODE: Final = "undecryptable_payload"
@@ -29,22 +29,22 @@ def at_rest(payload: bytes | None, name: bytes, tenant: Tenant) -> bytes | None:
     return Encrypted(tenant.payload_keys.encrypt(name, payload))
 
 
-def decrypted(row: Pending, tenant: Tenant) -> Pending:
+def decrypted(row: Pending, tenant: str, keys: PayloadKeys | None) -> Pending:
     """The row with the payload that its request had; raises `Undecryptable`."""
     if type(row.payload) is not Encrypted:
         return row
-    if tenant.payload_keys is None:
+    if keys is None:
         raise Undecryptable(
-            f"its payload is encrypted, and the policy of tenant {tenant.name} leads to no key: set"
+            f"its payload is encrypted, and the policy of tenant {tenant} leads to no key: set"
             " payload_key_ref to where it is"
         )
-    return row._replace(payload=tenant.payload_keys.decrypt(row.name, row.payload))
+    return row._replace(payload=keys.decrypt(row.name, row.payload))
 
 
 def why_undecryptable(row: Pending, tenant: Tenant) -> str:
     """Why the payload of a row cannot be read; empty where it can."""
     try:
-        decrypted(row, tenant)
+        decrypted(row, tenant.name, tenant.payload_keys)
     except Undecryptable as error:
         return str(error)
     return ""
@@ -60,7 +60,7 @@ def is_same(before: bytes, old: Pending, record: bytes, tenant: Tenant) -> bool:
     if not old.payload or not (tenant.payload_keys or type(old.payload) is Encrypted):
         return False
     try:
-        plain = decrypted(old, tenant).payload
+        plain = decrypted(old, tenant.name, tenant.payload_keys).payload
     except Undecryptable:
         return False
     return same_definition(

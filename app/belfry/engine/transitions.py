@@ -205,7 +205,7 @@ class Transitions:
         if why := why_unreadable(record) or why_undecryptable(row, asked.tenant):
             reason = f"The schedule cannot be fired by this worker: {why}."
             return Reply(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
-        plain = decrypted(row, asked.tenant)
+        plain = decrypted(row, asked.tenant.name, asked.tenant.payload_keys)
         identity = fire_extra(plain, asked.tenant, asked.record[0], step)
         return Reply(Outcome.TRIGGERED, asked.version, row.due_ms, fire_id=identity.decode())
 

@@ -163,7 +163,8 @@ class Treatment:
         reserved = self.tenants.names.problem(policy.tenant, policy.output_topic)
         found += [] if reserved is None else [reserved]
         if found:
-            return self.tenants.defaults(policy.tenant)._replace(blocked=" ".join(found))
+            defaults = self.tenants.defaults(policy.tenant)
+            return defaults.standing_in(" ".join(found), policy.payload_key_ref)
         if policy.removed:
             refused = Rejection("tenant_removed", f"Tenant {policy.tenant!r} was removed.")
             return EffectivePolicy(policy, refused, REMOVED)

@@ -130,7 +130,7 @@ class Policies:
             if self._keys and not self._is_signed(message, headers):
                 self._refuse(key, message)
                 if not changed.get(key, key in self.stored):
-                    self.stored.distrust(key)
+                    self.stored.distrust(key, None if value is None else (value, headers))
                     blocked.append(key)
                 continue
             self.stored.trust(key)

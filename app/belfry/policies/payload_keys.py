@@ -86,7 +86,8 @@ def keys_of_policy(places: SecretPlaces, policy: TenantPolicy) -> KeyRing | None
     reference = policy.payload_key_ref
     if reference is None:
         return None
-    secrets = places.read(reference)
+    # A part of a line would be a key as well, and nobody would have it later.
+    secrets = places.read(reference, whole_lines=True)
     short = min(map(len, secrets))
     if short < LEAST_BYTES:
         raise BadSecret(

@@ -47,8 +47,11 @@ class SecretPlaces:
         """`folder` holds the files that references may name."""
         self._folder = Path(os.path.normpath(folder.absolute()))
 
-    def read(self, reference: str) -> tuple[bytes, ...]:
+    def read(self, reference: str, *, whole_lines: bool = False) -> tuple[bytes, ...]:
         """The secrets that a reference leads to, each of `LEAST_BYTES` or more.
+
+        With `whole_lines` the last line of a file has to be ended: one that is not may be cut off,
+        where the file is being written just now.
 
         Takes a read of `MOST_BYTES` at most, whatever the reference says; raises `BadSecret`.
         """
@@ -61,6 +64,11 @@ class SecretPlaces:
             raise BadSecret(
                 f"a reference of {len(reference)} characters names no place of a secret:"
                 f" env:{SECRET_ENV_PREFIX}NAME or file:PATH is allowed."
+            )
+        if whole_lines and kind == "file" and text.strip() and not text.endswith(b"\n"):
+            raise BadSecret(
+                f"the last line of {reference} does not end with a newline, so it may be half"
+                " written: end it, or write the file beside and rename it."
             )
         found = tuple(line.strip() for line in text.splitlines() if line.strip())
         if not found:

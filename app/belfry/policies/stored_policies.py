@@ -8,6 +8,7 @@ with this worker.  Then it is decoded and looked at, and each case has one answe
     gone     a policy that says `removed`         requests refused, nothing fires
     forged   nothing but unsigned policies        nothing fires
     vault    its keys for payloads are not there  nothing fires, nothing is kept
+    (both)   odd or forged, and it names keys      nothing fires, nothing is kept
     new      no policy                            the defaults; or refused, where the door is closed
 
 The tenants of belfry's own, for deliveries and probes, have their policies from the code, whatever
@@ -67,7 +68,8 @@ class StoredPolicies:
         self._decoder = Decoder("TenantPolicy", look_in(registry), only=True)
         self._stored: dict[str, Stored] = {}
         # Tenants of whom nothing but unsigned policies is known: none of them is carried out.
-        self._unsigned: set[str] = set()
+        # By name the last of these, None where it removes the policy.
+        self._unsigned: dict[str, Stored | None] = {}
         # Tenants whose keys for payloads could not be read when they were asked for last.
         self._keyless: set[str] = set()
 
@@ -87,13 +89,13 @@ class StoredPolicies:
             else:
                 self._stored[name] = stored
 
-    def distrust(self, name: str) -> None:
-        """Nothing but an unsigned policy is known of a tenant."""
-        self._unsigned.add(name)
+    def distrust(self, name: str, unsigned: Stored | None) -> None:
+        """Nothing but this unsigned record is known of a tenant; None: that of a removal."""
+        self._unsigned[name] = unsigned
 
     def trust(self, name: str) -> None:
         """A policy of a tenant counts, or its removal does."""
-        self._unsigned.discard(name)
+        self._unsigned.pop(name, None)
 
     def names(self) -> list[str]:
         """Tenants that have a policy, in the order of their names; costs a sort of all of them."""
@@ -113,7 +115,7 @@ class StoredPolicies:
         if stored is not None:
             return self._effective(name, stored)
         if name in self._unsigned:
-            return self._tenants.defaults(name)._replace(blocked=UNSIGNED)
+            return self._distrusted(name)
         if not self.closed:
             return None
         return self._tenants.defaults(name)._replace(refused=_unknown(name), blocked=UNKNOWN)
@@ -128,7 +130,7 @@ class StoredPolicies:
         if stored is None:
             return None
         policy, why = self._read(name, stored)
-        return self._tenants.defaults(name).policy if why or policy is None else policy
+        return self._in_place_of(name, policy, why).policy if why or policy is None else policy
 
     def problem(self, name: str) -> str:
         """Why a tenant's policy is not carried out as it was written; empty where it is.
@@ -158,7 +160,8 @@ class StoredPolicies:
         policy, why = self._read(name, stored)
         if policy is None or why:
             log.error("policy not applied: the tenant's events wait", tenant=name, reason=why)
-            return self._tenants.defaults(name)._replace(blocked=why)
+            self._keyless.discard(name)
+            return self._in_place_of(name, policy, why)
         secrets = self._secrets(policy)
         if policy.removed:
             return EffectivePolicy(policy, _removed(name), REMOVED, secrets)
@@ -172,6 +175,20 @@ class StoredPolicies:
                 log.critical("a tenant's events wait", tenant=name, reason=blocked)
             self._keyless.add(name)
             return EffectivePolicy(policy, blocked=blocked, secrets=secrets)
+
+    def _in_place_of(self, name: str, policy: TenantPolicy | None, why: str) -> EffectivePolicy:
+        reference = None if policy is None else policy.payload_key_ref
+        return self._tenants.defaults(name).standing_in(why, reference)
+
+    def _distrusted(self, name: str) -> EffectivePolicy:
+        """One of whom nothing but an unsigned policy is known.
+
+        It may be the tenant's own, of the time before policies had to be signed.  So where it names
+        keys for payloads, nothing is kept readable.
+        """
+        unsigned = self._unsigned.get(name)
+        policy = None if unsigned is None else self._read(name, unsigned)[0]
+        return self._in_place_of(name, policy, UNSIGNED)
 
     def _read(self, name: str, stored: Stored) -> tuple[TenantPolicy | None, str]:
         """A policy as it was written, and why it cannot be carried out; empty if it can."""

@@ -19,7 +19,7 @@ Three words about events that do not fire, from the narrow to the wide:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypedDict
 
@@ -76,6 +76,14 @@ class EffectivePolicy(NamedTuple):
     blocked: str = ""
     secrets: tuple[bytes, ...] = ()
     payload_keys: PayloadKeys | None = None
+
+    def standing_in(self, why: str, payload_key_ref: str | None) -> EffectivePolicy:
+        """These defaults in place of a policy that is not carried out: events wait.
+
+        Where that policy names keys for payloads, the tenant lacks them: nothing is kept for it.
+        """
+        policy = replace(self.policy, payload_key_ref=payload_key_ref)
+        return self._replace(policy=policy, blocked=why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,14 @@ import pytest
 
 from belfry.api.json import shapes
 from belfry.api.routes.lookup import ScheduleLookup
+from belfry.api.workers.holdings import Holdings
 from belfry.cli import payload_keys
 from belfry.cli.failures import CommandError
 from belfry.client.errors import BelfryError
 from belfry.client.portable import portable, request_fields, sendable
 from belfry.store.lookup import ScheduleStatus, standing_of
+from belfry.tenants.directory import Tenants
+from belfry.tenants.effective import Delivery, Level
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.test_encrypted_payloads import (
@@ -50,10 +53,12 @@ class Rows:
         return standing_of(self._driver.rows, name, T0)
 
 
-def looked_up(driver: Driver) -> dict[str, Any]:
-    """What HTTP shows of the schedule, by a worker that knows of tenants what the engine does."""
+def looked_up(driver: Driver, tenants: Tenants | None = None) -> dict[str, Any]:
+    """What HTTP shows of the schedule, by a worker that knows of `tenants` what the engine does."""
+    nobody: Any = None
+    held = Holdings(nobody, tenants or driver.tenants, 1)
     holdings = SimpleNamespace(
-        tenant=lambda name: driver.tenants.known(name.encode()), waits=lambda *_: (None, None)
+        tenant=held.tenant, payload_keys=held.payload_keys, waits=lambda *_: (None, None)
     )
     parts: Any = SimpleNamespace(ready=SimpleNamespace(holdings=holdings), now_ms=lambda: T0)
     reads: Any = Reads()
@@ -77,6 +82,17 @@ def test_a_lookup_shows_it_as_it_was_sent_or_says_why_not() -> None:
     assert hidden["unreadable"] == shapes.UNDECRYPTABLE
 
 
+def test_a_lookup_needs_no_tenant_that_was_met() -> None:
+    """After a take-over the store has rows of tenants that nothing was asked of yet."""
+    driver = keyed(OLD)
+    asked(driver)
+    strangers = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.ALL)
+    assert looked_up(driver, strangers)["unreadable"] == shapes.UNDECRYPTABLE
+    strangers.effective_of = {"demo": driver.tenants.of("demo").effective}.get
+    assert looked_up(driver, strangers)["payload_text"] == SECRET.decode()
+    assert strangers.known(b"demo") is None
+
+
 def test_an_export_carries_it_as_it_lies_and_an_import_decrypts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,10 +110,10 @@ def test_an_export_carries_it_as_it_lies_and_an_import_decrypts_it(
     session: Any = SimpleNamespace(settings=SimpleNamespace(secrets_dir=tmp_path))
     for secret, why in ((None, "cannot be read"), (NEW, "demo/a is not imported: the key")):
         if secret is not None:
-            (tmp_path / "keys").write_bytes(secret)
+            (tmp_path / "keys").write_bytes(secret + b"\n")
         with pytest.raises(CommandError, match=why):
             list(payload_keys.decrypting(session, [request]))
-    (tmp_path / "keys").write_bytes(NEW + b"\n" + OLD)
+    (tmp_path / "keys").write_bytes(NEW + b"\n" + OLD + b"\n")
     (sent,) = payload_keys.decrypting(session, [request])
     assert sendable(sent)["payload"] == SECRET
     stands.clear()

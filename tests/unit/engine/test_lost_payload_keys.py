@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.payloads import CODE
+from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import PASSING
 from belfry.store.layout.pending_bytes import paused
 from belfry.store.ordered_map import MemoryMap
@@ -43,6 +44,7 @@ def test_what_cannot_be_decrypted_is_paused_and_told_of(fields: dict[str, Any]) 
     assert step.ids == ["b"]
     (told,) = [each for each in step.effects.lifecycle if each.outcome == "PAUSED"]
     assert (told.schedule_id, told.code) == ("a", CODE)
+    assert step.effects.outcomes[Outcome.PAUSED] == 1
     assert "put its line back" in (told.reason or "")
     assert [name for name, _ in step.effects.unreadable] == [NAME]
     assert paused(kept(driver))

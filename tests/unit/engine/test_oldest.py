@@ -10,11 +10,12 @@ from belfry.telemetry.families import FAMILIES
 from belfry.tenants.effective import Tenant
 from belfry.tenants.waits import (
     ACK_LOCK,
+    CATCH_UP,
     TENANT_BLOCKED,
     TENANT_QUEUE,
 )
 from tests.unit.engine.acknowledging import ack, fires, serial
-from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.driver import HOUR, T0, Driver
 
 
 def test_the_first_of_the_timeline() -> None:
@@ -61,6 +62,17 @@ def test_what_waits_in_an_isolated_queue() -> None:
     found = driver.engine.oldest_due_ms()
     assert list(found) == [TENANT_QUEUE]
     assert T0 < found[TENANT_QUEUE] <= T0 + 2
+
+
+def test_what_is_caught_up_on_is_found_in_each_priority() -> None:
+    driver = Driver()
+    for name, priority, first_ms in (("high", 3, T0 + 5), ("low", -3, T0)):
+        every: dict[str, Any] = {"kind": "EVERY", "interval_ms": 600_000, "misfire": "FIRE_ALL"}
+        driver.ask(schedule_id=name, priority=priority, start_at=first_ms, **every)
+    driver.step(T0 - 1)
+    driver.step(T0 + HOUR, 2)
+    driver.sweep(T0 + HOUR)
+    assert driver.engine.oldest_due_ms().get(CATCH_UP) == T0
 
 
 def test_a_look_is_bounded_and_a_round_tells_of_all() -> None:

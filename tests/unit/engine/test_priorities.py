@@ -87,6 +87,21 @@ def test_an_hour_without_a_worker_is_made_up_for_by_priority() -> None:
     assert last < 100
 
 
+def test_a_step_moves_a_few_times_as_many_as_it_may_fire() -> None:
+    driver = Driver(level=Level.FAILURES)
+    for number in range(400):
+        driver.ask(schedule_id=f"s{number}", at=T0 + number, priority=1)
+    driver.step(T0 - 1)
+    before = 0
+    for _ in range(4):
+        fired = driver.step(T0 + HOUR, 20, take=0).ids
+        now = driver.engine._parts.waiting.backlog.get(b"demo", 0)
+        assert now + len(fired) - before <= 60
+        before = now
+    # The scan is ahead of what fires all the same.
+    assert before > 80
+
+
 def test_where_a_step_has_room_for_all_nothing_is_moved() -> None:
     driver = Driver()
     for number in range(20):

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from belfry.playback.treatment import PolicyAt, Treatment
 from belfry.policies.payload_keys import KeyRing
+from belfry.schedules.targets import HttpTarget
+from belfry.tenants.policy import TenantPolicy
 from tests.unit.playback.test_player import busy
 from tests.unit.playback.trail import Leaving, play
 
@@ -29,3 +32,12 @@ def test_the_same_keys_give_the_same_bytes_and_others_do_not(
     differs = play(trail).differs
     assert differs is not None
     assert differs.what == "row"
+
+
+def test_a_policy_that_cannot_be_carried_out_keeps_nothing_readable_there_either() -> None:
+    targets = (HttpTarget("https://example.org"),)
+    policy = TenantPolicy("demo", payload_key_ref="file:keys", http_targets=targets)
+    treatment = Treatment([PolicyAt(1, "demo", policy)], "belfry.", keys_of=lambda _: RIGHT)
+    treatment.reach(1)
+    tenant = treatment.tenants.of("demo")
+    assert (tenant.lacks_key, tenant.simple, bool(tenant.stopped)) == (True, False, True)

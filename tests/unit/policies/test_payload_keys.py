@@ -17,6 +17,7 @@ from belfry.tenants.payload_keys import ENCRYPTION_BYTES, Undecryptable
 from belfry.tenants.policy import TenantPolicy, problems
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy
+from tests.unit.engine.driver import HOUR, T0, Driver
 
 OLD, NEW = b"0" * 32, b"1" * 32
 NAME = b"shop/card"
@@ -75,9 +76,28 @@ def test_a_policy_leads_to_its_keys(tmp_path: Path) -> None:
     ring = keys_of_policy(places, policy)
     assert ring is not None
     assert ring.decrypt(NAME, KeyRing("shop", [OLD]).encrypt(NAME, b"4711")) == b"4711"
-    (tmp_path / "keys").write_bytes(NEW + b"\n" + b"x" * 31)
+    (tmp_path / "keys").write_bytes(NEW + b"\n" + b"x" * 31 + b"\n")
     with pytest.raises(BadSecret, match="31 bytes; a key for payloads needs 32"):
         keys_of_policy(places, policy)
+
+
+@pytest.mark.parametrize(
+    "text", [NEW + b"\n" + OLD, NEW * 2, NEW + b"\n" + OLD + b" "], ids=["second", "only", "space"]
+)
+def test_a_line_that_may_be_half_written_is_no_key(tmp_path: Path, text: bytes) -> None:
+    places = SecretPlaces(tmp_path)
+    policy = TenantPolicy("shop", payload_key_ref="file:keys")
+    (tmp_path / "keys").write_bytes(text)
+    with pytest.raises(BadSecret, match="last line of file:keys does not end with a newline"):
+        keys_of_policy(places, policy)
+    (tmp_path / "keys").write_bytes(text + b"\n")
+    assert keys_of_policy(places, policy) is not None
+
+
+def test_a_variable_needs_no_newline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELFRY_SECRET_SHOP", OLD.decode())
+    policy = TenantPolicy("shop", payload_key_ref="env:BELFRY_SECRET_SHOP")
+    assert keys_of_policy(SecretPlaces(tmp_path), policy) is not None
 
 
 def test_a_tenant_waits_for_its_keys_and_goes_on_with_them(tmp_path: Path) -> None:
@@ -92,7 +112,7 @@ def test_a_tenant_waits_for_its_keys_and_goes_on_with_them(tmp_path: Path) -> No
     assert tenant.stopped.startswith("the keys of its payloads cannot be read: file:keys")
     assert not tenant.simple
     assert stored.found_keys() == set()
-    (tmp_path / "keys").write_bytes(OLD)
+    (tmp_path / "keys").write_bytes(OLD + b"\n")
     assert stored.found_keys() == {"shop"}
     found = stored.effective_of("shop")
     assert found is not None
@@ -100,6 +120,39 @@ def test_a_tenant_waits_for_its_keys_and_goes_on_with_them(tmp_path: Path) -> No
     tenant = tenants.follow(found)
     assert (tenant.lacks_key, tenant.stopped, tenant.simple) == (False, "", False)
     assert tenant.payload_keys is not None
+
+
+ODD = {
+    "targets": TenantPolicy(
+        "shop", payload_key_ref="file:keys", http_targets=(HttpTarget("https://example.org"),)
+    ),
+    "reference": TenantPolicy("shop", payload_key_ref="my secret"),
+    "out of range": TenantPolicy("shop", payload_key_ref="file:keys", max_pending=-1),
+    "reserved topic": TenantPolicy(
+        "shop", payload_key_ref="file:keys", output_topic="belfry.schedules"
+    ),
+    "another's": TenantPolicy("mail", payload_key_ref="file:keys"),
+}
+
+
+@pytest.mark.parametrize("policy", ODD.values(), ids=ODD)
+def test_a_policy_that_cannot_be_carried_out_leaves_nothing_readable(
+    tmp_path: Path, policy: TenantPolicy
+) -> None:
+    """The key is there; only the policy is odd.  Its tenant is treated by defaults otherwise."""
+    (tmp_path / "keys").write_bytes(OLD + b"\n")
+    driver = Driver()
+    stored = StoredPolicies(Settings(secrets_dir=tmp_path), driver.tenants, None)
+    stored.put({"shop": (framing.single_object("TenantPolicy") + encode_policy(policy), None)})
+    driver.tenants.effective_of = stored.effective_of
+    tenant = driver.tenants.of("shop")
+    assert (tenant.lacks_key, tenant.simple, tenant.payload_keys) == (True, False, None)
+    assert tenant.stopped.startswith("its policy cannot be carried out")
+    assert stored.policy("shop") == tenant.effective.policy
+    driver.ask(tenant="shop", payload=b"card 4711", at=T0 + HOUR)
+    step = driver.step(T0)
+    assert (step.outcomes, step.codes) == (["REJECTED"], ["payload_key_missing"])
+    assert stored.found_keys() == set()
 
 
 def test_neither_secrets_nor_keys_show_themselves() -> None:

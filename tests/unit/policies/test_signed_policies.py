@@ -259,3 +259,23 @@ def test_rounds_that_are_cut_otherwise_lead_to_the_same(site: Site) -> None:
     for record in records:
         apart.read(record)
     assert site.stopped == apart.stopped == UNSIGNED
+
+
+KEYED = TenantPolicy("acme", payload_key_ref="file:acme.keys")
+
+
+def test_an_unsigned_policy_with_keys_leaves_nothing_readable(site: Site) -> None:
+    """So it is for a tenant that had keys before policies had to be signed."""
+    site.read(plain(KEYED, 0))
+    tenant = site.tenants.of("acme")
+    assert (tenant.lacks_key, tenant.simple, tenant.stopped) == (True, False, UNSIGNED)
+    site.read(signed(RUNS, 1))
+    assert (site.tenants.of("acme").lacks_key, site.stopped) == (False, "")
+
+
+@pytest.mark.parametrize("record", [plain(RUNS, 0), plain(None, 0)])
+def test_an_unsigned_policy_without_keys_refuses_nothing(site: Site, record: Message) -> None:
+    site.read(record)
+    assert not site.tenants.of("acme").lacks_key
+    site.read(signed(RUNS, 1), plain(KEYED, 2))
+    assert (site.tenants.of("acme").lacks_key, site.stopped) == (False, "")

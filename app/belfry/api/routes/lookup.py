@@ -42,6 +42,7 @@ from belfry.schedules.identity import etag_of
 from belfry.schedules.rule import has_targets
 from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
 from belfry.store.layout.keys import schedule_key
+from belfry.store.layout.pending import Encrypted
 from belfry.store.lookup import ScheduleStatus, standings_of
 from belfry.store.readable import why_unreadable, why_unreadable_rule
 from belfry.store.upcoming import upcoming
@@ -102,11 +103,12 @@ class ScheduleLookup:
 
     def _decrypted(self, found: ScheduleStatus | None, tenant: str) -> ScheduleStatus | None:
         """A schedule with its payload as it was sent; as it lies there, where no key opens it."""
-        known = self._parts.ready.holdings.tenant(tenant)
-        if found is None or found.pending is None or known is None:
+        row = None if found is None else found.pending
+        if found is None or row is None or type(row.payload) is not Encrypted:
             return found
+        keys = self._parts.ready.holdings.payload_keys(tenant)
         with suppress(Undecryptable):
-            return found._replace(pending=decrypted(found.pending, known))
+            return found._replace(pending=decrypted(row, tenant, keys))
         return found
 
     def _delivers(self, found: ScheduleStatus, tenant: str) -> bool:

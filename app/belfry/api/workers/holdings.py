@@ -24,7 +24,8 @@ from belfry.partitions.term import Owned
 from belfry.schedules.identity import Homes
 from belfry.store.ordered_map import OrderedMap
 from belfry.tenants.directory import Tenants
-from belfry.tenants.effective import Level, Tenant
+from belfry.tenants.effective import EffectivePolicy, Level, Tenant
+from belfry.tenants.payload_keys import PayloadKeys
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.waits import Wait, Why, why_not_firing
 
@@ -83,6 +84,11 @@ class Holdings:
         effective = self._tenants.effective_of(tenant) or self._tenants.defaults(tenant)
         return Level(effective.policy.lifecycle)
 
+    def payload_keys(self, tenant: str) -> PayloadKeys | None:
+        """The keys of a tenant's payloads, whether this worker has met it or not."""
+        effective = self._effective(tenant)
+        return None if effective is None else effective.payload_keys
+
     def _spread(self, tenant: str) -> int:
         return self._policy(tenant).spread
 
@@ -91,9 +97,12 @@ class Holdings:
 
     def _policy(self, tenant: str) -> TenantPolicy:
         """The tenant's policy, also where nothing of the tenant is held here."""
-        known = self.tenant(tenant)
-        effective = self._tenants.effective_of(tenant) if known is None else known.effective
+        effective = self._effective(tenant)
         return _DEFAULT if effective is None else effective.policy
+
+    def _effective(self, tenant: str) -> EffectivePolicy | None:
+        known = self.tenant(tenant)
+        return self._tenants.effective_of(tenant) if known is None else known.effective
 
     def held(self) -> list[int]:
         """The partitions that are held now."""
