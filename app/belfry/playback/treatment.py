@@ -164,7 +164,7 @@ class Treatment:
         found += [] if reserved is None else [reserved]
         if found:
             defaults = self.tenants.defaults(policy.tenant)
-            return defaults.standing_in(" ".join(found), policy.payload_key_ref)
+            return defaults.standing_in(" ".join(found), policy)
         if policy.removed:
             refused = Rejection("tenant_removed", f"Tenant {policy.tenant!r} was removed.")
             return EffectivePolicy(policy, refused, REMOVED)

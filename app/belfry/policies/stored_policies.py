@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -177,17 +178,18 @@ class StoredPolicies:
             return EffectivePolicy(policy, blocked=blocked, secrets=secrets)
 
     def _in_place_of(self, name: str, policy: TenantPolicy | None, why: str) -> EffectivePolicy:
-        reference = None if policy is None else policy.payload_key_ref
-        return self._tenants.defaults(name).standing_in(why, reference)
+        found = self._tenants.defaults(name).standing_in(why, policy)
+        return found if policy is None else found._replace(secrets=self._secrets(policy))
 
     def _distrusted(self, name: str) -> EffectivePolicy:
         """One of whom nothing but an unsigned policy is known.
 
         It may be the tenant's own, of the time before policies had to be signed.  So where it names
-        keys for payloads, nothing is kept readable.
+        keys for payloads, nothing is kept readable.  A secret that it names is believed by nobody.
         """
         unsigned = self._unsigned.get(name)
         policy = None if unsigned is None else self._read(name, unsigned)[0]
+        policy = None if policy is None else replace(policy, signing_secret_ref=None)
         return self._in_place_of(name, policy, UNSIGNED)
 
     def _read(self, name: str, stored: Stored) -> tuple[TenantPolicy | None, str]:

@@ -77,13 +77,20 @@ class EffectivePolicy(NamedTuple):
     secrets: tuple[bytes, ...] = ()
     payload_keys: PayloadKeys | None = None
 
-    def standing_in(self, why: str, payload_key_ref: str | None) -> EffectivePolicy:
+    def standing_in(self, why: str, policy: TenantPolicy | None) -> EffectivePolicy:
         """These defaults in place of a policy that is not carried out: events wait.
 
         Where that policy names keys for payloads, the tenant lacks them: nothing is kept for it.
+        Where it names a secret, requests still have to be signed.
         """
-        policy = replace(self.policy, payload_key_ref=payload_key_ref)
-        return self._replace(policy=policy, blocked=why)
+        if policy is None:
+            return self._replace(blocked=why)
+        kept = replace(
+            self.policy,
+            payload_key_ref=policy.payload_key_ref,
+            signing_secret_ref=policy.signing_secret_ref,
+        )
+        return self._replace(policy=kept, blocked=why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,21 @@ def test_a_policy_that_cannot_be_carried_out_leaves_nothing_readable(
     assert stored.found_keys() == set()
 
 
+def test_a_policy_that_cannot_be_carried_out_still_asks_for_signatures(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"s" * 32)
+    policy = TenantPolicy("shop", signing_secret_ref="file:secret", max_pending=-1)
+    driver = Driver()
+    stored = StoredPolicies(Settings(secrets_dir=tmp_path), driver.tenants, None)
+    stored.put({"shop": (framing.single_object("TenantPolicy") + encode_policy(policy), None)})
+    driver.tenants.effective_of = stored.effective_of
+    driver.ask(tenant="shop", at=T0 + HOUR)
+    step = driver.step(T0)
+    assert (step.outcomes, step.codes) == (["REJECTED"], ["unsigned"])
+    found = stored.effective_of("shop")
+    assert found is not None
+    assert found.secrets == (b"s" * 32,)
+
+
 def test_neither_secrets_nor_keys_show_themselves() -> None:
     assert OLD.decode() not in repr(KeyRing("shop", [OLD]))
 
