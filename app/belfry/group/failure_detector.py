@@ -32,15 +32,16 @@ TAKES_OVER_MS: Final = 5_000.0
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long a standby waits, in milliseconds: by heartbeats, and by commits.
+    """How long a standby waits, in milliseconds: by heartbeats, by commits, and for a take-over.
 
-    Both include what its rank and its former mistakes add; `limit_ms` does not.  `owns` is how many
-    partitions the owner has.
+    All three include what its rank and its former mistakes add; `limit_ms` does not.  `owns` is how
+    many partitions the owner has.
     """
 
     limit_ms: float
     heartbeats_ms: float
     commits_ms: float
+    takes_over_ms: float
     owns: int = 1
 
 
@@ -60,7 +61,8 @@ class DetectorTimeouts:
             waits_ms = shortest_ms * 2.0**mistakes + RANK_MS * rank
             return min(waits_ms, max(shortest_ms, self.longest_ms))
 
-        return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), owns)
+        shortest_ms = limit_ms, commits_ms, max(commits_ms, TAKES_OVER_MS)
+        return Timeouts(limit_ms, *map(waits_ms, shortest_ms), owns)
 
 
 class FailureDetector:
@@ -72,7 +74,7 @@ class FailureDetector:
         self._stepped_ms = now_ms
         self._watch: HeartbeatWatch | None = None
         self._was_well = False
-        self._timeouts = Timeouts(0.0, 0.0, 0.0)
+        self._timeouts = Timeouts(0.0, 0.0, 0.0, 0.0)
 
     def follow(self, watch: HeartbeatWatch | None, timeouts: Timeouts) -> None:
         """Judge by these heartbeats, or by commits alone."""
@@ -139,7 +141,7 @@ class FailureDetector:
             return True
         silence.timeout_ms = timeouts.commits_ms
         if beats and not self._was_well:
-            silence.timeout_ms = max(timeouts.commits_ms, TAKES_OVER_MS)
+            silence.timeout_ms = timeouts.takes_over_ms
         elif beats:
             # It hangs, on a worker that lives.
             every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * timeouts.owns)
