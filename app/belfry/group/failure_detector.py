@@ -15,6 +15,7 @@ partitions.  The fence makes all of them safe; being wrong costs one hand-over.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from belfry.balance.assignment_map import IDLE_COMMIT_MS, MISSED_COMMITS, idle_commit_ms
@@ -73,13 +74,14 @@ class FailureDetector:
         self._silence = Silence(0.0, now_ms)
         self._stepped_ms = now_ms
         self._watch: HeartbeatWatch | None = None
-        self._was_well = False
+        # When a heartbeat told last that it is well.
+        self._well_ms = -inf
         self._timeouts = Timeouts(0.0, 0.0, 0.0, 0.0)
 
     def follow(self, watch: HeartbeatWatch | None, timeouts: Timeouts) -> None:
         """Judge by these heartbeats, or by commits alone."""
         if watch is not self._watch:
-            self._watch, self._was_well = watch, False
+            self._watch, self._well_ms = watch, -inf
         self._timeouts = timeouts
 
     def here(self, now_ms: float) -> None:
@@ -128,19 +130,18 @@ class FailureDetector:
             silence.timeout_ms = timeouts.commits_ms
             return False
         if watch.excused(now_ms):
-            # Where the brokers were away, whoever owns something may have to take it over anew.
-            self._was_well = False
             silence.unanswered(now_ms)
             return True
         if watch.vouches(self._partition, now_ms, timeouts.limit_ms):
-            self._was_well = True
+            self._well_ms = now_ms
             silence.heard(now_ms)
             return True
         beats = watch.lives(now_ms, timeouts.limit_ms)
         if not beats and self._worker_decides(watch):
             return True
         silence.timeout_ms = timeouts.commits_ms
-        if beats and not self._was_well:
+        if beats and self._well_ms <= watch.away_ms:
+            # Where the brokers were away, whoever owns something may have to take it over anew.
             silence.timeout_ms = timeouts.takes_over_ms
         elif beats:
             # It hangs, on a worker that lives.

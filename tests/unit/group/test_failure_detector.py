@@ -184,6 +184,14 @@ def test_who_was_wrong_about_a_take_over_waits_twice_as_long() -> None:
     assert waits.timeouts(200, 0, 0).takes_over_ms == waits.timeouts(200, 0, 0).commits_ms > 5_000
 
 
+def test_a_process_that_sleeps_often_replaces_a_partition_that_hangs() -> None:
+    """That it did not look says nothing of the brokers: the owner has not to take over anew."""
+    model = Model(2)
+    model.dies_ms, model.hangs[0] = 1e9, 5_900.0
+    model.asleep = lambda now_ms: now_ms % 3_000 < 900
+    assert list(model.run(30_000)) == [0]
+
+
 def test_an_owner_has_them_again_after_the_broker_was_away() -> None:
     """Its transactions ended unknown, so it takes over anew, and begins when the broker is back."""
     model = Model(2)
