@@ -42,7 +42,8 @@ _WITHOUT: Final = (
     KafkaError._TRANSPORT,
     KafkaError._WAIT_COORD,
 )
-# A commit waits for a coordinator as long as a session lasts: 45 s by default.  Nobody polls it, so what is in the way is told by its answers.
+# A commit waits for a coordinator as long as a session lasts: 45 s by default.  Nobody polls it, so
+# what is in the way is told by its answers.
 _ASKING: Final = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,

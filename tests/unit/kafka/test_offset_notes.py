@@ -111,7 +111,7 @@ def test_a_client_without_an_answer_is_not_asked_again() -> None:
 
 
 def test_a_client_that_finds_no_coordinator_to_write_to_is_not_asked_again() -> None:
-    """It waits for one as long as a session lasts, which is no longer than Kafka allows at least."""
+    """It waits for one as long as a session lasts, so that is as short as Kafka allows."""
     coordinator = Coordinator()
     notes = notes_of(coordinator, kafka={"session.timeout.ms": 45_000})
     notes.write({0: "zero"})
