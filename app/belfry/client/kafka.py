@@ -117,8 +117,8 @@ class Cluster:
         )
 
     def admin(self) -> AdminClient:
-        """An admin client."""
-        return self._made(AdminClient, self._properties)
+        """An admin client; what it asks for by name is not made by that."""
+        return self._made(AdminClient, self._properties | {"allow.auto.create.topics": False})
 
     def _made(self, kind: Callable[[dict[str, Any]], _C], properties: dict[str, Any]) -> _C:
         """A client, or `BadProperty` in librdkafka's words."""
