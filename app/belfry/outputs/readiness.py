@@ -228,10 +228,11 @@ class Outputs:
             return
         now_s = machine.monotonic()
         due, since_s = self._state.due(now_s), now_s - self._looked
-        if due or since_s >= (DOUBT_S if self._view.doubted else LOOK_S):
-            self._looked = now_s
-            self._view.look(now_s)
-        if due:
+        if since_s < (DOUBT_S if due or self._view.doubted else LOOK_S):
+            return
+        self._looked = now_s
+        self._view.look(now_s)
+        if due := [n for n in due if self._tenants.of(n).topic not in self._view.leaderless]:
             self._make_ready(due)
 
 

@@ -66,6 +66,22 @@ def test_a_leader_that_moves_holds_nobody(
     assert not restarted._view.doubted
 
 
+def test_who_waits_for_a_leader_costs_nothing_until_it_is_there(
+    restarted: Outputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be many thousands, and the look that is made anyway tells of all of them."""
+    admin: Any = restarted._admin
+    admin.leader = -1
+    assert turns(restarted, monkeypatch, 100.0, 101.0) == ["", OFFLINE]
+    tried: list[list[str]] = []
+    monkeypatch.setattr(restarted, "_make_ready", tried.append)
+    turns(restarted, monkeypatch, *(102.0 + number / 2 for number in range(20)))
+    assert not tried
+    admin.leader = 1
+    turns(restarted, monkeypatch, 112.0)
+    assert tried == [["a"]]
+
+
 def test_who_looks_often_holds_nobody_sooner(
     restarted: Outputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
