@@ -62,8 +62,8 @@ class DetectorTimeouts:
             waits_ms = shortest_ms * 2.0**mistakes + RANK_MS * rank
             return min(waits_ms, max(shortest_ms, self.longest_ms))
 
-        shortest_ms = limit_ms, commits_ms, max(commits_ms, TAKES_OVER_MS)
-        return Timeouts(limit_ms, *map(waits_ms, shortest_ms), owns)
+        takes_over_ms = waits_ms(max(commits_ms, TAKES_OVER_MS))
+        return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), takes_over_ms, owns)
 
 
 class FailureDetector:

@@ -100,8 +100,12 @@ def test_one_look_follows_another(restarted: Outputs) -> None:
     answer, overtaken = admin.list_topics, Event()
     other = Thread(target=restarted._view.look, args=(100.0,))
 
+    def overtake(timeout: float) -> Any:
+        overtaken.set()
+        return answer(timeout)
+
     def ask_again(timeout: float) -> Any:
-        admin.list_topics = lambda timeout: overtaken.set() or answer(timeout)
+        admin.list_topics = overtake
         other.start()
         assert not overtaken.wait(0.1)
         return answer(timeout)

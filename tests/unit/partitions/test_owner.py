@@ -367,27 +367,6 @@ def test_joined_batches_of_a_step_that_was_rolled_back_are_taken_in_together_aga
     assert firing.engine.accept.call_args.args[0].start == 3
 
 
-@pytest.mark.parametrize(
-    ("end", "looked_for"),
-    [
-        (Aborted("the broker was away"), []),
-        (Aborted("somewhere it may not write", blocked=True), [{}]),
-        (Aborted("a topic is gone", {"t": "gone"}), [{"t": "gone"}]),
-    ],
-    ids=["blames nobody", "blames somebody", "blames a topic"],
-)
-def test_topics_are_looked_at_where_a_roll_back_blames_one(
-    end: Aborted, looked_for: list[dict[str, str]]
-) -> None:
-    """That asks the cluster from the owner's thread, and ends the term if it gives no answer."""
-    firing = Firing()
-    firing.ends = [end]
-    assert firing.step() is None
-    outputs: Any = firing.runner._outputs
-    assert [call.args[0] for call in outputs.hold.call_args_list] == looked_for
-    assert firing.step() is not None
-
-
 def test_what_a_step_leaves_of_a_batch_goes_into_the_next_at_once() -> None:
     """It was read, so it keeps its room until all of it has been taken in."""
     firing = Firing()

@@ -57,7 +57,7 @@ def test_who_asks_for_a_topic_by_its_name_does_not_make_it() -> None:
     """The brokers are librdkafka's own, which create topics by themselves."""
     mock = {"test.mock.num.brokers": 1, "log_level": 0}
     for admin in (asker(Settings(kafka=mock)), Cluster("nowhere:1", mock).admin()):
-        assert admin.list_topics("belfry.changelog", timeout=10)
+        admin.list_topics("belfry.changelog", timeout=10)
         assert not admin.list_topics(timeout=10).topics
 
 
