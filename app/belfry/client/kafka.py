@@ -30,15 +30,15 @@ from confluent_kafka.admin import AdminClient
 
 from belfry.client.errors import BadProperty, Unavailable
 from belfry.client.faults import ABSENT, MOVING, Faults, missing
+from belfry.client.reconnecting import reconnecting
 from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.rights import GROUP, TOPIC
 from belfry.wire.record import Headers
 
 # The group of consumers that read without one; they never commit.
 NO_GROUP: Final = "belfry-reads-without-a-group"
-# Seconds within which a broker has to answer before it counts as unreachable.
+# Seconds: until a broker counts as unreachable, and between two tries for leaders of a new topic.
 REACH_S: Final = 5.0
-# Seconds between two tries while leaders of a new topic are not known yet.
 RETRY_S: Final = 0.05
 _C = TypeVar("_C", Producer, Consumer, AdminClient)
 
@@ -52,16 +52,16 @@ class Cluster:
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, Any] | None = None) -> None:
         self.faults = Faults()
+        given = properties or {}
         self._properties: dict[str, Any] = {
             "bootstrap.servers": bootstrap_servers,
             "client.id": "belfry-client",
-            "reconnect.backoff.max.ms": 500,  # by default a restart of a broker is felt for 10 s
-            # What would be logged is raised, in words.
-            "log_level": 0,
-            **(properties or {}),
+            **reconnecting(given),
+            "log_level": 0,  # What would be logged is raised, in words.
+            **given,
             "error_cb": self.faults,
         }
-        if "debug" in self._properties and "log_level" not in (properties or {}):
+        if "debug" in self._properties and "log_level" not in given:
             del self._properties["log_level"]
         self.servers: str = self._properties["bootstrap.servers"]
 
@@ -84,8 +84,8 @@ class Cluster:
 
     def transactional(self, transactional_id: str) -> Producer:
         """A producer of transactions; it ends those that an earlier one of this id left open."""
-        given = {"partitioner": "murmur2_random", **self._properties}
-        return self._made(Producer, given | {"transactional.id": transactional_id})
+        given = {**self._properties, "transactional.id": transactional_id}
+        return self._made(Producer, {"partitioner": "murmur2_random", **given})
 
     def consumer(
         self,
@@ -117,8 +117,8 @@ class Cluster:
         )
 
     def admin(self) -> AdminClient:
-        """An admin client."""
-        return self._made(AdminClient, self._properties)
+        """An admin client; what it asks for by name is not made by that."""
+        return self._made(AdminClient, self._properties | {"allow.auto.create.topics": False})
 
     def _made(self, kind: Callable[[dict[str, Any]], _C], properties: dict[str, Any]) -> _C:
         """A client, or `BadProperty` in librdkafka's words."""
@@ -148,9 +148,9 @@ class Cluster:
         except KafkaException as error:
             client.poll(0)
             raise self.unavailable(error.args[0]) from None
-        if found.error is not None and found.error.code() in ABSENT:
-            raise missing(topic, self.servers)
         if found.error is not None:
+            if found.error.code() in ABSENT:
+                raise missing(topic, self.servers)
             operation = "Write" if isinstance(client, Producer) else "Read"
             raise self.unavailable(found.error, topic, operation=operation)
         return sorted(found.partitions)

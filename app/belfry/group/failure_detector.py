@@ -15,6 +15,7 @@ partitions.  The fence makes all of them safe; being wrong costs one hand-over.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from belfry.balance.assignment_map import IDLE_COMMIT_MS, MISSED_COMMITS, idle_commit_ms
@@ -32,15 +33,16 @@ TAKES_OVER_MS: Final = 5_000.0
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long a standby waits, in milliseconds: by heartbeats, and by commits.
+    """How long a standby waits, in milliseconds: by heartbeats, by commits, and for a take-over.
 
-    Both include what its rank and its former mistakes add; `limit_ms` does not.  `owns` is how many
-    partitions the owner has.
+    All three include what its rank and its former mistakes add; `limit_ms` does not.  `owns` is how
+    many partitions the owner has.
     """
 
     limit_ms: float
     heartbeats_ms: float
     commits_ms: float
+    takes_over_ms: float
     owns: int = 1
 
 
@@ -60,7 +62,8 @@ class DetectorTimeouts:
             waits_ms = shortest_ms * 2.0**mistakes + RANK_MS * rank
             return min(waits_ms, max(shortest_ms, self.longest_ms))
 
-        return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), owns)
+        takes_over_ms = waits_ms(max(commits_ms, TAKES_OVER_MS))
+        return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), takes_over_ms, owns)
 
 
 class FailureDetector:
@@ -71,13 +74,14 @@ class FailureDetector:
         self._silence = Silence(0.0, now_ms)
         self._stepped_ms = now_ms
         self._watch: HeartbeatWatch | None = None
-        self._was_well = False
-        self._timeouts = Timeouts(0.0, 0.0, 0.0)
+        # When a heartbeat told last that it is well.
+        self._well_ms = -inf
+        self._timeouts = Timeouts(0.0, 0.0, 0.0, 0.0)
 
     def follow(self, watch: HeartbeatWatch | None, timeouts: Timeouts) -> None:
         """Judge by these heartbeats, or by commits alone."""
         if watch is not self._watch:
-            self._watch, self._was_well = watch, False
+            self._watch, self._well_ms = watch, -inf
         self._timeouts = timeouts
 
     def here(self, now_ms: float) -> None:
@@ -126,20 +130,19 @@ class FailureDetector:
             silence.timeout_ms = timeouts.commits_ms
             return False
         if watch.excused(now_ms):
-            # Where the brokers were away, whoever owns something may have to take it over anew.
-            self._was_well = False
             silence.unanswered(now_ms)
             return True
         if watch.vouches(self._partition, now_ms, timeouts.limit_ms):
-            self._was_well = True
+            self._well_ms = now_ms
             silence.heard(now_ms)
             return True
         beats = watch.lives(now_ms, timeouts.limit_ms)
         if not beats and self._worker_decides(watch):
             return True
         silence.timeout_ms = timeouts.commits_ms
-        if beats and not self._was_well:
-            silence.timeout_ms = max(timeouts.commits_ms, TAKES_OVER_MS)
+        if beats and self._well_ms <= watch.away_ms:
+            # Where the brokers were away, whoever owns something may have to take it over anew.
+            silence.timeout_ms = timeouts.takes_over_ms
         elif beats:
             # It hangs, on a worker that lives.
             every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * timeouts.owns)

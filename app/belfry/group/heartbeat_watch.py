@@ -11,6 +11,7 @@ of `silence.py`, for a worker instead of a partition.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 from belfry.balance.heartbeat import Heartbeat
@@ -23,7 +24,8 @@ FOUND_AGAIN_MS: Final = 2_000.0
 class HeartbeatWatch:
     """Heartbeats of one owner; instants come in, monotonic milliseconds.
 
-    `heard_ms` is when the last one came, None before any has.
+    `heard_ms` is when the last one came, None before any has.  `away_ms` is when the broker could
+    not be asked the last time: after that, the owner may have to take over anew what it has.
 
     One thread tells it what it heard, the standbys' threads ask; each field is written in one go.
     """
@@ -31,6 +33,7 @@ class HeartbeatWatch:
     def __init__(self, owner: str, now_ms: float) -> None:
         self.owner = owner
         self.heard_ms: float | None = None
+        self.away_ms = -inf
         # It has just been assigned, and may be about to send its first.
         self._excused_ms = now_ms + FOUND_AGAIN_MS
         self._quiet_since_ms = now_ms
@@ -55,7 +58,7 @@ class HeartbeatWatch:
 
     def unanswered(self, now_ms: float) -> None:
         """The broker cannot be asked, or does not take this worker's own heartbeats either."""
-        self._looked_ms = now_ms
+        self._looked_ms = self.away_ms = now_ms
         self._excused_ms = now_ms + FOUND_AGAIN_MS
 
     def excused(self, now_ms: float) -> bool:

@@ -83,15 +83,19 @@ class ChangelogReader(LogReader[LoggedRecord]):
         """The next records, about `at_most`: batches are read whole. `position` moves behind them.
 
         The next answer is on its way when this returns, and comes while the records are applied:
-        one that has not come yet is waited for where there are few or none.  An error that comes
-        behind records is raised by the next call: who goes on reading after it has lost none.
+        one that has not come yet is waited for where there are few or none.  The first answer alone
+        is waited for as long as `wait_s`, be there rows in it or not: who reads has else to do, and
+        transactions that end without rows may go on coming.  An error that comes behind records is
+        raised by the next call: who goes on reading after it has lost none.
         """
         found: list[LoggedRecord] = []
+        answered = False
         while self._take_out(found, at_most) and len(found) < at_most:
-            if found:
+            if found or answered:
                 wait_s = MORE_S if len(found) < PLENTY else 0.0
             if not self._fetch(wait_s, after_records=bool(found)):
                 break
+            answered = True
         if found:
             self.newest_ms = found[-1].timestamp
         return found

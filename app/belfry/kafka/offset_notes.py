@@ -36,11 +36,18 @@ _MOVED: Final = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 # What a client says that knows no coordinator, or one that is gone.
-_WITHOUT: Final = (*_MOVED, KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
-# Nobody polls it, so what is in the way is told by its answers.
+_WITHOUT: Final = (
+    *_MOVED,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._WAIT_COORD,
+)
+# A commit waits for a coordinator as long as a session lasts: 45 s by default.  Nobody polls it, so
+# what is in the way is told by its answers.
 _ASKING: Final = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
+    "session.timeout.ms": 6_000,
     "log_level": 0,
 }
 

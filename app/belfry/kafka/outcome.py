@@ -15,12 +15,16 @@ from __future__ import annotations
 class Aborted(Exception):
     """Rolled back for certain: nothing of it is visible; the step may be done again.
 
-    `topics` are the output topics that refused a record.
+    `topics` are the output topics that refused a record.  `blocked`: some topic may not be written
+    to, and Kafka does not say which one.
     """
 
-    def __init__(self, reason: str, topics: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, reason: str, topics: dict[str, str] | None = None, *, blocked: bool = False
+    ) -> None:
         super().__init__(reason)
         self.topics = topics or {}
+        self.blocked = blocked
 
 
 class Unknown(Exception):

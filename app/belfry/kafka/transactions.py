@@ -226,7 +226,7 @@ class PartitionProducer:
             blocked = isinstance(end, Unknown) and is_blocked(error)
             return Unknown(f"{error}; {end}", blocked=True) if blocked else end
         self._watchful = True
-        return Aborted(str(error), dict(self._refused))
+        return Aborted(str(error), dict(self._refused), blocked=is_blocked(error))
 
     def serve(self) -> None:
         """Have figures told that wait in its clients, which would pile up in one that is idle."""

@@ -129,7 +129,8 @@ def opened(name: str, settings: SharedSettings) -> Side:
 
     `name` is what messages call it.
     """
-    admin = librdkafka.AdminClient({**settings.kafka_properties(), "log_level": 0})
+    quiet = {"log_level": 0, "allow.auto.create.topics": False}
+    admin = librdkafka.AdminClient({**settings.kafka_properties(), **quiet})
     try:
         cluster = admin.list_topics(timeout=REACH_S)
         partitions = _partitions(name, admin, settings)

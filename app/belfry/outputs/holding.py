@@ -5,7 +5,7 @@
     none, envelopes, head is settled    let go
     none, envelopes, no head yet        the registry is asked: it lets go, or is the problem
     its topic is being made             held, and told by the thread that makes it: no pause
-    a partition has no leader           held, and tried again every second
+    a partition has no leader           held, and tried again once a look has found one
     any other                           held, and tried again after a pause that doubles
 
 Held is a word of the directory: the engine leaves the events of a held tenant in the backlog, with

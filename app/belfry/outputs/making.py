@@ -86,7 +86,7 @@ class TopicMaker:
         ):
             # Another worker may have made one a moment ago that it collides with.
             self._look_at = machine.monotonic() + FIRST_PAUSE_S
-            self._view.look()
+            self._view.look(machine.monotonic())
         reasons = {name: self._want_one(name, topic) for name, topic in sorted(absent.items())}
         if len(self._queue):
             self._wanted.set()
@@ -157,4 +157,4 @@ class TopicMaker:
         )
         if problems:
             # Perhaps another worker made one that it collides with.
-            self._view.look()
+            self._view.look(machine.monotonic())

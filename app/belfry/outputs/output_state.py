@@ -1,7 +1,7 @@
 """Which tenants may fire to which topics, and when those that are held are tried again.
 
     ready tenant ── kept back ──► held, tried again after 1 s, 2 s, 4 s … 60 s ── let go ──► ready
-                                  └ for as long as a leader is missing: every second
+                                  └ where a leader is missing: with the look that finds one
 
 A step asks once (`covers`), from its partition's thread.  Threads that look at topics change it.
 Each method holds the lock for as long as it takes, and no longer: nobody waits for a broker here.

@@ -45,14 +45,14 @@ from belfry.outputs.holding import OFFLINE, Holds
 from belfry.outputs.making import TopicMaker
 from belfry.outputs.output_state import OutputState
 from belfry.outputs.topic_queue import TO_MAKE, TopicQueue, not_writable
-from belfry.outputs.topic_view import TopicView
+from belfry.outputs.topic_view import DOUBT_S, TopicView
 from belfry.registry.client import Registry
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, EffectivePolicy, TenantFacts
 
-# Seconds between looks, to a second one at topics in doubt, and between turns of their thread.
-LOOK_S, DOUBT_S, TURN_S = 5.0, 1.0, 0.5
+# Seconds between looks, and between turns of their thread.
+LOOK_S, TURN_S = 5.0, 0.5
 BLOCKED: Final = "belfry may not write to its topic: allow it the operation WRITE"
 
 log = structlog.get_logger(__name__)
@@ -100,8 +100,8 @@ class Outputs:
 
         Raises KafkaException where the brokers do not answer.
         """
-        self._view.look()
         self._looked = machine.monotonic()
+        self._view.look(self._looked)
         self._thread.start()
         self._maker.start()
 
@@ -167,7 +167,7 @@ class Outputs:
         names given all open topics are looked at.  Returns whether there is anybody to hold.
         """
         if not topics:
-            self._view.look()
+            self._view.look(machine.monotonic())
             topics = dict.fromkeys(not_writable(self._admin, self._state.opened()), BLOCKED)
         anybody = False
         for topic, reason in topics.items():
@@ -228,10 +228,11 @@ class Outputs:
             return
         now_s = machine.monotonic()
         due, since_s = self._state.due(now_s), now_s - self._looked
-        if due or since_s >= (DOUBT_S if self._view.doubted else LOOK_S):
-            self._looked = now_s
-            self._view.look()
-        if due:
+        if since_s < (DOUBT_S if due or self._view.doubted else LOOK_S):
+            return
+        self._looked = now_s
+        self._view.look(now_s)
+        if due := [n for n in due if self._tenants.of(n).topic not in self._view.leaderless]:
             self._make_ready(due)
 
 

@@ -9,36 +9,40 @@ A look asks for all topics of the cluster at once, and tells what changed since 
                                        └ lost: its tenants are held
 
 A restart leaves a partition without a leader for a moment, and a held tenant waits for a second or
-two.  So a topic that could be written to is lost with the second look, and until then a step waits
-for the leader, as it does for one that moves.
+two.  So a topic that could be written to is lost once it has been in doubt for a second, however
+often it is looked at, and until then a step waits for the leader, as it does for one that moves.
 
 New topics are noted in the directory, where they may decide whose a name is, and it is learned how
 large a record they take.  That comes before any request asks, so that one which would not fit is
 refused and not accepted.  Topics that are to be made are never told as gone: nobody else may have
 their names meanwhile.
 
-What is known is replaced as a whole, so readers need no lock.
+What is known is replaced as a whole, so readers need no lock; one look follows another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient
 
+from belfry.host import machine
 from belfry.kafka.outcome import TopicGone
 from belfry.outputs.holding import Holds
 from belfry.outputs.topic_queue import ADMIN_S, TopicQueue, largest_records
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Tenant, TenantFacts
 
+# Seconds for which a topic is without a leader before it is lost.
+DOUBT_S: Final = 1.0
+
 
 class TopicView:
     """Output topics by their numbers of partitions; for all threads.
 
     `leaderless` are topics that are there, and cannot be written to as a whole; `doubted` may be so
-    with the next look.
+    soon, and were seen without a leader first at these instants (monotonic seconds).
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class TopicView:
         """Topics that begin with `prefix` are looked at, and those that policies name."""
         self.admin = admin
         self.leaderless: set[str] = set()
-        self.doubted: set[str] = set()
+        self.doubted: dict[str, float] = {}
         self.partitions: dict[str, int] = {}
         self._tenants = tenants
         self._holds = holds
@@ -61,6 +65,7 @@ class TopicView:
         self._prefix = prefix
         self._watcher = watcher
         self._noted: set[str] = set()
+        self._lock = machine.Lock()
 
     def partitions_of(self, topic: str) -> int:
         """Number of partitions of an output topic; TopicGone if it was deleted meanwhile."""
@@ -69,11 +74,15 @@ class TopicView:
         except KeyError:
             raise TopicGone(topic) from None
 
-    def look(self) -> None:
+    def look(self, now_s: float) -> None:
         """Learn which tenants' topics exist, and hold those whose topic has lost a leader.
 
-        Raises KafkaException where the brokers do not answer.
+        `now_s` is monotonic.  Raises KafkaException where the brokers do not answer.
         """
+        with self._lock:
+            self._look(now_s)
+
+    def _look(self, now_s: float) -> None:
         topics = self.admin.list_topics(timeout=ADMIN_S).topics
         self._watcher(topics)
         moved = self._tenants.moved_topics()
@@ -87,8 +96,9 @@ class TopicView:
             for name, topic in mine.items()
             if any(partition.leader < 0 for partition in topic.partitions.values())
         }
-        self.doubted = (offline & self.partitions.keys()) - self.doubted
-        self.leaderless = offline - self.doubted
+        first_s = {name: self.doubted.get(name, now_s) for name in offline & self.partitions.keys()}
+        self.doubted = {name: at_s for name, at_s in first_s.items() if now_s - at_s < DOUBT_S}
+        self.leaderless = offline - self.doubted.keys()
         there = {
             name: len(topic.partitions)
             for name, topic in mine.items()
@@ -106,16 +116,19 @@ class TopicView:
 
     def made(self, partitions: dict[str, int]) -> None:
         """Topics were made just now."""
-        # Other threads go through what there was: it is replaced, never changed.
-        self.partitions = {**self.partitions, **partitions}
-        self._tenants.note_topics(partitions)
-        self._noted = self._noted | partitions.keys()
+        # Other threads go through what there was: it is replaced, never changed.  A look that has
+        # begun before does not know of them.
+        with self._lock:
+            self.partitions = {**self.partitions, **partitions}
+            self._tenants.note_topics(partitions)
+            self._noted = self._noted | partitions.keys()
 
     def not_made(self, topics: Iterable[str]) -> None:
         """Topics could not be made: their names are free again, but for those that are there."""
-        failed = set(topics) - self.partitions.keys()
-        self._tenants.note_topics((), failed)
-        self._noted = self._noted - failed
+        with self._lock:
+            failed = set(topics) - self.partitions.keys()
+            self._tenants.note_topics((), failed)
+            self._noted = self._noted - failed
 
     def describe(self, topics: Iterable[str]) -> None:
         """Learn how large a record each topic takes; blocks while it is asked."""

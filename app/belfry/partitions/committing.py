@@ -72,7 +72,9 @@ class StepCommits:
             owned.rolled_back()
             if not error.topics:
                 self._pace.failed()
-            self._outputs.hold(error.topics)
+            # Without a topic, all of them are looked at, which asks the cluster and takes its time.
+            if error.topics or error.blocked:
+                self._outputs.hold(error.topics)
             self._failures.rolled_back(error)
             return False
         self._failpoint("S8")

@@ -64,8 +64,7 @@ def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
     `awaits` hears what is waited for, for `/healthz/ready`.
     """
     faults = Faults()
-    reporting: dict[str, Any] = {**settings.kafka_properties(), "error_cb": faults}
-    admin = librdkafka.AdminClient(reporting)
+    admin = asker(settings, error_cb=faults)
     cluster_id = _await_cluster(admin, faults, settings.bootstrap_servers, awaits)
     # What follows takes its time as well, and is not about brokers that do not answer.
     awaits("")
@@ -77,6 +76,16 @@ def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
         frames = startup.frames(registry, settings, partial(_say_registry, awaits))
     awaits("")
     return ClusterState(admin, cluster_id, registry, frames)
+
+
+def asker(settings: DeliverySettings, **more: Any) -> librdkafka.AdminClient:
+    """A client that asks the cluster, and makes nothing by that.
+
+    Where brokers create topics by themselves, a question for one by its name would make it: one
+    that was deleted came back, with their settings and not with belfry's.
+    """
+    given = {**settings.kafka_properties(), "allow.auto.create.topics": False}
+    return librdkafka.AdminClient(given | more)
 
 
 def _say_registry(awaits: Awaits, problem: str) -> None:

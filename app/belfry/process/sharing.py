@@ -27,7 +27,7 @@ from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
 from belfry.host.loop_threads import LoopThreads
 from belfry.host.passing import Streams
-from belfry.kafka import librdkafka, topics
+from belfry.kafka import topics
 from belfry.kafka.agreement import Agreement, Statements, statement_notes
 from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
@@ -46,7 +46,7 @@ from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Warm
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.policies.follower import Policies
-from belfry.process.cluster_start import ClusterState, homes
+from belfry.process.cluster_start import ClusterState, asker, homes
 from belfry.recovery.checkpoint_making import CheckpointMaker
 from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.checkpoint_store import CheckpointDependencies, checkpoint_store
@@ -181,7 +181,7 @@ def share(
     failpoints = Failpoints(os.environ.get("BELFRY_FAILPOINT", ""))
     given = _checkpoints(settings, clock, gauges, trust, failpoints)
     names = changelog, requests
-    connect = partial(librdkafka.AdminClient, settings.kafka_properties())
+    connect = partial(asker, settings)
     opener = PartitionOpener(
         settings=settings,
         identities=Identities(admin, cluster_id, names, anchors, statements.keep, connect),

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from belfry.host import machine
@@ -89,15 +89,17 @@ class Identities:
         They are asked of the broker that the client knows as the controller.  Where that one is
         away, as while brokers are restarted in turn, the client waits for it, and learns of another
         one from the next metadata alone: so that is asked for, of any broker.  A client that has
-        met the end of a broker may stay without a controller for minutes, so a new one asks.
+        met the end of a broker may stay without a controller for minutes, so a new one asks.  One
+        whose topics are gone has got its answer, and looks once more.
         """
         admin = self._admin
         try:
             return self._told(admin, SOON_S)
-        except ConnectionError:
-            admin = self._other_than(admin)
-            with suppress(KafkaException):
-                admin.list_topics(self._topics[0], timeout=SOON_S)
+        except ConnectionError as error:
+            if not _says_gone(error):
+                admin = self._other_than(admin)
+                with suppress(KafkaException):
+                    admin.list_topics(self._topics[0], timeout=SOON_S)
         return self._told(admin, ANSWER_S)
 
     def _other_than(self, failed: AdminClient) -> AdminClient:
@@ -187,6 +189,13 @@ class Identities:
         """Note anchors that need not be written again within the hour."""
         with self._lock:
             self._kept.update(anchors)
+
+
+def _says_gone(error: ConnectionError) -> bool:
+    """Whether brokers have answered that a topic is not there."""
+    cause = error.__cause__
+    gone = KafkaError.UNKNOWN_TOPIC_OR_PART
+    return isinstance(cause, KafkaException) and bool(cause.args[0].code() == gone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ that client reads.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -46,6 +47,10 @@ _COMMON: Final = frozenset(
 )
 # What librdkafka says of a name that it does not know.
 _UNKNOWN: Final = "No such configuration property"
+
+_BACKOFF: Final = "reconnect.backoff.ms"
+_LONGEST_BACKOFF: Final = "reconnect.backoff.max.ms"
+_RETURNS_MS: Final = 500
 
 # All names that confluent-kafka's client of a registry reads.
 REGISTRY_PROPERTIES: Final = frozenset(
@@ -84,6 +89,18 @@ def property_name(key: str) -> str:
     """
     name = key.lower()
     return name if name == "log_level" else name.replace("_", ".")
+
+
+def returns(given: Mapping[str, Any]) -> dict[str, Any]:
+    """How many milliseconds a client waits at most for a broker that was away, as a property.
+
+    By default these waits grow to 10 s, so a broker that is back from a restart is not used for as
+    long.  librdkafka refuses a longest wait below the first one, which an operator may have given.
+    """
+    try:
+        return {_LONGEST_BACKOFF: max(_RETURNS_MS, int(given.get(_BACKOFF, 0)))}
+    except (TypeError, ValueError):
+        return {}  # The client refuses it, in words.
 
 
 def is_kafka_property(name: str) -> bool:

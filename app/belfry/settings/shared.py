@@ -13,7 +13,7 @@ and no log.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import AfterValidator, Field, SecretStr
@@ -26,14 +26,11 @@ from belfry.settings.checks import (
     meters_an_hour,
 )
 from belfry.settings.cluster import ClusterSettings
-from belfry.settings.properties import property_name
+from belfry.settings.properties import property_name, returns
 from belfry.settings.sources import Sourced
 from belfry.wire.worker_keys import Keys, Purpose, keys_of
 
 WorkerSecret = Annotated[SecretStr, AfterValidator(long_enough)]
-# How long a client of librdkafka waits at most before it tries a broker again that was away. By
-# default these waits grow to 10 s, so a broker that is back from a restart is not used for as long.
-RETURNS: Final = {"reconnect.backoff.max.ms": 500}
 
 
 class SharedSettings(Sourced):
@@ -122,7 +119,7 @@ class SharedSettings(Sourced):
         names; those that an operator gives win.
         """
         given = {property_name(key): value for key, value in self.kafka.items()}
-        return {"bootstrap.servers": self.bootstrap_servers, **RETURNS, **given}
+        return {"bootstrap.servers": self.bootstrap_servers, **returns(given), **given}
 
     def worker_keys(self, purpose: Purpose) -> Keys:
         """What workers sign with for a purpose: the first key signs, all of them verify.

@@ -182,7 +182,7 @@ class DirectProducer:
                 return second.as_outcome(blocked=blocked, first=f"{error}; ")
             except TimeoutError as second:
                 return Unknown(f"{error}; roll-back: {cause_of(second)}", blocked=blocked)
-        return Aborted(str(error), topics)
+        return Aborted(str(error), topics, blocked=blocked)
 
     def _refused(self, error: Exception, effects: Effects) -> dict[str, str]:
         """Output topics that refused a record."""

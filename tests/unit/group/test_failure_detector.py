@@ -7,13 +7,14 @@ standby     reads the heartbeat every 200 ms (100 once it is late), each log eve
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
 from belfry.balance.assignment import NO_HEARTBEAT, Watched
 from belfry.balance.assignment_map import IDLE_COMMIT_MS, MemberMetadata, idle_commit_ms
 from belfry.balance.heartbeat import Heartbeat
-from belfry.group.failure_detector import FailureDetector
+from belfry.group.failure_detector import DetectorTimeouts, FailureDetector
 from belfry.group.group import Group
 from belfry.group.heartbeat_watch import FOUND_AGAIN_MS, HeartbeatWatch
 from belfry.group.heartbeats import LISTEN_EVERY_MS, QUIET_MS
@@ -163,6 +164,32 @@ def test_an_owner_that_lives_has_five_seconds_for_a_take_over(partitions: int) -
     model.dies_ms, model.hangs = 1e9, dict.fromkeys(range(partitions), 0.0)
     taken = model.run(30_000)
     assert 5_000 <= min(taken.values()) <= max(taken.values()) <= 9_000
+
+
+def test_the_second_standby_leaves_the_first_one_what_an_owner_never_took_over() -> None:
+    """All of them at once would fence each other off, and it again."""
+    taken_ms = []
+    for rank in range(3):
+        model = Model(1, rank=rank)
+        model.dies_ms, model.hangs[0] = 1e9, 0.0
+        taken_ms.append(model.run(30_000)[0])
+    assert taken_ms[0] >= 5_000
+    assert all(later - sooner >= 900 for sooner, later in pairwise(taken_ms))
+
+
+def test_who_was_wrong_about_a_take_over_waits_twice_as_long() -> None:
+    waits = DetectorTimeouts(1_000.0, 20_000.0)
+    found = [waits.timeouts(1, 1, mistakes).takes_over_ms for mistakes in range(4)]
+    assert found == [6_000.0, 11_000.0, 20_000.0, 20_000.0]
+    assert waits.timeouts(200, 0, 0).takes_over_ms == waits.timeouts(200, 0, 0).commits_ms > 5_000
+
+
+def test_a_process_that_sleeps_often_replaces_a_partition_that_hangs() -> None:
+    """That it did not look says nothing of the brokers: the owner has not to take over anew."""
+    model = Model(2)
+    model.dies_ms, model.hangs[0] = 1e9, 5_900.0
+    model.asleep = lambda now_ms: now_ms % 3_000 < 900
+    assert list(model.run(30_000)) == [0]
 
 
 def test_an_owner_has_them_again_after_the_broker_was_away() -> None:

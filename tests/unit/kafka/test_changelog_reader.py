@@ -145,6 +145,13 @@ def test_behind_many_records_nothing_is_waited_for(
     assert fetches.waits_s == [0.3, wait_s]
 
 
+def test_an_answer_without_rows_is_waited_for_once(fetches: Fetches, log: ChangelogReader) -> None:
+    """Transactions that are rolled back again and again keep no standby from its other work."""
+    fetches.bring(rows(10, "ab", producer=7) + marker(12, 7, commits=False), (7, 10))
+    assert (log.read(100, 0.3), log.position) == ([], 13)
+    assert fetches.waits_s == [0.3, MORE_S]
+
+
 def test_what_has_come_already_is_read_behind_many_records(
     fetches: Fetches, log: ChangelogReader
 ) -> None:

@@ -22,7 +22,7 @@ class Coordinator:
         self.properties: list[dict[str, Any]] = []
         self.kept: dict[int, str] = {}
         self.errors: dict[int, KafkaError] = {}
-        self.silent = False
+        self.silent: KafkaException | None = None
         self.moves = 0
 
     def connect(self, properties: dict[str, Any]) -> Coordinator:
@@ -45,8 +45,8 @@ class Coordinator:
         return offsets
 
     def _told(self, topic: str, partition: int) -> Any:
-        if self.silent:
-            raise SILENT
+        if self.silent is not None:
+            raise self.silent
         if self.moves:
             self.moves -= 1
             raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
@@ -91,7 +91,7 @@ def test_an_error_that_may_hide_a_text_is_not_taken_for_none() -> None:
 
 def test_a_cluster_that_is_silent_is_a_connection_that_failed() -> None:
     coordinator = Coordinator()
-    coordinator.silent = True
+    coordinator.silent = SILENT
     with pytest.raises(ConnectionError, match=r"group belfry\.identity"):
         notes_of(coordinator).read([0])
     with pytest.raises(ConnectionError, match=r"group belfry\.identity"):
@@ -102,12 +102,25 @@ def test_a_client_without_an_answer_is_not_asked_again() -> None:
     coordinator = Coordinator()
     notes = notes_of(coordinator)
     notes.write({0: "zero"})
-    coordinator.silent = True
+    coordinator.silent = SILENT
     with pytest.raises(ConnectionError):
         notes.read([0])
-    coordinator.silent = False
+    coordinator.silent = None
     assert notes.read([0]) == {0: "zero"}
     assert len(coordinator.properties) == 2
+
+
+def test_a_client_that_finds_no_coordinator_to_write_to_is_not_asked_again() -> None:
+    """It waits for one as long as a session lasts, so that is as short as Kafka allows."""
+    coordinator = Coordinator()
+    notes = notes_of(coordinator, kafka={"session.timeout.ms": 45_000})
+    notes.write({0: "zero"})
+    coordinator.silent = KafkaException(KafkaError(KafkaError._WAIT_COORD))
+    with pytest.raises(ConnectionError):
+        notes.write({0: "one"})
+    coordinator.silent = None
+    assert notes.write({0: "two"}) == {}
+    assert [each["session.timeout.ms"] for each in coordinator.properties] == [6_000] * 3
 
 
 def test_a_client_whose_texts_were_refused_stays() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 from unittest.mock import MagicMock
 
 import pytest
@@ -29,11 +29,18 @@ def either(transactional: Any, other: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda given: other if "acks" in given else transactional
 
 
-def end_of(cause: int, monkeypatch: pytest.MonkeyPatch) -> BaseException:
-    """How a step ends that fails by this, when the broker knows of no transaction to abort."""
+NONE_TO_ABORT: Final = failure(KafkaError.INVALID_TXN_STATE, fatal=True)
+
+
+def end_of(
+    cause: int,
+    monkeypatch: pytest.MonkeyPatch,
+    abort: KafkaException | None = NONE_TO_ABORT,
+) -> BaseException:
+    """How a step ends that fails by this; `abort` is how the broker refuses to abort it."""
     client = MagicMock()
     client.commit_transaction.side_effect = failure(cause, abort=True)
-    client.abort_transaction.side_effect = failure(KafkaError.INVALID_TXN_STATE, fatal=True)
+    client.abort_transaction.side_effect = abort
     monkeypatch.setattr(librdkafka, "Producer", lambda _properties: client)
     output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
     around = ProducerSurroundings(output_topics, MagicMock(), MagicMock())
@@ -49,6 +56,18 @@ def test_a_right_that_is_missing_is_remembered_where_nothing_could_be_rolled_bac
     end = end_of(KafkaError.TOPIC_AUTHORIZATION_FAILED, monkeypatch)
     assert isinstance(end, Unknown)
     assert end.blocked
+
+
+@pytest.mark.parametrize(
+    ("cause", "blocked"),
+    [(KafkaError.TOPIC_AUTHORIZATION_FAILED, True), (KafkaError.INVALID_RECORD, False)],
+)
+def test_a_right_that_is_missing_is_remembered_where_all_was_rolled_back(
+    cause: int, blocked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = end_of(cause, monkeypatch, None)
+    assert isinstance(end, Aborted)
+    assert (end.topics, end.blocked) == ({}, blocked)
 
 
 def test_another_failure_bars_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

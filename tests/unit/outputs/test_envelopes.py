@@ -79,7 +79,7 @@ class Site:
         self.tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
         given: Any = registry
         self.outputs = Outputs(Settings(), self.tenants, given)
-        self.outputs._view.look()
+        self.outputs._view.look(0.0)
         self.tenants.of("calm")
         self.tenants.follow(EffectivePolicy(TenantPolicy("shop", delivery="ENVELOPE")))
 
@@ -183,7 +183,7 @@ def test_what_was_settled_for_one_topic_does_not_count_on_another(
     registry.errors = {"elsewhere-value": REFUSED}
     moved = TenantPolicy("shop", delivery="ENVELOPE", output_topic="elsewhere")
     site.outputs.apply(EffectivePolicy(moved))
-    site.outputs._view.look()
+    site.outputs._view.look(0.0)
     site.pause_ends()
     assert site.shop.held == str(REFUSED)
     assert not site.shop.envelope_head

@@ -66,7 +66,7 @@ def test_thousands_of_topics_are_described_some_at_a_time_and_a_slow_one_ends_no
     tenants.of("tenant-1000")
     before = tenants.of("tenant-7").max_record_bytes
     found = Outputs(Settings(), tenants, None)
-    found._view.look()
+    found._view.look(0.0)
     asked = found._admin.asked  # type: ignore[attr-defined]
     assert sum(asked) == TOPICS
     assert max(asked) <= TOPICS_AT_ONCE
@@ -275,7 +275,7 @@ def test_a_topic_that_was_made_before_its_tenant_was_held_holds_nobody(
     found = Outputs(Settings(), tenants, None)
     admin: Any = found._admin
     admin.names["belfry.fired.old"] = None
-    found._view.look()
+    found._view.look(0.0)
     admin.meanwhile = found._maker.make_some
     found.prepare(Effects(tenants={"old", "new"}))
     assert admin.requests == [["belfry.fired.new"]]

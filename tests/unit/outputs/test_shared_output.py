@@ -53,7 +53,7 @@ class Sharing:
         self.tenants.effective_of = self.effective_of
         self.outputs = Outputs(Settings(), self.tenants, given)
         self.cluster: Any = self.outputs._admin
-        self.outputs._view.look()
+        self.outputs._view.look(0.0)
 
     def effective_of(self, name: str) -> EffectivePolicy:
         delivery: Any = "ENVELOPE" if name.startswith("e") else "PAYLOAD"
@@ -133,7 +133,7 @@ def test_what_the_topic_refuses_holds_all_of_them_and_who_comes_later(site: Shar
 
 def test_it_is_made_once_for_all_of_them(site: Sharing) -> None:
     site.cluster.names = []
-    site.outputs._view.look()
+    site.outputs._view.look(0.0)
     site.outputs.prepare(Effects(tenants={"a", "b"}))
     assert site.held("a", "b") == [TO_MAKE, TO_MAKE]
     site.cluster.names = [SHARED]
@@ -145,7 +145,7 @@ def test_it_is_made_once_for_all_of_them(site: Sharing) -> None:
 def test_an_event_to_a_topic_that_is_gone_is_rolled_back_and_waits(site: Sharing) -> None:
     site.fires("a")
     site.cluster.names = []
-    site.outputs._view.look()
+    site.outputs._view.look(0.0)
     with pytest.raises(Aborted) as caught:
         site.outputs.prepare(Effects(fired=[(SHARED, b"a/k", None, b"v", [])]))
     assert caught.value.topics == {SHARED: "not there"}

@@ -9,7 +9,8 @@ from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from belfry.client.faults import Faults
-from belfry.process.cluster_start import _await_cluster, find
+from belfry.client.kafka import Cluster
+from belfry.process.cluster_start import _await_cluster, asker, find
 from belfry.settings import Settings
 
 REFUSED = "Connect to ipv4#127.0.0.1:1 failed: Connection refused"
@@ -50,6 +51,14 @@ def test_what_a_start_waits_for_is_told(
     assert told[0].startswith(f"{what} at k:1: {REFUSED}. ")
     assert (lines[0]["event"], lines[0]["at"], lines[0]["log_level"]) == (what, "k:1", level)
     assert lines[0]["cure"]
+
+
+def test_who_asks_for_a_topic_by_its_name_does_not_make_it() -> None:
+    """The brokers are librdkafka's own, which create topics by themselves."""
+    mock = {"test.mock.num.brokers": 1, "log_level": 0}
+    for admin in (asker(Settings(kafka=mock)), Cluster("nowhere:1", mock).admin()):
+        admin.list_topics("belfry.changelog", timeout=10)
+        assert not admin.list_topics(timeout=10).topics
 
 
 def test_what_was_waited_for_is_told_no_longer_than_it_is(

@@ -198,6 +198,22 @@ def test_all_who_ask_in_vain_get_the_same_other_client() -> None:
     assert len(made) == 1
 
 
+def test_topics_that_are_gone_are_no_cause_for_another_client() -> None:
+    """Brokers have answered, and nothing is asked by which they would make such a topic anew."""
+    cluster = Restarting()
+    identities = cluster.identities(connect=Restarting)
+    gone = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+
+    def deleted(_topics: Any, **_: Any) -> dict[str, Future[Any]]:
+        cluster.asked.append("ids")
+        return {name: settled(gone) for name in TOPICS}
+
+    cluster.describe_topics = deleted  # type: ignore[method-assign, assignment]
+    with pytest.raises(ConnectionError, match=r"[Uu]nknown topic"):
+        identities.now()
+    assert cluster.asked == ["ids", "ids"]
+
+
 def test_where_no_broker_names_one_the_ids_are_not_told() -> None:
     cluster = Restarting()
     identities = cluster.identities()

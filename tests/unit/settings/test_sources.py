@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
@@ -74,6 +75,15 @@ def test_a_broker_that_is_back_is_used_within_half_a_second_unless_an_operator_s
     backoff = "reconnect.backoff.max.ms"
     assert Settings().kafka_properties()[backoff] == 500
     assert Settings(kafka={backoff: 2_000}).kafka_properties()[backoff] == 2_000
+
+
+@pytest.mark.parametrize("given", [{"RECONNECT_BACKOFF_MS": "2000"}, {"reconnect.backoff.ms": 100}])
+def test_a_client_takes_an_operators_first_wait_for_a_broker(given: dict[str, Any]) -> None:
+    """librdkafka refuses one that is longer than the longest."""
+    AdminClient(Settings(kafka=given).kafka_properties())
+    longest = {"reconnect.backoff.max.ms": 9_000}
+    found = Settings(kafka=given | longest).kafka_properties()
+    assert found["reconnect.backoff.max.ms"] == 9_000
 
 
 def test_a_property_may_keep_its_own_name() -> None:
