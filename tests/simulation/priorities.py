@@ -29,6 +29,11 @@ def check_priorities(world: World, seen: Seen, jobs: JobsSeen) -> list[str]:
         # Where clocks are wrong, an owner may wait for an instant that the one before has passed.
         return []
     paused = {key for key, _, _ in jobs.pauses}
+    paused |= {
+        (each.sent.tenant, each.sent.schedule_id)
+        for each in seen.taken
+        if each.sent.action == "PAUSE"
+    }
     waiting: defaultdict[tuple[int, str], list[Definition]] = defaultdict(list)
     for each in seen.definitions.values():
         sent = each.sent
