@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belfry.cli.failures import CommandError
+from belfry.cli.replay_keys import keys_by
 from belfry.cli.replay_topics import ReplayTopics
 from belfry.cli.verify_topics import ReadableRange
 from belfry.engine.reports import SourcePartition
@@ -31,8 +32,7 @@ from belfry.playback.played import PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.playback.written_events import WrittenEvents
-from belfry.policies.payload_keys import keys_of_policy
-from belfry.policies.secrets import BadSecret, SecretPlaces
+from belfry.policies.secrets import SecretPlaces
 from belfry.registry.answers import RegistryError
 from belfry.schedules.identity import Homes
 from belfry.schedules.rejections import Rejection
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from belfry.registry.subjects import Look
     from belfry.settings import CommandSettings
     from belfry.store.row_judge import Judge
-    from belfry.tenants.payload_keys import PayloadKeys
 
 
 class Bounds(NamedTuple):
@@ -97,17 +96,8 @@ class ReplayWorld(NamedTuple):
         wanted = (Purpose.REQUESTS, Purpose.DELIVERIES, Purpose.CANARY)
         signing = Signing(False, *map(self.settings.worker_keys, wanted))
         prefix = self.settings.cluster.topic_prefix
-        return Treatment(self.policies, prefix, signing, always, self.keys_of)
-
-    def keys_of(self, policy: TenantPolicy) -> PayloadKeys | None:
-        """The keys that a policy names, read where the command runs; raises `Unplayable`."""
-        try:
-            return keys_of_policy(SecretPlaces(self.settings.secrets_dir), policy)
-        except BadSecret as error:
-            raise Unplayable(
-                f"Payloads of {policy.tenant} are encrypted at rest, and the playback has to make"
-                f" the same bytes: {error}"
-            ) from None
+        keys = keys_by(SecretPlaces(self.settings.secrets_dir))
+        return Treatment(self.policies, prefix, signing, always, keys)
 
     def read_with(self, reader: RequestReader, requests: list[SourceRecord]) -> None:
         """Let the reader know the schemas of these requests; raises `CommandError`."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
@@ -52,6 +52,10 @@ class KeyRing:
         self._tenant = tenant
         self._keys = tuple(DerivedKey(tenant, secret) for secret in dict.fromkeys(secrets))
         self._by_head = {key.head: key for key in self._keys}
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """The same: nothing in it changes, and ciphers cannot be copied."""
+        return self
 
     def encrypt(self, name: bytes, payload: bytes) -> bytes:
         """A payload of the schedule `name` (``tenant/id``), encrypted by the newest key."""

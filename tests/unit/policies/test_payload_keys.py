@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,12 @@ def test_a_policy_that_cannot_be_carried_out_still_asks_for_signatures(tmp_path:
     found = stored.effective_of("shop")
     assert found is not None
     assert found.secrets == (b"s" * 32,)
+
+
+def test_a_copy_of_a_partition_has_the_same_keys() -> None:
+    """A playback copies its engine where it may go on in two ways."""
+    ring = KeyRing("shop", [OLD])
+    assert deepcopy(ring) is ring
 
 
 def test_neither_secrets_nor_keys_show_themselves() -> None:
