@@ -86,11 +86,12 @@ def _looks(remote: Remote, pause_s: float, count: int | None) -> Iterator[Cluste
 
 def _watch(looks: Iterable[ClusterShown]) -> None:
     """Show each look in the place of the one before; the last one stays on the terminal."""
+    from rich.console import Console
     from rich.live import Live
 
     before: Seen = {}
     # Drawn once a look: nothing changes in between.
-    with Live(auto_refresh=False) as live:
+    with Live(console=Console(), auto_refresh=False) as live:
         for cluster in looks:
             live.update(_table(cluster, _rates(cluster, before)), refresh=True)
 
