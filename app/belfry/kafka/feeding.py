@@ -29,7 +29,7 @@ from belfry.host.errors import named
 from belfry.kafka.epoch_requests import OffsetsForEpochs
 from belfry.kafka.fetch_answers import FetchAnswers
 from belfry.kafka.fetch_client import ASK_S, FetchClient, abort_all
-from belfry.kafka.fetch_plan import NOBODY, FetchPlan, Lane, LeaderRequest
+from belfry.kafka.fetch_plan import NOBODY, FetchPlan, LeaderLane, LeaderRequest
 from belfry.kafka.fetch_position import (
     PAUSE_S,
     SIP_BYTES,
@@ -78,7 +78,7 @@ class Feeder:
         self._log = LimitedLogger(log)
         self._client = FetchClient(properties)
         self._answers = FetchAnswers(places, put, self._client, sip_s)
-        self._asking: dict[Lane, asyncio.Task[None]] = {}
+        self._asking: dict[LeaderLane, asyncio.Task[None]] = {}
         self._not_before: dict[int, float] = {}
         # In a row, of all leaders together, and of each; NOBODY is where none was to be found.
         self._failures = 0
@@ -132,11 +132,11 @@ class Feeder:
     def _all_asked(self) -> bool:
         """Whether a request is under way to each broker that is known, and none goes beside it."""
         known = self._client.brokers
-        if not known or any(Lane(each) not in self._asking for each in known):
+        if not known or any(LeaderLane(each) not in self._asking for each in known):
             return False
         return not any(place.joins for place in self._places.values())
 
-    async def _ask(self, lane: Lane, request: LeaderRequest) -> None:
+    async def _ask(self, lane: LeaderLane, request: LeaderRequest) -> None:
         leader, loop = lane.leader, asyncio.get_running_loop()
         asked = [(self._places.get(where), offset) for where, offset in request.places]
         try:

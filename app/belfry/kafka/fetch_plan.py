@@ -28,7 +28,7 @@ WAIT_S: Final = 0.1
 NOBODY: Final = -1
 
 
-class Lane(NamedTuple):
+class LeaderLane(NamedTuple):
     """A connection to a leader: one request is under way on it at a time."""
 
     leader: int
@@ -58,7 +58,7 @@ class FetchPlan:
     """
 
     def __init__(
-        self, now_s: float, under_way: Container[Lane], not_before: Mapping[int, float]
+        self, now_s: float, under_way: Container[LeaderLane], not_before: Mapping[int, float]
     ) -> None:
         """`now_s` is of the loop's clock, and so is when a leader may be asked again at the
         earliest.
@@ -66,16 +66,16 @@ class FetchPlan:
         self._now_s = now_s
         self._under_way = under_way
         self._not_before = not_before
-        self.requests: defaultdict[Lane, LeaderRequest] = defaultdict(LeaderRequest)
+        self.requests: defaultdict[LeaderLane, LeaderRequest] = defaultdict(LeaderRequest)
         self.look_again_s: float | None = None
 
     def add(self, where: Where, place: FetchPosition, leader: int | None) -> None:
         """Ask for a partition that somebody leads, or None, if it may be asked for now."""
-        lane = Lane(NOBODY if leader is None else leader)
+        lane = LeaderLane(NOBODY if leader is None else leader)
         if lane in self._under_way:
             if not place.joins:
                 return
-            lane = Lane(lane.leader, beside=True)
+            lane = LeaderLane(lane.leader, beside=True)
         if place.beside or lane in self._under_way:
             return
         wait_s = self._wait_s(place, leader)
@@ -95,7 +95,7 @@ class FetchPlan:
             return PAUSE_S
         return max(place.not_before, self._not_before.get(leader, 0.0)) - self._now_s
 
-    def _ask(self, lane: Lane, where: Where, place: FetchPosition) -> None:
+    def _ask(self, lane: LeaderLane, where: Where, place: FetchPosition) -> None:
         request = self.requests[lane]
         request.places.append((where, place.next))
         place.beside = lane.beside

@@ -11,7 +11,7 @@ import pytest
 
 from belfry.kafka import feeding
 from belfry.kafka.feeding import Feeder
-from belfry.kafka.fetch_plan import Lane
+from belfry.kafka.fetch_plan import LeaderLane
 from belfry.kafka.fetch_position import PAUSE_S, FetchPosition, Where
 
 A, B = ("in", 1), ("in", 2)
@@ -100,5 +100,5 @@ async def test_a_leader_that_is_silent_and_gone_holds_up_nobody(
     await client.asks(2, 1)
     client.brokers, client.leaders[B] = {1}, 1
     await client.asks(1, 5)
-    assert Lane(2) in feeder._asking
+    assert LeaderLane(2) in feeder._asking
     running.cancel()

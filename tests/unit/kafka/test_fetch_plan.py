@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.kafka.fetch_plan import WAIT_S, FetchPlan, Lane, LeaderRequest
+from belfry.kafka.fetch_plan import WAIT_S, FetchPlan, LeaderLane, LeaderRequest
 from belfry.kafka.fetch_position import LATE_S, LONGEST_PAUSE_S, PAUSE_S, FetchPosition, Where
 
 A, B = ("in", 0), ("in", 1)
 LEADER = 1
-SHARED, BESIDE = Lane(LEADER), Lane(LEADER, beside=True)
+SHARED, BESIDE = LeaderLane(LEADER), LeaderLane(LEADER, beside=True)
 
 
 def planned(
     places: dict[Where, FetchPosition],
-    *under_way: Lane,
+    *under_way: LeaderLane,
     leader: int | None = LEADER,
     not_before: float = 0.0,
 ) -> FetchPlan:
