@@ -2,6 +2,8 @@
 
     python -m tests.chaos.rolling [ROUNDS] [FOLDER]       with BROKERS=1 of a lone one
 
+RATE says how many events a second are due, CALM for how many seconds before the first restart.
+
 A turn stops one broker in order, leaves it away for a moment, and starts it again; the next one
 comes once all copies are in sync.  Events are due all the while.  Each is seen three times:
 
@@ -9,9 +11,10 @@ comes once all copies are in sync.  Events are due all the while.  Each is seen 
     read         by a reader that has followed all along, with the properties of belfry's client
     read_plainly by another one, with librdkafka's defaults
 
-What `read` adds to `appended` is the end of the transaction and the way to the reader.  `before` is
-the time without a restart: on a machine that others use, compare with it.  With a FOLDER, what
-workers and brokers said stays there.
+What `read` adds to `appended` is the end of the transaction and the way to the reader.  Compare
+with `before`, the time without a restart, and with `plain`: how long a plain client's transactions
+took in the same seconds (tests/chaos/plain_writer.py).  With a FOLDER, what workers and brokers
+said stays there.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ import json
 import os
 import sys
 import time
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +39,12 @@ from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.steady import TENANTS, SteadyLoad
 from tests.acceptance.harness.worker import Worker
 from tests.chaos.broker import Brokers, in_sync, one_node, three_nodes
+from tests.chaos.plain_writer import PlainWriter
 
 LONE: Final = os.environ.get("BROKERS") == "1"
-PER_SECOND: Final = 200
+PER_SECOND: Final = int(os.environ.get("RATE", "200"))
 AHEAD_S: Final = (12.0, 20.0)
-CALM_S: Final = 20.0
+CALM_S: Final = float(os.environ.get("CALM", "20"))
 AWAY_S: Final = 5.0
 SETTLE_S: Final = 5.0
 READY_S: Final = 300.0
@@ -111,12 +114,15 @@ def run(rounds: int, home: Path) -> dict[str, Any]:
         wait_for("both to have a share", lambda: ready(workers), READY_S)
         load = SteadyLoad(site, PER_SECOND, AHEAD_S)
         readers = {"read": LiveReader(site, QUICK), "read_plainly": LiveReader(site, {})}
+        plain = PlainWriter(site, "plain")
         load.start()
+        plain.start()
         time.sleep(AHEAD_S[1] + CALM_S)
         turns = [turned(brokers, node) for _ in range(rounds) for node in range(len(brokers.nodes))]
         load.stop()
+        plain.close()
         drain(load, readers.values())
-        return figures(load, readers, turns)
+        return figures(load, readers, plain, turns)
 
 
 def ready(workers: Sequence[Worker]) -> bool:
@@ -163,29 +169,33 @@ def drain(load: SteadyLoad, readers: Iterable[LiveReader]) -> None:
 
 
 def figures(
-    load: SteadyLoad, readers: Mapping[str, LiveReader], turns: Sequence[Turn]
+    load: SteadyLoad,
+    readers: Mapping[str, LiveReader],
+    plain: PlainWriter,
+    turns: Sequence[Turn],
 ) -> dict[str, Any]:
     """What came of it: of all turns, and of each of them."""
     told: dict[str, Any] = {"events": len(load.due_ms)}
-    late: dict[str, dict[int, int]] = {}
+    late: dict[str, list[tuple[int, int]]] = {}
     for name, reader in readers.items():
         told[f"lost_{name}"] = len(load.due_ms) - len(reader.came)
         told[f"doubled_{name}"] = reader.doubled
-        late[name] = {n: at[1] - load.since_ms[n] for n, at in reader.came.items()}
+        late[name] = [(load.since_ms[n], at[1]) for n, at in reader.came.items()]
     appended = readers["read"].came
-    late["appended"] = {n: at[0] - load.since_ms[n] for n, at in appended.items()}
-    told["early"] = sum(1 for ms in late["appended"].values() if ms < 0)
+    late["appended"] = [(load.since_ms[n], at[0]) for n, at in appended.items()]
+    late["plain"] = plain.came
+    told["early"] = sum(1 for due_ms, at_ms in late["appended"] if at_ms < due_ms)
     began_ms = turns[0].began_ms
-    told["before"] = _span(load.since_ms, late, began_ms - int(CALM_S) * 1000, began_ms)
-    told["all"] = _span(load.since_ms, late, began_ms, turns[-1].ended_ms)
+    told["before"] = _span(late, began_ms - int(CALM_S) * 1000, began_ms)
+    told["all"] = _span(late, began_ms, turns[-1].ended_ms)
     told["turns"] = [
         {
             "node": turn.node,
             "began_ms": turn.began_ms,
             "stopping_ms": turn.stopped_ms - turn.began_ms,
             "starting_ms": turn.ready_ms - turn.started_ms,
-            "going": _span(load.since_ms, late, turn.began_ms, turn.started_ms),
-            "coming": _span(load.since_ms, late, turn.started_ms, turn.ended_ms),
+            "going": _span(late, turn.began_ms, turn.started_ms),
+            "coming": _span(late, turn.started_ms, turn.ended_ms),
         }
         for turn in turns
     ]
@@ -193,12 +203,12 @@ def figures(
 
 
 def _span(
-    since_ms: array[int], late: Mapping[str, Mapping[int, int]], from_ms: int, until_ms: int
+    late: Mapping[str, Sequence[tuple[int, int]]], from_ms: int, until_ms: int
 ) -> dict[str, str]:
     """Median, 99th percentile and worst of what was due in a stretch of time, in milliseconds."""
     found: dict[str, str] = {}
-    for name, by_number in late.items():
-        some = sorted(ms for n, ms in by_number.items() if from_ms <= since_ms[n] < until_ms)
+    for name, each in late.items():
+        some = sorted(at_ms - due_ms for due_ms, at_ms in each if from_ms <= due_ms < until_ms)
         if some:
             p99 = some[min(len(some) - 1, len(some) * 99 // 100)]
             found[name] = f"p50 {some[len(some) // 2]} p99 {p99} worst {some[-1]}"

@@ -36,6 +36,7 @@ from belfry.registry.client import Registry
 from belfry.registry.subjects import open_registry
 from belfry.settings import DeliverySettings
 
+ASK_AGAIN_S: Final = 0.1
 CHECK_ADDRESS: Final = (
     "Start a broker, or give the address of one that runs (BELFRY_BOOTSTRAP_SERVERS); the worker"
     " goes on by itself once one answers"
@@ -143,7 +144,7 @@ def _topics(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
             ) from None
         if created:
             log.info("topics created", topics=created)
-    absent = [spec.name for spec in topics.missing(admin, settings)]
+    absent = _absent(admin, settings, topics.CREATE_S if settings.create_topics else 0)
     if absent:
         raise RefusedToStart(
             f"topics are missing: {', '.join(absent)}. Run `belfry topics create`, or let the"
@@ -154,6 +155,19 @@ def _topics(admin: librdkafka.AdminClient, settings: DeliverySettings) -> None:
     )
     if refusal:
         raise RefusedToStart(refusal)
+
+
+def _absent(
+    admin: librdkafka.AdminClient, settings: DeliverySettings, patience_s: float
+) -> list[str]:
+    """Topics that are not there, asked for so long.
+
+    A broker learns of a new topic a moment later than the one that was asked before.
+    """
+    deadline = machine.monotonic() + patience_s
+    while (absent := topics.missing(admin, settings)) and machine.monotonic() < deadline:
+        machine.sleep(ASK_AGAIN_S)
+    return [spec.name for spec in absent]
 
 
 def homes(admin: librdkafka.AdminClient, changelog: str) -> int:

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 
 from belfry.client.faults import Faults
 from belfry.client.kafka import Cluster
-from belfry.process.cluster_start import _await_cluster, asker, find
+from belfry.kafka.wanted_topics import TopicSpec
+from belfry.process.cluster_start import _absent, _await_cluster, asker, find
 from belfry.settings import Settings
 
 REFUSED = "Connect to ipv4#127.0.0.1:1 failed: Connection refused"
@@ -100,3 +101,23 @@ def test_what_was_waited_for_is_told_no_longer_than_it_is(
     assert all(each.startswith("no Kafka broker answers yet at k:1") for each in told[:2])
     assert told[2:] == ["", *steps, "the registry is away", ""]
     assert lines[-1]["problem"] == "the registry is away"
+
+
+@pytest.mark.parametrize(("creates", "asked"), [(True, 3), (False, 1)])
+def test_a_broker_that_has_not_heard_of_a_new_topic_yet_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, creates: bool, asked: int
+) -> None:
+    spec = TopicSpec("belfry.changelog", 4, 3, {})
+    answers = [[spec], [spec], []]
+    looks = list[int]()
+
+    def missing(_admin: Any, _settings: Any) -> list[TopicSpec]:
+        looks.append(1)
+        return answers[len(looks) - 1]
+
+    monkeypatch.setattr("belfry.host.machine.sleep", lambda _seconds: None)
+    monkeypatch.setattr("belfry.kafka.topics.missing", missing)
+    admin: Any = None
+    wait_s = 30.0 if creates else 0.0
+    assert _absent(admin, Settings(), wait_s) == ([] if creates else ["belfry.changelog"])
+    assert len(looks) == asked
