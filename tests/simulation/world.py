@@ -51,6 +51,8 @@ class World:
         writers = Random(f"{seed}/writer")
         writer = writers.choice(("librdkafka", "direct"))
         self.broker.own_epochs = writers.random() < 0.5
+        if scenario.own_epochs is not None:
+            self.broker.own_epochs = scenario.own_epochs
         written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
