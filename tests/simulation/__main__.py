@@ -15,13 +15,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from faulthandler import cancel_dump_traceback_later, dump_traceback_later
 from hashlib import blake2b
 from time import monotonic, process_time
 
 MOST_SHOWN = 8
-# Seconds after which a seed is stuck: where each thread is is printed, and the run ends.
-STUCK_S = 120
 
 
 def main() -> int:
@@ -37,7 +34,9 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--only", help="names of scenarios, with commas; all if not given")
+    parser.add_argument(
+        "--only", help="names of scenarios, with commas; all but those that ask for it"
+    )
     parser.add_argument(
         "--writer", choices=("librdkafka", "direct"), help="who writes; drawn unless given"
     )
@@ -49,29 +48,28 @@ def _asked() -> argparse.Namespace:
 def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     from tests.simulation.run import simulate
     from tests.simulation.scenario import scenarios
+    from tests.simulation.watch import Watch
 
     given = {"transaction_writer": asked.writer} if asked.writer else {}
     chosen = [
         replace(each, settings=each.settings | given)
         for each in scenarios()
-        if not asked.only or each.name in asked.only.split(",")
+        if (each.name in asked.only.split(",") if asked.only else not each.named)
     ]
-    started, cpu = monotonic(), process_time()
+    started, cpu, watch = monotonic(), process_time(), Watch()
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
     replayed: Counter[str] = Counter()
     struck: Counter[str] = Counter()
     for seed in seeds:
         scenario = chosen[seed % len(chosen)]
-        # A seed takes a fraction of a second, and for ever where a task waits outside of the stage.
-        dump_traceback_later(STUCK_S, exit=True)
+        watch.begins()
         report = simulate(scenario, seed, replays=asked.replay)
         sums.update(seeds=1, requests=report.requests, fired=report.fired)
         sums.update(transactions=report.transactions)
         struck.update(report.struck)
         replayed.update(report.replayed)
         prints.update(report.fingerprint.encode())
-        cancel_dump_traceback_later()
         if report.problems:
             bad += 1
             _show(report.scenario, seed, report.problems)

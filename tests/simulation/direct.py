@@ -22,7 +22,7 @@ from tests.simulation.requests import Nodes
 from tests.simulation.stage import here
 
 T = TypeVar("T")
-LATEST_MS: Final = 20_000.0
+SILENCE_S: Final = 20.0
 METADATA_S: Final = 5.0
 NOTICED_S: Final = 0.01
 _NODES: Final[WeakKeyDictionary[Broker, Nodes]] = WeakKeyDictionary()
@@ -136,10 +136,13 @@ class SimCluster:
         """The answer to a request; raises Lost."""
         machine, ends = self._machine, isinstance(request, EndTxn | EndTxnWithEpoch)
         fate = machine.weather.end_fate()
+        if ends and machine.weather.strikes(machine.weather.late_end_alone):
+            fate = "late"
         if fate == "late":
             stage = here()
             machine.struck.append("late EndTxn" if ends else "late request")
-            stage.later(stage.random.random() * LATEST_MS, lambda: self._arrive(node, request))
+            late_ms = stage.random.random() * machine.weather.latest_ms
+            stage.later(late_ms, lambda: self._arrive(node, request))
         if fate in ("late", "lost") or not await self._travel():
             return await self._lose()
         answer = self._arrive(node, request)
@@ -162,6 +165,6 @@ class SimCluster:
     async def _lose(self) -> Any:
         """A broken connection is noticed soon, and silence by a deadline of the asker."""
         if self._machine.weather.random.random() < 0.5:
-            await asyncio.sleep(LATEST_MS / 1000)
+            await asyncio.sleep(SILENCE_S)
         await asyncio.sleep(NOTICED_S)
         raise Lost("cut")

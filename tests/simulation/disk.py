@@ -68,6 +68,10 @@ class Disk:
             path = self._random.choice(sorted(self.kept))
             self.kept[path].damaged = True
 
+    def reads_to_damage(self) -> int:
+        """After how many reads the damaged block is met: in a take-over, or by a step after it."""
+        return self._random.randint(1, 80)
+
 
 class SimRocks(MemoryMap):
     """Stands in for `RocksMap`; `damaged` is the exception that it raises."""
@@ -84,15 +88,19 @@ class SimRocks(MemoryMap):
         self._kept.open = True
         base = deepcopy(self._kept.flushed)
         self._values, self._keys = base._values, base._keys
-        self._reads_left = 40
+        # Before the damaged block is met; drawn at the first read of a store that is damaged.
+        self._reads_left: int | None = None
         self._condemned = False
+        self._closed = False
 
     def _read(self) -> None:
         here().check()
         if self._kept.damaged:
-            self._reads_left -= 1
-            if self._reads_left <= 0:
+            if self._reads_left is None:
+                self._reads_left = self._disk.reads_to_damage()
+            if self._reads_left == 0:
                 raise self.damaged("a block fails its checksum")
+            self._reads_left -= 1
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None."""
@@ -125,12 +133,13 @@ class SimRocks(MemoryMap):
         self._condemned = True
 
     def close(self) -> None:
-        """Flush and close; what is damaged is removed instead."""
-        if here().current.host.dead or not self._kept.open:
+        """Flush and close, once; what is damaged is removed instead."""
+        if here().current.host.dead or self._closed:
             return
+        self._closed = True
         self._kept.settle(len(self._kept.journal))
         self._kept.open = False
-        if self._condemned or (self._kept.damaged and self._reads_left <= 0):
+        if self._condemned or self._reads_left == 0:
             wipe(self._path)
 
     def __getattr__(self, name: str) -> Any:

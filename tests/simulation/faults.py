@@ -232,6 +232,11 @@ def redrive(world: World) -> None:
     world.redriving.begin()
 
 
+def redrive_together(world: World) -> None:
+    """Several people send the same range again, one while another works."""
+    world.redriving.begin_together()
+
+
 KINDS: Final[dict[str, Callable[[World], None]]] = {
     each.__name__: each
     for each in (
@@ -239,5 +244,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
+        redrive_together,
     )
 }  # fmt: skip

@@ -23,6 +23,10 @@ class Weather:
     slow: float = 0.01
     slow_ms: float = 200.0
     late_end: float = 0.0
+    # An EndTxn of the direct writer alone; `late_end` strikes all of its requests.
+    late_end_alone: float = 0.0
+    # How late it arrives at most.
+    latest_ms: float = 20_000.0
     lost_end: float = 0.0
     lost_reply: float = 0.0
     lost_batch: float = 0.0
@@ -56,6 +60,7 @@ class Weather:
         """No more faults."""
         self.slow = self.late_end = self.lost_end = self.lost_reply = 0.0
         self.lost_batch = self.no_answer = self.partial = self.moved = 0.0
+        self.late_end_alone = 0.0
 
 
 @dataclass(slots=True)

@@ -76,21 +76,36 @@ class Redriving:
 
     def begin(self) -> None:
         """Ask for a range, and be killed amid it, perhaps."""
-        now_ms, number = self._broker.now_ms(), len(self.asked)
-        topics = [topic for topic in self._broker.topics if topic.startswith("belfry.fired.")]
-        topic = self._random.choice([None, None, *topics])
-        from_ms = now_ms - self._random.randint(500, 8_000)
-        if self.asked and self._random.random() < 0.4:
-            # Somebody asks once more, perhaps while the first one works.
-            asked = self.asked[-1]
-        else:
-            until_ms = now_ms - self._random.randint(0, 300)
-            asked = AskedAgain(f"again-{number}", topic, from_ms, until_ms)
-            self.asked.append(asked)
+        asked = self._drawn(0.4)
         machine = self._spawn(asked)
         if self._random.random() < 0.5:
             lives_ms = self._random.random() * self._random.choice((60.0, 400.0, 3_000.0))
             self._broker.stage.later(lives_ms, lambda: self._kill(machine))
+
+    def begin_together(self) -> None:
+        """Ask for a range, and for the same once more as soon as the first one may be at work."""
+        asked = self._drawn(0.0)
+        self._spawn(asked)
+        for _ in range(2):
+            soon_ms = self._random.random() * 400.0
+            self._broker.stage.later(soon_ms, lambda: self._again(asked))
+
+    def _again(self, asked: AskedAgain) -> None:
+        self._spawn(asked)
+
+    def _drawn(self, same: float) -> AskedAgain:
+        """A range, with this chance the last one once more."""
+        now_ms, number = self._broker.now_ms(), len(self.asked)
+        topics = [topic for topic in self._broker.topics if topic.startswith("belfry.fired.")]
+        topic = self._random.choice([None, None, *topics])
+        from_ms = now_ms - self._random.randint(500, 8_000)
+        if self.asked and self._random.random() < same:
+            # Somebody asks once more, perhaps while the first one works.
+            return self.asked[-1]
+        until_ms = now_ms - self._random.randint(0, 300)
+        asked = AskedAgain(f"again-{number}", topic, from_ms, until_ms)
+        self.asked.append(asked)
+        return asked
 
     def finish(self) -> None:
         """Ask for each range once more, one after the other, to the end."""

@@ -11,7 +11,9 @@ keys = 0.0             share of requests that slide what waits, or are throttled
 features = 0.0         share of requests of later features, of which each seed has some
 only = ["calendars"]   which of them; none: each seed draws
 schema_ids = 0.0       share of requests that name a schema of the registry
+own_epochs = false     protocol v1 of transactions, or v2 (true); not given: each seed draws
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
+named = false          is played only where it is named: sharp for a planted bug, or slow
 [settings]             of the worker, over those of `worker.settings_of`
 [weather]              chances and durations (`machine.Weather`)
 swarm = false          each seed leaves out about half of what is said here
@@ -53,6 +55,8 @@ class Scenario:
     only: tuple[str, ...] = ()
     schema_ids: float = 0.0
     swarm: bool = False
+    own_epochs: bool | None = None
+    named: bool = False
 
     def drawn(self, random: Random) -> Scenario:
         """The scenario of one seed: where it is a swarm, about half of it is left out."""

@@ -14,6 +14,8 @@ from tests.simulation.scenario import scenarios
 # `make simulate` plays a thousand, and more where it is told so.
 SEEDS: Final = 400
 PROCESSES: Final = 2
+# Of each scenario that is played only where it is named.
+SHARP_SEEDS: Final = 15
 # They run at the lowest priority in `make test`.
 TIMEOUT_S: Final = 900.0
 SHORT_S: Final = 300.0
@@ -35,6 +37,14 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
     assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
     struck = set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", "\n".join(printed)))
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
+    named = [each.name for each in scenarios() if each.named]
+    started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
+    printed = finish(started, SHORT_S)
+    assert started.returncode == 0, printed
 
 
 @pytest.mark.timeout(2 * SHORT_S)

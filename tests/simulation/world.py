@@ -21,6 +21,8 @@ from tests.simulation.worker import SimWorker, settings_of
 
 QUIET_MS: Final = 90_000.0
 LOOK_MS: Final = 500.0
+# A topic that was refused several times is tried again after a minute.
+AGAIN_MS: Final = 75_000
 
 
 class World:
@@ -51,6 +53,8 @@ class World:
         writers = Random(f"{seed}/writer")
         writer = writers.choice(("librdkafka", "direct"))
         self.broker.own_epochs = writers.random() < 0.5
+        if scenario.own_epochs is not None:
+            self.broker.own_epochs = scenario.own_epochs
         written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
@@ -134,6 +138,8 @@ class World:
         """Wait until everything due has left; False where that does not come."""
         if self.load.features is not None:
             self._wait_for_features()
+        elif self.scenario.bulk and self.scenario.faults.get("refuse_topic"):
+            self.load.expect(self.broker.now_ms() + AGAIN_MS)
         self._pass_what_is_due()
         if self.redriving.asked:
             self.redriving.finish()
@@ -163,9 +169,8 @@ class World:
             self.stage.sleep(LOOK_MS)
             for worker in list(self.workers):
                 self.restart(worker)
-        # A topic that was refused several times is tried again after a minute.
         refused = bool(self.scenario.faults.get("refuse_topic"))
-        self.load.expect(self.broker.now_ms() + (75_000 if refused else 20_000))
+        self.load.expect(self.broker.now_ms() + (AGAIN_MS if refused else 20_000))
 
     def drained(self) -> bool:
         """Whether each partition has an owner that has taken everything in and fired it."""

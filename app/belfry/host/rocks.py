@@ -198,7 +198,12 @@ class RocksMap:
         self._damaged = True
 
     def close(self) -> None:
-        """Flush and close, or close without that; what is damaged is removed instead."""
+        """Flush and close, or close without that; what is damaged is removed instead.
+
+        To close it once more does nothing: another store may lie at its place by then.
+        """
+        if not self.is_open:
+            return
         db = self._db
         try:
             db.close()

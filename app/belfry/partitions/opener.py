@@ -180,10 +180,11 @@ class PartitionOpener(PartitionDependencies):
                 term.moved,
                 FencedEnd(self.settings, self.clock, term.partition, term.reading, term.wait),
             )
-            # From here on the take-over closes what it is given.
-            unused.pop_all()
             begun = None if warm is None else (warm.rows, warm.replay)
-            return take_over.run(changelog, producer, begun, partial(self.leaves, term.partition))
+            leaves = partial(self.leaves, term.partition)
+            recovered = take_over.run(changelog, producer, begun, leaves)
+            unused.pop_all()
+            return recovered
 
     def open_warm(self, partition: int) -> Warm:
         """What a standby needs, at the place where the local state ends."""
@@ -198,8 +199,10 @@ class PartitionOpener(PartitionDependencies):
             here = self.identities.now()
             changelog.sieve = self.trust.sieve(partition, here.changelog, mark)
             rows = parts.local(here).open_newest(changelog)
+            undo.callback(rows.close)
+            warm = Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
             undo.pop_all()
-        return Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
+        return warm
 
     def checkpoint(
         self, partition: int, *, owner: bool = True

@@ -144,7 +144,11 @@ class LocalState:
         else:
             self.forget(why)
         rows = rocks.RocksMap(self.path)
-        rows.write({keys.META_STAMP: self.stamp.encode()})
+        try:
+            rows.write({keys.META_STAMP: self.stamp.encode()})
+        except BaseException:
+            rows.close()
+            raise
         return rows
 
     def give_up(self, why: str) -> None:

@@ -103,9 +103,9 @@ class TakeOver:
         warm: tuple[RocksMap, Replay] | None = None,
         leaves: Callable[[bool], bool] = _keeps,
     ) -> Recovered:
-        """Fence and recover; raises HoleInChangelog where a rebuild from nothing fails too, and
-        Contradiction where the evidence says that the state is none to go on with: nobody has been
-        fenced then, unless the evidence came with what the former owner wrote last.
+        """Fence and recover; an error closes the store.  HoleInChangelog: a rebuild from nothing
+        fails, too.  Contradiction: the evidence says that the state is none to go on with; nobody
+        has been fenced then, unless it came with what the former owner wrote last.
         """
         rows, begun = self._open(changelog, warm)
         try:
@@ -127,20 +127,20 @@ class TakeOver:
                 replay = self._catch_up(rows, changelog)
                 unclosed_rows = self._finish(replay, changelog)
             self._evidence.check(replay)
+            lent_ms = None
+            if replay.manifest is not None and replay.manifest.read_lease:
+                # Where nothing was left to read, it had been appended before it was written down
+                # here, or in a checkpoint, by another clock, which was fetched later.
+                written_ms = max(replay.written_ms, self._local.restored_ms)
+                lent_ms = written_ms if changelog.newest_ms is None else changelog.newest_ms
+            identity, row = self._evidence.identity(replay)
+            return Recovered(
+                rows, ScheduleStore(rows), replay.manifest, replay.settings, identity, row,
+                lent_ms, changelog.position, unclosed_rows,
+            )  # fmt: skip
         except BaseException:
             rows.close()
             raise
-        lent_ms = None
-        if replay.manifest is not None and replay.manifest.read_lease:
-            # Where nothing was left to read, it had been appended before it was written down here,
-            # or in a checkpoint, by another clock, which was fetched later.
-            written_ms = max(replay.written_ms, self._local.restored_ms)
-            lent_ms = written_ms if changelog.newest_ms is None else changelog.newest_ms
-        identity, row = self._evidence.identity(replay)
-        return Recovered(
-            rows, ScheduleStore(rows), replay.manifest, replay.settings, identity, row,
-            lent_ms, changelog.position, unclosed_rows,
-        )  # fmt: skip
 
     def _open(
         self, changelog: ChangelogReader, warm: tuple[RocksMap, Replay] | None

@@ -41,6 +41,19 @@ def test_a_store_that_is_closed_tells_nothing(rows: RocksMap) -> None:
     assert rows.figures() is None
 
 
+def test_to_close_a_store_once_more_touches_nothing_that_lies_there_by_then(rows: RocksMap) -> None:
+    rows.condemn("it is wrong")
+    rows.close()
+    following = RocksMap(rows._path)
+    following.write({b"a": b"1"})
+    rows.close()
+    assert following.get(b"a") == b"1"
+    following.close()
+    following = RocksMap(rows._path)
+    assert following.get(b"a") == b"1"
+    following.close()
+
+
 def test_one_that_is_closed_by_another_thread_tells_nothing(rows: RocksMap) -> None:
     rows._db.close()
     assert rows.figures() is None

@@ -1,7 +1,8 @@
 """Rows of a local store that contradict one another lead to a rebuild, and not to the same failure.
 
 A bucket says how many schedules wait in a minute.  One that says too few, or nothing that can be
-read, is met when a schedule leaves it: by a take-over that reads on, or by a step of the owner.
+read, is met when a schedule leaves it: by a take-over that reads on, or by a step of the owner.  A
+damaged block is met by whoever reads the rows in it first.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.host import rocks
 from belfry.host.failpoints import Failpoints
 from belfry.host.rocks import RocksMap
 from belfry.partitions.failure import Failures
@@ -22,6 +24,7 @@ from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.stamp import Stamp
 from belfry.recovery.takeover import TakeOver
 from belfry.store.buckets import differing
+from belfry.store.layout import keys
 from belfry.store.layout.buckets import BUCKETS_END, BUCKETS_PREFIX, encode_bucket
 from belfry.store.ordered_map import Damaged
 from belfry.store.schedules import ScheduleStore
@@ -67,6 +70,16 @@ def take_over(home: Path, found: Any) -> RocksMap:
     return TakeOver(local, evidence, ReplayProgress(), *ends).run(changelog, producer).rows
 
 
+class DamagedSettings(RocksMap):
+    """A store of which the block is damaged that holds the cluster's settings."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or what RocksDB's complaint comes to."""
+        if key.endswith(keys.SETTINGS_KEY):
+            raise self._meaning_of(Exception("Corruption: block checksum mismatch"))
+        return super().get(key)
+
+
 def plant(rows: RocksMap, row: bytes) -> None:
     """Make the only bucket wrong."""
     ((key, _),) = rows.scan(BUCKETS_PREFIX, BUCKETS_END)
@@ -88,6 +101,23 @@ def test_a_take_over_that_meets_a_wrong_bucket_rebuilds_the_store(
     rows.close()
     rows = take_over(tmp_path, found)
     assert list(differing(rows)) == []
+    assert len(list(ScheduleStore(rows).all_pending())) == 1
+    rows.close()
+
+
+def test_damage_that_a_take_over_meets_at_its_very_end_removes_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings are read last, behind all checks; the next try has to be able to begin."""
+    found, _ = changes()
+    take_over(tmp_path, found).close()
+    with monkeypatch.context() as patched:
+        patched.setattr(rocks, "RocksMap", DamagedSettings)
+        with pytest.raises(Damaged, match="checksum") as met:
+            take_over(tmp_path, found)
+    # While the error is held, whatever its frames hold is there, too.
+    assert not (tmp_path / "partition-3").exists(), met
+    rows = take_over(tmp_path, found)
     assert len(list(ScheduleStore(rows).all_pending())) == 1
     rows.close()
 
