@@ -19,8 +19,8 @@ from tests.simulation.playing import ROOT, finish, start
 
 FOLDER: Final = Path(__file__).parent / "plants"
 SEEDS: Final = 150
-# They run at the lowest priority in `make test`.
-TIMEOUT_S: Final = 600
+# They run at the lowest priority in `make test`, beside all tests that start brokers.
+TIMEOUT_S: Final = 1_800
 
 
 @dataclass(frozen=True, slots=True)
