@@ -143,6 +143,21 @@ def test_what_measures_waits_for_all_files(suite: Suite, workers: int) -> None:
     assert len({who for of, _, who, _ in ran if of == "measured"}) == 1
 
 
+def test_of_many_workers_one_is_for_what_needs_nobody(suite: Suite) -> None:
+    for folder in ("acceptance", "business", "connect", "integration", "measured"):
+        suite.add(folder, "__import__('time').sleep(0.1)")
+    suite.add("simulation")
+    code, printed = suite.run("-n4")
+    assert (code, "120 passed" in printed) == (0, True), printed
+    ran = suite.ran()
+    assert ran_of(ran, "simulation") < 20
+    behind = {who for of, _, who, _ in ran if of == "simulation"}
+    assert len(behind) == 1
+    assert behind.isdisjoint(who for of, _, who, _ in ran if of != "simulation")
+    prior = {(of == "simulation", int(nice)) for of, *_, nice in ran}
+    assert prior == {(True, LOWEST_PRIORITY), (False, os.nice(0))}
+
+
 def ran_of(ran: list[list[str]], folder: str) -> int:
     """When the first test of a folder ran."""
     return next(at for at, (of, *_) in enumerate(ran) if of == folder)
@@ -197,7 +212,7 @@ def test_the_first_failure_ends_the_run_where_that_is_asked_for(suite: Suite, fo
 def test_nothing_is_left_out_and_nothing_is_there_twice() -> None:
     names = ["tests/unit/a.py::x", f"{ALONE[0]}::y", "tests/property/c.py::z", "odd.py::w"]
     names += [f"{BESIDE[1]}::v", "e.py::u", "odd.py::t", f"{BESIDE_TOO[0]}::s"]
-    assert divided(names) == ([2, 0], [[3, 6], [5]], [[4], [7], [1]])
+    assert divided(names) == ([2, 0], [[3, 6], [5]], [[4], [7]], [1])
 
 
 def test_the_longest_files_come_before_all_others() -> None:

@@ -19,7 +19,7 @@ from belfry import __version__
 
 ROOT: Final = Path(__file__).parents[2]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 LOOK_INSIDE: Final = """
 import sys
@@ -51,7 +51,7 @@ def run(*command: str | Path, cwd: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=800,
+        timeout=1_700,
     )
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr[-3000:]
     return answer.stdout
@@ -79,7 +79,7 @@ def installed(empty: Path, wheel: Path) -> Path:
     lock = ROOT / "locks" / "product.lock"
     venv.create(empty / "venv", with_pip=True)
     commands = empty / "venv" / "bin"
-    install = (commands / "python", "-m", "pip", "install", "--quiet", "--no-deps")
+    install = (commands / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile")
     run(*install, "--require-hashes", "-r", lock, cwd=empty)
     run(*install, "--no-index", wheel, cwd=empty)
     return commands

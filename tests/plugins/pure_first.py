@@ -1,15 +1,19 @@
 """Pure tests side by side, then those with brokers file by file, then what measures: one report.
 
     one worker    pure  pure  pure │ file  file  file  file  file │ measured  measured (one by one)
-    another       pure  pure  pure │ file  file  file  file │ wheel  simulator  simulator  (ends)
-    a third       pure  pure  pure │ file  file  file  file │ seeds of the simulator  (ends)
+    another       pure  pure  pure │ file  file  file  file │ (ends)
+    a third       pure  pure  pure │ file  file  file  file │ (ends)
+    a fourth      pure  pure  pure │ wheel  simulator  simulator  seeds of the simulator  (ends)
 
 Tests in `PURE` need no broker, measure nothing and share nothing, so the workers of pytest-xdist
 divide them.  All others but the last start brokers and workers, and wait more than they work.  The
 tests of one file share those and follow one another on one worker; whichever worker has ended a
 file takes the next one, those in `LONGEST` before all others.  Tests in `ALONE` measure: no other
-test with a broker runs beside them.  Those in `BESIDE` keep a core busy for minutes and ask nothing
-of it: they run at the lowest priority, in the time that the measured ones spend waiting.
+test with a broker runs beside them.
+
+Those in `BESIDE` keep a core busy for minutes and ask nothing of it: they run at the lowest
+priority, in the time that others spend waiting.  Of `MANY` workers one is for them alone, as soon
+as no pure tests are left; of fewer ones, whoever finds no file any more.
 
 `make test` loads this plugin; without it pytest runs all tests one after another.
 """
@@ -61,7 +65,7 @@ ALONE: Final = (
     "tests/acceptance/test_hostile_tenants.py",
     "tests/integration/test_promise_never_early.py",
 )
-# Two groups, of which each has a worker of its own.
+# Two groups, which may run beside each other.
 BESIDE: Final = (
     "tests/acceptance/test_wheel.py",
     "tests/simulation/test_plants.py",
@@ -72,6 +76,7 @@ BESIDE_TOO: Final = ("tests/simulation/test_seeds.py",)
 LEAST: Final = 2
 # Pure tests are short: few more, so that none has to wait.
 AHEAD: Final = 4
+MANY: Final = 4
 LOWEST_PRIORITY: Final = 19
 
 
@@ -91,7 +96,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
-    """`pending` are for every worker, each of `files` for the next that is free, then `last`."""
+    """`pending` are for every worker, each of `files` for the next that is free, then `alone`."""
 
     collection: list[str] | None
     pending: list[int]
@@ -99,8 +104,11 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
         self.files: list[list[int]] = []
-        self.last: list[list[int]] = []
+        self.beside: list[list[int]] = []
+        self.alone: list[int] = []
         self._own: dict[WorkerController, list[int]] = {}
+        # Those that have stepped back for others, and get nothing else any more.
+        self._behind: set[WorkerController] = set()
         # Those that asked for a file when there was none any more.
         self._late: set[WorkerController] = set()
 
@@ -120,7 +128,7 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
             if not self._check_nodes_have_same_collection():
                 return
             self.collection = next(iter(self.node2collection.values()))
-            self.pending, self.files, self.last = divided(self.collection)
+            self.pending, self.files, self.beside, self.alone = divided(self.collection)
         for node in self.nodes:
             self.check_schedule(node)
 
@@ -145,7 +153,8 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
     def remove_node(self, node: WorkerController) -> str | None:
         """A worker has ended or crashed; whoever takes its place gets what it has left."""
         if left := self._own.pop(node, []):
-            self.files.insert(0, left)
+            (self.beside if node in self._behind else self.files).insert(0, left)
+        self._behind.discard(node)
         crashed: str | None = super().remove_node(node)
         return crashed
 
@@ -156,32 +165,40 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         return self.pending or self._own[node]
 
     def _following(self, node: WorkerController) -> list[int]:
-        """The next file, or one of the last groups.
+        """The next file, or what comes beside all files or behind them.
 
-        Who ends the last file asks last, and gets those that have to be alone: it has not stepped
-        back for others yet.
+        Who ends the last file asks last, and gets those that have to be alone.
         """
+        early = len(self.nodes) >= MANY and not self._behind
+        if self.beside and (early or node in self._behind):
+            return self._step_back(node)
+        if node in self._behind:
+            return []
         if self.files:
             return self.files.pop(0)
         self._late.add(node)
-        if self._late.issuperset(self.nodes):
-            return self.last.pop() if self.last else []
-        return self.last.pop(0) if len(self.last) > 1 else []
+        if self._late.issuperset(set(self.nodes) - self._behind) and self.alone:
+            alone, self.alone = self.alone, []
+            return alone
+        return self._step_back(node) if self.beside else []
+
+    def _step_back(self, node: WorkerController) -> list[int]:
+        self._behind.add(node)
+        return self.beside.pop(0)
 
     def _rest(self) -> int:
-        return sum(map(len, (*self.files, *self.last, *self._own.values())))
+        return sum(map(len, (*self.files, *self.beside, self.alone, *self._own.values())))
 
 
-def divided(names: list[str]) -> tuple[list[int], list[list[int]], list[list[int]]]:
-    """Places of the pure tests, of others by file, and of those beside and those alone."""
+def divided(names: list[str]) -> tuple[list[int], list[list[int]], list[list[int]], list[int]]:
+    """Places of the pure tests, of others by file, of the groups beside, and of those alone."""
     files: dict[str, list[int]] = {}
     for at, name in enumerate(names):
         if not name.startswith(PURE + BESIDE + BESIDE_TOO + ALONE):
             files.setdefault(name.partition("::")[0], []).append(at)
-    in_turn = sorted(files, key=_rank)
-    last = [_places(names, kind) for kind in (BESIDE, BESIDE_TOO, ALONE)]
-    pure = _places(names, PURE)
-    return pure, [files[each] for each in in_turn], [each for each in last if each]
+    in_turn = [files[each] for each in sorted(files, key=_rank)]
+    beside = [_places(names, kind) for kind in (BESIDE, BESIDE_TOO)]
+    return _places(names, PURE), in_turn, [each for each in beside if each], _places(names, ALONE)
 
 
 def _rank(file: str) -> int:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
@@ -18,6 +19,9 @@ from tests.simulation.disk import Disk
 from tests.simulation.machine import Machine, Weather
 from tests.simulation.seams import replaced
 from tests.simulation.stage import Stage, enter, leave
+
+# It runs at the lowest priority in `make test`, beside tests that start brokers.
+pytestmark = pytest.mark.timeout(1_800)
 
 
 def simulated() -> Cluster:

@@ -16,9 +16,9 @@ SEEDS: Final = 400
 PROCESSES: Final = 2
 # Of each scenario that is played only where it is named.
 SHARP_SEEDS: Final = 15
-# They run at the lowest priority in `make test`.
-TIMEOUT_S: Final = 900.0
-SHORT_S: Final = 300.0
+# They run at the lowest priority in `make test`, beside tests that start brokers.
+TIMEOUT_S: Final = 1_800.0
+SHORT_S: Final = 900.0
 OTHERS: Final = (
     *("late EndTxn", "lost reply", "lost batch"),
     *("late request", "moved leader", "moved coordinator", "partial Produce", "refused EndTxn"),

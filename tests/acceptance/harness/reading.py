@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import fastavro
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -44,7 +44,7 @@ class Record:
 
 
 class Reader:
-    """Reads topics from where it left off to where they end now."""
+    """Reads topics from where it left off to where they end now; leaving it closes it."""
 
     def __init__(self, bootstrap: str, isolation: str = "read_committed") -> None:
         self._consumer = Consumer(
@@ -58,6 +58,12 @@ class Reader:
             }
         )
         self._next: dict[tuple[str, int], int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the connection."""
@@ -140,11 +146,8 @@ class Reader:
 
 def read_all(bootstrap: str, *topics: str, isolation: str = "read_committed") -> list[Record]:
     """All records of these topics."""
-    reader = Reader(bootstrap, isolation)
-    try:
+    with Reader(bootstrap, isolation) as reader:
         return reader.read(topics)
-    finally:
-        reader.close()
 
 
 def lifecycle_of(record: Record) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from tests.acceptance.harness.reading import Record, lifecycle_of, read_all
+from tests.acceptance.harness.reading import Reader, Record, lifecycle_of, read_all
 from tests.acceptance.harness.requests import request
 from tests.acceptance.harness.worker import Worker
 
@@ -145,11 +145,32 @@ class Site:
 
     def wait_fired(self, tenant: str, count: int, timeout_s: float = WAIT_S) -> list[Record]:
         """A tenant's fired records, once there are so many."""
-        return wait_for(
+        return self.wait_read(
             f"{count} fired of {tenant}",
-            lambda: found if len(found := self.fired(tenant)) >= count else [],
+            f"fired.{tenant}",
+            lambda found: found if len(found) >= count else [],
             timeout_s,
         )
+
+    def wait_read(
+        self,
+        what: str,
+        topic: str,
+        enough: Callable[[list[Record]], T],
+        timeout_s: float = WAIT_S,
+    ) -> T:
+        """The first truthy answer of `enough` to all committed records of one of its topics.
+
+        One reader asks again and again what was added: a new one for each question takes a core.
+        """
+        read: list[Record] = []
+        with Reader(self.bootstrap) as reader:
+
+            def found() -> T:
+                read.extend(reader.read([self.topic(topic)]))
+                return enough(read)
+
+            return wait_for(what, found, timeout_s)
 
     def rejected(self) -> list[Record]:
         """What was refused."""
@@ -157,16 +178,23 @@ class Site:
 
     def outcomes(self) -> dict[str, list[dict[str, Any]]]:
         """Lifecycle events by request id."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for record in read_all(self.bootstrap, self.topic("lifecycle")):
-            event = lifecycle_of(record)
-            found.setdefault(event["request_id"] or "", []).append(event)
-        return found
+        return by_request(self.read(self.topic("lifecycle")))
 
     def outcome(self, request_id: str, timeout_s: float = WAIT_S) -> dict[str, Any]:
         """The one lifecycle event of a request, once it is there."""
-        events = wait_for(
-            f"an outcome of {request_id}", lambda: self.outcomes().get(request_id, []), timeout_s
+        events = self.wait_read(
+            f"an outcome of {request_id}",
+            "lifecycle",
+            lambda found: by_request(found).get(request_id, []),
+            timeout_s,
         )
         assert len(events) == 1, events
         return events[0]
+
+
+def by_request(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
+    """Lifecycle events by request id."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for event in map(lifecycle_of, records):
+        found.setdefault(event["request_id"] or "", []).append(event)
+    return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import typer
 
-from belfry.cli.entry import main
+from belfry.cli.entry import NEW_OBJECTS, main
 from belfry.cli.program import program
 
 COMMANDS = [
@@ -169,14 +171,46 @@ def test_help_needs_no_client() -> None:
     assert done.stderr.strip() == "[]"
 
 
+def test_a_command_loads_its_own_module_alone() -> None:
+    loaded = (
+        "import sys\n"
+        "from belfry.cli.entry import main\n"
+        "main(['worker', '--help'])\n"
+        "print([m for m in ('belfry.cli.schedule', 'belfry.devstack', 'rich')"
+        " if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_every_command_is_found_by_its_name() -> None:
+    everything: Any = typer.main.get_command(program())
+    for name in everything.commands:
+        alone: Any = typer.main.get_command(program(name))
+        assert name in alone.commands
+        assert len(alone.commands) <= 2, f"{name} is not in the table, so all modules are loaded"
+
+
+def test_a_start_seldom_looks_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = gc.get_threshold()
+    monkeypatch.setattr(sys, "argv", ["belfry", "--version"])
+    try:
+        main()
+        assert gc.get_threshold() == (NEW_OBJECTS, *before[1:])
+    finally:
+        gc.set_threshold(*before)
+
+
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("belfry ")
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> typer.Typer:
-        app = program()
+    def broken(first: str) -> typer.Typer:
+        app = program(first)
 
         @app.command("broken")
         def _broken() -> None:
