@@ -68,14 +68,15 @@ class Outputs:
         registry: Registry | None,
         watcher: Callable[[Mapping[str, Any]], None] | None = None,
         queued: Callable[[int], None] | None = None,
+        admin: librdkafka.AdminClient | None = None,
     ) -> None:
         """`watcher` hears of all topics that there are, `queued` how many are yet to be made.
 
-        Both may be called from any thread, and have to return soon.
+        Any thread may call both; they have to return soon.  `admin` asks the cluster.
         """
         self._tenants = tenants
         self._envelopes = Envelopes(settings, registry)
-        self._admin = librdkafka.AdminClient(settings.kafka_properties())
+        self._admin = admin or librdkafka.AdminClient(settings.kafka_properties())
         self._state = OutputState()
         self._lock = machine.Lock()
         self._looked = 0.0
@@ -91,9 +92,8 @@ class Outputs:
         self._maker = TopicMaker(
             settings, tenants, self._holds, self._view, queue, queued or _ignored
         )
-        self._thread = Background(
-            "outputs", self._look_now_and_then, log, "output topics not looked at"
-        )
+        failing = "output topics not looked at"
+        self._thread = Background("outputs", self._look_now_and_then, log, failing)
 
     def start(self) -> None:
         """Look at the topics that exist, and go on looking; waits for the first look.

@@ -171,7 +171,8 @@ def share(
     tenant_topics = TenantTopics(
         requests + ".", Homes(partitions), settings.worker_keys(Purpose.ORIGIN)
     )
-    outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
+    told = tenant_topics.look, gauges.topics_to_make
+    outputs = Outputs(settings, tenants, registry, *told, admin)
     # Offsets of a group of their own, by which a take-over recognises a changelog that was made
     # anew.
     anchors = anchors_of(settings)
