@@ -20,12 +20,12 @@ from belfry.devstack import Kafka
 from belfry.engine.effects import Effects
 from belfry.engine.rejected_record import RejectedRecord
 from belfry.host.clock import SystemClock
+from belfry.kafka.client_loop import ClientLoop
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.step_producer import ProducerSurroundings
 from belfry.kafka.step_records import OutputTopics
 from belfry.kafka.transactions import PartitionProducer
 from belfry.transactions.brokers import BrokerConnections
-from belfry.transactions.loop import WriterLoop
 from belfry.transactions.producer import DirectProducer
 from belfry.transactions.requests import EndTxn, EndTxnWithEpoch
 from belfry.transactions.writer import TransactionWriter
@@ -47,7 +47,7 @@ class Place:
         self.servers = servers
         self.replicas = replicas
         self.name = name
-        self.loop = WriterLoop()
+        self.loop = ClientLoop("transaction-writer")
         self.reach = MagicMock()
         self.properties = {
             "bootstrap.servers": servers,

@@ -61,8 +61,11 @@ class StageLoop(asyncio.BaseEventLoop):
         """There are none."""
 
 
-class SimWriterLoop:
-    """`WriterLoop`: runs a coroutine in the task that asks for it."""
+class SimClientLoop:
+    """`ClientLoop`: runs a coroutine in the task that asks for it."""
+
+    def __init__(self, _name: str) -> None:
+        """It needs no thread."""
 
     def enter(self) -> None:
         """Use the loop."""

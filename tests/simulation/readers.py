@@ -131,13 +131,14 @@ class SimConsumer:
             found.append(TopicPartition(place.topic, place.partition, offset, text or ""))
         return found
 
-    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> None:
+    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
         """Commit offsets with their texts; whoever asks waits for the answer."""
         assert not asynchronous
         self._ask(COMMIT_S)
         for place in offsets:
             key = (self._group, place.topic, place.partition)
             self._machine.broker.anchors[key] = place.metadata or ""
+        return offsets
 
     def _ask(self, timeout: float) -> None:
         if not self._machine.travel(timeout * 1000):

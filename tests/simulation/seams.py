@@ -17,15 +17,17 @@ from belfry.client import redrive, redrive_reading
 from belfry.host import machine, rocks
 from belfry.kafka import (
     broker_features,
+    client_loop,
     fetcher,
     lacking,
     librdkafka,
+    offset_client,
     open_transactions,
     row_signing,
 )
 from belfry.store import row_judge
 from belfry.store.ordered_map import Damaged
-from belfry.transactions import brokers, loop
+from belfry.transactions import brokers
 from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
 
 # Records that say nothing slow the stage down: there are fewer, for writers and readers alike.
@@ -51,12 +53,13 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (librdkafka, "Consumer", readers.SimConsumer),
     (librdkafka, "Message", clients.SimMessage),
     (librdkafka, "AdminClient", admin.SimAdmin),
+    (offset_client, "OffsetClient", readers.SimConsumer),
     (fetcher, "Fetcher", fetching.SimFetcher),
     (open_transactions, "look_up", admin.look_up),
     (broker_features, "ask_brokers", admin.ask_brokers),
     (lacking, "missing_rights", admin.missing_rights),
     (brokers, "BrokerConnections", direct.SimCluster),
-    (loop, "WriterLoop", direct.SimWriterLoop),
+    (client_loop, "ClientLoop", direct.SimClientLoop),
     (rocks, "RocksMap", disk.SimRocks),
     (rocks, "wipe", disk.wipe),
     (rocks, "move", disk.move),

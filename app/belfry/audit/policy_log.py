@@ -60,7 +60,7 @@ class PolicyLog:
     ) -> None:
         """`frame` stands before each record; `trail` says who this worker is, and counts.
 
-        Its events do not go through the trail, where they could be lost: it has its own producer.
+        Its events do not go through the trail, where they could be lost: it has its own producers.
         """
         self._settings = settings
         self._decoder = decoder
@@ -85,8 +85,7 @@ class PolicyLog:
     # -- the thread ------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        properties = self._settings.kafka_properties()
-        producer, consumer = audit_producer(properties), self._consumer()
+        consumer = self._consumer()
         try:
             consumer.subscribe(
                 [self._settings.topic("tenants")],
@@ -95,7 +94,7 @@ class PolicyLog:
             )
             while not self._thread.stopping.is_set():
                 messages = consumer.consume(READ_RECORDS, WAIT_S)
-                self._note(producer, consumer, [each for each in messages if not each.error()])
+                self._note(consumer, [each for each in messages if not each.error()])
         finally:
             consumer.close()
 
@@ -123,7 +122,7 @@ class PolicyLog:
             self._policies.pop(place.partition, None)
             self._begin.pop(place.partition, None)
 
-    def _note(self, producer: Any, consumer: Consumer, messages: list[Any]) -> None:
+    def _note(self, consumer: Consumer, messages: list[Any]) -> None:
         """Note what is new, and move the position once Kafka has confirmed it."""
         events: list[AuditEvent] = []
         ends: dict[int, int] = {}
@@ -134,7 +133,7 @@ class PolicyLog:
                 ends[message.partition()] = message.offset() + 1
         if not events:
             return
-        self._write(producer, events)
+        self._write(events)
         topic = self._settings.topic("tenants")
         offsets = [TopicPartition(topic, each, end) for each, end in ends.items()]
         consumer.commit(offsets=offsets, asynchronous=False)
@@ -173,8 +172,12 @@ class PolicyLog:
             )
         )
 
-    def _write(self, producer: Any, events: list[AuditEvent]) -> None:
-        """Write events; raises `NotConfirmed` where one of them is not."""
+    def _write(self, events: list[AuditEvent]) -> None:
+        """Write events, by a producer for these alone: policies change seldom.
+
+        Raises `NotConfirmed` where one of them is not confirmed.
+        """
+        producer = audit_producer(self._settings.kafka_properties())
         failed: list[str] = []
         topic = self._settings.topic("audit")
 

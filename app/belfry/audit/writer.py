@@ -37,6 +37,7 @@ from belfry.wire.audit import AuditEvent, encode_audit
 TAKE: Final = 500
 TURN_S: Final = 0.1
 STOP_S: Final = 5.0
+IDLE_MS: Final = 10_000.0
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +54,8 @@ class AuditWriter:
     ) -> None:
         """`place` is the topic, and what stands before each record.
 
-        `producer` is called in the thread, at its first turn, so nobody waits for Kafka at a start.
+        `producer` is called in the thread, where there is an event to write and none is there. One
+        that nobody has needed for `IDLE_MS` is let go: it has threads of its own.
         """
         self._trail = trail
         self._topic, self._frame = place
@@ -62,6 +64,7 @@ class AuditWriter:
         self._unsent: list[AuditEvent] = []
         self._under_way: dict[int, AuditEvent] = {}
         self._number = 0
+        self._needed_ms = 0.0
         self._producer: Any = None
         self._thread = Background("audit", self._round, log, "the audit log stumbled", again_s=0)
         self._thread.last = self._end
@@ -88,10 +91,18 @@ class AuditWriter:
 
         An event that the producer has no room for stays first in line, so the order is kept.
         """
-        producer = self._producer = self._producer or self._make()
-        producer.poll(0)
-        events = self._unsent or self._trail.take(TAKE, int(self._now_ms()), ending=ending)
+        now_ms = self._now_ms()
+        if self._producer is not None:
+            self._producer.poll(0)
+        events = self._unsent or self._trail.take(TAKE, int(now_ms), ending=ending)
         self._unsent = []
+        if events or self._under_way:
+            self._needed_ms = now_ms
+        elif now_ms - self._needed_ms > IDLE_MS:
+            self._producer = None
+        if not events:
+            return False
+        producer = self._producer = self._producer or self._make()
         for place, event in enumerate(events):
             if not self._sent(producer, event):
                 self._unsent = events[place:]
@@ -99,7 +110,7 @@ class AuditWriter:
                 return True
         if len(events) == TAKE:
             self._trail.arrived.set()
-        return bool(events)
+        return True
 
     def _sent(self, producer: Any, event: AuditEvent) -> bool:
         """Whether the producer took the event; one that can never be written is told as lost."""
@@ -130,8 +141,8 @@ class AuditWriter:
         deadline_ms = self._now_ms() + STOP_S * 1000
         while self._turn(ending=True) and self._now_ms() < deadline_ms:
             pass
-        left_s = max(0.0, (deadline_ms - self._now_ms()) / 1000)
-        self._producer.flush(left_s)
+        if self._producer is not None:
+            self._producer.flush(max(0.0, (deadline_ms - self._now_ms()) / 1000))
         events = [*self._under_way.values(), *self._unsent]
         events += self._trail.take(1_000_000, int(self._now_ms()), ending=True)
         for event in events:

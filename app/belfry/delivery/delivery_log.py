@@ -8,7 +8,7 @@ left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Event
 from time import monotonic
 from typing import Any, Final
@@ -37,6 +37,8 @@ COMMIT_S: Final = 9.5
 COMMITTED_S: Final = 10.0
 # After so long without reading the consumer is polled, or the group would drop this member.
 LONGEST_SILENCE_S: Final = 1.0
+# After so long without a transaction its producer is let go.
+IDLE_S: Final = 10.0
 # Errors that the client reports while it looks for brokers.
 _PASSING: Final = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}
 
@@ -77,7 +79,10 @@ class DeliveryLog:
         self._topic = settings.topic(of)
         self._on_assign, self._on_revoke = on_assign, on_revoke
         apart = "" if of == DELIVERIES else f".{of}"
-        self._producer = Producer({**producer_properties(settings, apart), **told})
+        self._properties = {**producer_properties(settings, apart), **told}
+        # Let go while there is nothing to write: it has threads of its own.
+        self._producer: Producer | None = None
+        self._written_s = 0.0
         self._consumer = Consumer({**consumer_properties(settings, apart), **told})
         self._paused = False
         self._full_since = 0.0
@@ -90,15 +95,7 @@ class DeliveryLog:
         A look that has no answer within `LOOK_S` is gone on with by the next one.  Where it is to
         stop meanwhile, the group is not joined.
         """
-        until = monotonic() + INIT_S
-        while not stopping.is_set():
-            try:
-                self._producer.init_transactions(LOOK_S)
-                break
-            except KafkaException as error:
-                if not error.args[0].retriable() or monotonic() > until:
-                    raise
-        else:
+        if self._begin_writing(stopping.is_set) is None:
             return
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
@@ -110,8 +107,11 @@ class DeliveryLog:
         At most `at_most` records come, within `timeout_s` seconds. Raises KafkaException for an
         error that does not pass by itself.
         """
-        # Figures would pile up in a client that nobody polls.
-        self._producer.poll(0)
+        if self._producer is not None:
+            # Figures would pile up in a client that nobody polls.
+            self._producer.poll(0)
+            if monotonic() - self._written_s > IDLE_S:
+                self._producer = None
         self.ends.clear()
         if at_most <= 0:
             return self._wait()
@@ -124,7 +124,7 @@ class DeliveryLog:
 
         After an error the object is of no use any more: close it, and open another one.
         """
-        producer: Any = self._producer
+        producer: Any = self._producer or self._begin_writing(lambda: False)
         producer.begin_transaction()
         for record in records:
             producer.produce(record.topic, record.value, record.key, headers=record.headers)
@@ -135,11 +135,30 @@ class DeliveryLog:
         group = self._consumer.consumer_group_metadata()
         producer.send_offsets_to_transaction(offsets, group, COMMIT_S)
         producer.commit_transaction(COMMIT_S)
+        self._written_s = monotonic()
 
     def close(self) -> None:
         """Leave the group; what is open in a transaction is ended by the next `open`."""
-        self._producer.purge()
+        if self._producer is not None:
+            self._producer.purge()
         self._consumer.close()
+
+    def _begin_writing(self, stopping: Callable[[], bool]) -> Producer | None:
+        """A producer that may begin transactions, once what it left open before has ended.
+
+        None where it is to stop meanwhile.
+        """
+        producer, until = Producer(self._properties), monotonic() + INIT_S
+        while not stopping():
+            try:
+                producer.init_transactions(LOOK_S)
+            except KafkaException as error:
+                if not error.args[0].retriable() or monotonic() > until:
+                    raise
+            else:
+                self._producer, self._written_s = producer, monotonic()
+                return producer
+        return None
 
     def _wait(self) -> list[Message]:
         """Read nothing; where that lasts, hear what the group wants all the same.

@@ -12,7 +12,7 @@ workers of older versions and those whose heartbeats are not acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -25,7 +25,8 @@ from belfry.group.heartbeat_watch import HeartbeatWatch
 from belfry.host import machine
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
-from belfry.kafka import librdkafka
+from belfry.kafka import offset_client
+from belfry.kafka.offset_requests import Committed
 
 TURN_S: Final = 0.1
 LISTEN_EVERY_MS: Final = 200.0
@@ -64,16 +65,8 @@ class Heartbeats:
         self._ready = machine.Event()
         self.works = False
         self._well: Callable[[], Iterable[int]] = tuple
-        self._consumer = librdkafka.Consumer(
-            {
-                "socket.timeout.ms": 3_000,
-                **properties,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "isolation.level": "read_uncommitted",
-                "on_commit": self._committed,
-            }
-        )
+        own = {"group.id": group, "on_commit": self._committed}
+        self._client = offset_client.OffsetClient({"socket.timeout.ms": 3_000, **properties, **own})
         # A poll that fails does not wait.
         self._thread = Background(
             "heartbeats", self._poll, log, "heartbeats failed; trying again", again_s=TURN_S
@@ -129,11 +122,11 @@ class Heartbeats:
     # -- the thread ------------------------------------------------------------------------------
 
     def _poll(self) -> None:
-        self._consumer.poll(TURN_S)
+        self._client.poll(TURN_S)
         self._turn(self._clock.monotonic_ms())
 
     def _end(self) -> None:
-        self._consumer.close()
+        self._client.close()
 
     def _turn(self, now_ms: float) -> None:
         with self._lock:
@@ -152,9 +145,9 @@ class Heartbeats:
         self._number += 1
         self._pending_ms = self._clock.monotonic_ms()
         place = TopicPartition(self._topic, key, self._number, beat.encode())
-        self._consumer.commit(offsets=[place], asynchronous=True)
+        self._client.commit(offsets=[place], asynchronous=True)
 
-    def _committed(self, error: Any, places: list[TopicPartition]) -> None:
+    def _committed(self, error: Any, places: Sequence[Committed]) -> None:
         sent_ms, self._pending_ms = self._pending_ms, None
         failed = error or next((place.error for place in places or () if place.error), None)
         if failed is None:
@@ -175,9 +168,9 @@ class Heartbeats:
     def _listen(self, watches: dict[int, HeartbeatWatch], asked_ms: float) -> None:
         places = [TopicPartition(self._topic, key) for key in watches]
         try:
-            found = self._consumer.committed(places, timeout=ANSWER_S)
+            found = self._client.committed(places, timeout=ANSWER_S)
         except KafkaException:
-            found = []
+            found = list[Committed]()
         now_ms = self._clock.monotonic_ms()
         answers = {place.partition: place for place in found if place.error is None}
         for key, watch in watches.items():

@@ -7,9 +7,9 @@ An offset before the first one is gone, and one behind the end is of another log
 from there without a closer look.  An open transaction hides the end from readers, but what was read
 before stays read.
 
-Leaders move while brokers are restarted.  librdkafka goes on asking the one that it knows, also
-where that broker is gone, until the time of the question is over.  So a question is a few short
-tries, and between them the brokers are asked who leads:
+Leaders move while brokers are restarted.  A client goes on asking the one that it knows until the
+time of the question is over, also where that broker is gone.  So a question is a few short tries,
+and between them the brokers are asked who leads:
 
     12:00:00.0  where does 3 end?  broker 1, which stops just now
     12:00:00.5  no answer: who leads 3?  broker 2
@@ -26,7 +26,7 @@ from typing import Any, Final, Generic, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
-from belfry.kafka import librdkafka
+from belfry.kafka import librdkafka, offset_client
 from belfry.kafka.client_properties import untold
 
 Record = TypeVar("Record")
@@ -74,17 +74,14 @@ class OutOfRange(LostRange):
 
 
 class LogEnds:
-    """Where logs begin and end; two connections for a whole worker, for any thread.
-
-    A client that gave no answer is not asked again: one that has met a broker's end may stay
-    confused.
-    """
+    """Where logs begin and end; two clients for a whole worker, for any thread."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         """`properties` are librdkafka's."""
-        self._properties = {**untold(properties), **WITHOUT_GROUP}
-        self._lock = machine.Lock()
-        self._clients: dict[str, librdkafka.Consumer] = {}
+        self._clients = {
+            isolation: offset_client.OffsetClient({**properties, "isolation.level": isolation})
+            for isolation in ("read_committed", "read_uncommitted")
+        }
 
     def ends(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> tuple[int, int]:
         """First offset of a log, and the first one that an open transaction holds back.
@@ -99,37 +96,29 @@ class LogEnds:
 
     def partitions(self, topic: str, wait_s: float = REQUEST_S) -> list[int]:
         """The partitions of a topic; none where there is no such topic. Raises KafkaException."""
-        found = self._client("read_uncommitted").list_topics(topic, wait_s).topics.get(topic)
+        client = self._clients["read_uncommitted"]
+        found = client.list_topics(topic, wait_s).topics.get(topic)
         return [] if found is None else sorted(found.partitions)
 
-    def _client(self, isolation: str) -> librdkafka.Consumer:
-        with self._lock:
-            if isolation not in self._clients:
-                properties = {**self._properties, "isolation.level": isolation}
-                self._clients[isolation] = librdkafka.Consumer(properties)
-            return self._clients[isolation]
-
     def _asked(self, isolation: str, where: TopicPartition, wait_s: float) -> tuple[int, int]:
-        client = self._client(isolation)
+        client = self._clients[isolation]
         try:
             return asked(client, where, wait_s)
         except ConnectionError:
-            with self._lock:
-                if self._clients.get(isolation) is client:
-                    # Others may be asking it; it goes with the last of them.
-                    del self._clients[isolation]
+            # A connection may lead nowhere: the next question makes another one.
+            client.close()
             raise
 
     def close(self) -> None:
-        """Close the connections."""
-        with self._lock:
-            clients, self._clients = self._clients, {}
-        for client in clients.values():
+        """Close the connections; another question opens others."""
+        for client in self._clients.values():
             client.close()
 
 
 def asked(
-    client: librdkafka.Consumer, where: TopicPartition, wait_s: float = REQUEST_S
+    client: librdkafka.Consumer | offset_client.OffsetClient,
+    where: TopicPartition,
+    wait_s: float = REQUEST_S,
 ) -> tuple[int, int]:
     """Where a partition begins and ends, as a consumer's isolation has it; or ConnectionError."""
     until, try_s = machine.monotonic() + wait_s, TRY_S

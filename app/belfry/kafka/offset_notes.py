@@ -8,55 +8,31 @@ is deleted.
     write {0: "cluster-a …"}  ─► OffsetCommit(group, topic, partition 0, offset 0, metadata)
     read [0, 1]               ─► OffsetFetch(group, …) ─► {0: "cluster-a …"}
 
-A consumer that is assigned nothing asks, and not an admin client.  An admin client of librdkafka
-(2.16) ends the whole process where a broker answers a question for offsets with "I am not the
-coordinator", as one does that has just started, or has just handed the group over to another.
+No admin client of librdkafka asks: one (2.16) ends the whole process where a broker answers a
+question for offsets with "I am not the coordinator", as one does that has just started, or has just
+handed the group over to another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.host import machine
-from belfry.kafka import librdkafka
+from belfry.kafka import offset_client
 from belfry.kafka.causes import cause_of
-from belfry.kafka.client_properties import untold
 from belfry.settings import SharedSettings
 
+T = TypeVar("T")
 # Seconds for one answer of the coordinator.
 ANSWER_S: Final = 5.0
-# Seconds between two looks for a coordinator that moves to another broker.
-LOOK_S: Final = 0.1
-_MOVED: Final = (
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
-# What a client says that knows no coordinator, or one that is gone.
-_WITHOUT: Final = (
-    *_MOVED,
-    KafkaError._TIMED_OUT,
-    KafkaError._TRANSPORT,
-    KafkaError._WAIT_COORD,
-)
-# A commit waits for a coordinator as long as a session lasts: 45 s by default.  Nobody polls it, so
-# what is in the way is told by its answers.
-_ASKING: Final = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "session.timeout.ms": 6_000,
-    "log_level": 0,
-}
 
 
 class OffsetNotes:
     """Reads and writes a group's texts; ConnectionError where the cluster does not answer.
 
-    Any thread may use it.  It connects when it is first used, and anew where it got no answer: a
-    client that has met the end of a broker may wait for it longer than for another one.
+    Any thread may use it.  It connects when it is first used, and anew where it got no answer.
     """
 
     def __init__(
@@ -66,12 +42,10 @@ class OffsetNotes:
         topic: str,
         connect: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
-        """Of a group and a topic by full names; `connect` makes another client than `Consumer`."""
-        self._properties = {**untold(settings.kafka_properties()), **_ASKING, "group.id": group}
-        # Looked up when one is made, so that the simulator's takes its place.
-        self._connect = connect or librdkafka.Consumer
-        self._lock = machine.Lock()
-        self._consumer: Any = None
+        """Of a group and a topic by full names; `connect` makes another client."""
+        properties = {**settings.kafka_properties(), "group.id": group}
+        properties["socket.timeout.ms"] = int(ANSWER_S * 1000)
+        self._client = (connect or offset_client.OffsetClient)(properties)
         self._topic = topic
         self.group = group
 
@@ -95,35 +69,14 @@ class OffsetNotes:
             TopicPartition(self._topic, partition, 0, metadata=text)
             for partition, text in texts.items()
         ]
+        found = self._told(lambda client: client.commit(offsets=told, asynchronous=False))
+        return {each.partition: each.error.str() for each in found if each.error is not None}
+
+    def _told(self, ask: Callable[[Any], T]) -> T:
         try:
-            self._told(lambda client: client.commit(offsets=told, asynchronous=False))
-        except ConnectionError as error:
-            # It says that some were refused, and not which.
-            kept, why = self.read(texts), str(error)
-            return {number: why for number, text in texts.items() if kept.get(number) != text}
-        return {}
-
-    def _told(self, ask: Callable[[Any], Any]) -> Any:
-        """The coordinator's answer; one that has just moved is asked again where it is now."""
-        until, client = machine.monotonic() + ANSWER_S, self._client()
-        while True:
-            try:
-                return ask(client)
-            except KafkaException as error:
-                if error.args[0].code() not in _MOVED or machine.monotonic() > until:
-                    if error.args[0].code() in _WITHOUT:
-                        self._leave(client)
-                    raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error
-            machine.sleep(LOOK_S)
-
-    def _client(self) -> Any:
-        with self._lock:
-            if self._consumer is None:
-                self._consumer = self._connect(self._properties)
-            return self._consumer
-
-    def _leave(self, client: Any) -> None:
-        """Ask another one from now on; this one goes with the last who asks it."""
-        with self._lock:
-            if self._consumer is client:
-                self._consumer = None
+            return ask(self._client)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._TIMED_OUT:
+                # A connection may lead nowhere: the next question makes another one.
+                self._client.close()
+            raise ConnectionError(f"group {self.group}: {cause_of(error)}") from error

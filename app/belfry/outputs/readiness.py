@@ -68,32 +68,32 @@ class Outputs:
         registry: Registry | None,
         watcher: Callable[[Mapping[str, Any]], None] | None = None,
         queued: Callable[[int], None] | None = None,
+        admin: librdkafka.AdminClient | None = None,
     ) -> None:
         """`watcher` hears of all topics that there are, `queued` how many are yet to be made.
 
-        Both may be called from any thread, and have to return soon.
+        Any thread may call both; they have to return soon.  `admin` asks the cluster.
         """
         self._tenants = tenants
         self._envelopes = Envelopes(settings, registry)
-        self._admin = librdkafka.AdminClient(settings.kafka_properties())
+        if admin is None:
+            admin = librdkafka.AdminClient(settings.kafka_properties())
+        self._admin = admin
         self._state = OutputState()
         self._lock = machine.Lock()
         self._looked = 0.0
         # Why a record to the shared topic was refused, until somebody has looked; empty otherwise.
         self._shared_refused = ""
         queue = TopicQueue(settings.new_topics_per_second)
-        self._holds = Holds(tenants, self._state, self._envelopes)
+        holds = self._holds = Holds(tenants, self._state, self._envelopes)
         self._view = TopicView(
-            self._admin, tenants, self._holds, queue, settings.topic("fired."), watcher or _ignored
+            admin, tenants, holds, queue, settings.topic("fired."), watcher or _ignored
         )
         # It is asked for each event, so no call is added to that of the view.
         self.partitions_of = self._view.partitions_of
-        self._maker = TopicMaker(
-            settings, tenants, self._holds, self._view, queue, queued or _ignored
-        )
-        self._thread = Background(
-            "outputs", self._look_now_and_then, log, "output topics not looked at"
-        )
+        self._maker = TopicMaker(settings, tenants, holds, self._view, queue, queued or _ignored)
+        failing = "output topics not looked at"
+        self._thread = Background("outputs", self._look_now_and_then, log, failing)
 
     def start(self) -> None:
         """Look at the topics that exist, and go on looking; waits for the first look.

@@ -69,7 +69,12 @@ class TransactionWatch:
     """
 
     def __init__(
-        self, settings: SharedSettings, homes: int, clock: SystemClock, metrics: Gauges
+        self,
+        settings: SharedSettings,
+        homes: int,
+        clock: SystemClock,
+        metrics: Gauges,
+        log_ends: LogEnds,
     ) -> None:
         """`homes` is the changelog's number of partitions; the input may have more."""
         self._settings = settings
@@ -78,7 +83,7 @@ class TransactionWatch:
         self._metrics = metrics
         self._log = LimitedLogger(log, first=1)
         self._names = {settings.topic(each): each for each in (CHANGELOG, SCHEDULES, TENANTS)}
-        self._ends = LogEnds(settings.kafka_properties())
+        self._ends = log_ends
         self._policies: list[int] = []
         self._lock = machine.Lock()
         self._followed: dict[int, float] = {}
@@ -91,7 +96,6 @@ class TransactionWatch:
         self._begun = machine.monotonic()
         self._hurry = machine.Event()
         self._thread = Background("transactions", self._turn, log, "transactions not looked at")
-        self._thread.last = self._ends.close
 
     def start(self) -> None:
         """Begin to look."""
@@ -132,7 +136,7 @@ class TransactionWatch:
         try:
             self._look()
         except (KafkaException, ConnectionError) as error:
-            # The cluster is away, and a client that has met a broker's end may stay confused.
+            # The cluster is away.
             self._log.warning("away", "transactions not looked at", cause=str(error))
             self._failed()
         except Exception:
@@ -154,7 +158,6 @@ class TransactionWatch:
         with self._lock:
             self._strangers = {}
         self._policies = []
-        self._ends.close()
 
     def _look(self) -> None:
         """Look once, ask who it is, tell, and keep who counts as a stranger."""

@@ -5,8 +5,7 @@
     end            58      and so does the question for the end: nothing is waited for that cannot
                            be read
 
-`catch_up` asks for the ends and waits until the reader has come there.  The question goes by a
-client of its own, since another thread reads with the other one.
+`catch_up` asks for the ends and waits until the reader has come there.
 
 A consumer tells the end of a partition as an event (`enable.partition.eof`), so a partition that
 holds nothing but records of aborted transactions is passed as well.
@@ -17,10 +16,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
 from belfry.host import machine
 from belfry.kafka import librdkafka
+from belfry.kafka.log_bounds import LogEnds
 from belfry.settings import Settings
 
 READ_RECORDS: Final = 10_000
@@ -41,7 +41,7 @@ class PolicyTopic:
         self.name = settings.topic("tenants")
         # The offset that comes next, by partition.
         self.positions: dict[int, int] = {}
-        self._properties = {
+        properties = {
             "fetch.wait.max.ms": 100,
             **settings.kafka_properties(),
             "group.id": "belfry-reads-without-a-group",
@@ -50,7 +50,8 @@ class PolicyTopic:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
         }
-        self.consumer = librdkafka.Consumer(self._properties)
+        self.consumer = librdkafka.Consumer(properties)
+        self._log_ends = LogEnds(properties)
         self.moved = machine.Event()
 
     def assign(self) -> None:
@@ -75,13 +76,14 @@ class PolicyTopic:
     def close(self) -> None:
         """Read no more."""
         self.consumer.close()
+        self._log_ends.close()
 
     def catch_up(self) -> None:
         """Wait until all that can be read now has been read; ConnectionError if it is not.
 
         Called at each take-over by the thread of the partition, and by HTTP before it writes.
         """
-        ends = self._ends()
+        ends = {each: self._log_ends.ends(self.name, each)[1] for each in self.positions}
         deadline = machine.monotonic() + CATCH_UP_S
         while any(self.positions[each] < end for each, end in ends.items()):
             if machine.monotonic() > deadline:
@@ -98,24 +100,3 @@ class PolicyTopic:
             self.positions[partition] = max(self.positions[partition], offset)
         else:
             log.warning("policies not read", reason=error.str())
-
-    def _ends(self) -> dict[int, int]:
-        """Where readers stop now; asked by a client of its own, while the other one reads.
-
-        A new one each time: one that knew a leader's epoch before the broker's restart would ask
-        with it for ever, and one that is shared must not go while another thread waits for it.
-        """
-        asking = librdkafka.Consumer(self._properties)
-        try:
-            return {each: self._end(asking, each) for each in self.positions}
-        except KafkaException as error:
-            raise ConnectionError(f"{self.name}: no answer: {error.args[0].str()}") from error
-        finally:
-            asking.close()
-
-    def _end(self, asking: librdkafka.Consumer, partition: int) -> int:
-        place = TopicPartition(self.name, partition)
-        ends = asking.get_watermark_offsets(place, REQUEST_S, cached=False)
-        if ends is None:
-            raise ConnectionError(f"{self.name}: no answer within {REQUEST_S} s")
-        return ends[1]

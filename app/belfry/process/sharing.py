@@ -171,7 +171,8 @@ def share(
     tenant_topics = TenantTopics(
         requests + ".", Homes(partitions), settings.worker_keys(Purpose.ORIGIN)
     )
-    outputs = Outputs(settings, tenants, registry, tenant_topics.look, gauges.topics_to_make)
+    told = tenant_topics.look, gauges.topics_to_make
+    outputs = Outputs(settings, tenants, registry, *told, admin)
     # Offsets of a group of their own, by which a take-over recognises a changelog that was made
     # anew.
     anchors = anchors_of(settings)
@@ -180,7 +181,7 @@ def share(
     # Tests kill a worker at a named place by this variable; without it nothing is done.
     failpoints = Failpoints(os.environ.get("BELFRY_FAILPOINT", ""))
     given = _checkpoints(settings, clock, gauges, trust, failpoints)
-    names = changelog, requests
+    names, log_ends = (changelog, requests), LogEnds(settings.kafka_properties())
     connect = partial(asker, settings)
     opener = PartitionOpener(
         settings=settings,
@@ -193,9 +194,9 @@ def share(
         policies=Policies(settings, tenants, outputs, registry, gauges.foreign, through.policies),
         metrics=gauges,
         failpoints=failpoints,
-        log_ends=LogEnds(settings.kafka_properties()),
+        log_ends=log_ends,
         tenant_topics=tenant_topics,
-        watch=TransactionWatch(settings, partitions, clock, gauges),
+        watch=TransactionWatch(settings, partitions, clock, gauges, log_ends),
         trust=trust,
         # Local state that has been away for longer may have missed that a schedule is gone.
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,

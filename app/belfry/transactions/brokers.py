@@ -17,8 +17,8 @@ from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
 from belfry.kafka.broker_features import TRANSACTION, ask_features
+from belfry.kafka.shared_client import AWAY, METADATA_S, shared
 from belfry.transactions.batches import Where
-from belfry.transactions.clients import AWAY, METADATA_S, shared
 
 # A topic that was made a moment ago is not known to each broker at once.
 PROPAGATION_S: Final = 1.0

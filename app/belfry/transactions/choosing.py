@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from belfry.kafka import client_loop
 from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.transactions import PartitionProducer
 from belfry.settings import Settings
-from belfry.transactions import loop
 from belfry.transactions.producer import DirectProducer
 
 MakeProducer = Callable[[dict[str, Any], int, ProducerSurroundings], StepProducer]
@@ -22,5 +22,6 @@ MakeProducer = Callable[[dict[str, Any], int, ProducerSurroundings], StepProduce
 def producers(settings: Settings) -> MakeProducer:
     """What makes a producer of librdkafka's properties, a partition and its surroundings."""
     if settings.transaction_writer == "direct":
-        return partial(DirectProducer, loop=loop.WriterLoop(), in_turn=settings.transactional_ids)
+        loop = client_loop.ClientLoop("transaction-writer")
+        return partial(DirectProducer, loop=loop, in_turn=settings.transactional_ids)
     return PartitionProducer

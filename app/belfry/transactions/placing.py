@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from belfry.kafka.client_loop import ClientLoop
 from belfry.kafka.outcome import Misplaced, TopicGone
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_producer import Receipt
@@ -30,7 +31,6 @@ from belfry.kafka.step_records import StepRecord, changelog_rows
 from belfry.schedules import identity
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import BrokerConnections
-from belfry.transactions.loop import WriterLoop
 
 # Seconds to learn of a topic that is new here.
 KNOW_S: Final = 10.0
@@ -45,7 +45,7 @@ class PlacedRecords:
     """
 
     def __init__(
-        self, step: StepBatches, brokers: BrokerConnections, loop: WriterLoop, number: int
+        self, step: StepBatches, brokers: BrokerConnections, loop: ClientLoop, number: int
     ) -> None:
         self._step = step
         self._brokers = brokers

@@ -23,6 +23,7 @@ from confluent_kafka import KafkaException
 from belfry.engine.effects import Effects
 from belfry.engine.read_lease import ReadLease
 from belfry.kafka.causes import cause_of
+from belfry.kafka.client_loop import ClientLoop
 from belfry.kafka.client_properties import transactional_ids
 from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
@@ -33,7 +34,6 @@ from belfry.transactions import brokers
 from belfry.transactions.alternating import AlternatingWriter
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import ProducedBatch, StepBatches
-from belfry.transactions.loop import WriterLoop
 from belfry.transactions.packing import CODECS, codec_of
 from belfry.transactions.placing import AcknowledgedStep, PlacedRecords
 from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, TransactionWriter, WriterState
@@ -55,7 +55,7 @@ class DirectProducer:
         properties: Mapping[str, Any],
         partition: int,
         surroundings: ProducerSurroundings,
-        loop: WriterLoop,
+        loop: ClientLoop,
         in_turn: int,
     ) -> None:
         """`properties` are librdkafka's; `in_turn` says how many transactional ids write."""

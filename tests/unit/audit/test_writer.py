@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from belfry.audit.trail import Trail
-from belfry.audit.writer import AuditWriter
+from belfry.audit.writer import IDLE_MS, AuditWriter
 from belfry.wire.audit import AuditEvent, decode_audit
 
 FRAME = b"frame"
@@ -54,11 +54,15 @@ class Log:
         self.trail, self.producer = Trail(), FakeProducer()
         self.counted = Counter[str]()
         self.trail.counted = lambda outcome, count: self.counted.update({outcome: count})
-        self.writer = AuditWriter(self.trail, ("audit", FRAME), lambda: self.producer, self.now_ms)
+        self.made, self.later_ms = 0, 0.0
+        self.writer = AuditWriter(self.trail, ("audit", FRAME), self._make, self.now_ms)
 
-    @staticmethod
-    def now_ms() -> float:
-        return monotonic() * 1000
+    def _make(self) -> FakeProducer:
+        self.made += 1
+        return self.producer
+
+    def now_ms(self) -> float:
+        return monotonic() * 1000 + self.later_ms
 
     def note(self, *names: str) -> None:
         for name in names:
@@ -120,3 +124,26 @@ def test_what_is_not_confirmed_at_the_stop_is_lost_aloud(log: Log) -> None:
     log.writer.start()
     log.writer.stop()
     assert log.counted == {"lost": 2}
+
+
+def test_a_producer_is_there_while_there_is_something_to_write(log: Log) -> None:
+    writer = log.writer
+    writer._turn()
+    assert log.made == 0
+    log.producer.silent = True
+    log.note("a")
+    writer._turn()
+    log.later_ms = 2 * IDLE_MS
+    writer._turn()
+    assert log.made == 1
+    # What is under way is waited for, however long it takes.
+    assert writer._producer is log.producer
+    log.producer.silent = False
+    writer._turn()
+    log.later_ms = 4 * IDLE_MS
+    writer._turn()
+    assert writer._producer is None
+    log.note("b")
+    writer._turn()
+    assert log.made == 2
+    assert [each.object for each in log.producer.written] == ["a", "b"]

@@ -23,12 +23,14 @@ class Client:
     """Stands in for both clients: what `init_transactions` comes to, and what it was asked."""
 
     def __init__(self, *ends: Exception | None) -> None:
+        self.made: list[str] = []
         self.ends = list(ends)
         self.waited: list[float] = []
         self.subscribed = False
         self.asked: Any = lambda: None
 
-    def __call__(self, _properties: dict[str, Any]) -> Client:
+    def __call__(self, properties: dict[str, Any]) -> Client:
+        self.made.append(str(properties.get("transactional.id", "")))
         return self
 
     def init_transactions(self, seconds: float) -> None:
@@ -212,3 +214,32 @@ def test_a_position_out_of_the_log_is_an_error_and_the_end_is_asked_for(tmp_path
     found = consumer_properties(settings, "")
     assert found["auto.offset.reset"] == "error"
     assert found["enable.partition.eof"] is True
+
+
+def test_a_producer_that_nobody_needs_is_let_go_and_another_one_begins_by_the_same_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(delivery_log, "monotonic", lambda: now_s)
+    client: Any = Consumer(5, 0, 9)
+    client.ends = [None, SILENT, None]
+    steps: list[str] = []
+    client.poll = lambda _timeout: steps.append("served")
+    client.begin_transaction = lambda: steps.append("begun")
+    client.consumer_group_metadata = lambda: None
+    client.send_offsets_to_transaction = lambda *_: None
+    client.commit_transaction = lambda _timeout: steps.append("committed")
+    found, _ = began(client, tmp_path, monkeypatch)
+    now_s += delivery_log.IDLE_S
+    found.read(10, 0.0)
+    found.commit([], {})
+    assert len(client.waited) == 1
+    now_s += delivery_log.IDLE_S + 1
+    for _ in range(2):
+        found.read(10, 0.0)
+    assert steps == ["served", "begun", "committed", "served"]
+    found.commit([], {})
+    assert len(client.waited) == 3
+    assert steps[-2:] == ["begun", "committed"]
+    _, first, second = client.made
+    assert first == second != ""

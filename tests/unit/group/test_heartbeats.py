@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from belfry.balance.assignment import Assignment, Watched
 from belfry.balance.heartbeat import Heartbeat, read_heartbeat
 from belfry.group.heartbeats import Heartbeats
-from belfry.kafka import librdkafka
+from belfry.kafka import offset_client
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
 
 
 class Broker:
-    """As much of a consumer as keeps and tells positions; answers when it is polled."""
+    """As much of a client as keeps and tells positions; answers when it is polled."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self.answer = properties["on_commit"]
@@ -59,7 +59,7 @@ class Setting:
     def __init__(self) -> None:
         self.heartbeats = Heartbeats("one", "changelog", {}, "belfry.heartbeats")
         self.heartbeats._clock = self.clock = Clock()  # type: ignore[assignment]
-        self.broker: Any = self.heartbeats._consumer
+        self.broker: Any = self.heartbeats._client
         self.heartbeats._well = lambda: [3, 4]
 
     def pass_ms(self, ms: float) -> None:
@@ -71,7 +71,7 @@ class Setting:
 
 @pytest.fixture
 def setting(monkeypatch: pytest.MonkeyPatch) -> Setting:
-    monkeypatch.setattr(librdkafka, "Consumer", Broker)
+    monkeypatch.setattr(offset_client, "OffsetClient", Broker)
     return Setting()
 
 

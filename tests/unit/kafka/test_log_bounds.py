@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
-from belfry.kafka import librdkafka
+from belfry.kafka import librdkafka, offset_client
 from belfry.kafka.log_bounds import AheadOfLog, LogBounds, LogEnds, LostRange
 
 
@@ -48,10 +48,11 @@ class Client:
 def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     Client.made = []
     monkeypatch.setattr(librdkafka, "Consumer", Client)
+    monkeypatch.setattr(offset_client, "OffsetClient", Client)
     return Client.made
 
 
-def test_a_worker_has_two_connections_for_all_questions(clients: list[Client]) -> None:
+def test_a_worker_has_two_clients_for_all_questions(clients: list[Client]) -> None:
     shared = LogEnds({})
     for partition in range(5):
         log = LogBounds({}, "in", partition, shared)
@@ -71,14 +72,15 @@ def test_without_them_each_question_has_its_own(clients: list[Client]) -> None:
 @pytest.mark.parametrize(
     "fails", [True, KafkaException(KafkaError(KafkaError._TRANSPORT))], ids=["silent", "away"]
 )
-def test_a_client_that_gave_no_answer_is_not_asked_again(clients: list[Client], fails: Any) -> None:
+def test_a_client_that_gave_no_answer_connects_anew(clients: list[Client], fails: Any) -> None:
     shared = LogEnds({})
-    shared.end("in", 0)
-    clients[0].fails = fails
+    committed, uncommitted = clients
+    uncommitted.fails = fails
     with pytest.raises(ConnectionError, match="in: "):
         shared.end("in", 0, 0.2)
+    assert (committed.closed, uncommitted.closed) == (False, True)
+    uncommitted.fails = None
     assert shared.end("in", 0) == 9
-    assert len(clients) == 2
 
 
 def test_one_reads_from_where_the_log_is() -> None:
@@ -98,7 +100,7 @@ def test_a_leader_that_moves_is_asked_where_it_is_then(
     shared = LogEnds({})
     log = LogBounds({}, "in", 0, shared)
     log.ends()
-    (client,) = clients
+    client, _ = clients
     client.fails = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
 
     def look(_pause_s: float) -> None:
@@ -106,7 +108,6 @@ def test_a_leader_that_moves_is_asked_where_it_is_then(
 
     monkeypatch.setattr(machine, "sleep", look)
     assert log.ends() == (3, 7)
-    assert len(clients) == 1
     client.fails = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
     monkeypatch.setattr(machine, "sleep", lambda _pause_s: None)
     with pytest.raises(ConnectionError, match="in:"):
@@ -120,21 +121,20 @@ def test_a_leader_that_is_gone_is_not_waited_for(
     monkeypatch.setattr(machine, "sleep", lambda _pause_s: None)
     shared = LogEnds({})
     shared.end("in", 0)
-    (client,) = clients
+    _, client = clients
     client.knows_the_former = True
     assert shared.end("in", 0) == 9
     assert client.waited == [0.5, 0.5, 1.0]
-    assert len(clients) == 1
 
 
 def test_what_no_wait_mends_is_told_at_once(clients: list[Client]) -> None:
     shared = LogEnds({})
     shared.end("in", 0)
-    clients[0].fails = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
-    clients[0].waited = []
+    clients[1].fails = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    clients[1].waited = []
     with pytest.raises(ConnectionError, match="in: "):
         shared.end("in", 0)
-    assert len(clients[0].waited) == 1
+    assert len(clients[1].waited) == 1
 
 
 def test_a_slow_broker_gets_longer_tries_within_the_time_of_a_question(
@@ -148,7 +148,7 @@ def test_a_slow_broker_gets_longer_tries_within_the_time_of_a_question(
 
     shared = LogEnds({})
     shared.end("in", 0)
-    (client,) = clients
+    _, client = clients
     monkeypatch.setattr(machine, "sleep", sleep)
     monkeypatch.setattr(machine, "monotonic", lambda: passed_s)
     client.fails, client.waited = KafkaException(KafkaError(KafkaError._TIMED_OUT)), []

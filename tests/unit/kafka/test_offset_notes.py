@@ -1,4 +1,4 @@
-"""Texts of a group without members are read and written by a consumer that is assigned nothing."""
+"""Texts of a group without members are read and written, or why not is told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from belfry.kafka import offset_notes
 from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import Settings
 
@@ -23,7 +22,7 @@ class Coordinator:
         self.kept: dict[int, str] = {}
         self.errors: dict[int, KafkaError] = {}
         self.silent: KafkaException | None = None
-        self.moves = 0
+        self.closed = 0
 
     def connect(self, properties: dict[str, Any]) -> Coordinator:
         self.properties.append(properties)
@@ -38,18 +37,14 @@ class Coordinator:
             assert one.offset == 0
             if one.partition not in self.errors:
                 self.kept[one.partition] = one.metadata
-        for one in offsets:
-            self._told(one.topic, one.partition)
-        for error in self.errors.values():
-            raise KafkaException(error)
-        return offsets
+        return [self._told(one.topic, one.partition) for one in offsets]
+
+    def close(self) -> None:
+        self.closed += 1
 
     def _told(self, topic: str, partition: int) -> Any:
         if self.silent is not None:
             raise self.silent
-        if self.moves:
-            self.moves -= 1
-            raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
         assert topic == "belfry.tenants"
         text = self.kept.get(partition)
         offset = -1001 if text is None else 0
@@ -62,16 +57,14 @@ def notes_of(coordinator: Coordinator, **settings: Any) -> OffsetNotes:
     return OffsetNotes(given, "belfry.identity", "belfry.tenants", coordinator.connect)
 
 
-def test_what_is_written_is_read_by_one_consumer() -> None:
+def test_what_is_written_is_read_by_one_client() -> None:
     coordinator = Coordinator()
-    notes = notes_of(coordinator, kafka={"statistics.interval.ms": 5_000})
-    assert not coordinator.properties
+    notes = notes_of(coordinator)
     assert notes.write({0: "zero", 2: "two"}) == {}
     assert notes.read(range(3)) == {0: "zero", 2: "two"}
     (properties,) = coordinator.properties
     assert properties["group.id"] == "belfry.identity"
-    assert properties["enable.auto.commit"] is False
-    assert "statistics.interval.ms" not in properties
+    assert properties["socket.timeout.ms"] == 5_000
 
 
 def test_why_a_text_is_refused_is_told_by_partition() -> None:
@@ -98,53 +91,23 @@ def test_a_cluster_that_is_silent_is_a_connection_that_failed() -> None:
         notes_of(coordinator).write({0: "zero"})
 
 
-def test_a_client_without_an_answer_is_not_asked_again() -> None:
+def test_a_client_without_an_answer_connects_anew() -> None:
     coordinator = Coordinator()
     notes = notes_of(coordinator)
     notes.write({0: "zero"})
     coordinator.silent = SILENT
     with pytest.raises(ConnectionError):
         notes.read([0])
+    assert coordinator.closed == 1
     coordinator.silent = None
     assert notes.read([0]) == {0: "zero"}
-    assert len(coordinator.properties) == 2
-
-
-def test_a_client_that_finds_no_coordinator_to_write_to_is_not_asked_again() -> None:
-    """It waits for one as long as a session lasts, so that is as short as Kafka allows."""
-    coordinator = Coordinator()
-    notes = notes_of(coordinator, kafka={"session.timeout.ms": 45_000})
-    notes.write({0: "zero"})
-    coordinator.silent = KafkaException(KafkaError(KafkaError._WAIT_COORD))
-    with pytest.raises(ConnectionError):
-        notes.write({0: "one"})
-    coordinator.silent = None
-    assert notes.write({0: "two"}) == {}
-    assert [each["session.timeout.ms"] for each in coordinator.properties] == [6_000] * 3
-
-
-def test_a_client_whose_texts_were_refused_stays() -> None:
-    coordinator = Coordinator()
-    coordinator.errors[1] = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    notes = notes_of(coordinator)
-    for _ in range(2):
-        with pytest.raises(ConnectionError):
-            notes.read([0, 1])
     assert len(coordinator.properties) == 1
 
 
-def test_a_coordinator_that_moves_is_asked_where_it_is_then(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A rolling restart moves it: a take-over waits for a moment, and does not begin anew."""
-    monkeypatch.setattr(offset_notes, "LOOK_S", 0.0)
+def test_a_client_whose_texts_were_refused_stays_connected() -> None:
     coordinator = Coordinator()
+    coordinator.errors[1] = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     notes = notes_of(coordinator)
-    coordinator.moves = 3
-    assert notes.write({0: "zero"}) == {}
-    coordinator.moves = 3
-    assert notes.read([0]) == {0: "zero"}
-    monkeypatch.setattr(offset_notes, "ANSWER_S", -1.0)
-    coordinator.moves = 1
-    with pytest.raises(ConnectionError, match="oordinator"):
-        notes.read([0])
+    with pytest.raises(ConnectionError):
+        notes.read([0, 1])
+    assert not coordinator.closed

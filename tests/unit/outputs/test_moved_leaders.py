@@ -127,3 +127,15 @@ def test_who_has_no_leader_is_held_after_a_second_and_let_go_within_two_seconds(
     assert set(turns(restarted, monkeypatch, *seconds)) == {OFFLINE}
     admin.leader = 1
     assert turns(restarted, monkeypatch, 162.0, 163.0)[-1] == ""
+
+
+def test_it_asks_by_the_client_that_it_is_given(restarted: Outputs) -> None:
+    class Idle(Restarted):
+        """One whose queue is empty, which counts as false."""
+
+        def __len__(self) -> int:
+            return 0
+
+    given: Any = Idle({})
+    found = Outputs(Settings(), restarted._tenants, None, admin=given)
+    assert found._admin is found._view.admin is given

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.kafka import librdkafka, open_transactions
+from belfry.kafka import offset_client, open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
+from belfry.kafka.log_bounds import LogEnds
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.settings import Settings
 
@@ -29,16 +30,15 @@ class Cluster:
         self.ends: dict[Where, tuple[int, int]] = {}
         self.open: list[OpenTransaction] = []
         self.asked: list[Where] = []
-        self.clients = 0
         self.away = self.mute = False
         self.asks: Callable[[], None] = lambda: None
         self.partitions: dict[int, None] = {0: None}
         self.shown: dict[tuple[str, int], float] = {}
-        monkeypatch.setattr(librdkafka, "Consumer", self._client)
+        monkeypatch.setattr(offset_client, "OffsetClient", self._client)
         monkeypatch.setattr(open_transactions, "look_up", self._holders)
         clock: Any = SimpleNamespace(wall_ms=lambda: 100_000.0)
         metrics: Any = SimpleNamespace(open_transactions=self._show)
-        self.watch = TransactionWatch(Settings(), HOMES, clock, metrics)
+        self.watch = TransactionWatch(Settings(), HOMES, clock, metrics, LogEnds({}))
 
     def look(self, times: int = 2) -> None:
         for _ in range(times):
@@ -54,7 +54,6 @@ class Cluster:
         return [each for each in self.open if (each.topic, each.partition) in places]
 
     def _client(self, properties: dict[str, Any]) -> Any:
-        self.clients += 1
         committed = properties["isolation.level"] == "read_committed"
 
         def ends(place: TopicPartition, *_: object, **__: object) -> tuple[int, int]:
@@ -165,19 +164,7 @@ def test_who_is_unknown_after_a_look_that_failed_is_no_stranger(cluster: Cluster
     assert cluster.watch.stranger(1) == STRANGER
     cluster.away = True
     cluster.watch.start()
-    while cluster.watch._ends._clients:
+    while cluster.watch.stranger(1):
         cluster.watch._thread.stopping.wait(0.01)
     cluster.watch.stop()
     assert cluster.watch.stranger(1) is None
-
-
-def test_clients_are_made_anew_after_the_cluster_was_away(cluster: Cluster) -> None:
-    cluster.look(1)
-    cluster.away = True
-    cluster.watch.start()
-    while cluster.watch._ends._clients:
-        cluster.watch._thread.stopping.wait(0.01)
-    cluster.watch.stop()
-    cluster.away = False
-    cluster.look(1)
-    assert cluster.clients > 2

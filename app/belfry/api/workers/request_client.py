@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any, Final
 
 import structlog
@@ -78,15 +79,15 @@ class RequestClient:
         self._frame, head = frames
         properties = settings.kafka_properties()
         cluster = Cluster(properties.pop("bootstrap.servers"), properties)
-        self._producer = _producer(settings)
+        self._settings = settings
+        self._lock = Lock()
+        self._made: Producer | None = None
         self._verdicts = VerdictReader(cluster, settings, head)
         self._thread = Background("http-writer", self._turn, log, "requests not confirmed")
-        self._thread.last = partial(self._producer.flush, 1)
 
     def start(self) -> None:
         """Stand at the end of the lifecycle topic; from then on requests may be written."""
         self._verdicts.start()
-        self._thread.start()
 
     def stop(self) -> None:
         """Give threads and connections back; who still waits gets no verdict."""
@@ -164,6 +165,18 @@ class RequestClient:
             raise NotWritten(error.str())
         return message
 
+    @property
+    def _producer(self) -> Producer:
+        """Made with the first record: it has threads of its own, and many workers are asked nothing
+        by HTTP.
+        """
+        with self._lock:
+            if self._made is None:
+                self._made = _producer_of(self._settings)
+                self._thread.last = partial(self._made.flush, 1)
+                self._thread.start()
+            return self._made
+
     def _write(self, fields: dict[str, Any], home: int, on_delivery: Any) -> None:
         """Hand a signed request to the producer; raises `NotWritten` where its queue is full."""
         value = self._frame + catalogue.encode(NAME, fields)
@@ -188,7 +201,7 @@ class RequestClient:
         self._producer.poll(POLL_S)
 
 
-def _producer(settings: SharedSettings) -> Producer:
+def _producer_of(settings: SharedSettings) -> Producer:
     """A producer that leaves its records at once, acknowledged by all replicas."""
     return Producer(
         {

@@ -14,9 +14,9 @@ import pytest
 from aiokafka import client as aiokafka_client
 from aiokafka.errors import KafkaConnectionError
 
+from belfry.kafka.shared_client import SharedClient, shared
 from belfry.transactions import brokers
 from belfry.transactions.brokers import BrokerConnections, Lost
-from belfry.transactions.clients import SharedClient, shared
 
 GIVEN = {"bootstrap.servers": "one:9092"}
 SILENT = 7

@@ -1,7 +1,7 @@
-"""The event loop of a worker's writers: one thread, which runs while there is a writer.
+"""An event loop that several threads have requests made in: one thread, while somebody uses it.
 
-Partitions' threads call `run` and wait: a coroutine per phase of a step, and nothing else crosses
-from one thread to another.
+Threads call `run` and wait.  Writers of transactions have one, with a coroutine per phase of a
+step, and clients that ask for offsets have another (`offset_client.py`).
 
     partition 3   ── batches ──┐ run(write) blocks ┌── places ──┐ run(end) blocks ┌──
     partition 7   ─────── batches ──┐ run(write) blocks ┌───────────────
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from belfry.host import machine
@@ -23,14 +24,16 @@ T = TypeVar("T")
 END_S: Final = 5.0
 
 
-class WriterLoop:
+class ClientLoop:
     """An event loop in a thread of its own, for as long as somebody uses it.
 
     `enter` and `leave` come in pairs, from any thread. An entry after the last leave begins a new
     loop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        """The thread is named ``belfry-NAME``."""
+        self._name = name
         self._lock = machine.Lock()
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -43,7 +46,7 @@ class WriterLoop:
             if self._loop is None:
                 loop = self._loop = asyncio.new_event_loop()
                 self._thread = machine.Thread(
-                    target=_run, args=(loop,), name="belfry-transaction-writer", daemon=True
+                    target=_run, args=(loop,), name=f"belfry-{self._name}", daemon=True
                 )
                 self._thread.start()
 
@@ -57,13 +60,17 @@ class WriterLoop:
             self._thread.join(END_S)
             self._loop = self._thread = None
 
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run it there, and do not wait."""
+        assert self._loop is not None, "enter comes first"
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def run(self, work: Coroutine[Any, Any, T], most_s: float) -> T:
         """Run it there and wait; raises TimeoutError, and cancels it, after so long (seconds).
 
         What the coroutine raises is raised here. It must not be called from the loop itself.
         """
-        assert self._loop is not None, "enter comes first"
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.begin(work)
         try:
             return future.result(most_s)
         except TimeoutError:

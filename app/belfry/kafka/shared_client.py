@@ -1,14 +1,17 @@
-"""One client for all writers of an event loop, with connections of its own for each writer.
+"""One client for all users of an event loop, with connections of its own for each of them.
 
     what is shared     who leads what, brokers' addresses, what they can do, TLS, one refresh of it
     what is not        connections: a broker works on one request of a connection at a time, so a
                        step that waits (for markers, for replicas) would hold up those behind it
 
-A client knows the topics that any of its writers has asked for.  With 64 partitions and a thousand
+Users are the writers of transactions, and the clients that ask for offsets.  Those that reach the
+cluster by other properties have another client.
+
+A client knows the topics that any of its users has asked for.  With 64 partitions and a thousand
 tenants that is one table of their topics instead of 64, and one refresh.
 
-A client that could not be refreshed is *left*: who has it keeps it, and whoever begins a new term
-makes another one, from the addresses of the start.  So brokers that have moved altogether are found
+A client that could not be refreshed is *left*: who has it keeps it, and whoever begins anew makes
+another one, from the addresses of the start.  So brokers that have moved altogether are found
 again, partition by partition.
 """
 
@@ -35,7 +38,7 @@ AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVe
 
 
 class SharedClient:
-    """What writers of one event loop know of a cluster; `shared` gives the loop's present one."""
+    """What users of one event loop know of a cluster; `shared` gives the loop's present one."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         """`properties` are librdkafka's; raises BadSecurity."""
@@ -87,31 +90,46 @@ class SharedClient:
         self.client.set_topics(self._followed)
 
     def enter(self) -> int:
-        """Use it, until `leave`: the number of the writer's connections."""
+        """Use it, until `leave`: the number of the user's connections."""
         user = next(_NUMBERS)
         self._users.add(user)
         return user
 
     async def leave(self, user: int) -> None:
-        """Close a writer's connections; with the last writer goes the client."""
+        """Close a user's connections; with the last user goes the client."""
         self._users.discard(user)
         if self._users:
             await self.client.close_group(user)
             return
-        if _PRESENT.get(asyncio.get_running_loop()) is self:
-            del _PRESENT[asyncio.get_running_loop()]
+        present = _PRESENT.get(asyncio.get_running_loop(), {})
+        for way in [way for way, client in present.items() if client is self]:
+            del present[way]
         await self.client.close()
 
 
 # aiokafka's own groups of connections have the numbers 0 and 1.
 _NUMBERS: Final = count(100)
-_PRESENT: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, SharedClient]] = WeakKeyDictionary()
+# Of properties, those that say how a cluster is reached.
+_WAY: Final = (
+    "bootstrap.",
+    "metadata.broker.",
+    "security.",
+    "sasl.",
+    "ssl.",
+    "enable.ssl",
+    "oauth",
+)
+_Way = frozenset[tuple[str, str]]
+_PRESENT: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Way, SharedClient]]] = (
+    WeakKeyDictionary()
+)
 
 
 def shared(properties: Mapping[str, Any]) -> SharedClient:
-    """The client of the running loop; a new one where there is none, or it was left."""
-    loop = asyncio.get_running_loop()
-    present = _PRESENT.get(loop)
+    """The running loop's client of a cluster; a new one where there is none, or it was left."""
+    clients = _PRESENT.setdefault(asyncio.get_running_loop(), {})
+    way = frozenset((name, str(each)) for name, each in properties.items() if name.startswith(_WAY))
+    present = clients.get(way)
     if present is None or not present.works:
-        present = _PRESENT[loop] = SharedClient(properties)
+        present = clients[way] = SharedClient(properties)
     return present

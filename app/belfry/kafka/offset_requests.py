@@ -1,0 +1,225 @@
+"""Requests for offsets: where a partition begins and ends, and what a group has committed.
+
+    ListOffsets                      to the leader of a partition
+    OffsetFetch, OffsetCommit        to the coordinator of a group, which has no members
+    Metadata, FindCoordinator        where these are
+
+Leaders and coordinators move while brokers are restarted.  A coordinator that has moved is looked
+for until the caller's time is over.  Of a leader that has moved the caller is told, and then has
+the brokers asked (`partitions`).  All of this runs within one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from aiokafka import errors
+from aiokafka.client import CoordinationType
+from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
+from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.structs import TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
+
+from belfry.host.errors import named
+from belfry.kafka.fetch_position import Where
+from belfry.kafka.shared_client import AWAY, SharedClient, shared
+
+T = TypeVar("T")
+# What ListOffsets takes for the two ends of a log.
+EARLIEST: Final = -2
+LATEST: Final = -1
+# Seconds between two looks for a leader or a coordinator, and how often a topic is looked for that
+# is not known: one that was made a moment ago is not known to each broker at once.
+LOOK_S: Final = 0.1
+LOOKS: Final = 5
+# Generation, member and retention of a commit of a group that has no members.
+NOBODY: Final = (-1, "", -1)
+_MOVED: Final = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+class Committed(NamedTuple):
+    """What a group has committed for a partition, or was to commit; with an error if it was not.
+
+    `offset` is `OFFSET_INVALID` where there is none.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str
+    error: KafkaError | None = None
+
+
+class OffsetRequests:
+    """The requests of one client; methods raise KafkaException, as librdkafka's clients do."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        """`properties` are librdkafka's."""
+        self._properties = properties
+        self._shared: SharedClient | None = None
+        self._user = 0
+        self._coordinators: dict[str, int] = {}
+
+    async def close(self) -> None:
+        """Close the connections, also those that lead nowhere."""
+        used, self._shared = self._shared, None
+        if used is not None:
+            used.client.abort_group(self._user)
+            await used.leave(self._user)
+
+    async def ends(self, where: Where, isolation: int) -> tuple[int, int]:
+        """First offset of a partition, and where readers of this isolation stop."""
+        leader = await self._leader(where)
+        begin, end = await asyncio.gather(
+            *(self._offset(leader, where, isolation, each) for each in (EARLIEST, LATEST))
+        )
+        return begin, end
+
+    async def partitions(self, topic: str) -> list[int]:
+        """The partitions of a topic as brokers tell them now; none where it is not there."""
+        used = await self._refreshed(topic)
+        return sorted(used.client.cluster.partitions_for_topic(topic) or ())
+
+    async def committed(self, group: str, places: Sequence[Where]) -> list[Committed]:
+        """What a group has committed for each of these partitions."""
+        topics: dict[str, list[int]] = defaultdict(list)
+        for topic, partition in places:
+            topics[topic].append(partition)
+        answer = await self._coordinated(group, OffsetFetchRequest(group, [*topics.items()]))
+        found = {
+            (topic, partition): Committed(
+                topic, partition, OFFSET_INVALID if at < 0 else at, text or "", _error(code)
+            )
+            for topic, rows in answer.topics
+            for partition, at, text, code in rows
+        }
+        return [found[where] for where in places]
+
+    async def commit(self, group: str, given: Iterable[Any]) -> list[Committed]:
+        """Commit offsets with their metadata, and say of each whether it was."""
+        topics: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        for each in given:
+            topics[each.topic].append((each.partition, each.offset, each.metadata or ""))
+        request = OffsetCommitRequest(group, *NOBODY, [*topics.items()])
+        answer = await self._coordinated(group, request)
+        told = {(topic, at): code for topic, rows in answer.topics for at, code in rows}
+        return [
+            Committed(topic, partition, offset, text, _error(told[topic, partition]))
+            for topic, rows in topics.items()
+            for partition, offset, text in rows
+        ]
+
+    # -- who is asked ----------------------------------------------------------------------------
+
+    async def _client(self) -> SharedClient:
+        """What is known of the cluster, connected."""
+        if self._shared is None or not self._shared.works:
+            former, self._shared = self._shared, shared(self._properties)
+            user, self._user = self._user, self._shared.enter()
+            self._coordinators.clear()
+            if former is not None:
+                await former.leave(user)
+        used = self._shared
+        try:
+            await used.start()
+        except ConnectionError as error:
+            raise _failure(KafkaError._TRANSPORT, str(error)) from error
+        return used
+
+    async def _refreshed(self, *topics: str) -> SharedClient:
+        """The same, once brokers were asked who leads; raises where none of them tells."""
+        used = await self._client()
+        # Whoever waits no more leaves it to find out whether the client is of any use still.
+        await asyncio.shield(used.refresh(topics))
+        if used.left:
+            raise _failure(KafkaError._TRANSPORT, "no broker tells who leads")
+        unknown = set(topics) - used.client.cluster.topics(exclude_internal_topics=False)
+        if unknown:
+            # Left in, they would be asked for, and missed, for ever.
+            used.forget(unknown)
+        return used
+
+    async def _leader(self, where: Where) -> int:
+        """The broker that leads a partition; one that nobody leads is waited for."""
+        used, looks = await self._client(), 0
+        while True:
+            leader: int | None = used.client.cluster.leader_for_partition(TopicPartition(*where))
+            if leader is not None and leader >= 0:
+                return leader
+            if leader is None and looks >= LOOKS:
+                raise KafkaException(_error(KafkaError.UNKNOWN_TOPIC_OR_PART))
+            if looks:
+                await asyncio.sleep(LOOK_S)
+            used, looks = await self._refreshed(where[0]), looks + 1
+
+    async def _offset(self, leader: int, where: Where, isolation: int, which: int) -> int:
+        topic, partition = where
+        asked = OffsetRequest(-1, isolation, [(topic, [(partition, which)])])
+        answer = await self._answer(leader, asked)
+        ((_, ((_, code, _, offset),)),) = answer.topics
+        if code:
+            raise KafkaException(_error(code))
+        return int(offset)
+
+    async def _coordinated(self, group: str, request: Any) -> Any:
+        """The answer of a group's coordinator, which is looked for until it is found."""
+        while True:
+            try:
+                return _unmoved(await self._answer(await self._coordinator(group), request))
+            except BaseException as error:
+                # Also where the time is over: the next question looks for another one.
+                self._coordinators.pop(group, None)
+                code = error.args[0].code() if isinstance(error, KafkaException) else 0
+                if code == KafkaError._TRANSPORT:
+                    await self._refreshed()
+                elif code not in _MOVED:
+                    raise
+            await asyncio.sleep(LOOK_S)
+
+    async def _coordinator(self, group: str) -> int:
+        node = self._coordinators.get(group)
+        if node is None:
+            client = (await self._client()).client
+            look = client.coordinator_lookup(CoordinationType.GROUP, group)
+            node = self._coordinators[group] = await _told(look)
+        return node
+
+    async def _answer(self, node: int, request: Any) -> Any:
+        """A broker's answer."""
+        client = (await self._client()).client
+        return await _told(client.send(node, request, group=self._user))
+
+
+def _unmoved(answer: Any) -> Any:
+    """The answer of a coordinator; raises KafkaException where it is not that, or refuses all."""
+    whole = getattr(answer, "error_code", 0)
+    codes = [whole, *(row[-1] for _, rows in answer.topics for row in rows)]
+    if why := next((code for code in codes if code in _MOVED), whole):
+        raise KafkaException(_error(why))
+    return answer
+
+
+async def _told(answer: Awaitable[T]) -> T:
+    """What a broker says; raises KafkaException with its code, or for no answer."""
+    try:
+        return await answer
+    except (*AWAY, NotImplementedError) as error:
+        refused = isinstance(error, errors.BrokerResponseError)
+        refused = refused and not isinstance(error, errors.RequestTimedOutError)
+        code = error.errno if refused else KafkaError._TRANSPORT
+        raise _failure(code, named(error)) from error
+
+
+def _error(code: int) -> KafkaError | None:
+    return KafkaError(code) if code else None
+
+
+def _failure(code: int, reason: str) -> KafkaException:
+    return KafkaException(KafkaError(code, reason))

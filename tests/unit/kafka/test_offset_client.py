@@ -1,0 +1,177 @@
+"""A client that asks for offsets answers as librdkafka's consumers do, with one thread for all."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import GroupAuthorizationFailedError
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Producer, TopicPartition
+
+from belfry.kafka.offset_client import OffsetClient
+from belfry.kafka.shared_client import AWAY
+from tests.unit.kafka.mock_cluster import MockCluster
+
+# Seconds for one answer; a busy machine has a part of them.
+SOON_S = 10.0
+GROUP = "belfry.notes"
+Connect = Callable[..., OffsetClient]
+
+
+@pytest.fixture
+def cluster() -> Iterator[MockCluster]:
+    with MockCluster(3) as found:
+        found.create("in", 2, 3)
+        for partition in range(2):
+            found.lead("in", partition, 1)
+        yield found
+
+
+@pytest.fixture
+def connect(cluster: MockCluster) -> Iterator[Connect]:
+    made: list[OffsetClient] = []
+
+    def client(**more: Any) -> OffsetClient:
+        properties = {"bootstrap.servers": cluster.servers, "group.id": GROUP}
+        made.append(OffsetClient(properties | more))
+        return made[-1]
+
+    yield client
+    for each in made:
+        each.close()
+
+
+def place(partition: int, offset: int = 0, text: str = "") -> TopicPartition:
+    return TopicPartition("in", partition, offset, text)
+
+
+def refused(ask: Callable[[], object]) -> int:
+    with pytest.raises(KafkaException) as caught:
+        ask()
+    return int(caught.value.args[0].code())
+
+
+def test_it_says_where_a_log_begins_and_ends(cluster: MockCluster, connect: Connect) -> None:
+    producer = Producer({"bootstrap.servers": cluster.servers})
+    for _ in range(3):
+        producer.produce("in", b"value", partition=1)
+    assert producer.flush(SOON_S) == 0
+    for isolation in ("read_committed", "read_uncommitted"):
+        client = connect(**{"isolation.level": isolation})
+        assert client.get_watermark_offsets(place(1), SOON_S) == (0, 3)
+        assert client.get_watermark_offsets(place(0), SOON_S) == (0, 0)
+
+
+def test_it_says_which_partitions_there_are_and_makes_no_topic(connect: Connect) -> None:
+    """The mock cluster creates topics by itself, for whoever does not forbid it."""
+    client = connect()
+    assert sorted(client.list_topics("in", SOON_S).topics["in"].partitions) == [0, 1]
+    other = TopicPartition("other", 0)
+    for _ in range(2):
+        assert client.list_topics("other", SOON_S).topics == {}
+        code = refused(lambda: client.get_watermark_offsets(other, SOON_S))
+        assert code == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def test_what_a_group_has_committed_is_told_with_its_texts(connect: Connect) -> None:
+    told = connect().commit(offsets=[place(0, 7, "seven")], asynchronous=False)
+    assert told is not None
+    assert [each.error for each in told] == [None]
+    found, none = connect().committed([place(0), place(1)], SOON_S)
+    assert (found.offset, found.metadata, found.error) == (7, "seven", None)
+    assert (none.partition, none.offset) == (1, OFFSET_INVALID)
+    (other,) = connect(**{"group.id": "another"}).committed([place(0)], SOON_S)
+    assert other.offset == OFFSET_INVALID
+
+
+def test_a_commit_that_nobody_waits_for_is_heard_within_poll(connect: Connect) -> None:
+    heard: list[Any] = []
+    client = connect(on_commit=lambda *told: heard.append(told))
+    client.commit(offsets=[place(0, 1, "one")], asynchronous=True)
+    assert not heard
+    client.poll(SOON_S)
+    ((error, (told,)),) = heard
+    assert (error, told.partition, told.error) == (None, 0, None)
+    client.poll(0.01)
+    assert len(heard) == 1
+
+
+def test_a_commit_that_gets_no_answer_is_given_up(cluster: MockCluster, connect: Connect) -> None:
+    heard: list[Any] = []
+    more = {"on_commit": lambda *told: heard.append(told), "socket.timeout.ms": 300}
+    client = connect(**more)
+    for broker in (1, 2, 3):
+        cluster.stop(broker)
+    client.commit(offsets=[place(0, 1, "one")], asynchronous=True)
+    client.poll(SOON_S)
+    ((error, places),) = heard
+    assert error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+    assert places == []
+
+
+def test_a_cluster_that_does_not_answer_is_told_in_time(connect: Connect) -> None:
+    client = connect(**{"bootstrap.servers": "127.0.0.1:9"})
+    began = time.monotonic()
+    code = refused(lambda: client.get_watermark_offsets(place(0), 0.5))
+    assert code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+    assert refused(lambda: client.committed([place(0)], 0.5)) == code
+    assert time.monotonic() - began < SOON_S
+
+
+def test_what_a_broker_refuses_is_told_with_its_code(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look(*_: Any) -> int:
+        raise GroupAuthorizationFailedError
+
+    monkeypatch.setattr(AIOKafkaClient, "coordinator_lookup", look)
+    client = connect()
+    code = refused(lambda: client.committed([place(0)], SOON_S))
+    assert code == KafkaError.GROUP_AUTHORIZATION_FAILED
+    assert issubclass(GroupAuthorizationFailedError, AWAY)
+
+
+def test_a_coordinator_that_has_gone_is_asked_where_it_is_then(
+    cluster: MockCluster, connect: Connect
+) -> None:
+    """A rolling restart moves it: a take-over waits for a moment, and does not begin anew."""
+    client = connect()
+    cluster.coordinate(GROUP, 1)
+    client.commit(offsets=[place(0, 1, "one")], asynchronous=False)
+    for broker in (2, 3):
+        # One that answers that it is not the coordinator, then one that is gone.
+        cluster.coordinate(GROUP, broker)
+        if broker == 3:
+            cluster.stop(2)
+        (found,) = client.committed([place(0)], SOON_S)
+        assert found.metadata == "one"
+
+
+def test_all_clients_have_one_thread_and_what_is_known_of_brokers(connect: Connect) -> None:
+    clients = [connect() for _ in range(8)]
+    before = threading.active_count()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda each: each.committed([place(0)], SOON_S), clients))
+        assert threading.active_count() <= before + 8 + 1
+    assert len({id(each._requests._shared) for each in clients}) == 1
+
+
+def test_clients_of_another_cluster_know_its_own_brokers(connect: Connect) -> None:
+    with MockCluster(1) as other:
+        other.create("in", 1, 1)
+        here, there = connect(), connect(**{"bootstrap.servers": other.servers})
+        assert len(here.list_topics("in", SOON_S).topics["in"].partitions) == 2
+        assert len(there.list_topics("in", SOON_S).topics["in"].partitions) == 1
+        there.close()
+
+
+def test_a_closed_client_connects_anew_when_it_is_asked(connect: Connect) -> None:
+    client = connect()
+    for _ in range(2):
+        assert client.get_watermark_offsets(place(0), SOON_S) == (0, 0)
+        client.close()
