@@ -66,17 +66,21 @@ class DetectorTimeouts:
         return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), takes_over_ms, owns)
 
 
+# For whom it was not said how long it may be silent.
+_NEVER: Final = Timeouts(inf, inf, inf, inf)
+
+
 class FailureDetector:
     """Judges the owner of one partition; instants come in, monotonic milliseconds."""
 
     def __init__(self, partition: int, now_ms: float) -> None:
         self._partition = partition
-        self._silence = Silence(0.0, now_ms)
+        self._silence = Silence(inf, now_ms)
         self._stepped_ms = now_ms
         self._watch: HeartbeatWatch | None = None
         # When a heartbeat told last that it is well.
         self._well_ms = -inf
-        self._timeouts = Timeouts(0.0, 0.0, 0.0, 0.0)
+        self._timeouts = _NEVER
 
     def follow(self, watch: HeartbeatWatch | None, timeouts: Timeouts) -> None:
         """Judge by these heartbeats, or by commits alone."""
