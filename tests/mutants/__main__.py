@@ -36,6 +36,7 @@ from tests.mutants.stage import (
 )
 from tests.mutants.typed import refused
 
+LOG: Final = "pytest.log"
 COLUMNS: Final = (*KILLED, *LEFT, NOT_RUN)
 
 
@@ -44,6 +45,7 @@ def main() -> int:
     parser = ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("room", choices=ROOMS)
     parser.add_argument("--only", nargs="*", default=[], metavar="MODULE", help="firing/due.py")
+    parser.add_argument("--tests", nargs="*", metavar="PATH", help="of the room's, only these")
     parser.add_argument(
         "--seconds", type=int, default=600, help="of the whole run; its tests come first"
     )
@@ -81,13 +83,13 @@ def _mutate(path: str, code: str) -> Any:
 
 
 def _run(folder: Path, given: Namespace, todo: list[MutantResult], until_s: float) -> bool:
-    """Run the room's tests for each of these mutants; False where they fail without any."""
+    """Run the room's tests for each of these mutants; False where they cannot be run."""
     by_module = told_by_module((each.module, each.name) for each in todo)
     plan = Plan(str(folder), by_module, until_s, given.children)
     place = folder / "plan.json"
     place.write_text(json.dumps(plan._asdict()), "utf-8")
     source = folder / "src"
-    tests = [f"tests/{each}" for each in ROOMS[given.room].tests]
+    tests = [f"tests/{each}" for each in given.tests or ROOMS[given.room].tests]
     options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutants.forking"]
     command = [sys.executable, "-m", "pytest", "-qq", "-o", f"pythonpath={source} .", *options]
     environment = os.environ | {
@@ -95,8 +97,14 @@ def _run(folder: Path, given: Namespace, todo: list[MutantResult], until_s: floa
         "PYTHONPATH": f"{source}:{ROOT}",
         "MUTANT_UNDER_TEST": "",
     }
-    ended = subprocess.run([*command, *tests], cwd=ROOT, env=environment, check=False)
-    return ended.returncode in (0, 5)
+    with (folder / LOG).open("w") as log:
+        ended = subprocess.run(
+            [*command, *tests], cwd=ROOT, env=environment, check=False, stdout=log, stderr=log
+        )
+    if ended.returncode not in (0, 5):
+        print((folder / LOG).read_text("utf-8")[-2_000:])
+        return False
+    return True
 
 
 def _refuse(folder: Path, only: list[str]) -> None:

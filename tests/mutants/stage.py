@@ -63,7 +63,8 @@ def staged(room: str, only: Sequence[str], mutate: Mutate) -> Path:
     """
     folder = HOME / room
     package = folder / "src" / "belfry"
-    shutil.copytree(PACKAGE, package, dirs_exist_ok=True, ignore=_mutated(folder))
+    left_out = _mutated(folder)
+    shutil.copytree(PACKAGE, package, dirs_exist_ok=True, ignore=left_out, copy_function=_copied)
     (folder / "pyproject.toml").write_text(_SETTINGS, "utf-8")
     if not (folder / "schemas").is_symlink():
         (folder / "schemas").symlink_to(ROOT / "schemas")
@@ -75,6 +76,13 @@ def staged(room: str, only: Sequence[str], mutate: Mutate) -> Path:
             with chdir(folder):
                 _make(folder, module, path.read_text("utf-8"), mutate)
     return folder
+
+
+def _copied(source: str, target: str) -> None:
+    """Copy a file, unless it is there as it is now."""
+    was = Path(target)
+    if not was.is_file() or was.stat().st_mtime_ns != Path(source).stat().st_mtime_ns:
+        shutil.copy2(source, target)
 
 
 def _mutated(folder: Path) -> Callable[[str, list[str]], list[str]]:

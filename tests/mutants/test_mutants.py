@@ -158,18 +158,23 @@ def test_nothing_is_looked_at_when_the_time_is_up(
     assert outcomes(tmp_path) == ["not run"]
 
 
-def test_tests_that_fail_without_a_mutant_are_named(
+def test_a_test_that_fails_without_a_mutant_kills_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name = "x_due__mutmut_2"
+    keep(tmp_path, "firing/due.py", MadeModule("", {name: "hash"}, {}))
     session: Any = FakeSession(monkeypatch)
+
+    def broken(item: Any, nextitem: Any) -> None:
+        session.record_trampoline_hit("belfry.firing.due.x_due")
+        session.testsfailed += 1
+
     session.items.append(session._item("broken"))
-
-    def runs(item: Any, nextitem: Any) -> None:
-        session.testsfailed += item.nodeid == "broken"
-
-    session.items[-1].config.hook.pytest_runtest_protocol = runs
-    with pytest.raises(pytest.UsageError, match="these fail without a mutant: broken"):
-        ForkedRuns(Plan(str(tmp_path), {}, 0.0, 1)).pytest_runtestloop(session)
+    session.items[-1].config.hook = SimpleNamespace(pytest_runtest_protocol=broken)
+    plan = Plan(str(tmp_path), {"firing/due.py": [f"belfry.firing.due.{name}"]}, 2e9, 1)
+    with pytest.warns(match="left out, since it fails without a mutant: broken"):
+        ForkedRuns(plan).pytest_runtestloop(session)
+    assert outcomes(tmp_path) == ["survived"]
 
 
 def test_a_plan_travels_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

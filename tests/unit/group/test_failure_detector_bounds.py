@@ -72,7 +72,7 @@ def test_a_step_that_came_soon_after_the_last_heartbeat_was_the_workers(
     late_ms: float, more_ms: float
 ) -> None:
     watch = Looking()
-    found = detector(watch)
+    found = detector(watch, owns=200)
     watch.look_on(LATER, LATER + late_ms)
     found.heard(LATER + late_ms)
     assert over_from(found, watch, LATER + late_ms) == LATER + more_ms + LIMIT
@@ -85,6 +85,22 @@ def test_a_step_that_came_long_after_the_last_heartbeat_is_another_owners() -> N
     watch.look_on(LATER, LATER + LIMIT + 1)
     found.heard(LATER + LIMIT + 1)
     assert over_from(found, watch, LATER + LIMIT + 1) == LATER + LIMIT + 1 + 15_000
+
+
+def test_without_heartbeats_an_owner_is_judged_by_its_commits() -> None:
+    found = detector(None, owns=200)
+    found.heard(LATER)
+    assert not found.wants_look(LATER + 4_999)
+    assert found.wants_look(LATER + 5_000)
+    assert over_from(found, None, LATER + 100) == LATER + 100 + 15_000
+
+
+def test_the_broker_is_not_asked_about_a_worker_that_fell_silent() -> None:
+    watch = Looking()
+    found = detector(watch)
+    found.heard(LATER)
+    watch.look_on(LATER, LATER + LIMIT)
+    assert not any(found.wants_look(LATER + waited_ms) for waited_ms in range(0, 2_000, 50))
 
 
 def test_an_owner_that_was_never_heard_is_judged_by_its_commits() -> None:
