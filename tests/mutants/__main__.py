@@ -1,26 +1,43 @@
 """`python -m tests.mutants ROOM`: mutants of a room's modules, and which of them no test kills.
 
-mutmut makes the mutants, runs all tests of the room once to see which of them reach what, and then
-those that reach each mutant. A run ends after so many seconds, and the next one goes on. `--show`
-prints the change of each mutant that survived. What mutmut says is in `.mutants/ROOM/mutmut.log`.
+mutmut makes the mutants. All tests of the room are run once to see which of them reach what, and
+then those that reach each mutant (`forking.py`). Of those that survive, mypy refuses some
+(`typed.py`). A run ends after so many seconds, and the next one goes on. `--show` prints the change
+of each mutant that survived.
 """
 
 from __future__ import annotations
 
-import signal
+import json
+import os
 import subprocess
 import sys
-from argparse import ArgumentParser
+import time
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from tests.architecture.tree import ROOT
+from tests.mutants.forking import PLAN, Plan, told_by_module
 from tests.mutants.rooms import ROOMS
-from tests.mutants.stage import KILLED, MutantResult, counted, results, staged
+from tests.mutants.stage import (
+    KILLED,
+    LEFT,
+    NOT_RUN,
+    REFUSED,
+    MutantResult,
+    change,
+    counted,
+    keep,
+    made_of,
+    results,
+    staged,
+)
+from tests.mutants.typed import refused
 
-MUTMUT: Final = (sys.executable, "-m", "mutmut")
-LOG: Final = "mutmut.log"
-COLUMNS: Final = ("killed", "timeout", "survived", "no tests", "not run")
+LOG: Final = "pytest.log"
+COLUMNS: Final = (*KILLED, *LEFT, NOT_RUN)
 
 
 def main() -> int:
@@ -28,6 +45,7 @@ def main() -> int:
     parser = ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("room", choices=ROOMS)
     parser.add_argument("--only", nargs="*", default=[], metavar="MODULE", help="firing/due.py")
+    parser.add_argument("--tests", nargs="*", metavar="PATH", help="of the room's, only these")
     parser.add_argument(
         "--seconds", type=int, default=600, help="of the whole run; its tests come first"
     )
@@ -35,43 +53,68 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="only what survived, by new tests")
     parser.add_argument("--show", action="store_true", help="changes that no test noticed")
     given = parser.parse_args()
-    folder = staged(given.room, given.only)
-    named = [each.name for each in _left(folder)] if given.again else []
-    if not _run(folder, given.seconds, given.children, named):
-        print((folder / LOG).read_text("utf-8")[-2_000:])
+    until_s = time.time() + given.seconds
+    folder = staged(given.room, given.only, _mutate)
+    wanted = LEFT if given.again else (NOT_RUN,)
+    todo = [each for each in results(folder, given.only) if each.outcome in wanted]
+    if todo and not _run(folder, given, todo, until_s):
         return 2
-    found = [*results(folder)]
+    if todo:
+        _refuse(folder, given.only)
+    found = [*results(folder, given.only)]
     _tell(found)
-    if all(each.outcome == "not run" for each in found):
+    if all(each.outcome == NOT_RUN for each in found):
         print(f"The tests themselves took all of the {given.seconds} s: give a longer time.")
         return 2
-    left = _left(folder)
+    left = [each for each in found if each.outcome in LEFT]
     for each in left:
+        print(f"{each.outcome:10} {each.name}")
         if given.show:
-            subprocess.run([*MUTMUT, "show", each.name], cwd=folder, check=True)
-        else:
-            print(f"{each.outcome:10} {each.name}")
+            print(change(folder, each))
     return int(bool(left))
 
 
-def _left(folder: Path) -> list[MutantResult]:
-    """The mutants that no test has noticed."""
-    return [each for each in results(folder) if each.outcome in ("survived", "no tests")]
+def _mutate(path: str, code: str) -> Any:
+    from mutmut.mutation.file_mutation import (  # type: ignore[import-not-found]
+        mutate_file_contents,
+    )
+
+    return mutate_file_contents(path, code)
 
 
-def _run(folder: Path, seconds: int, children: int, named: list[str]) -> bool:
-    """Let mutmut go on for so long; what it has found by then is kept. False where it failed."""
-    command = [*MUTMUT, "run", "--max-children", str(children), *named]
-    with (
-        (folder / LOG).open("w") as log,
-        subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as run,
-    ):
-        try:
-            return run.wait(seconds) == 0
-        except subprocess.TimeoutExpired:
-            run.send_signal(signal.SIGINT)
-            run.wait(60)
+def _run(folder: Path, given: Namespace, todo: list[MutantResult], until_s: float) -> bool:
+    """Run the room's tests for each of these mutants; False where they cannot be run."""
+    by_module = told_by_module((each.module, each.name) for each in todo)
+    plan = Plan(str(folder), by_module, until_s, given.children)
+    place = folder / "plan.json"
+    place.write_text(json.dumps(plan._asdict()), "utf-8")
+    source = folder / "src"
+    tests = [f"tests/{each}" for each in given.tests or ROOMS[given.room].tests]
+    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutants.forking"]
+    command = [sys.executable, "-m", "pytest", "-qq", "-o", f"pythonpath={source} .", *options]
+    environment = os.environ | {
+        PLAN: str(place),
+        "PYTHONPATH": f"{source}:{ROOT}",
+        "MUTANT_UNDER_TEST": "",
+    }
+    with (folder / LOG).open("w") as log:
+        ended = subprocess.run(
+            [*command, *tests], cwd=ROOT, env=environment, check=False, stdout=log, stderr=log
+        )
+    if ended.returncode not in (0, 5):
+        print((folder / LOG).read_text("utf-8")[-2_000:])
+        return False
     return True
+
+
+def _refuse(folder: Path, only: list[str]) -> None:
+    """Tell what mypy refuses from what survives."""
+    modules = {each.module for each in results(folder, only) if each.outcome in LEFT}
+    for module, names in (refused(folder, sorted(modules)) if modules else {}).items():
+        made = made_of(folder, module)
+        left = [name for name in names if made.outcomes.get(name) in LEFT]
+        made.outcomes.update(dict.fromkeys(left, REFUSED))
+        keep(folder, module, made)
 
 
 def _tell(found: list[MutantResult]) -> None:
@@ -82,7 +125,7 @@ def _tell(found: list[MutantResult]) -> None:
         total += counts
         _line(module, counts)
     _line("all", total)
-    looked = total.total() - total["not run"]
+    looked = total.total() - total[NOT_RUN]
     killed = sum(total[each] for each in KILLED)
     print(f"{killed} of {looked} killed: {100 * killed / max(1, looked):.1f} %\n")
 

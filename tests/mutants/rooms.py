@@ -34,9 +34,11 @@ ROOMS: Final = {
          "partitions/resigning.py", "partitions/pacing.py", "recovery/partition_evidence.py",
          "recovery/recovery_plan.py"],
         ["unit/engine/test_ownership.py", "unit/engine/test_lease.py", "unit/store",
-         "unit/group/test_failure_detector.py", "unit/group/test_silence.py",
+         "unit/group/test_failure_detector.py", "unit/group/test_failure_detector_bounds.py",
+         "unit/group/test_silence.py", "unit/group/test_heartbeat_watch.py",
          "unit/group/test_heartbeats.py", "unit/partitions/test_resigning.py",
-         "unit/partitions/test_pacing.py", "unit/recovery"],
+         "unit/partitions/test_pacing.py", "unit/partitions/test_linger.py", "unit/recovery",
+         "architecture/test_documents.py"],
     ),
     "writer": MutatedRoom(
         ["transactions/errors.py", "transactions/packing.py", "transactions/produce.py",

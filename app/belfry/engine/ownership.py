@@ -73,13 +73,15 @@ def after(state: Ownership, event: Event) -> Ownership:
 
 def diagram() -> str:
     """The table as a Mermaid state diagram, for this room's README."""
-    lines = ["stateDiagram-v2", "    [*] --> IDLE"]
-    for (state, event), following in TABLE.items():
-        if following is Ownership.STOPPED or event is Event.UNKNOWN:
-            continue
-        lines.append(f"    {state.name} --> {following.name}: {event}")
     stops = f"{Event.REVOKED} or {Event.FENCED_OFF}"
-    lines += [
+    lines = [
+        "stateDiagram-v2",
+        "    [*] --> IDLE",
+        *(
+            f"    {state.name} --> {following.name}: {event}"
+            for (state, event), following in TABLE.items()
+            if following is not Ownership.STOPPED and event is not Event.UNKNOWN
+        ),
         f"    FIRING --> IDLE: {Event.UNKNOWN} (from any state)",
         f"    FIRING --> STOPPED: {stops} (from any state)",
         "    STOPPED --> [*]",

@@ -66,17 +66,21 @@ class DetectorTimeouts:
         return Timeouts(limit_ms, waits_ms(limit_ms), waits_ms(commits_ms), takes_over_ms, owns)
 
 
+# For whom it was not said how long it may be silent.
+_NEVER: Final = Timeouts(inf, inf, inf, inf)
+
+
 class FailureDetector:
     """Judges the owner of one partition; instants come in, monotonic milliseconds."""
 
     def __init__(self, partition: int, now_ms: float) -> None:
         self._partition = partition
-        self._silence = Silence(0.0, now_ms)
+        self._silence = Silence(inf, now_ms)
         self._stepped_ms = now_ms
         self._watch: HeartbeatWatch | None = None
         # When a heartbeat told last that it is well.
         self._well_ms = -inf
-        self._timeouts = Timeouts(0.0, 0.0, 0.0, 0.0)
+        self._timeouts = _NEVER
 
     def follow(self, watch: HeartbeatWatch | None, timeouts: Timeouts) -> None:
         """Judge by these heartbeats, or by commits alone."""
@@ -103,7 +107,8 @@ class FailureDetector:
 
     def wants_look(self, now_ms: float) -> bool:
         """Whether to ask where the log ends: only where heartbeats do not tell."""
-        return not self._told_by_heartbeats(now_ms) and self._silence.wants_look(now_ms)
+        self._judge_alone(now_ms)
+        return self._silence.wants_look(now_ms)
 
     def over(self, now_ms: float) -> bool:
         """Whether the partition is to be taken over."""
@@ -112,7 +117,8 @@ class FailureDetector:
             waited_ms = min(watch.quiet_ms(now_ms), now_ms - self._stepped_ms)
             if waited_ms >= timeouts.heartbeats_ms:
                 return True
-        return not self._told_by_heartbeats(now_ms) and self._silence.over(now_ms)
+        self._judge_alone(now_ms)
+        return self._silence.over(now_ms)
 
     def _worker_decides(self, watch: HeartbeatWatch) -> bool:
         """Whether nobody has gone on with the partition since the heartbeats stopped.
@@ -123,22 +129,25 @@ class FailureDetector:
         heard_ms = watch.heard_ms
         return heard_ms is not None and self._stepped_ms <= heard_ms + self._timeouts.limit_ms
 
-    def _told_by_heartbeats(self, now_ms: float) -> bool:
-        """Whether the partition is not to be judged by itself; sets how it is, where it is."""
+    def _judge_alone(self, now_ms: float) -> None:
+        """Set how long the partition may be silent, judged by itself; not at all where heartbeats
+        tell.
+        """
         watch, timeouts, silence = self._watch, self._timeouts, self._silence
         if watch is None:
             silence.timeout_ms = timeouts.commits_ms
-            return False
+            return
         if watch.excused(now_ms):
             silence.unanswered(now_ms)
-            return True
+            return
         if watch.vouches(self._partition, now_ms, timeouts.limit_ms):
             self._well_ms = now_ms
             silence.heard(now_ms)
-            return True
+            return
         beats = watch.lives(now_ms, timeouts.limit_ms)
         if not beats and self._worker_decides(watch):
-            return True
+            silence.timeout_ms = inf
+            return
         silence.timeout_ms = timeouts.commits_ms
         if beats and self._well_ms <= watch.away_ms:
             # Where the brokers were away, whoever owns something may have to take it over anew.
@@ -148,4 +157,3 @@ class FailureDetector:
             every_ms = max(LOOK_EVERY_MS, LOOK_MS_PER_PARTITION * timeouts.owns)
             silence.look_every_ms = every_ms
             silence.timeout_ms = max(timeouts.heartbeats_ms, LOOKS_BEFORE_OVER * every_ms)
-        return False

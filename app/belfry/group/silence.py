@@ -25,7 +25,7 @@ class Silence:
         self._quiet_since_ms = now_ms
         self._was_here_ms = now_ms
         self._looked_ms = now_ms
-        self._end = -1
+        self._end = 0
 
     def here(self, now_ms: float) -> None:
         """This process runs; if it did not for a while, nobody can be called silent."""

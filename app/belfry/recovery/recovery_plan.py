@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from belfry.recovery.partition_evidence import CannotRecover, Copy, PartitionEvidence
 from belfry.schedules.instants import format_instant
-from belfry.store.identity import Identity, differ, lost_requests
+from belfry.store.identity import Identity, differ
 from belfry.store.layout.manifests import Manifest
 
 # Where the state comes from, as --from says it.
@@ -170,10 +170,6 @@ def _position(
 ) -> tuple[int, bool]:
     """Where to go on in the input, and whether it is another one than before."""
     anew = was is not None and differ(was.schedules, found.here.schedules)
-    wrong = lost_requests(found.partition, position, found.low, found.end)
-    if not anew and wrong is None:
-        lines.append(f"requests are read on from offset {position}")
-        return position, False
     if anew or position > found.end:
         if not choices.accept_input:
             raise CannotRecover(
@@ -186,6 +182,9 @@ def _position(
             f" which had been read up to offset {position}, nothing more is taken in"
         )
         return start, True
+    if position >= found.low:
+        lines.append(f"requests are read on from offset {position}")
+        return position, False
     given = choices.accept_lost.get(found.partition)
     lost = position, found.low - 1
     if given != lost:

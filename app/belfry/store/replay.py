@@ -57,7 +57,6 @@ class Replay:
     def __init__(self, store: ScheduleStore) -> None:
         begun = store.replayed()
         self._store = store
-        self._derived = False
         self.manifest = begun.manifest
         self.begun = begun.offset > 0
         self.offset = begun.offset
@@ -131,19 +130,14 @@ class Replay:
             cut = len(self._buffer)
         if not cut:
             return
-        self._derive()
+        # See that the buckets go as far as the rows, before rows change.
+        self._store.derive_buckets(self.offset)
         self.offset = self._buffered[cut - 1] + 1
         self._fold(self._buffer[:cut])
         del self._buffer[:cut], self._buffered[:cut]
         self._whole, self._held_bytes = 0, _bytes_of(self._buffer)
         readable_by = None if self.unreadable else reads()
         self._store.commit_progress(self._progress(now_ms), readable_by)
-
-    def _derive(self) -> None:
-        """See that the buckets go as far as the rows, before rows change for the first time."""
-        if not self._derived:
-            self._store.derive_buckets(self.offset)
-            self._derived = True
 
     def _progress(self, now_ms: int) -> Progress:
         return Progress(
@@ -209,7 +203,7 @@ class Replay:
     def finish(self, now_ms: int) -> None:
         """Check for holes, then move what is overdue to the backlog."""
         self.check()
-        self._derive()
+        self._store.derive_buckets(self.offset)
         if self.manifest is None:
             self._store.forget_progress()
         else:

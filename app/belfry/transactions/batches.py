@@ -32,6 +32,8 @@ REQUEST_BYTES: Final = 8_000_000
 # The version of record batches (message format v2, KIP-98), and the number of sequences.
 _MAGIC: Final = 2
 _SEQUENCES: Final = 2**31
+# Producer, epoch and sequence of a batch that is not finished.
+_NOBODY: Final = (-1, -1, 0)
 
 
 class Writer(NamedTuple):
@@ -130,7 +132,8 @@ class StepBatches:
 
     def _next(self, where: Where) -> _Filling:
         """A new batch for a partition, behind those that are full."""
-        builder = DefaultRecordBatchBuilder(_MAGIC, NONE, 1, -1, -1, 0, self.most(where[0]))
+        most = self.most(where[0])
+        builder = DefaultRecordBatchBuilder(_MAGIC, NONE, True, *_NOBODY, most)
         filling = self._open[where] = _Filling(builder)
         return filling
 

@@ -56,7 +56,9 @@ def packed(batch: bytearray, codec: int) -> bytearray:
 
 def codec_of(properties: Mapping[str, Any]) -> str:
     """The codec that librdkafka's properties name; ValueError for one that there is not."""
-    given = properties.get("compression.type") or properties.get("compression.codec") or "none"
+    given = properties.get("compression.type") or properties.get("compression.codec")
+    if not given:
+        return "none"
     codec = str(given).lower()
     if codec not in CODECS:
         raise ValueError(f"compression.type is {given}: {', '.join(CODECS)} are allowed.")

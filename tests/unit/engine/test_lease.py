@@ -49,6 +49,7 @@ def commit(lease: ReadLease, sent_ms: float, *, may: bool = True) -> bool:
 def test_of_a_new_lease_the_first_reader_wakes_the_owner_and_nobody_counts_as_asked() -> None:
     lease = ReadLease()
     assert not lease.held
+    assert settled(lease)
     assert lease.asked(0.0)
     assert not lease.asked(1.0), "the commit is asked for already"
 

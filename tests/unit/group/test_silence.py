@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belfry.group.silence import Silence
+import pytest
+
+from belfry.group.silence import LONGEST_GAP_MS, LOOK_EVERY_MS, PROMPT_MS, Silence
 
 PATIENCE = 1_000.0
 
@@ -82,3 +84,33 @@ def test_a_broker_that_does_not_answer_is_waited_for() -> None:
     silence.unanswered(900.0)
     assert not silence.over(1_800.0)
     assert silence.over(1_900.0)
+
+
+def test_looks_begin_at_a_third_of_the_time_out_and_leave_the_broker_time() -> None:
+    silence = Silence(900.0, 5_000.0)
+    assert not silence.wants_look(5_299.0)
+    assert silence.wants_look(5_300.0)
+    silence.looked(5_300.0, 5_302.0, 50, 50)
+    assert not silence.wants_look(5_301.0 + LOOK_EVERY_MS)
+    assert silence.wants_look(5_302.0 + LOOK_EVERY_MS)
+
+
+@pytest.mark.parametrize(("gap_ms", "accuses"), [(LONGEST_GAP_MS, True), (601.0, False)])
+def test_a_gap_is_too_long_beyond_its_bound(gap_ms: float, accuses: bool) -> None:
+    silence = Silence(PATIENCE, 0.0)
+    silence.here(gap_ms)
+    assert silence.over(PATIENCE) == accuses
+
+
+@pytest.mark.parametrize(("took_ms", "accuses"), [(PROMPT_MS, True), (251.0, False)])
+def test_an_answer_is_slow_beyond_its_bound(took_ms: float, accuses: bool) -> None:
+    silence = Silence(PATIENCE, 0.0)
+    silence.looked(PATIENCE - took_ms, PATIENCE, 50, 50)
+    assert silence.over(PATIENCE) == accuses
+
+
+def test_the_first_record_of_a_log_is_a_sign_of_life() -> None:
+    silence = Silence(PATIENCE, 0.0)
+    silence.looked(500.0, 502.0, 0, 1)
+    assert not silence.over(1_499.0)
+    assert silence.over(1_500.0), "it counts from when it was asked"

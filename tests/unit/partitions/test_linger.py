@@ -37,3 +37,10 @@ def test_a_rest_ends() -> None:
     linger.after(1, None, 100.0)
     assert linger.left_s(100.0 + LINGER_MS / 2) == pytest.approx(LINGER_MS / 2000)
     assert linger.left_s(101.0 + LINGER_MS) == 0
+
+
+def test_before_the_first_step_there_is_no_pause_and_nobody_is_behind() -> None:
+    linger = Linger(10)
+    assert linger.left_s(0.0) == 0
+    linger.after(1, 1, 0.0)
+    assert linger.left_s(0.0) == LINGER_MS / 1000

@@ -90,3 +90,30 @@ def test_a_slow_step_of_jobs_halves_the_next_one() -> None:
     for _ in range(20):
         pace.took(JOBS_SLOW_MS + 1, used_up=True)
     assert pace.budget.changes == JOBS_LEAST
+
+
+def test_a_step_is_slow_beyond_one_bound_and_quick_below_the_other() -> None:
+    pace = Pace(1_000)
+    pace.committed(1_000, SLOW_MS)
+    assert pace.at_most == 1_000
+    pace.failed()
+    pace.committed(500, QUICK_MS)
+    assert pace.at_most == 500
+    pace.committed(500, QUICK_MS - 1)
+    assert pace.at_most == 1_000
+
+
+def test_an_odd_step_is_halved_to_a_whole_number() -> None:
+    pace = Pace(625)
+    pace.failed()
+    assert pace.at_most == 312
+
+
+def test_jobs_are_slow_beyond_one_bound_and_quick_below_the_other() -> None:
+    pace = JobsPace()
+    for took_ms in (JOBS_QUICK_MS, JOBS_SLOW_MS):
+        pace.took(took_ms, used_up=True)
+        assert pace.budget.changes == JOBS_FIRST
+    for expected in (25, 12, 6):
+        pace.took(JOBS_SLOW_MS + 1, used_up=True)
+        assert pace.budget.changes == expected

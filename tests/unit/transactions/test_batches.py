@@ -12,8 +12,10 @@ from aiokafka.record.default_records import DefaultRecordBatch
 
 from belfry.schedules.identity import partition_of
 from belfry.transactions import batches as batching
+from belfry.transactions import packing
+from belfry.transactions import produce as producing
 from belfry.transactions.batches import ProducedBatch, StepBatches, Writer, after, requests_of
-from belfry.transactions.packing import CODECS, codec_of
+from belfry.transactions.packing import CODECS, codec_of, packed
 from belfry.transactions.placing import partitioner
 from belfry.transactions.produce import Produce, ProduceAnswer
 
@@ -35,8 +37,11 @@ def test_records_come_back_as_they_were(codec: str) -> None:
     assert found.validate_crc()
     head = found.is_transactional, found.producer_id, found.producer_epoch, found.base_sequence
     assert head == (True, 7, 3, 40)
-    assert [(r.key, r.value, r.headers) for r in found] == given
+    told = [(r.key, r.value, r.headers, r.timestamp) for r in found]
+    assert told == [(*each, NOW_MS) for each in given]
     assert batch.records == 3
+    # Of all that follows the field itself.
+    assert int.from_bytes(batch.data[8:12], "big") == len(batch.data) - 12
 
 
 def test_a_full_batch_is_followed_by_another_with_the_next_sequence() -> None:
@@ -61,10 +66,12 @@ def test_what_lies_apart_is_a_batch_of_its_own() -> None:
     step.add_apart(("t", 0), records)
     step.add_apart(("t", 0), [*records, (b"ended", None, [("h", b"1")])])
     found = step.finish(Writer(7, 0), {})
-    assert [[r.key for r in read(batch)] for batch in found] == [
+    records_of = [list(read(batch)) for batch in found]
+    assert [[r.key for r in those] for those in records_of] == [
         [b"before"], [b"k"] * 3, [b"k", b"k", b"k", b"ended"],
     ]  # fmt: skip
     assert [read(batch).base_sequence for batch in found] == [0, 1, 4]
+    assert {r.timestamp for those in records_of for r in those} == {NOW_MS}
     with pytest.raises(BufferError, match="one batch of small"):
         step.add_apart(("small", 0), [(b"k", b"v" * 400, [])] * 3)
 
@@ -105,6 +112,20 @@ def test_a_request_holds_a_partition_once_and_is_bounded(monkeypatch: pytest.Mon
         assert sum(len(batch.data) for batch in some) <= 100
 
 
+def test_a_request_is_full_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "REQUEST_BYTES", 100)
+    given = [ProducedBatch((topic, 0), 1, bytes(50)) for topic in "abcdef"]
+    assert [len(some) for some in requests_of(given)] == [2, 2, 2]
+
+
+def test_records_that_do_not_get_smaller_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = bytearray(61) + os.urandom(100)
+    assert packed(batch, CODECS["gzip"]) is batch
+    same: Any = {CODECS["gzip"]: lambda records: records}
+    monkeypatch.setattr(packing, "_PACK", same)
+    assert packed(batch, CODECS["gzip"]) is batch
+
+
 def test_a_key_goes_where_kafkas_own_partitioner_puts_it() -> None:
     for size in (*range(40), 500):
         key = os.urandom(size)
@@ -129,6 +150,16 @@ def test_an_answer_is_read_with_and_without_what_is_rarely_in_it() -> None:
     assert found.answers == [
         ("a", 0, 0, 100, NOW_MS), ("a", 1, 87, 101, NOW_MS), ("b", 2, 0, 102, NOW_MS),
     ]  # fmt: skip
+
+
+def test_numbers_alone_are_read_without_the_fields_that_are_rarely_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hundreds of partitions answer at once."""
+    monkeypatch.setattr(producing, "_ERRORS", None)
+    partition = bytes(30) + b"\x01\x00\x00"
+    answer = b"\x02\x02a\x03" + partition * 2 + b"\x00" + bytes(5)
+    assert ProduceAnswer.decode(BytesIO(answer)).answers == [("a", 0, 0, 0, 0)] * 2
 
 
 def test_a_broker_that_does_not_speak_a_version_is_told_from_one_that_does() -> None:
