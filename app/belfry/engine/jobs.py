@@ -38,12 +38,13 @@ from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.queues import Queues
+from belfry.engine.rekeying import waits_for_key
 from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.undo import Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.rates import Rate
-from belfry.schedules.bulk import BACKFILL, FIRING, BulkSpec, read_bulk
+from belfry.schedules.bulk import BACKFILL, FIRING, REKEY, BulkSpec, read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store.job_lookup import wanted_by
 from belfry.store.layout.jobs import DONE, STOPPED, JobRow, names_of_job
@@ -149,6 +150,8 @@ class Jobs:
             return budget
         if isinstance(spec, Rejection) or (spec.action in FIRING and tenant.stopped):
             # A later release began it, or nothing fires of the tenant: it waits, as events do.
+            return budget
+        if spec.action == REKEY and waits_for_key(spec, tenant):
             return budget
         per_second, changes = spec.per_second / row.homes, budget.changes
         if at_rate:
