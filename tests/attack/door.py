@@ -59,6 +59,9 @@ class Holdings(Leased):
         """Nothing has moved."""
         return []
 
+    def payload_keys(self, _tenant: str) -> None:
+        """Nothing is encrypted."""
+
     def position(self, _partition: int) -> int:
         """Any."""
         return 10

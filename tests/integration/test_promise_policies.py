@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
+from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -119,6 +121,45 @@ def test_payloads_lie_encrypted_and_wait_for_their_key(
     rows = [each.value for each in site.read(site.topic("changelog")) if each.value]
     assert [each for each in rows if b"vaulta" in each]
     assert not [each for each in rows if b"card 4711" in each]
+
+
+def test_after_a_job_nothing_that_waits_needs_the_old_key(
+    site: Site, policies: TenantPolicies
+) -> None:
+    """What was asked for under the old key fires though its line was taken away."""
+    keys = site.home / "secrets" / "turning.keys"
+    keys.parent.mkdir(exist_ok=True)
+    http = Http(site.workers[0])
+    jobs = "/v1/tenants/turning/jobs"
+
+    def turn(*lines: str) -> None:
+        keys.write_text("".join(f"{each * 64}\n" for each in lines))
+        policies.put(TenantPolicy("turning", payload_key_ref="file:turning.keys"))
+        sleep(EFFECT_MS / 1000)
+
+    def left() -> tuple[int, str]:
+        status, page, _ = http("POST", f"{jobs}?dry=true", {"action": "REKEY"})
+        assert status == 200, page
+        return page["matched"], page["key"]
+
+    turn("0")
+    for number in range(20):
+        payload = b"of %d" % number
+        site.ask("turning", f"s{number}", at=now_ms() + 3_600_000, payload=payload)
+    site.ask("turning", "last", at=now_ms() + 3_600_000, payload=b"z", request_id="turning")
+    site.outcome("turning")
+    turn("1", "0")
+    assert left()[0] == 21
+    status, begun, _ = http("POST", jobs, {"job": "turn", "action": "REKEY"})
+    assert status == 201, begun
+    wait_for("the job", lambda: http("GET", f"{jobs}/turn")[1]["state"] == "DONE")
+    found = http("GET", f"{jobs}/turn")[1]
+    assert (found["done"], found["refused"], found["key"]) == (21, 0, left()[1])
+    assert left()[0] == 0
+    turn("1")
+    site.ask("turning", "s7", action="TRIGGER")
+    (fired,) = site.wait_fired("turning", 1)
+    assert fired.value == b"of 7"
 
 
 def test_a_removed_policy_leaves_the_defaults(site: Site, policies: TenantPolicies) -> None:

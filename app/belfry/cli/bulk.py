@@ -124,7 +124,7 @@ class JobOptions:
 def register(app: typer.Typer) -> None:
     """Add ``bulk`` with its commands to the program."""
     group = Program()
-    for command in (cancel, pause, resume, move, trigger, get, stop):
+    for command in (cancel, pause, resume, move, trigger, rekey, get, stop):
         group.command(command.__name__)(with_session(command))
     group.command("list")(with_session(list_))
     about = "One action on all schedules that a filter matches, as a job."
@@ -164,6 +164,17 @@ def move(session: Session, tenant: Tenant, *, by: By, options: JobOptions) -> in
 def trigger(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
     """Fire all schedules that the filter matches once now; their own instants stay."""
     return _run(session, tenant, options, "TRIGGER")
+
+
+def rekey(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
+    """Encrypt payloads at rest anew, under the newest key of the tenant.
+
+    It matches what is not under that key. With --dry-run, 0 say that no schedule needs an older
+    key any more. Example:
+
+    belfry bulk rekey clinic --yes
+    """
+    return _run(session, tenant, options, "REKEY")
 
 
 def list_(session: Session, tenant: Tenant) -> None:
@@ -217,6 +228,9 @@ def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
     """How many schedules match now, and the ids of the first ones."""
     matched, sample = 0, list[str]()
     for page in counted_pages(remote, tenant, body):
+        if page.get("key"):
+            # All pages, and the job, mean the key of the first worker that was asked.
+            body["key"] = page["key"]
         matched += page["matched"]
         sample += page["sample"]
     return {"matched": matched, "sample": sample[:SHOWN]}

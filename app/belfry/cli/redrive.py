@@ -20,6 +20,7 @@ its address is given (`redrive_http.py`).
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +33,7 @@ from belfry.cli.policies import kafka_policies
 from belfry.cli.ranges import range_end
 from belfry.cli.redrive_counts import EVENTS, REQUESTS, goes_on
 from belfry.cli.redrive_http import EVERYBODY, redrive_by_http
+from belfry.cli.redrive_kafka import sent_in_turn
 from belfry.cli.session import Session, with_session
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.rejections import CODES
@@ -139,9 +141,8 @@ def rejected(
     with session.client() as client:
         found = client.redrive_preview(tenant, from_, until, code=code)
         if goes_on(session, REQUESTS, found, dry=dry, yes=yes):
-            done = client.redrive(
-                tenant, from_, until, code=code, per_second=per_second, reason=reason
-            )
+            send = partial(client.redrive, tenant, from_, until, code=code, reason=reason)
+            done = sent_in_turn(session, found, lambda told: send(per_second=per_second, told=told))
             session.printer.one(REQUESTS.json(done), REQUESTS.text(done, "were sent"))
 
 
@@ -183,7 +184,8 @@ def fires(
     with session.client() as client:
         found = client.refire_preview(where, asked)
         if goes_on(session, EVENTS, found, dry=dry, yes=yes):
-            done = client.refire(where, asked, per_second=per_second)
+            send = partial(client.refire, where, asked, per_second=per_second)
+            done = sent_in_turn(session, found, lambda told: send(told=told))
             session.printer.one(EVENTS.json(done), EVENTS.text(done, "were sent"))
 
 

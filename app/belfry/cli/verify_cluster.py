@@ -113,6 +113,7 @@ class ClusterVerifier:
         self._file.now_ms = int(time() * 1000)
         self._patient_until = monotonic() + terms.grace_s
         self._outputs.elsewhere_until_ms = self.elsewhere.until_ms
+        checked = self.counts.checked
         self._begin_partitions()
         came_by = self._round(first=True)
         suspects = self._suspects(terms.overdue_ms)
@@ -126,6 +127,8 @@ class ClusterVerifier:
             if not patient:
                 break
         self._decide(came_by, suspects)
+        if self.elsewhere.unread:
+            self.counts.marks_unread += self.counts.checked - checked
         self._memory.forget_before(self._file.now_ms - terms.forget_ms)
         self._file.save()
         return self.findings

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # The outcome of a lifecycle event that tells of a fire.
 FIRED: Final = "FIRED"
+# Outcome and code of one that tells of a schedule whose payload no key opens.
+UNDECRYPTABLE: Final = "PAUSED", "undecryptable_payload"
 
 # Takes a record, where it lies, and its timestamp.
 Take = Callable[[Message, Spot, int], None]
@@ -141,8 +143,10 @@ class OutputFeed:
             self._outputs.fired(fire)
 
     def _take_told(self, message: Message, spot: Spot, ms: int) -> None:
-        """Take a lifecycle event that tells of a fire."""
+        """Take a lifecycle event that tells of a fire, or of a pause that nobody asked for."""
         event = self._decoder.record(message.value() or b"", headers_of(message))
+        if event is not None and (event["outcome"], event["code"]) == UNDECRYPTABLE:
+            self._outputs.paused_unread()
         if event is None or event["outcome"] != FIRED:
             return
         identity = identity_of(event["fire_id"])

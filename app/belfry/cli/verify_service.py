@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from time import sleep, time
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from belfry.cli.changelog import judges
 from belfry.cli.failures import CommandError, tell
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from belfry.cli.session import Session
     from belfry.telemetry.verify_metrics import VerifyMetrics
 
+UNREAD: Final = (
+    "Whether a mirror carried transactions from another cluster cannot be seen, so all are taken"
+    " for this cluster's own, and events that came out there are told as lost:"
+)
 # Takes what a pass has found, and the counts of all passes since topics were opened.
 Show = Callable[[list[Breached], CheckCounts], None]
 
@@ -64,7 +68,9 @@ class OpenedVerifier(NamedTuple):
         wait.
         """
         self.topics.follow(kafka_policies(self.session).all())
-        self.verifier.elsewhere = fired_elsewhere(self.session)
+        elsewhere = self.verifier.elsewhere = fired_elsewhere(self.session)
+        if elsewhere.unread:
+            self.session.printer.note(f"{UNREAD} {elsewhere.unread}")
         try:
             return self.verifier.run(terms)
         except UnknownFormat as error:

@@ -30,6 +30,8 @@ class BulkOptions(Filters, total=False):
     """BACKFILL: occurrences then or later."""
     range_until: Instant
     """BACKFILL: occurrences before then."""
+    key: str
+    """REKEY: id of the key that is to encrypt.  Default: the newest of each worker."""
     move: Duration
     """MOVE: by how much later; earlier where it is negative, as ``-5m``."""
     per_second: int
@@ -129,7 +131,7 @@ def spec_of(action: str, options: Mapping[str, Any]) -> BulkSpec:
     """
     said: dict[str, Any] = {
         name: value
-        for name in ("schedule_id", "prefix", "group", "event_type", "state", *_INSTANTS)
+        for name in ("schedule_id", "prefix", "group", "event_type", "state", "key", *_INSTANTS)
         if (value := options.get(name)) is not None
     }
     for name in _INSTANTS:

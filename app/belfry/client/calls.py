@@ -126,7 +126,7 @@ class Client(Asking, Closing):
         return found
 
     def bulk(self, tenant: str, action: str, **options: Unpack[BulkStart]) -> Verdict:
-        """Begin a job: CANCEL, PAUSE, RESUME, MOVE, TRIGGER or BACKFILL schedules of a filter.
+        """Begin a job: CANCEL, PAUSE, RESUME, MOVE, TRIGGER, BACKFILL or REKEY what a filter finds.
 
         ACCEPTED says that it has begun; the verdict's `schedule_id` is its id.  Without a filter it
         is about all schedules of the tenant that wait.

@@ -31,7 +31,14 @@ from belfry.console.schedules import FILTERS, filters_of, given, query_of
 from belfry.schedules.instants import parse_duration
 
 # What each action is for, where the filters do not say: schedules in this state, or in both.
-STATES: Final = {"CANCEL": "", "PAUSE": "PENDING", "RESUME": "PAUSED", "MOVE": "", "TRIGGER": ""}
+STATES: Final = {
+    "CANCEL": "",
+    "PAUSE": "PENDING",
+    "RESUME": "PAUSED",
+    "MOVE": "",
+    "TRIGGER": "",
+    "REKEY": "",
+}
 COUNT_PAGES: Final = 50
 
 

@@ -6,6 +6,8 @@ A schedule is the job's business where it waits, was defined before the job was 
 the filter.  A request that defines a schedule anew while a job runs has the last word: the job
 leaves it as it is.  What fires meanwhile is over, and no business of the job's either.
 
+What encrypts payloads anew is about all that waits under another key (`rekeying.py`).
+
 A move changes the instant of a one-shot and leaves all else: another version, the same place among
 events of one instant.  A delay counts from the same acceptance as before, so it changes with the
 instant.  What recurs is not moved: its rule says when it is due.
@@ -26,12 +28,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from belfry.engine.asked_rows import Asked
+from belfry.engine.rekeying import is_under_another, newest_of, rekey
 from belfry.engine.reply import Reply
 from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.transitions import Transitions
 from belfry.engine.waiting import Waiting
-from belfry.schedules.bulk import MOVE, BulkSpec
+from belfry.schedules.bulk import MOVE, REKEY, BulkSpec
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.identity import generation_of
 from belfry.schedules.instant_bounds import instant_problem
@@ -84,7 +87,9 @@ class BulkChange:
             return None
         location, row, record = found
         asked = _asked(name, location, row, work)
-        if work.spec.action == MOVE:
+        if work.spec.action == REKEY:
+            reply = rekey(found, work.tenant, self._store, step)
+        elif work.spec.action == MOVE:
             reply = self._move(asked, (row, record), work.spec, step)
         else:
             state = State.PAUSED if paused(record) else State.PENDING
@@ -105,7 +110,8 @@ class BulkChange:
         if not is_location(location):
             return None
         where, due_ms, seq, _ = decode_location(location)
-        if age_of(seq) >= age_of(work.row.offset):
+        rekeys = work.spec.action == REKEY
+        if age_of(seq) >= age_of(work.row.offset) and not rekeys:
             return None
         placed = work.wanted.in_range(due_ms) and in_state(
             work.wanted, is_paused=where == IN_PAUSED
@@ -114,6 +120,8 @@ class BulkChange:
             return None
         record = self._store.pending_at(name, location)
         row = decode_pending(record)
+        if rekeys and not is_under_another(row, newest_of(work.tenant)):
+            return None
         return (location, row, record) if amid or fits(row, work.wanted) else None
 
     def _move(

@@ -19,6 +19,7 @@ from typing import Final
 from belfry.engine.admission import Admission
 from belfry.engine.calendars import Calendars
 from belfry.engine.kept_jobs import Begun, KeptJobs
+from belfry.engine.rekeying import rekey_problem
 from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.rerouting import Rerouting
@@ -82,6 +83,8 @@ class Everywhere:
     ) -> tuple[Reply, bool]:
         """Give such a request its verdict; and whether other homes have to hear of it."""
         problem = self._admission.problem(record, request, tenant, begun.at_ms, step)
+        if problem is None and request["action"] == BULK:
+            problem = rekey_problem(request, tenant)
         if problem is not None:
             return self._reports.refuse(record, request, problem, begun.at_ms, step), False
         if request["request_id"] is not None:

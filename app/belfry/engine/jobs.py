@@ -27,6 +27,7 @@ are begun and ended is in `kept_jobs.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -37,12 +38,13 @@ from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.queues import Queues
+from belfry.engine.rekeying import waits_for_key
 from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.undo import Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.firing.rates import Rate
-from belfry.schedules.bulk import BACKFILL, FIRING, BulkSpec, read_bulk
+from belfry.schedules.bulk import BACKFILL, FIRING, REKEY, BulkSpec, read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store.job_lookup import wanted_by
 from belfry.store.layout.jobs import DONE, STOPPED, JobRow, names_of_job
@@ -93,12 +95,16 @@ class Jobs:
         """Whether there is something to do."""
         return self._kept.under_way or self._followers.under_way or self._after_acks.under_way
 
-    def advance(self, step: Step, budget: Budget) -> None:
+    def advance(
+        self, step: Step, budget: Budget, allotted: Mapping[bytes, Budget] | None = None
+    ) -> None:
         """Go on with the jobs, as far as the budget goes; schedules follow calendars first.
 
         Before both, groups that somebody waits for are walked through.
 
         Calendars have half of it where there are jobs, so that neither waits for the other's end.
+        Jobs that are `allotted` something, by their keys, do that in this order, and no other job
+        does anything.
         """
         self._undo.attribute(self, "_last")
         self._undo.attribute(self, "left_off")
@@ -108,24 +114,33 @@ class Jobs:
         if self._followers.under_way:
             left = Budget(*self._followers.advance(step, *share))
             budget = budget.less(share.names - left.names, share.changes - left.changes)
-        for key, row in self._turns():
+        for key, row in self._turns(allotted):
             if budget.used_up or step.effects.room <= 0:
                 break
             self._last, _ = names_of_job(key)
-            budget = self._work(key, row, step, budget)
+            if allotted is None:
+                budget = self._work(key, row, step, budget)
+            else:
+                self._work(key, row, step, allotted[key], at_rate=False)
         self.left_off = budget.used_up or left.used_up
 
-    def _turns(self) -> list[tuple[bytes, JobRow]]:
+    def _turns(self, allotted: Mapping[bytes, Budget] | None) -> list[tuple[bytes, JobRow]]:
         """The first job of each tenant; those behind the tenant of the last turn come first.
 
         So tenants take turns in the order of their names, round and round, and a tenant with many
-        jobs has no more of a step than one with a single job.
+        jobs has no more of a step than one with a single job.  Jobs that are `allotted` something
+        come in their order there.
         """
         first = self._kept.oldest()
+        if allotted is not None:
+            known = dict(first.values())
+            return [(key, known[key]) for key in allotted if key in known]
         turns = sorted(first, key=lambda tenant: (tenant <= self._last, tenant))
         return [first[tenant] for tenant in turns]
 
-    def _work(self, key: bytes, row: JobRow, step: Step, budget: Budget) -> Budget:
+    def _work(
+        self, key: bytes, row: JobRow, step: Step, budget: Budget, *, at_rate: bool = True
+    ) -> Budget:
         name, job = names_of_job(key)
         tenant = self._tenants.of_bytes(name)
         spec = _spec(row.spec)
@@ -136,12 +151,15 @@ class Jobs:
         if isinstance(spec, Rejection) or (spec.action in FIRING and tenant.stopped):
             # A later release began it, or nothing fires of the tenant: it waits, as events do.
             return budget
-        per_second = spec.per_second / row.homes
-        changes = min(budget.changes, self._rate.room(key, per_second, step.now_ms))
-        if spec.action in FIRING:
-            changes = min(changes, self._queues.extra_room(tenant, step))
-        if changes <= 0:
+        if spec.action == REKEY and waits_for_key(spec, tenant):
             return budget
+        per_second, changes = spec.per_second / row.homes, budget.changes
+        if at_rate:
+            changes = min(changes, self._rate.room(key, per_second, step.now_ms))
+            if spec.action in FIRING:
+                changes = min(changes, self._queues.extra_room(tenant, step))
+            if changes <= 0:
+                return budget
         work = JobAtWork(tenant, job, row, spec, wanted_by(name, spec))
         walk = self._backfill.walk if spec.action == BACKFILL else self._walk
         now, ended, counted = walk(work, Budget(budget.names, changes), step)

@@ -189,10 +189,15 @@ class PartitionEngine:
         self._parts.sweep(step, at_most)
         return step.effects
 
-    def advance_jobs(self, now_ms: int, budget: Budget) -> Effects:
-        """Go on with bulk jobs and changed calendars; comes behind the other parts of a step."""
+    def advance_jobs(
+        self, now_ms: int, budget: Budget, allotted: Mapping[bytes, Budget] | None = None
+    ) -> Effects:
+        """Go on with bulk jobs and changed calendars; comes behind the other parts of a step.
+
+        `allotted` is what each job does, by its key, where a log tells it: else rates say.
+        """
         step = self._at(now_ms)
-        self.jobs.advance(step, budget)
+        self.jobs.advance(step, budget, allotted)
         return step.effects
 
     def _at(self, now_ms: int) -> Step:

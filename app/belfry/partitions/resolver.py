@@ -123,7 +123,7 @@ class Resolver:
             return None
         silent = self._lookups.silent(*need)
         if silent:
-            return unavailable(need, f"The schema registry is silent: {silent}.")
+            return unavailable(need, f"The schema registry does not answer ({silent}).")
         waited_s = min(self._clock() - since, self._lookups.waited_s(*need))
         if waited_s < self._wait_s:
             return None

@@ -19,6 +19,7 @@ from belfry.engine.after_acks import GRACE_MS
 from belfry.engine.job_counts import Budget
 from belfry.playback.instants import given_up_at, instants_of, worked_at
 from belfry.playback.logged import LoggedStep
+from belfry.store.layout.calendars import CALENDAR_PREFIX
 from belfry.store.layout.jobs import JOB_PREFIX, RUNNING, JobRow, decode_job
 from belfry.store.layout.manifests import Manifest
 
@@ -40,11 +41,16 @@ FIRST_FEW: Final = 6
 LATER_MS: Final = (0, 2, 5, 10, 20, 50, 100)
 
 
+# What each job of a step may do, by its key, in the order of their turns.
+Allotted = tuple[tuple[bytes, Budget], ...]
+
+
 class Attempt(NamedTuple):
     """One way in which a step may have been; instants are epoch ms.
 
     It `fires` at most `at_most` events that are due by `now_ms`, and takes its requests in.  Sweeps
-    may follow, each at an instant, and jobs go on within their `budget` at `later_ms`.
+    may follow, each at an instant, and jobs go on within their `budget` at `later_ms`.  Each job
+    does what it is `allotted`, by its key; None: as much as its rate allows.
     """
 
     now_ms: int
@@ -53,6 +59,12 @@ class Attempt(NamedTuple):
     sweeps: tuple[int, ...] = ()
     budget: Budget | None = None
     later_ms: int = 0
+    allotted: Allotted | None = None
+
+    @property
+    def without_jobs(self) -> Attempt:
+        """The same without what jobs do."""
+        return self._replace(budget=None, later_ms=0, allotted=None)
 
 
 def attempts_at(
@@ -70,10 +82,10 @@ def attempts_at(
     budgets = _budgets(step, jobs)
     told = worked_at(step)
     worked = [
-        each._replace(budget=budget, later_ms=later_ms)
+        each._replace(budget=budget, later_ms=later_ms, allotted=allotted)
         for each in plain[:FIRST_FEW]
         for number, later_ms in enumerate(told or [each.now_ms + later for later in LATER_MS])
-        for budget in budgets[: None if number == 0 else 1]
+        for budget, allotted in budgets[: None if number == 0 else 1]
     ]
     has_worked = any(key.startswith(JOB_PREFIX) for key in step.rows)
     return worked + plain if has_worked else plain + worked
@@ -82,8 +94,8 @@ def attempts_at(
 def likeliest(tries: Sequence[Attempt]) -> list[Attempt]:
     """The first few of these, and of those that work the first one for each of a few instants."""
     working = [each for each in tries if each.budget is not None]
-    first = {each._replace(budget=None, later_ms=0): each for each in reversed(working)}
-    others = [each for each in working if first[each._replace(budget=None, later_ms=0)] is each]
+    first = {each.without_jobs: each for each in reversed(working)}
+    others = [each for each in working if first[each.without_jobs] is each]
     return list(dict.fromkeys([*tries[:FIRST_FEW], *others[:FIRST_FEW]]))
 
 
@@ -123,22 +135,39 @@ def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
     return list(dict.fromkeys(found))
 
 
-def _budgets(step: LoggedStep, jobs: Mapping[bytes, JobRow]) -> list[Budget]:
-    """Budgets by what the rows of jobs say was done, then those that a worker may have had."""
-    names = changes = 0
+def _budgets(
+    step: LoggedStep, jobs: Mapping[bytes, JobRow]
+) -> list[tuple[Budget, Allotted | None]]:
+    """Budgets, the likeliest first, each with what jobs were allotted within it.
+
+    What each job did, its row says; so its rate, which depends on when it was looked at in all
+    steps before, need not be known.  A budget also bounds what follows calendars.  What was looked
+    at and fired nothing is in no row, so the budgets of workers come once more without.
+    """
+    allotted = tuple(_allotted(step, jobs))
+    workers = [Budget(NAMES_EACH * each, each) for each in CHANGES]
+    exact = (
+        [Budget(MUCH, MUCH), *workers]
+        if any(key.startswith(CALENDAR_PREFIX) for key in step.rows)
+        else [Budget(MUCH, MUCH)]
+    )
+    return [*((each, allotted) for each in exact), *((each, None) for each in workers)]
+
+
+def _allotted(step: LoggedStep, jobs: Mapping[bytes, JobRow]) -> Iterator[tuple[bytes, Budget]]:
+    """What each job did in a step, as a budget within which it does the same.
+
+    Rows are written in the order in which jobs had their turns.
+    """
     for key, row in step.rows.items():
         if not key.startswith(JOB_PREFIX) or row is None or key not in jobs:
             continue
         now, then = decode_job(row), jobs[key]
+        names = now.examined - then.examined
         if now.state != RUNNING:
-            names = changes = MUCH
-        names += now.examined - then.examined
-        changes += _touched(now) - _touched(then)
-    exact = [Budget(names, max(changes, 1))] if names else []
-    exact += [Budget(MUCH, changes)] if changes else []
-    return [*exact, *(Budget(NAMES_EACH * each, each) for each in CHANGES)]
-
-
-def _touched(row: JobRow) -> int:
-    """How many changes a job has used so far."""
-    return row.done + row.unchanged + row.refused + row.fired
+            yield key, Budget(MUCH, MUCH)
+        elif now.amid_fired:
+            # It ended amid the schedule behind those that it has examined.
+            yield key, Budget(names + 1, now.fired - then.fired)
+        else:
+            yield key, Budget(names, MUCH)

@@ -67,7 +67,8 @@ def redo(
     for swept_ms in attempt.sweeps:
         engine.sweep(swept_ms, SWEEP_ROWS)
     if attempt.budget is not None:
-        engine.advance_jobs(attempt.later_ms, attempt.budget)
+        allotted = None if attempt.allotted is None else dict(attempt.allotted)
+        engine.advance_jobs(attempt.later_ms, attempt.budget, allotted)
 
 
 def _forget_as_logged(store: ScheduleStore, step: LoggedStep, taken: StepInput) -> None:

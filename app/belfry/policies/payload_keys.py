@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.schedules.request_digest import DIGEST_BYTES
-from belfry.tenants.payload_keys import Undecryptable
+from belfry.tenants.payload_keys import Undecryptable, key_id_of
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.worker_keys import hkdf
 
@@ -56,6 +56,11 @@ class KeyRing:
     def __deepcopy__(self, _memo: object) -> Self:
         """The same: nothing in it changes, and ciphers cannot be copied."""
         return self
+
+    @property
+    def newest(self) -> str:
+        """The id of the key that encrypts, in 16 hexadecimal digits."""
+        return key_id_of(self._keys[0].head)
 
     def encrypt(self, name: bytes, payload: bytes) -> bytes:
         """A payload of the schedule `name` (``tenant/id``), encrypted by the newest key."""

@@ -16,6 +16,7 @@ from belfry.api.workers.view import Posting
 from belfry.delivery.silent_hosts import SilentHosts
 from belfry.engine.stale import StaleSchedules
 from belfry.host.disk import MIB, DataDisk
+from belfry.registry.addresses import shown
 from belfry.registry.lookups import Lookups
 from belfry.schedules.instants import format_instant
 from belfry.settings import Settings
@@ -35,6 +36,7 @@ class Concerns:
         self._reserve_mb = settings.disk_reserve_mb
         self._wait_ms = settings.registry_wait_ms
         self._lookups = lookups
+        self._registry_url = shown(settings.schema_registry_url or "")
         self._silent = silent
         self._posts = settings.role == "all"
 
@@ -57,9 +59,10 @@ class Concerns:
         if not why:
             return ""
         return (
-            f"the schema registry does not answer: {why}. Requests with schemas that are known"
-            f" are taken in; others wait for up to {self._wait_ms / 1000:g} s"
-            " (BELFRY_REGISTRY_WAIT_MS) and are then refused"
+            f"the schema registry does not answer lookups at {self._registry_url} ({why}): start"
+            " it, or mend its address (BELFRY_SCHEMA_REGISTRY_URL) or its credentials. Until then"
+            " requests with schemas that are known are taken in; others wait for up to"
+            f" {self._wait_ms / 1000:g} s (BELFRY_REGISTRY_WAIT_MS) and are then refused"
         )
 
 

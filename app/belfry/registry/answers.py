@@ -38,7 +38,10 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True)
 class RegistryUnreachable:
-    """The registry did not answer, or not as a registry."""
+    """The registry did not answer, or not as a registry; the reason is a clause in brackets.
+
+    It names the failure alone, such as ``ConnectError: refused``: who tells of it says of what.
+    """
 
     reason: str
 

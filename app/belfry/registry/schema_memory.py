@@ -76,9 +76,9 @@ def _answer(reference: Reference, fetch: Callable[[], Schema]) -> WriterSchema:
     except SchemaRegistryError as error:
         if _says_missing(error, reference):
             return Missing(f"the registry knows no schema {_named(reference)}")
-        return RegistryUnreachable(f"the registry answers {error}")
+        return RegistryUnreachable(f"it says {error}")
     except Exception as error:  # noqa: BLE001  # connections fail in many ways; all mean "later"
-        return RegistryUnreachable(f"the registry does not answer: {named(error)}")
+        return RegistryUnreachable(named(error))
 
 
 def _says_missing(error: SchemaRegistryError, reference: Reference) -> bool:

@@ -113,7 +113,8 @@ def ask_in(registry: Registry | None) -> Look | None:
             found = registry.writer_schema_by_guid(reference)
         if isinstance(found, RegistryUnreachable):
             raise RegistryUnreachableError(
-                f"The schema registry at {registry.url} does not tell the schema: {found.reason}"
+                f"The schema registry at {registry.url} does not tell the schema"
+                f" ({found.reason}): check that it runs, its address and its credentials."
             )
         return found if isinstance(found, dict) else None
 

@@ -7,13 +7,14 @@ The field `bulk` says what is to be done, as a JSON object:
 
 | name | meaning |
 |---|---|
-| `action` | one of `CANCEL`, `PAUSE`, `RESUME`, `MOVE`, `TRIGGER`, `BACKFILL` |
+| `action` | one of `CANCEL`, `PAUSE`, `RESUME`, `MOVE`, `TRIGGER`, `BACKFILL`, `REKEY` |
 | `schedule_id` | this schedule alone |
 | `prefix`, `group`, `event_type` | how the ids begin; the group; the type |
 | `due_from`, `due_until` | due then or later; due before then (epoch ms) |
 | `state` | `PENDING` or `PAUSED`; none: both |
 | `move_ms` | MOVE: by how much later, or earlier where it is negative |
 | `range_from`, `range_until` | BACKFILL: occurrences then or later; before then (epoch ms) |
+| `key` | REKEY: the id of the key that is to encrypt; none: the newest of each worker |
 | `per_second` | how many schedules a second (BACKFILL: occurrences), of all partitions together |
 
 ``BULK_STOP`` ends a job: what it has done stays.  A filter that says nothing matches all schedules
@@ -28,6 +29,7 @@ job of a million schedules leaves room for events that are due.  This module onl
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
@@ -41,7 +43,8 @@ BULK_STOP: Final = "BULK_STOP"
 BULK_ACTIONS: Final = frozenset({BULK, BULK_STOP})
 MOVE: Final = "MOVE"
 BACKFILL: Final = "BACKFILL"
-JOB_ACTIONS: Final = ("CANCEL", "PAUSE", "RESUME", MOVE, "TRIGGER", BACKFILL)
+REKEY: Final = "REKEY"
+JOB_ACTIONS: Final = ("CANCEL", "PAUSE", "RESUME", MOVE, "TRIGGER", BACKFILL, REKEY)
 # Actions that fire events: they wait while nothing of the tenant can fire.
 FIRING: Final = frozenset({"TRIGGER", BACKFILL})
 JOB_STATES: Final = ("PENDING", "PAUSED")
@@ -52,6 +55,7 @@ _EXAMPLE: Final = '{"action": "CANCEL", "prefix": "order/"}'
 _TEXTS: Final = ("schedule_id", "group", "event_type")
 _RANGE: Final = ("range_from", "range_until")
 _NUMBERS: Final = ("due_from", "due_until", "move_ms", *_RANGE)
+_KEY: Final = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,7 @@ class BulkSpec:
     move_ms: int | None = None
     range_from: int | None = None
     range_until: int | None = None
+    key: str | None = None
     per_second: int = PER_SECOND
 
     def text(self) -> str:
@@ -123,7 +128,7 @@ def _wrong(said: dict[str, Any]) -> str:
             return f"has the {name} {_shown(said[name])}: give 1-{MAX_TEXT_BYTES} bytes of UTF-8"
     if prefix and "schedule_id" in said:
         return "has a prefix and a schedule_id: keep one"
-    return _wrong_numbers(said) or _wrong_range(said)
+    return _wrong_numbers(said) or _wrong_range(said) or _wrong_key(said)
 
 
 def _wrong_numbers(said: dict[str, Any]) -> str:
@@ -151,6 +156,17 @@ def _wrong_range(said: dict[str, Any]) -> str:
         return f"has the range_from {said['range_from']}: give epoch milliseconds, 2001 or later"
     if said["range_from"] >= said["range_until"]:
         return "has a range_from that is not before its range_until"
+    return ""
+
+
+def _wrong_key(said: dict[str, Any]) -> str:
+    key = said.get("key")
+    if key is None:
+        return ""
+    if said["action"] != REKEY:
+        return "has a key, and its action is not REKEY"
+    if not isinstance(key, str) or _KEY.fullmatch(key) is None:
+        return f"has the key {_shown(key)}: give the 16 hexadecimal digits of its id, or none"
     return ""
 
 

@@ -89,9 +89,9 @@ _MANY: Final = (
         name="bulk",
         form=Form.TEXT,
         doc="BULK: the job whose id is schedule_id, as a JSON object: action (CANCEL, PAUSE,"
-        " RESUME, MOVE, TRIGGER, BACKFILL), and the filter schedule_id, prefix, group, event_type,"
-        " due_from, due_until, state; move_ms of a MOVE; range_from, range_until of a BACKFILL;"
-        " per_second.",
+        " RESUME, MOVE, TRIGGER, BACKFILL, REKEY), and the filter schedule_id, prefix, group,"
+        " event_type, due_from, due_until, state; move_ms of a MOVE; range_from, range_until of a"
+        " BACKFILL; key of a REKEY; per_second.",
         header="belfry-bulk",
         check=bulk_problem,
     ),

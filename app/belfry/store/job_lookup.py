@@ -15,7 +15,7 @@ more than a job may fire.  A page ends behind so many, and behind as many days t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -25,7 +25,7 @@ from belfry.schedules.triggers import trigger_of
 from belfry.store.layout import keys
 from belfry.store.layout.jobs import JobRow, decode_job, jobs_range, names_of_job
 from belfry.store.layout.locations import IN_PAUSED, decode_location, is_location, record_key
-from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.pending_bytes import is_one_shot
 from belfry.store.lookup import Wanted, fits, in_state
 from belfry.store.ordered_map import OrderedMap
@@ -66,8 +66,12 @@ def preview(
     after: bytes | None,
     examine: int,
     sampled: int = MOST_SHOWN,
+    also: Callable[[Pending], bool] | None = None,
 ) -> BulkPreview:
-    """How many schedules that wait are wanted, among the next `examine` names behind a key."""
+    """How many schedules that wait are wanted, among the next `examine` names behind a key.
+
+    `also` is asked of the rows that fit: what it denies does not match.
+    """
     start, end = map(keys.named_key, wanted.names)
     first = start if after is None else max(start, after + b"\0")
     walk = iter(rows.scan(first, end))
@@ -79,7 +83,7 @@ def preview(
         if not chunk:
             return BulkPreview(matched, sample, examined, None)
         examined, last = examined + len(chunk), chunk[-1][0]
-        found = _matching(rows, chunk, wanted)
+        found = _matching(rows, chunk, wanted, also)
         matched += len(found)
         sample += [_id_in(key) for key in found[: sampled - len(sample)]]
     return BulkPreview(matched, sample, examined, last)
@@ -98,19 +102,20 @@ def rows_of(rows: OrderedMap, tenant: bytes, ids: Sequence[str]) -> list[bytes]:
 
 
 def _matching(
-    rows: OrderedMap, chunk: Sequence[tuple[bytes, bytes]], wanted: Wanted
+    rows: OrderedMap,
+    chunk: Sequence[tuple[bytes, bytes]],
+    wanted: Wanted,
+    also: Callable[[Pending], bool] | None,
 ) -> list[bytes]:
     """The keys of the schedules among these rows that are wanted."""
     found = [(key, row) for key, row in chunk if is_location(row) and _placed(row, wanted)]
-    if wanted.group is wanted.event_type is None:
+    if wanted.group is wanted.event_type is None and also is None:
         return [key for key, _ in found]
     records = rows.get_many([record_key(keys.name_in(key), row) for key, row in found])
     # One without a record has moved since the walk began, and is not counted.
-    return [
-        key
-        for (key, _), record in zip(found, records, strict=True)
-        if record is not None and fits(decode_pending(record), wanted)
-    ]
+    pairs = zip(found, records, strict=True)
+    known = [(key, decode_pending(record)) for (key, _), record in pairs if record is not None]
+    return [key for key, row in known if fits(row, wanted) and (also is None or also(row))]
 
 
 def _placed(row: bytes, wanted: Wanted) -> bool:

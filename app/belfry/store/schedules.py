@@ -6,6 +6,7 @@
     rewrite(name, record)          what was taken has a new record, and is moved next
     end(name, marker)              what was taken is over: a marker stands for it, or nothing
     remove(name, row)              a schedule is gone, with its record                  pending - 1
+    replace(name, row, record)     the same with another record in the very same place
     note(name, row)                a row that is no schedule's: verdict, settings, zones
     await_ack, acked               a fire that is to be acknowledged, and one that has been
 
@@ -45,6 +46,7 @@ from belfry.store.layout.locations import (
     QUEUE_LETTERS,
     QUEUES,
     Location,
+    decode_location,
     encode_location,
     is_location,
     pack_location,
@@ -142,6 +144,14 @@ class ScheduleStore(Laid):
         self._named[name] = self.changes[name] = None
         if key[:1] in QUEUE_LETTERS:
             self._grow(keys.queue_of(key), -1)
+
+    def replace(self, name: bytes, row: bytes, record: bytes) -> None:
+        """Give a schedule whose row is this location another record, of the same sort key, there.
+
+        Nothing that is counted of places changes.
+        """
+        self.remove(name, row)
+        self.keep(name, record, decode_location(row))
 
     def _drop(self, name: bytes, key: bytes) -> None:
         """Let the record under a local key go, and its bucket know of it.

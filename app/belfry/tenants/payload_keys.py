@@ -25,14 +25,24 @@ from typing import Final, Protocol
 
 # How much longer a payload is once it is encrypted.
 ENCRYPTION_BYTES: Final = 25
+_KEY_ID: Final = slice(1, 9)
 
 
 class Undecryptable(ValueError):
     """An encrypted payload that cannot be read; the message says why and what to do."""
 
 
+def key_id_of(encrypted: bytes) -> str:
+    """Which key has encrypted a payload: its id, in 16 hexadecimal digits."""
+    return encrypted[_KEY_ID].hex()
+
+
 class PayloadKeys(Protocol):
     """The keys of one tenant; a value, whose calls depend on their arguments alone."""
+
+    @property
+    def newest(self) -> str:
+        """The id of the key that encrypts, in 16 hexadecimal digits."""
 
     def encrypt(self, name: bytes, payload: bytes) -> bytes:
         """A payload of the schedule `name` (``tenant/id``), encrypted by the newest key."""

@@ -108,6 +108,8 @@ class CheckCounts:
     held: int = 0
     locked: int = 0
     elsewhere: int = 0
+    marks_unread: int = 0
+    undecrypted: int = 0
 
     def unchecked(self) -> dict[str, int]:
         """What could not be checked: reason and number, none for zero."""
@@ -120,6 +122,10 @@ class CheckCounts:
             "output records of tenants whose events may come twice": self.at_least_once,
             "events that a redrive sent again, and that are not there besides": self.copies_alone,
             "transactions of another cluster, which a mirror carried": self.elsewhere,
+            "transactions of which nobody can say whether a mirror carried them, for its marks"
+            " cannot be read": self.marks_unread,
+            "schedules that were paused for lack of the key of their payloads, for whether a key"
+            " would have opened them is in no topic": self.undecrypted,
             "due schedules whose tenant is paused, limited, or without a topic": self.held,
             "due schedules behind a fire that is not acknowledged": self.locked,
         }

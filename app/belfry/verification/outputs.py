@@ -85,6 +85,13 @@ class OutputVerifier:
             found = f"fire id {told.identity.hex()}, as at {before.spot}"
             self._find(Breach.TOLD_TWICE, told.spot, found, "one event FIRED of this id")
 
+    def paused_unread(self) -> None:
+        """A lifecycle event that tells of a pause since no key opened the payload.
+
+        Payloads and keys are in no topic that is read here, so it is counted and not judged.
+        """
+        self._counts.undecrypted += 1
+
     def refused(self, origin: str, spot: Spot, timestamp_ms: int) -> None:
         """A refused record; `origin` says where it was received."""
         self._counts.refused += 1

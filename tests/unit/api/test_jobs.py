@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from belfry.api.json.jobs import JobBody, merged, part
+from belfry.policies.payload_keys import KeyRing
 from belfry.schedules.bulk import read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
@@ -165,6 +166,9 @@ def test_nobody_reaches_the_jobs_of_others(door: Door, method: str, path: str) -
         ({"action": "BACKFILL", "range_from": "2026-12-01T00:00:00Z"}, "bad_bulk"),
         ({"action": "BACKFILL", **PAST, "range_until": PAST["range_from"]}, "bad_bulk"),
         ({"action": "BACKFILL", **PAST, "range_from": 1_700_000_000}, "bad_bulk"),
+        ({"action": "CANCEL", "key": "00ff" * 4}, "bad_bulk"),
+        ({"action": "REKEY", "key": "00FF" * 4}, "bad_bulk"),
+        ({"action": "REKEY", "key": "00ff" * 5}, "invalid"),
     ],
 )
 def test_what_cannot_be_done_is_refused(door: Door, body: dict[str, Any], code: str) -> None:
@@ -190,6 +194,31 @@ def test_a_backfill_shows_its_range_and_what_it_has_fired() -> None:
     found = merged("demo", parts_of(*[ROW._replace(spec=spec, fired=2)] * 2), NOW_MS)
     assert (found["fired"], found["filter"]) == (4, {"schedule_id": "a"})
     assert found["range_from"] == "2026-12-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize("given", [None, "00ff" * 4])
+def test_a_job_that_encrypts_anew_names_the_newest_key(
+    door: Door, monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    ring = KeyRing(
+        OWN, [b"a secret of thirty-two bytes, new", b"a secret of thirty-two bytes, old"]
+    )
+    monkeypatch.setattr(door.holdings, "payload_keys", lambda _tenant: ring)
+    key = given or ring.newest
+    answer = asked(door, "reads", "POST", f"{JOBS}?dry=true", action="REKEY", key=given)
+    found = json.loads(answer.body)
+    # What waits there is readable, so it is not under any key.
+    assert (found["matched"], found["key"]) == (1, key)
+    fields: list[dict[str, Any]] = []
+    ask = door.desk.ask
+
+    async def noting(given: dict[str, Any], *more: Any) -> Any:
+        fields.append(given)
+        return await ask(given, *more)
+
+    monkeypatch.setattr(door.desk, "ask", noting)
+    asked(door, "own", "POST", JOBS, action="REKEY", key=given)
+    assert json.loads(fields[0]["bulk"])["key"] == key
 
 
 def test_the_body_and_the_request_say_the_same() -> None:

@@ -108,6 +108,22 @@ def test_a_dry_run_tells_the_count(worker: Worker, run: Run) -> None:
     assert len(worker.asked) == 2
 
 
+def test_all_pages_and_the_job_mean_the_key_that_the_first_page_names(
+    worker: Worker, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = worker.ask
+
+    def ask(method: str, path: str, body: Any = None, _headers: Any = None) -> Any:
+        given = told(method, path, None if body is None else dict(body))
+        return {**given, "key": "00ff" * 4} if "dry=true" in path else given
+
+    monkeypatch.setattr(worker, "ask", ask)
+    assert run("rekey", "demo", "--yes", "--no-wait")[0] == 0
+    bodies = [body for method, _, body in worker.asked if method == "POST"]
+    assert [each["action"] for each in bodies] == ["REKEY"] * 3
+    assert [each.get("key") for each in bodies] == [None, "00ff" * 4, "00ff" * 4]
+
+
 @pytest.mark.parametrize(("by", "move_ms"), [("--by=1h", 3_600_000), ("--by=-5m", -300_000)])
 def test_a_move_goes_both_ways(worker: Worker, run: Run, by: str, move_ms: int) -> None:
     assert run("move", "demo", by, "--yes", "--no-wait")[0] == 0

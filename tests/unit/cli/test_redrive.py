@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import pytest
 
-from belfry.cli import redrive, redrive_http
+from belfry.cli import redrive, redrive_http, redrive_kafka
 from belfry.cli.entry import main
 from belfry.cli.remote import WorkerRefusal
 from belfry.cli.session import Session
-from belfry.client.redrive_source import RedriveCount
+from belfry.client.redrive_source import AnotherRedrive, RedriveCount
 from belfry.tenants.policy import TenantPolicy
 
 RANGE = ("--from", "2026-12-01T00:00:00Z", "--until", "2026-12-02T00:00:00Z")
@@ -28,6 +28,7 @@ class Sender:
         self.found = RedriveCount(codes, 4, stuck, [(0, n) for n in range(places)])
         self.asked: list[Any] = []
         self.looked: Any = None
+        self.ended_behind: list[int] = []
 
     def __enter__(self) -> Self:
         return self
@@ -44,12 +45,20 @@ class Sender:
         return self.found
 
     def refire(self, *given: Any, **how: Any) -> RedriveCount:
-        self.asked.append((given, how))
-        return self.found
+        return self._sent(given, how)
 
     def redrive(self, *given: Any, **how: Any) -> RedriveCount:
+        return self._sent(given, how)
+
+    def _sent(self, given: Any, how: dict[str, Any]) -> RedriveCount:
+        """Another redrive ends the first of them, each behind some records of its own."""
+        told = how.pop("told")
         self.asked.append((given, how))
-        return self.found
+        if self.ended_behind:
+            for sent in range(self.ended_behind.pop(0)):
+                told(sent + 1)
+            raise AnotherRedrive("Another redrive has begun, so this one ended.")
+        return self.found if len(self.asked) == 1 else RedriveCount(Counter(), 7, Counter(), [])
 
 
 class Policies:
@@ -105,6 +114,39 @@ def test_where_there_is_nothing_nobody_is_asked(
     assert main(["redrive", "rejected", "demo", *RANGE]) == 0
     assert "0 requests would be sent" in capsys.readouterr().err
     assert not none.asked
+
+
+@pytest.mark.parametrize("what", ["rejected", "fires"])
+def test_one_that_another_redrive_has_ended_waits_and_goes_on(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(redrive_kafka, "sleep", waited.append)
+    sender.ended_behind = [1, 0]
+    assert main(["redrive", what, "demo", *RANGE, "--yes"]) == 0
+    out, error = capsys.readouterr()
+    assert waited == [12.0, 12.0]
+    assert error.count("Another redrive has begun: waiting for it.") == 2
+    # All three, and not what the last turn alone has found.
+    assert out.startswith("3 ")
+    assert "4 were redriven before" in out
+
+
+@pytest.mark.parametrize(("behind", "tries"), [(0, 11), (1, 21)])
+def test_it_waits_two_minutes_for_others_behind_what_it_has_sent(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch, behind: int, tries: int
+) -> None:
+    now_s = 0.0
+
+    def wait(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    monkeypatch.setattr(redrive_kafka, "monotonic", lambda: now_s)
+    monkeypatch.setattr(redrive_kafka, "sleep", wait)
+    sender.ended_behind = [*[0] * 10, behind, *[0] * 100]
+    assert main(["redrive", "rejected", "demo", *RANGE, "--yes"]) == 1
+    assert len(sender.asked) == tries
 
 
 def test_events_are_counted_and_sent(sender: Sender, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,12 @@ def now() -> float:
 
 def concerns(tmp_path: Path, silent: SilentHosts, why: str = "", reserve_mb: int = 1) -> Concerns:
     lookups: Any = SimpleNamespace(doubt=lambda: why)
-    settings = Settings(data_dir=tmp_path, disk_reserve_mb=reserve_mb, registry_wait_ms=2_500)
+    settings = Settings(
+        data_dir=tmp_path,
+        disk_reserve_mb=reserve_mb,
+        registry_wait_ms=2_500,
+        schema_registry_url="http://me:secret@r:8081",
+    )
     return Concerns(settings, lookups, silent, DataDisk(tmp_path))
 
 
@@ -44,7 +49,10 @@ def test_a_worker_without_a_registry_asks_none(tmp_path: Path) -> None:
 
 def test_a_registry_that_does_not_answer(tmp_path: Path) -> None:
     (found,) = concerns(tmp_path, SilentHosts(now, now), "ConnectError: refused").found()
-    assert found.startswith("the schema registry does not answer: ConnectError: refused. ")
+    assert found.startswith("the schema registry does not answer lookups at http://r:8081 ")
+    assert "(ConnectError: refused): start it, or mend its address" in found
+    assert "secret" not in found
+    assert found.count("answer") == 1
     assert "2.5 s (BELFRY_REGISTRY_WAIT_MS)" in found
 
 

@@ -25,7 +25,7 @@ from belfry.schedules.bulk import MOST_PER_SECOND, PER_SECOND, BulkSpec, read_bu
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.jobs import DONE, KEPT_MS, RUNNING, STOPPED, JobRow
 
-Action = Literal["CANCEL", "PAUSE", "RESUME", "MOVE", "TRIGGER", "BACKFILL"]
+Action = Literal["CANCEL", "PAUSE", "RESUME", "MOVE", "TRIGGER", "BACKFILL", "REKEY"]
 # Counts that are the sums of all partitions' parts.
 COUNTS = ("examined", "matched", "done", "unchanged", "refused", "fired")
 
@@ -52,6 +52,11 @@ class JobBody(Strict):
     )
     range_from: Instant | None = Field(None, description="BACKFILL: occurrences then or later.")
     range_until: Instant | None = Field(None, description="BACKFILL: occurrences before then.")
+    key: Annotated[str, StringConstraints(max_length=16)] | None = Field(
+        None,
+        description="REKEY: id of the key that is to encrypt, as a look with dry=true tells it;"
+        " the newest of the worker that is asked unless given.",
+    )
     per_second: int = Field(
         PER_SECOND,
         ge=1,
@@ -78,6 +83,9 @@ class PreviewJobAnswer(BaseModel):
     occurrences: int | None = Field(None, description="BACKFILL: how many would fire.")
     first: str | None = Field(None, description="The first of them.")
     last: str | None = Field(None, description="The last of them.")
+    key: str | None = Field(
+        None, description="REKEY: id of the key under which those that match are not."
+    )
 
 
 class JobAnswer(BaseModel):
@@ -91,6 +99,7 @@ class JobAnswer(BaseModel):
     move_ms: int | None
     range_from: str | None
     range_until: str | None
+    key: str | None = Field(description="REKEY: id of the key that is to encrypt.")
     per_second: int
     reason: str | None
     begun_at: str
@@ -159,7 +168,7 @@ def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
     Only the parts of the filter that were given are shown, so `{}` is a job on all that wait.
     """
     if isinstance(spec, Rejection):
-        nothing = dict.fromkeys(("move_ms", *RANGE))
+        nothing = dict.fromkeys(("move_ms", "key", *RANGE))
         return {"action": "UNKNOWN", "filter": {}, "per_second": 0, **nothing}
     texts = ("schedule_id", "prefix", "group", "event_type", "state")
     said: dict[str, Any] = {name: getattr(spec, name) for name in texts if getattr(spec, name)}
@@ -170,6 +179,7 @@ def _asked(spec: BulkSpec | Rejection) -> dict[str, Any]:
         "action": spec.action,
         "filter": said,
         "move_ms": spec.move_ms,
+        "key": spec.key,
         "per_second": spec.per_second,
         **{name: _moment(getattr(spec, name)) for name in RANGE},
     }

@@ -9,6 +9,9 @@ A page is one of a list (`lists.py`): the holder of one partition reads so many 
 adds pages up. A look may so be given up half-way, and costs a worker the same however many
 schedules there are.
 
+A job that encrypts payloads anew matches what is not under one key, so its pages name that key, and
+read each record.
+
 A backfill fires occurrences that are past, so its pages count these as well, with the first and the
 last of them. To find the occurrences of one schedule takes longer than to read its row, so such a
 page looks at 200 rows.
@@ -27,7 +30,8 @@ from belfry.api.json.shapes import moment
 from belfry.api.routes.lists import EXAMINE, Lists, Pages
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
-from belfry.schedules.bulk import BACKFILL, BulkSpec
+from belfry.engine.rekeying import is_under_another
+from belfry.schedules.bulk import BACKFILL, REKEY, BulkSpec
 from belfry.store import job_lookup
 from belfry.store.job_lookup import MOST_SHOWN, past_preview, wanted_by
 from belfry.store.lookup import Wanted
@@ -50,10 +54,30 @@ class JobPreviews:
         wanted = wanted_by(tenant.encode(), spec)
         if spec.action == BACKFILL:
             pages = _past_pages(self._lists, wanted, spec, int(self._parts.now_ms()))
+        elif spec.action == REKEY:
+            pages = _rekeyed_pages(self._lists, wanted, spec.key or self.newest_key(tenant))
         else:
             pages = _pages(self._lists, wanted)
         cursor = request.query_params.get("cursor")
         return await self._lists.answer(request, caller, wanted, cursor, pages)
+
+    def newest_key(self, tenant: str) -> str | None:
+        """The id of a tenant's newest key for payloads, by this worker; None for none."""
+        keys = self._parts.ready.holdings.payload_keys(tenant)
+        return None if keys is None else keys.newest
+
+
+def _rekeyed_pages(lists: Lists, wanted: Wanted, key: str | None) -> Pages:
+    """Pages of what is not under a key: what a job that encrypts anew would change."""
+
+    def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
+        also = partial(is_under_another, key=key)
+        look = partial(job_lookup.preview, wanted=wanted, after=after, examine=EXAMINE, also=also)
+        found = lists.read(partition, look)
+        shown = {"matched": found.matched, "sample": found.sample, "examined": found.examined}
+        return {**shown, "key": key}, found.after
+
+    return pages
 
 
 def _past_pages(lists: Lists, wanted: Wanted, spec: BulkSpec, now_ms: int) -> Pages:

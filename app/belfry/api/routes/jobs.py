@@ -52,7 +52,7 @@ from belfry.api.workers.gathering import Gathering, json_answer
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.writing import Writes, request_fields
-from belfry.schedules.bulk import BULK, BULK_STOP, bulk_problem
+from belfry.schedules.bulk import BULK, BULK_STOP, REKEY, bulk_problem
 from belfry.schedules.fields import EMPTY
 from belfry.store import job_lookup
 from belfry.store.ordered_map import OrderedMap
@@ -151,6 +151,9 @@ def _beginning(routes: APIRouter, writes: Writes, previews: JobPreviews, callers
             return await previews.page(request, caller, tenant, body.spec())
         check(caller, Role.SCHEDULE, tenant)
         body = await _read(request)
+        if body.action == REKEY and body.key is None:
+            # Workers may know of a new key at different moments: the job says which one it means.
+            body.key = previews.newest_key(tenant)
         given = {"bulk": body.spec().text(), "reason": body.reason, "request_id": body.request_id}
         fields = request_fields(tenant, body.job or uuid4().hex, BULK, given)
         verdict = await writes.carry_out(fields, wait=asking.waits)

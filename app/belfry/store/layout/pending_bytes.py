@@ -179,6 +179,18 @@ def resumed(record: bytes) -> bytes:
     return with_flags(record, record[FLAGS_AT] & ~PAUSED)
 
 
+def with_encrypted(record: bytes, payload: bytes) -> bytes:
+    """The same record with an encrypted payload in place of the one that it has, an empty one not.
+
+    All else stays to the byte, also what lies behind the payload.
+    """
+    end = len(record) - (size_behind(record) if record[FLAGS_AT] & KEPT_FIRES else 0)
+    start = end - int.from_bytes(record[_PAYLOAD_BYTES], "big")
+    head = with_flags(record[: _PAYLOAD_BYTES.start], record[FLAGS_AT] | ENCRYPTED)
+    size = len(payload).to_bytes(4, "big")
+    return b"".join((head, size, record[_PAYLOAD_BYTES.stop : start], payload, record[end:]))
+
+
 def with_fires_of(before: bytes, record: bytes) -> bytes:
     """A record that has no fires yet, with those that the record of before has."""
     if not before[FLAGS_AT] & KEPT_FIRES or not has_rule(with_flags(record, KEPT_FIRES)):
