@@ -77,10 +77,11 @@ class Retention:
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Forget the next rows whose time is over, and walk on through `at_most` names."""
-        for attribute in ("_written", "_more", "_cursor"):
+        for attribute in ("_written", "_more", "_cursor", "_walks_since_ms"):
             self._undo.attribute(self, attribute)
         written, self._written = self._written, max(0, self._written - at_most)
-        self._forget(step, min(max(at_most, written), MOST_TIMES * at_most))
+        if self._store.ends.whole or self._walks_since_ms is not None:
+            self._forget(step, min(max(at_most, written), MOST_TIMES * at_most))
         if not self._store.ends.whole:
             self._walk(step, at_most)
 
@@ -102,10 +103,12 @@ class Retention:
     def _walk(self, step: Step, at_most: int) -> None:
         """Walk on through the names that a former owner may have written."""
         if self._walks_since_ms is None:
+            # What the store leads to from another time as an owner is not to be led to twice.
+            self._store.ends.begin_anew()
             self._walks_since_ms = step.now_ms
         rows = list(self._store.names(self._cursor, at_most))
         for name, row in rows:
-            # What has ended since this owner began is led to.
+            # What has ended since the walk began is led to.
             self._judge(name, row, self._walks_since_ms, step)
         if len(rows) == at_most:
             self._cursor = rows[-1][0]

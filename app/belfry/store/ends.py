@@ -37,7 +37,7 @@ from belfry.store.layout.ends import (
     time_of,
 )
 from belfry.store.layout.records import encode_size
-from belfry.store.ordered_map import OrderedMap
+from belfry.store.ordered_map import OrderedMap, Range
 
 # What was kept for longer than its step could know is put together by hours.
 HOUR_MS: Final = 3_600_000
@@ -59,10 +59,16 @@ class EndsOfStep:
         # By each time: nothing lies before it, and the key behind which the step goes on.
         self._fronts = {by: by for by in (BY_REQUESTS, BY_CLOCK)}
         self._on: dict[bytes, bytes] = {}
+        self.cleared: list[Range] = []
+        """Ranges of the store that are empty after the step, but for what it puts there."""
 
     def are_whole(self, offset: int | None) -> bool:
         """Whether the committed ends are complete, for a state at this offset (None: for none)."""
         return offset is None or self._rows.get(keys.META_ENDS) == encode_size(offset)
+
+    def begin_anew(self) -> None:
+        """Lead to nothing: all that is kept for a time will be written down anew."""
+        self.cleared.append((BY_REQUESTS[:1], keys.following(BY_REQUESTS[:1])))
 
     def take(self, by: bytes, until_ms: int, at_most: int) -> Iterator[Ends]:
         """Take the first names, at most so many, whose time is over by an instant."""
@@ -107,3 +113,4 @@ class EndsOfStep:
         if self.kept:
             self.kept.clear()
         self._again, self._taken, self._on = {}, {}, {}
+        self.cleared = []

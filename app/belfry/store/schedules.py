@@ -199,6 +199,7 @@ class ScheduleStore(Laid):
         """Write the overlay and the state that it leads to, in one batch."""
         said: dict[bytes, bytes | None] = {keys.META_STATE: encode_state(state)}
         said.update(self.ends.rows_after(state.changelog_offset, state.written_ms))
+        self._cleared += self.ends.cleared
         self._write(said, state.changelog_offset)
 
     def commit_settled(self, state: StoredState) -> None:

@@ -260,6 +260,23 @@ def test_an_owner_after_a_replay_looks_at_each_name_once() -> None:
     assert sum(map(len, rows)) == 30
 
 
+def test_an_owner_that_was_one_before_leads_to_each_name_once() -> None:
+    """Its store followed another owner meanwhile; what ended before the first sweep is met too."""
+    store = new_store()
+    ended(store, [b"demo/%d" % number for number in range(5)])
+    store._rows.write({keys.META_ENDS: None})
+    store = ScheduleStore(store._rows)
+    sweep = Retention(store, UndoLog())
+    ended(store, [b"demo/own"])
+    for _ in range(2):
+        swept(store, sweep, T0 + 1_000, 4)
+    ended(store, [b"demo/later"], T0 + 2_000)
+    assert store.ends.whole
+    assert sorted(led_to(store)) == sorted(
+        [*(b"demo/%d" % n for n in range(5)), b"demo/own", b"demo/later"]
+    )
+
+
 def test_a_walk_keeps_pace_with_what_is_written_meanwhile() -> None:
     store = reopened(filled())
     sweep = Retention(store, UndoLog())
