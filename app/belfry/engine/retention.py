@@ -79,10 +79,11 @@ class Retention:
         """Forget the next rows whose time is over, and walk on through `at_most` names."""
         for attribute in ("_written", "_more", "_cursor", "_walks_since_ms"):
             self._undo.attribute(self, attribute)
-        written, self._written = self._written, max(0, self._written - at_most)
-        if self._store.ends.whole or self._walks_since_ms is not None:
+        walks, written = not self._store.ends.whole, self._written
+        self._written = max(0, written - at_most) if walks else 0
+        if not walks or self._walks_since_ms is not None:
             self._forget(step, min(max(at_most, written), MOST_TIMES * at_most))
-        if not self._store.ends.whole:
+        if walks:
             self._walk(step, at_most)
 
     def _forget(self, step: Step, at_most: int) -> None:
