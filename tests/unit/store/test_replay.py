@@ -197,8 +197,8 @@ def test_a_replay_that_was_cut_short_goes_on(by: int) -> None:
             first.apply(changes[at:end], range(at, end), T0 + 60)
         found = replay(changes, rows, by)
         assert found.manifest == driver.engine.manifest
-        for start, end in ((b"b", b"e"), (b"f", b"l"), (b"t", b"u")):
-            assert dict(rows.scan(start, end)) == dict(driver.rows.scan(start, end))
+        for low, high in ((b"b", b"e"), (b"f", b"l"), (b"t", b"u")):
+            assert dict(rows.scan(low, high)) == dict(driver.rows.scan(low, high))
 
 
 def test_a_replay_goes_on_right_behind_the_last_manifest() -> None:
