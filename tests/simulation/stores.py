@@ -28,6 +28,10 @@ NEVER: Final = 2**32 - 1
 CHANGELOG: Final = "belfry.changelog"
 PENDING: Final = 1
 LOCATION: Final = 5
+# Markers and verdicts, which are kept for a time.
+KEPT: Final = (2, 3, 8)
+# In a row of names, behind its head.
+_NAMES_AT: Final = 12
 # Of a pending record: sizes of tenant and id, and where the texts begin.
 _FLAGS_AT: Final = 3
 _DUE_AT: Final = 4
@@ -87,7 +91,17 @@ def view(rows: MemoryMap) -> dict[bytes, bytes]:
     told |= {key[6:]: int.from_bytes(size) for key, size in rows.scan(b"mlevel", b"mlevem")}
     assert told == lines, f"lines hold {dict(lines)}, and the store says {told}"
     _check_buckets(rows, waiting)
+    _check_ends(rows, named)
     return found
+
+
+def _check_ends(rows: MemoryMap, named: dict[bytes, bytes]) -> None:
+    """A store that says so leads to each marker and verdict: else some would never be forgotten."""
+    if rows.get(b"mends") != (rows.get(b"mstate") or b"")[:8]:
+        return
+    led = {name for _, row in rows.scan(b"e", b"f") for name in row[_NAMES_AT:].split(b"\xff")}
+    left = sorted(name for name, row in named.items() if row[1] in KEPT and name not in led)
+    assert not left, f"nothing leads to the ends {left[:5]}"
 
 
 def _check_buckets(rows: MemoryMap, waiting: dict[bytes, bytes]) -> None:

@@ -47,7 +47,13 @@ from belfry.store.layout.dependence import (
 from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import decode_pending, encode_pending
-from belfry.store.layout.records import ENDED_MISSED, Awaited, Marker, encode_marker
+from belfry.store.layout.records import (
+    ENDED_MISSED,
+    MARKER_MS,
+    Awaited,
+    Marker,
+    encode_marker,
+)
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
 
@@ -190,7 +196,7 @@ class AfterAcks:
         now_ms = step.now_ms
         ended = Marker(ENDED_MISSED, now_ms, now_ms, row.life, row.version, row.occurrence)
         self._store.remove(name, place)
-        self._store.end(name, encode_marker(ended))
+        self._store.end(name, encode_marker(ended), MARKER_MS)
         step.effects.outcomes[Outcome.MISSED] += 1
         step.effects.room -= EVENT_BYTES
         step.effects.lifecycle.append(

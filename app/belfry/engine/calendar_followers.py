@@ -37,7 +37,7 @@ from belfry.store.layout.calendars import CalendarRow, names_of_calendar
 from belfry.store.layout.locations import IN_PAUSED, Location, is_location
 from belfry.store.layout.pending import Pending, decode_pending, encode_pending
 from belfry.store.layout.pending_bytes import PAUSED, has_rule, paused, with_fires_of
-from belfry.store.layout.records import ENDED_COMPLETED, Marker, encode_marker
+from belfry.store.layout.records import ENDED_COMPLETED, MARKER_MS, Marker, encode_marker
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.lifecycle import LifecycleEvent
@@ -106,7 +106,7 @@ class CalendarFollowers:
         ended = Marker(
             ENDED_COMPLETED, step.now_ms, row.due_ms, row.life, row.version, row.occurrence
         )
-        self._store.end(row.name, encode_marker(ended))
+        self._store.end(row.name, encode_marker(ended), MARKER_MS)
         step.effects.outcomes[Outcome.COMPLETED] += 1
         said = f"calendar {calendar} was changed, and leaves out all that follows"
         self._tell(row, Outcome.COMPLETED, said, step)

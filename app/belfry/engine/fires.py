@@ -65,10 +65,10 @@ class Fires:
         identity = fire_id(name, life, version, nominal_ms)
         fired = self._emit  # As a local: a call of an attribute costs five times as much.
         fired(row, route, identity, step)
-        over = None
-        if route.tenant.remember_ms:
+        kept_ms, over = route.tenant.remember_ms, b""
+        if kept_ms:
             over = encode_fired_marker(step.now_ms, due_ms, life, version, occurrence + 1)
-        self._store.end(name, over)
+        self._store.end(name, over, kept_ms)
         if route.told:
             tell_fired(as_pending(row), route, identity, step)
 
@@ -135,7 +135,7 @@ class Fires:
         A tenant that remembers nothing has none, and its changelog a tombstone at once.
         """
         ended = Marker(how, step.now_ms, row.due_ms, row.life, row.version, occurrence)
-        self._store.end(row.name, encode_marker(ended) if route.tenant.remember_ms else None)
+        self._store.end(row.name, encode_marker(ended), route.tenant.remember_ms)
         if how == ENDED_COMPLETED:
             step.effects.outcomes[Outcome.COMPLETED] += 1
             if Outcome.COMPLETED in route.tenant.written:

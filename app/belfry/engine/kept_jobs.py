@@ -25,6 +25,7 @@ from belfry.schedules.request import Request
 from belfry.store.layout.jobs import (
     JOB_END,
     JOB_PREFIX,
+    KEPT_MS,
     RUNNING,
     STOPPED,
     JobRow,
@@ -164,4 +165,4 @@ class KeptJobs:
     def _note(self, key: bytes, row: JobRow, step: Step) -> None:
         kept = encode_job(row)
         step.effects.room -= len(kept)
-        self._store.note(key, kept)
+        self._store.note(key, kept, None if row.ended_ms is None else KEPT_MS)

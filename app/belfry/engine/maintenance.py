@@ -1,14 +1,13 @@
 """Maintenance: what a partition looks through now and then, a few rows with each sweep.
 
-    retention     markers, verdicts and jobs whose time is over become tombstones
+    retention     markers, verdicts and jobs whose time is over become tombstones (`retention.py`)
     removal       what removed tenants have pending is cancelled
     zone change   pending instants by a rule of the clock are derived anew (`zone_change.py`)
     oldest        since when the oldest due event waits, and for what (`oldest.py`)
     stale         what recurs and has not fired though its rule says so (`stale.py`)
 
-Each walks through names from a cursor on, and goes on there with the next sweep.  A cursor that a
-step moved goes back with the step.  Each reader of a row judges its age, so a sweep may be slow: it
-gives space back, and nobody waits for it.
+Retention reads what is over.  Each of the others walks through names from a cursor on, and goes on
+there with the next sweep.  A cursor that a step moved goes back with the step.
 
     names     a  b  c  d  e  f  g          at most 3 with each sweep
     sweep 1   ───────►                     cursor c
@@ -22,10 +21,10 @@ so often, and more often while sweeps have not made up for what was written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from belfry.engine.oldest import Oldest
+from belfry.engine.retention import Retention
 from belfry.engine.stale import Stale
 from belfry.engine.step import Step
 from belfry.engine.tenant_figures import Tallies
@@ -33,17 +32,14 @@ from belfry.engine.undo import Tracked, UndoLog
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.jobs import HEAD_OF_JOB, KEPT_MS, decode_job
 from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
-from belfry.store.layout.verdicts import REQUEST_ID_MS, decode_verdict, is_answer
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
 
-# Most names are markers and left alone, so a sweep may see more of them than it may cancel.
+# Most names are left alone, so a sweep may see more of them than it may cancel.
 MORE: Final = 20
 
 
@@ -75,67 +71,6 @@ class Maintenance:
         self.oldest.look(step.now_ms)
         self.stale.look(step.now_ms)
         self._zones.sweep(step, at_most)
-
-
-class Retention:
-    """Ends markers and verdicts whose time is over.
-
-    It walks the named rows round and round instead of keeping an index of ends, which would cost
-    every fire, and looks at a row for each one that is written.  A schedule's name is written when
-    it is accepted, when it is over and when it ends, so rows that are over stay fewer than the
-    others.
-
-    A marker's time, a day unless its tenant says less, and a verdict's hour are those of requests:
-    a request that repeats another, or is throttled by a fire, may lie in the log for days before it
-    is read.  So each row stays until a request has been read that came so much later.
-    """
-
-    def __init__(
-        self,
-        store: ScheduleStore,
-        undo: UndoLog,
-        remember_ms: Callable[[bytes], int] = lambda _name: MARKER_MS,
-    ) -> None:
-        """`remember_ms` says of a schedule's name for how long its end is remembered."""
-        self._store = store
-        self._remember_ms = remember_ms
-        self._undo = undo
-        self._cursor: bytes | None = None
-        self._owed = 0
-
-    @property
-    def behind(self) -> bool:
-        """Whether rows were written that have not been made up for."""
-        return self._owed > 0
-
-    def wrote(self, rows: int) -> None:
-        """So many more rows were written."""
-        self._owed += rows
-
-    def sweep(self, step: Step, at_most: int) -> None:
-        """Look at the next `at_most` rows and end those whose time is over."""
-        self._undo.attribute(self, "_cursor")
-        self._undo.attribute(self, "_owed")
-        self._owed = max(0, self._owed - at_most)
-        rows = list(self._store.names(self._cursor, at_most))
-        for name, row in rows:
-            if self._is_over(name, row, step) and name not in self._store.changed:
-                self._store.note(name, None)
-        if len(rows) == at_most:
-            self._cursor = rows[-1][0]
-        else:
-            # All the way round: a small store owes nothing.
-            self._cursor, self._owed = None, 0
-
-    def _is_over(self, name: bytes, row: bytes, step: Step) -> bool:
-        # All requests that came before it have been read, and their steps are committed.
-        heard_ms = min(step.begins.heard_ms, step.now_ms)
-        if is_marker(row):
-            return heard_ms - decode_marker(row).ended_ms >= self._remember_ms(name)
-        if row[:2] == HEAD_OF_JOB:
-            ended_ms = decode_job(row).ended_ms
-            return ended_ms is not None and step.now_ms - ended_ms >= KEPT_MS
-        return is_answer(row) and heard_ms - decode_verdict(row).at_ms >= REQUEST_ID_MS
 
 
 class Walk(NamedTuple):

@@ -176,7 +176,7 @@ class Reports:
             reply.outcome, accepted_ms, reply.due_ms, reply.version, reply.code or "",
             self._digests(request)[0], request["action"], request["schedule_id"], reply.generation,
         )  # fmt: skip
-        self._store.note(name, encode_verdict(row))
+        self._store.note(name, encode_verdict(row), REQUEST_ID_MS)
 
     def _digests(self, request: Request) -> tuple[bytes, ...]:
         name = request["tenant"].encode(errors="replace")
@@ -189,7 +189,7 @@ class Reports:
         name = keys.answer_key(tenant, request_id)
         generation = generation_at(self._place.partition, offset)
         row = encode_accepted(request, accepted_ms, generation, digest_of_plain(request))
-        self._store.note(name, row)
+        self._store.note(name, row, REQUEST_ID_MS)
         step.effects.lifecycle.append(
             LifecycleEvent(
                 tenant=tenant.decode(),

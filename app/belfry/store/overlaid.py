@@ -20,6 +20,7 @@ from typing import Final
 
 from belfry.store.buckets import LeftBuckets
 from belfry.store.committed import Committed
+from belfry.store.ends import EndsOfStep
 from belfry.store.layout import keys
 from belfry.store.layout.buckets import Bucket
 from belfry.store.layout.keys import named_key
@@ -45,6 +46,8 @@ class Overlaid(Committed):
         self._pending_change = 0
         self._grown: dict[bytes, int] = {}
         self._left = LeftBuckets(rows)
+        self.ends = EndsOfStep(rows)
+        """Rows that are kept for a time, by when that is over."""
         self._fetched: dict[bytes, bytes | None] = {}
         # When the first committed wait for an acknowledgement ends, once it was looked up.
         self._first_until: tuple[int | None] | None = None
@@ -70,6 +73,10 @@ class Overlaid(Committed):
         rows = self._rows.get_many([b"k" + name for name in names])
         self._fetched = dict(zip(names, rows, strict=True))
         return self._fetched
+
+    def committed(self, names: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Committed rows under changelog keys, in the order of the names."""
+        return self._rows.get_many([b"k" + name for name in names])
 
     def named(self, name: bytes) -> bytes | None:
         """Location, marker, verdict or another row under a changelog key."""
@@ -123,5 +130,6 @@ class Overlaid(Committed):
         self._pending_change = 0
         self._grown = {}
         self._left.clear()
+        self.ends.clear()
         self._fetched = {}
         self._untils_change = False

@@ -4,7 +4,7 @@
     take(rows)                     these rows leave the place in which they waited      pending - n
     move(name, record, location)   what was taken waits there, its record as it was     pending + 1
     rewrite(name, record)          what was taken has a new record, and is moved next
-    end(name, marker)              what was taken is over: a marker stands for it, or nothing
+    end(name, marker, kept_ms)     what was taken is over: a marker stands for it, or nothing
     remove(name, row)              a schedule is gone, with its record                  pending - 1
     replace(name, row, record)     the same with another record in the very same place
     note(name, row)                a row that is no schedule's: verdict, settings, zones
@@ -163,13 +163,20 @@ class ScheduleStore(Laid):
         self._records[key] = None
         self._pending_change -= 1
 
-    def end(self, name: bytes, marker: bytes | None) -> None:
-        """A schedule whose row was taken is over; None where nothing is to tell of it."""
-        self._named[name] = self.changes[name] = marker
+    def end(self, name: bytes, marker: bytes, kept_ms: int) -> None:
+        """A schedule whose row was taken is over; a marker stands for it, for so long (0: none)."""
+        self._named[name] = self.changes[name] = marker if kept_ms else None
+        if kept_ms:
+            self.ends.kept[kept_ms].append(name)
 
-    def note(self, name: bytes, row: bytes | None) -> None:
-        """Keep a row that is no schedule's under a changelog key, or forget what is over (None)."""
+    def note(self, name: bytes, row: bytes | None, kept_ms: int | None = None) -> None:
+        """Keep a row that is no schedule's under a changelog key, or forget what is over (None).
+
+        With `kept_ms` it is over after so long.
+        """
         self._named[name] = self.changes[name] = row
+        if kept_ms is not None:
+            self.ends.kept[kept_ms].append(name)
 
     def restate(self, name: bytes) -> None:
         """Write the row under a changelog key once more as it is, or that there is none."""
@@ -200,7 +207,10 @@ class ScheduleStore(Laid):
 
     def commit(self, state: StoredState) -> None:
         """Write the overlay and the state that it leads to, in one batch."""
-        self._write({keys.META_STATE: encode_state(state)}, state.changelog_offset)
+        said: dict[bytes, bytes | None] = {keys.META_STATE: encode_state(state)}
+        said.update(self.ends.rows_after(state.changelog_offset, state.written_ms))
+        self._cleared += self.ends.cleared
+        self._write(said, state.changelog_offset)
 
     def commit_settled(self, state: StoredState) -> None:
         """The same at the end of a replay: from now on the store has a state, and no progress."""

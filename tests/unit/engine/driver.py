@@ -21,7 +21,9 @@ from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.store.buckets import differing
+from belfry.store.ends import EndsOfStep
 from belfry.store.layout import keys
+from belfry.store.layout.ends import decode_ends, kept_since_ms
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, QUEUES, is_location
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
@@ -130,11 +132,22 @@ def check_lines(rows: MemoryMap) -> None:
     unwatched = MemoryMap()
     vars(unwatched).update(_values=rows._values, _keys=rows._keys)
     assert list(differing(unwatched)) == []
+    check_ends(unwatched)
     store = ScheduleStore(rows)
     for queue in (IN_BACKLOG, IN_CATCH_UP):
         lines = _of_line(counts, QUEUES[queue])
         assert store.queue_sizes(queue) == {of: size for (of, level), size in lines if not level}
         assert store.level_sizes(queue) == {line: size for line, size in lines if line[1]}
+
+
+def check_ends(rows: MemoryMap) -> None:
+    """A store whose ends are complete leads to each row that is kept for a time."""
+    state = ScheduleStore(rows).state()
+    if state is None or not EndsOfStep(rows).are_whole(state.changelog_offset):
+        return
+    led = {name for _, row in rows.scan(b"e", b"f") for name in decode_ends(row).names}
+    kept = {key[1:] for key, row in rows.scan(b"k", b"l") if kept_since_ms(row) is not None}
+    assert kept <= led, f"nothing leads to {sorted(kept - led)[:5]}"
 
 
 def _of_line(counts: Counter[bytes], letter: bytes) -> list[tuple[tuple[bytes, bytes], int]]:

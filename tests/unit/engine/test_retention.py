@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import count
+
 import pytest
 
 from belfry.engine.effects import Effects
-from belfry.engine.maintenance import Retention
+from belfry.engine.retention import Retention
 from belfry.engine.step import PartitionStatus, Step
 from belfry.engine.undo import UndoLog
 from belfry.store.layout import keys
+from belfry.store.layout.ends import decode_ends
 from belfry.store.layout.locations import IN_TIMELINE, Location
 from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import encode_pending
@@ -16,6 +20,7 @@ from belfry.store.layout.records import ENDED_FIRED, MARKER_MS, Marker, encode_m
 from belfry.store.layout.verdicts import REQUEST_ID_MS, VerdictRow, encode_verdict
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
+from tests.unit.engine.driver import Watched
 from tests.unit.store.test_records import ROW
 
 T0 = 1_800_000_000_000
@@ -30,22 +35,37 @@ def at(now_ms: int, heard_ms: int) -> Step:
     return step
 
 
+OFFSETS = count(2)
+
+
+def commit(store: ScheduleStore, now_ms: int = T0) -> None:
+    """Commit the step behind all those before it."""
+    store.commit(STATE._replace(changelog_offset=next(OFFSETS), written_ms=now_ms))
+
+
+def new_store(rows: MemoryMap | None = None) -> ScheduleStore:
+    """An empty store, of an owner that leads to all that it ends."""
+    store = ScheduleStore(MemoryMap() if rows is None else rows)
+    store.ends.whole = True
+    return store
+
+
 def swept(store: ScheduleStore, sweep: Retention, now_ms: int, at_most: int) -> set[bytes]:
     sweep.sweep(at(now_ms, now_ms), at_most)
     ended = store.changes
     assert set(ended.values()) <= {None}
-    store.commit(STATE)
+    commit(store, now_ms)
     return set(ended)
 
 
 def filled() -> ScheduleStore:
-    store = ScheduleStore(MemoryMap())
-    store.note(b"demo/over", MARKER)
-    store.note(keys.request_key("demo", "r"), VERDICT)
+    store = new_store()
+    store.end(b"demo/over", MARKER, MARKER_MS)
+    store.note(keys.request_key("demo", "r"), VERDICT, REQUEST_ID_MS)
     store.note(keys.SETTINGS_KEY, b'{"partitions": 4}')
     waits = encode_pending(ROW._replace(due_ms=T0 + 10**12, seq=1))
     store.keep(b"demo/waits", waits, Location(IN_TIMELINE, T0 + 10**12, 1))
-    store.commit(STATE)
+    commit(store)
     return store
 
 
@@ -59,8 +79,9 @@ def filled() -> ScheduleStore:
         (10**12, {keys.request_key("demo", "r"), b"demo/over"}),
     ],
 )
-def test_what_is_over_ends(after_ms: int, ended: set[bytes]) -> None:
-    store = filled()
+@pytest.mark.parametrize("told", [True, False])
+def test_what_is_over_ends(after_ms: int, ended: set[bytes], *, told: bool) -> None:
+    store = filled() if told else reopened(filled())
     assert swept(store, Retention(store, UndoLog()), T0 + after_ms, 100) == ended
     left = {key[1:] for key, _ in store._rows.scan(b"k", b"l")}
     assert (
@@ -86,58 +107,177 @@ def test_a_marker_stays_until_a_request_of_a_day_later_was_read(heard_ms: int, e
     assert (b"demo/over" in store.changes) == ends
 
 
-def test_a_few_rows_at_a_time_come_round_to_all() -> None:
-    store = ScheduleStore(MemoryMap())
-    for number in range(10):
-        store.note(b"demo/%d" % number, MARKER)
-    store.commit(STATE)
+def reopened(store: ScheduleStore) -> ScheduleStore:
+    """The same rows, as a replay or an older release leaves them: nothing says what ends when."""
+    rows = MemoryMap()
+    rows.write({key: row for key, row in store._rows.scan(b"", b"\xff") if key[:1] != b"e"})
+    rows.write({keys.META_ENDS: None})
+    return ScheduleStore(rows)
+
+
+def ended(store: ScheduleStore, names: Iterable[bytes], now_ms: int = T0) -> None:
+    """A step in which these schedules end."""
+    for name in names:
+        store.end(name, marker(now_ms), MARKER_MS)
+    commit(store, now_ms)
+
+
+def marker(now_ms: int) -> bytes:
+    return encode_marker(Marker(ENDED_FIRED, now_ms, now_ms, 1, 1, 1))
+
+
+def led_to(store: ScheduleStore) -> list[bytes]:
+    """Names that the store leads to, once for each time that it does."""
+    return [name for _, row in store._rows.scan(b"e", b"f") for name in decode_ends(row).names]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_few_rows_at_a_time_come_to_all(*, told: bool) -> None:
+    store = new_store()
+    ended(store, [b"demo/%d" % number for number in range(10)])
+    store = store if told else reopened(store)
     sweep = Retention(store, UndoLog())
-    ended = [swept(store, sweep, T0 + MARKER_MS, 4) for _ in range(3)]
-    assert [len(each) for each in ended] == [4, 4, 2]
-    store.note(b"demo/0", MARKER)
-    store.commit(STATE)
+    counts = [len(swept(store, sweep, T0 + MARKER_MS, 4)) for _ in range(3)]
+    assert counts == [4, 4, 2]
+    ended(store, [b"demo/0"])
     assert swept(store, sweep, T0 + MARKER_MS, 4) == {b"demo/0"}
+    assert (led_to(store), sweep.behind) == ([], False)
 
 
-def test_after_a_roll_back_the_sweep_begins_again() -> None:
-    store = filled()
+@pytest.mark.parametrize("told", [True, False])
+def test_after_a_roll_back_the_sweep_begins_again(*, told: bool) -> None:
+    store = filled() if told else reopened(filled())
     undo = UndoLog()
     sweep = Retention(store, undo)
-    sweep.sweep(at(T0 + MARKER_MS, T0 + MARKER_MS), 100)
-    store.discard()
-    undo.roll_back()
+    for at_most in (1, 100):
+        sweep.sweep(at(T0 + MARKER_MS, T0 + MARKER_MS), at_most)
+        store.discard()
+        undo.roll_back()
     assert b"demo/over" in swept(store, sweep, T0 + MARKER_MS, 100)
 
 
 def test_what_the_step_changes_is_left_to_it() -> None:
     store = filled()
     store.note(b"demo/over", MARKER)
-    Retention(store, UndoLog()).sweep(at(T0 + MARKER_MS, T0), 100)
-    assert store.changes == {b"demo/over": MARKER}
+    Retention(store, UndoLog()).sweep(at(T0 + MARKER_MS, T0 + MARKER_MS), 100)
+    assert store.changes[b"demo/over"] == MARKER
 
 
-def test_what_is_over_never_outgrows_what_is_not() -> None:
+def test_what_is_over_goes_as_quickly_as_it_comes() -> None:
     """Markers come at a steady rate for ten days, far more than one look at a time covers."""
-    store = ScheduleStore(MemoryMap())
+    store = new_store()
     sweep = Retention(store, UndoLog())
     a_time, looks, most = 120, 20, 0
     for number in range(100):
         now_ms = T0 + number * MARKER_MS // 10
-        marker = encode_marker(Marker(ENDED_FIRED, now_ms, now_ms, 1, 1, 1))
-        for each in range(a_time):
-            store.note(b"demo/%d-%d" % (each, number), marker)
-        store.commit(STATE)
+        ended(store, [b"demo/%d-%d" % (each, number) for each in range(a_time)], now_ms)
         sweep.wrote(a_time)
-        while sweep.behind:
-            ended = swept(store, sweep, now_ms, looks)
-            sweep.wrote(len(ended))
+        for _ in range(2 * a_time // looks):
+            swept(store, sweep, now_ms, looks)
         most = max(most, len(list(store._rows.scan(b"k", b"l"))))
     live = 10 * a_time
-    assert live < most < 2.5 * live
+    assert most <= live + a_time
+    assert len(led_to(store)) == live
 
 
-def test_a_store_that_was_walked_to_its_end_owes_nothing() -> None:
-    store = filled()
+def test_a_sweep_reads_nothing_of_what_waits_or_is_not_over() -> None:
+    rows = Watched(MemoryMap())
+    store = new_store(rows)
+    for number in range(200):
+        waits = encode_pending(ROW._replace(due_ms=T0 + 10**12, seq=number))
+        store.keep(b"demo/w%d" % number, waits, Location(IN_TIMELINE, T0 + 10**12, number))
+        store.end(b"demo/o%d" % number, MARKER, MARKER_MS)
+    commit(store)
+    sweep, rows.read = Retention(store, UndoLog()), 0
+    for _ in range(10):
+        assert swept(store, sweep, T0 + MARKER_MS - 1, 100) == set()
+    assert rows.read == 0
+    sweep.sweep(at(T0 + MARKER_MS, T0 + MARKER_MS), 1_000)
+    assert (len(store.changes), rows.read) == (200, 1)
+
+
+def test_a_sweep_is_bounded_and_says_that_there_is_more() -> None:
+    store = new_store()
+    ended(store, [b"demo/%d" % number for number in range(1_000)])
+    sweep = Retention(store, UndoLog())
+    sweep.wrote(10**6)
+    assert len(swept(store, sweep, T0 + MARKER_MS, 10)) == 40
+    assert sweep.behind
+    assert len(swept(store, sweep, T0 + MARKER_MS, 10)) == 10
+
+
+def test_a_name_that_began_anew_is_left_alone() -> None:
+    store = new_store()
+    ended(store, [b"demo/a", b"demo/b"])
+    waits = encode_pending(ROW._replace(due_ms=T0 + 10**12, seq=1))
+    store.keep(b"demo/a", waits, Location(IN_TIMELINE, T0 + 10**12, 1))
+    commit(store)
+    assert swept(store, Retention(store, UndoLog()), T0 + MARKER_MS, 100) == {b"demo/b"}
+
+
+def test_an_id_that_ends_all_day_long_is_led_to_no_more_often_than_it_ended_in_a_day() -> None:
+    store = new_store()
+    sweep = Retention(store, UndoLog())
+    a_day = 96
+    for number in range(3 * a_day):
+        now_ms = T0 + number * MARKER_MS // a_day
+        ended(store, [b"demo/a"], now_ms)
+        assert swept(store, sweep, now_ms, 100) == set()
+    assert len(led_to(store)) <= a_day
+    assert swept(store, sweep, now_ms + MARKER_MS, 100) == {b"demo/a"}
+    assert led_to(store) == []
+
+
+def test_what_a_policy_remembers_for_longer_now_is_forgotten_then() -> None:
+    hour = MARKER_MS // 24
+    store = new_store()
+    store.end(b"demo/a", MARKER, hour)
+    commit(store)
+    sweep = Retention(store, UndoLog(), lambda _: 3 * hour)
+    assert swept(store, sweep, T0 + 3 * hour - 1, 100) == set()
+    assert swept(store, sweep, T0 + 4 * hour, 100) == {b"demo/a"}
+    assert led_to(store) == []
+
+
+def test_an_owner_after_a_replay_looks_at_each_name_once() -> None:
+    """Half of what is left is over when it comes by; the rest is led to from then on."""
+    store = new_store()
+    ended(store, [b"demo/old%d" % number for number in range(30)])
+    ended(store, [b"demo/new%d" % number for number in range(30)], T0 + MARKER_MS // 2)
+    store = reopened(store)
+    sweep = Retention(store, UndoLog())
+    gone: set[bytes] = set()
+    for _ in range(4):
+        assert not store.ends.whole
+        gone |= swept(store, sweep, T0 + MARKER_MS, 19)
+    assert len(gone) == 30
+    assert store.ends.whole
+    assert len(led_to(store)) == 30
+    again = Retention(ScheduleStore(store._rows), UndoLog())
+    assert again._store.ends.whole
+    rows = [swept(again._store, again, T0 + 2 * MARKER_MS, 19) for _ in range(2)]
+    assert sum(map(len, rows)) == 30
+
+
+def test_an_owner_that_was_one_before_leads_to_each_name_once() -> None:
+    """Its store followed another owner meanwhile; what ended before the first sweep is met too."""
+    store = new_store()
+    ended(store, [b"demo/%d" % number for number in range(5)])
+    store._rows.write({keys.META_ENDS: None})
+    store = ScheduleStore(store._rows)
+    sweep = Retention(store, UndoLog())
+    ended(store, [b"demo/own"])
+    for _ in range(2):
+        swept(store, sweep, T0 + 1_000, 4)
+    ended(store, [b"demo/later"], T0 + 2_000)
+    assert store.ends.whole
+    assert sorted(led_to(store)) == sorted(
+        [*(b"demo/%d" % n for n in range(5)), b"demo/own", b"demo/later"]
+    )
+
+
+def test_a_walk_keeps_pace_with_what_is_written_meanwhile() -> None:
+    store = reopened(filled())
     sweep = Retention(store, UndoLog())
     sweep.wrote(10_000)
     assert sweep.behind

@@ -13,7 +13,16 @@ import pytest
 from belfry.schedules.identity import fire_id, generation_at, partition_of
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.request_digest import digest_of_plain
-from belfry.store.layout import buckets, kept_fires, keys, locations, manifests, records, verdicts
+from belfry.store.layout import (
+    buckets,
+    ends,
+    kept_fires,
+    keys,
+    locations,
+    manifests,
+    records,
+    verdicts,
+)
 from belfry.store.layout import pending as pending_records
 from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest, StoredState
@@ -128,11 +137,21 @@ def test_the_example_lies_where_it_says() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["_BOTH", "_FIRE", "_MARKER", "_VERDICT", "_ANSWERED", "_MANIFEST", "_LOCATION", "_BUCKET"],
+    [
+        "_BOTH",
+        "_FIRE",
+        "_MARKER",
+        "_VERDICT",
+        "_ANSWERED",
+        "_MANIFEST",
+        "_LOCATION",
+        "_BUCKET",
+        "_ENDS",
+    ],
 )
 def test_the_table_of_fields_is_the_layout(name: str) -> None:
     table = dict(LAYOUT.findall(README))[name]
-    modules = (pending_records, kept_fires, buckets, records, locations, manifests, verdicts)
+    modules = (pending_records, kept_fires, buckets, ends, records, locations, manifests, verdicts)
     (layout,) = [getattr(module, name) for module in modules if hasattr(module, name)]
     assert isinstance(layout, Struct)
     end, letters = 0, ">"

@@ -11,6 +11,7 @@ Local keys begin with the time for what is due, and with the name for what is as
     a | until i64 | changelog key               empty    when the wait for an acknowledgement ends
     k | changelog key                           location, marker, verdict or settings
     n | tenant \\0 | minute u32                  how many wait: a minute bucket (`buckets.py`)
+    e | by u8 | over i64 | offset | number      names whose rows are over then (`ends.py`)
     m | name                                    what the store knows of itself
 
 Backlog and catch-up queue are the two per-tenant queues.  In each *level* of them, and behind each
@@ -65,6 +66,7 @@ META_LEVEL: Final = b"mlevel"
 META_READABLE: Final = b"mreadable"
 META_TENANT: Final = b"mtenant"
 META_BUCKETS: Final = b"mbuckets"
+META_ENDS: Final = b"mends"
 META_STAMP: Final = b"mstamp"
 META_STATE: Final = b"mstate"
 META_REPLAY: Final = b"mreplay"

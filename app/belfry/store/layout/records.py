@@ -30,8 +30,8 @@ ANSWERED: Final = 8
 # The row of an identity, whose codec is `store/identity.py`: JSON follows.
 IDENTITY: Final = 9
 # Codecs of their own: `layout/aside.py`, `layout/buckets.py` (local only), `layout/usage.py`,
-# `layout/jobs.py`, `layout/calendars.py`.
-ASIDE, BUCKET, USAGE, JOB, CALENDAR = 10, 11, 12, 14, 15
+# `layout/jobs.py`, `layout/calendars.py`, `layout/ends.py` (local only).
+ASIDE, BUCKET, USAGE, JOB, CALENDAR, ENDS = 10, 11, 12, 14, 15, 16
 
 _OTHERS: Final = (ASIDE, USAGE, JOB, CALENDAR)
 _MARKER: Final = Struct(">BBBBqqQII")
