@@ -152,6 +152,7 @@ RICH: dict[str, dict[str, Any]] = {
         "output": "SHARED",
         "remember_ms": 3_600_000,
         "payload_key_ref": "file:payments/payload-keys",
+        "source_header": True,
     },
     "AuditEvent": {
         "at": NOON,

@@ -47,7 +47,7 @@ from belfry.client.errors import (
     TooLate,
     Unavailable,
 )
-from belfry.client.fired_record import FiredRecord
+from belfry.client.fired_record import FiredRecord, RequestSource
 from belfry.client.handlers import Handlers
 from belfry.client.listing import Http
 from belfry.client.scheduled import AckLock, Scheduled
@@ -84,6 +84,7 @@ __all__ = [
     "NotFound",
     "Refused",
     "Rejected",
+    "RequestSource",
     "Scheduled",
     "Seen",
     "SeenFile",

@@ -48,6 +48,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, tuple[str, ...]]]]] = {
         "output_topic": ("Topic of the events", ()),
         "delivery": ("Value of an event", ("PAYLOAD", "ENVELOPE")),
         "cloudevents": ("CloudEvents headers", YES_NO),
+        "source_header": ("Header that says where the request lies", YES_NO),
         "guarantee": ("Guarantee", ("EXACTLY_ONCE", "AT_LEAST_ONCE")),
     },
     "History": {

@@ -110,6 +110,7 @@ class Tenant:
     events go to the topic of all such tenants, in transactions always, with `key_of` before their
     keys.  One that is
     `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
+    `source_topic` is the topic of requests, where events are to say where theirs lies.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Tenant:
     held: str = ""
     max_record_bytes: int = 1_000_000
     envelope_head: bytes = b""
+    source_topic: bytes = b""
     non_transactional: bool = False
     signs: bool = False
     accepted: tuple[bytes, ...] = field(default=(), repr=False)
@@ -150,7 +152,8 @@ class Tenant:
             object.__setattr__(self, name, value)
         # They ask for the outcomes that are told.
         object.__setattr__(self, "hooks", self.deliveries_to(self.effective.policy.http_targets))
-        object.__setattr__(self, "enveloped", self.enveloped or bool(self.hooks))
+        more = bool(self.hooks or self.source_topic)
+        object.__setattr__(self, "enveloped", self.enveloped or more)
 
     def _worked_out(self) -> list[tuple[str, Any]]:
         policy = self.effective.policy

@@ -60,7 +60,8 @@ class TenantPolicy:
     missed, `history_ms` how long outcomes can be looked up.  `former_spreads` are the spreads that
     the tenant had before, the oldest first: its schedules may still live by them.  Where `output`
     is SHARED, events go to the one topic of all such tenants.  For `remember_ms` it is known of a
-    schedule that it is over.  Keys at `payload_key_ref` encrypt payloads at rest.
+    schedule that it is over.  Keys at `payload_key_ref` encrypt payloads at rest.  Events say where
+    their request lies with `source_header`.
     """
 
     tenant: str
@@ -91,6 +92,7 @@ class TenantPolicy:
     output: Output = "OWN"
     remember_ms: int = DAY_MS
     payload_key_ref: str | None = None
+    source_header: bool = False
 
     @property
     def is_shared(self) -> bool:

@@ -68,6 +68,7 @@ SET_BY: Final[dict[str, Setter]] = {
     "output": Setter.PLATFORM,
     "remember_ms": Setter.TENANT,
     "payload_key_ref": Setter.PLATFORM,
+    "source_header": Setter.TENANT,
 }
 
 
