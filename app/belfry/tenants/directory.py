@@ -58,6 +58,7 @@ class Tenants:
         self.signing = signing or Signing()
         # The bytes that a record of the topic that tenants share may have; 0: nobody has looked.
         self.shared_record_bytes = 0
+        self.store_problem = ""  # Why no payload can be stored elsewhere; empty where they can.
         self.effective_of: Callable[[str], EffectivePolicy | None] = _nobody
         self._look_at = MET
 

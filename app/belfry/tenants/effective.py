@@ -111,6 +111,7 @@ class Tenant:
     keys.  One that is
     `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
     `source_topic` is the topic of requests, where events are to say where theirs lies.
+    Payloads of more than `claims_over` bytes are stored elsewhere; None: of none.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Tenant:
     shared: bool = field(init=False)
     key_of: bytes = field(init=False)
     payload_keys: PayloadKeys | None = field(init=False, repr=False)
+    claims_over: int | None = field(init=False)
     lacks_key: bool = field(init=False)
     paused: bool = field(init=False)
     misfire: str | None = field(init=False)
@@ -179,6 +181,7 @@ class Tenant:
             ("shared", policy.is_shared),
             ("key_of", self.name.encode() + b"/" if policy.is_shared else b""),
             ("payload_keys", self.effective.payload_keys),
+            ("claims_over", policy.claim_check_over_bytes),
             ("lacks_key", encrypts and self.effective.payload_keys is None),
             ("paused", paused),
             ("misfire", policy.misfire),

@@ -69,6 +69,7 @@ SET_BY: Final[dict[str, Setter]] = {
     "remember_ms": Setter.TENANT,
     "payload_key_ref": Setter.PLATFORM,
     "source_header": Setter.TENANT,
+    "claim_check_over_bytes": Setter.PLATFORM,
 }
 
 
