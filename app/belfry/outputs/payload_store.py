@@ -104,6 +104,8 @@ class PayloadStore:
         self._fresh: dict[Name, float] = {}
         self._failed: dict[Name, bytes] = {}
         self._thread: Background | None = None
+        # Why nothing can be stored, for operators; empty where it can, and where no store is set.
+        self.away = ""
         if files is None:
             tenants.store_problem = NOT_SET
 
@@ -172,6 +174,7 @@ class PayloadStore:
         with self._lock:
             self._failed.update(objects)
             began, self._tenants.store_problem = self._thread is None, AWAY
+            self.away = _said(error)
             if self._thread is None:
                 self._thread = Background("payloads", self._again, log, "payloads not stored")
         if began:
@@ -190,6 +193,7 @@ class PayloadStore:
         try:
             self._write(failed)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is tried again
+            self._counted("failed", len(failed))
             log.debug("large payloads cannot be stored yet", reason=_said(error))
             return None
         with self._lock:
@@ -197,7 +201,7 @@ class PayloadStore:
                 self._failed.pop(name, None)
             if self._failed:
                 return None
-            self._thread, self._tenants.store_problem = None, ""
+            self._thread, self._tenants.store_problem, self.away = None, "", ""
         log.info("large payloads can be stored again")
         return END
 

@@ -114,8 +114,8 @@ OF_PROCESSES: Final = (
     Family(
         "belfry_payloads_stored_total",
         "counter",
-        "Large payloads on their way to the store that keeps them out of Kafka: stored, or failed,"
-        " which refuses requests with such payloads for a while.",
+        "Large payloads on their way to the store that keeps them out of Kafka: stored, or failed"
+        " at a try. While some fail, requests with such payloads are refused.",
         ("outcome",),
     ),
     Family(
