@@ -35,6 +35,9 @@ from belfry.tenants.effective import Tenant
 from belfry.wire.claim_check import CLAIM, with_claims
 
 CLAIM_BYTES: Final = CLAIM.encode()
+# What an object takes of a step's room besides three times its size.  A step stores no more than a
+# store takes in some tenths of a second, whatever a tenant sends: some tens, or some megabytes.
+OBJECT_BYTES: Final = 500_000
 
 
 def is_large(payload: bytes | None, tenant: Tenant) -> bool:
@@ -56,6 +59,7 @@ def note_object(request: Request, row: Pending, tenant: Tenant, step: Step) -> N
         digest = dict(decode_headers(row.headers))[CLAIM] or b""
         stored = at_rest(request["payload"], row.name, tenant) or b""
         step.effects.objects[tenant.name, digest.decode()] = stored
+        step.effects.room -= OBJECT_BYTES + 3 * len(stored)
 
 
 def is_same_when_claimed(old: Pending, record: bytes) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, Final
 import pytest
 
 from belfry.client.key_ring import KeyRing
+from belfry.engine.effects import STEP_BYTES
+from belfry.engine.large_payloads import OBJECT_BYTES
 from belfry.schedules.rejections import PASSING
 from belfry.store.layout.pending import decode_pending
 from belfry.tenants.effective import EffectivePolicy
@@ -146,6 +148,23 @@ def test_a_payload_that_the_topic_would_not_take_is_claimed_and_fits() -> None:
     assert asked(driver, payload=b"p" * 5_000).outcomes == ["ACCEPTED"]
     driver.apply(claim_check_over_bytes=None)
     assert asked(driver, payload=b"p" * 5_001).codes == ["payload_too_large"]
+
+
+@pytest.mark.parametrize("size", [OVER + 1, 200_000])
+def test_a_step_stores_no_more_than_a_store_takes_soon(size: int) -> None:
+    """What one tenant sends is divided among steps; all of it is taken in, in its order."""
+    driver, number = claiming(), 60
+    for each in range(number):
+        driver.ask(schedule_id=f"{each}", at=T0 + 5, payload=b"%06d" % each + b"p" * (size - 6))
+    stored: list[int] = []
+    while sum(stored) < number:
+        step = driver.step(T0, fire=False)
+        stored.append(len(step.effects.objects))
+        assert stored[-1] == len(step.outcomes)
+    # The batch is the larger one here: a worker's have no more bytes than a step.
+    room = STEP_BYTES + 2 * sum(len(value or b"") for _, _, _, value, _ in driver.source)
+    assert max(stored) <= room // (OBJECT_BYTES + 3 * size) + 1 < number
+    assert driver.run(T0 + 5) == [f"{each}" for each in range(number)]
 
 
 def test_an_envelope_and_a_delivery_claim_as_well() -> None:
