@@ -28,6 +28,7 @@ import structlog
 
 from belfry.host import machine
 from belfry.host.background import END, Background
+from belfry.host.errors import named
 from belfry.host.object_store import opened
 from belfry.kafka.outcome import Aborted
 from belfry.settings import Settings
@@ -208,7 +209,7 @@ class PayloadStore:
 
 def _said(error: Exception) -> str:
     """An error of a file system, for operators."""
-    return f"{type(error).__name__}: {error}"[:300]
+    return named(error)[:300]
 
 
 def payload_files(settings: Settings) -> tuple[Any, str]:
