@@ -364,6 +364,18 @@ WORKERS: Final = (
                 ),
             ),
             Chart(
+                "Large payloads",
+                "Payloads that went to the store of large ones. Where some fail, requests with"
+                " such payloads are refused: look at the store, and at the worker's log.",
+                "ops",
+                (
+                    Query(
+                        "{{outcome}}",
+                        "sum by (outcome) (rate(belfry_payloads_stored_total[1m]))",
+                    ),
+                ),
+            ),
+            Chart(
                 "Hosts of webhooks that do not answer",
                 "Posts to them wait, and are given up in the end.",
                 "short",

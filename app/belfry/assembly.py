@@ -220,7 +220,7 @@ async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     outputs.start()
     opener.start()
     front.start(owners)
-    concerns = Concerns(settings, opener.lookups, deliverer.silent, process.self_check.disk)
+    concerns = Concerns(settings, opener, deliverer.silent, process.self_check.disk)
     view.show(Running(owners, guard, group, process, concerns))
     look_for_cycles_rarely()
     if settings.role == "all":

@@ -152,6 +152,8 @@ RICH: dict[str, dict[str, Any]] = {
         "output": "SHARED",
         "remember_ms": 3_600_000,
         "payload_key_ref": "file:payments/payload-keys",
+        "source_header": True,
+        "claim_check_over_bytes": 200_000,
     },
     "AuditEvent": {
         "at": NOON,

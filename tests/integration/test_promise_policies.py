@@ -89,6 +89,22 @@ def test_a_change_is_in_effect_within_two_seconds(site: Site, policies: TenantPo
     assert [envelope(each)["payload"] for each in later] == [b"wrapped"] * 8
 
 
+def test_an_event_leads_to_its_request(site: Site, policies: TenantPolicies) -> None:
+    """Where the policy asks for it: to the record that the event follows from, byte for byte."""
+    site.ask("untraced", "a", at=now_ms())
+    (plain,) = site.wait_fired("untraced", 1)
+    assert "belfry-source" not in names(plain)
+    policies.put(TenantPolicy("traced", source_header=True))
+    for number in range(3):
+        site.ask("traced", f"e{number}", at=now_ms() + EFFECT_MS, payload=b"of e%d" % number)
+    for fired in site.wait_fired("traced", 3):
+        topic, partition, offset = (fired.header("belfry-source") or b"").decode().split("/")
+        requests = {(each.partition, each.offset): each for each in site.read(topic)}
+        asked = requests[int(partition), int(offset)]
+        assert (fired.header("belfry-schedule-id") or b"?") in (asked.value or b"")
+        assert (fired.value or b"?") in (asked.value or b"")
+
+
 def test_a_paused_tenant_waits_and_loses_nothing(site: Site, policies: TenantPolicies) -> None:
     policies.put(TenantPolicy("calm", paused=True))
     site.ask("calm", "a", at=now_ms() + EFFECT_MS, payload=b"a")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.policies.payload_keys import KeyRing
+from belfry.client.key_ring import KeyRing
 from belfry.store.layout.pending import Encrypted, Pending, decode_pending
 from belfry.store.layout.pending_bytes import is_pending
 from belfry.tenants.effective import EffectivePolicy

@@ -97,6 +97,7 @@ def event_json(event: FiredRecord) -> dict[str, Any]:
         "schedule_id": event.schedule_id,
         "scheduled_at": instant_json(event.scheduled_at_ms),
         "occurrence": event.occurrence,
+        "source": event.source and event.source._asdict(),
         "topic": event.topic,
         "partition": event.partition,
         "offset": event.offset,

@@ -17,6 +17,7 @@
 | `backoff` | waits that grow, and `retry_later` |
 | `claim_check` | payloads too large for Kafka |
 | `encryption` | payloads that only who has their tenant's key can read |
+| `key_ring` | keys of workers for payloads at rest, for large ones that consumers redeem |
 | `errors` | the tree of errors |
 
 It imports nothing that only a worker needs: confluent-kafka with its extra
@@ -47,8 +48,9 @@ from belfry.client.errors import (
     TooLate,
     Unavailable,
 )
-from belfry.client.fired_record import FiredRecord
+from belfry.client.fired_record import FiredRecord, RequestSource
 from belfry.client.handlers import Handlers
+from belfry.client.key_ring import KeyRing
 from belfry.client.listing import Http
 from belfry.client.scheduled import AckLock, Scheduled
 from belfry.client.seen import Seen, SeenFile, SeenInMemory
@@ -78,12 +80,14 @@ __all__ = [
     "Handling",
     "Http",
     "KeyFolder",
+    "KeyRing",
     "MissingTopic",
     "NoVerdict",
     "NotDecrypted",
     "NotFound",
     "Refused",
     "Rejected",
+    "RequestSource",
     "Scheduled",
     "Seen",
     "SeenFile",

@@ -5,6 +5,10 @@
     ...
     pdf = claims.redeem(event)                           checked against its digest
 
+A worker stores payloads in the same way where the policy of their tenant says so
+(`claim_check_over_bytes`), below the folder of its setting: `ClaimCheck("s3://bucket/belfry/shop")`
+redeems what it stored of the tenant `shop`.
+
 A file is named by its content, so the same payload is stored once and a repeat changes nothing.
 Small payloads travel in the event as ever.  Nothing is deleted here: give the folder a rule that
 lets files go some time after the last schedule that could need them is due.
@@ -12,16 +16,15 @@ lets files go some time after the last schedule that could need them is due.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any, Final, NotRequired, TypedDict
 
-from belfry.client.errors import BelfryError, ClaimBroken
+from belfry.client.errors import BelfryError, ClaimBroken, NotDecrypted
 from belfry.client.fired_record import FiredRecord
+from belfry.tenants.payload_keys import PayloadKeys, Undecryptable
+from belfry.wire.claim_check import CLAIM, ENCRYPTED, SIZE, claims_of, digest_of, object_name
 
 ABOVE_BYTES: Final = 500_000
-CLAIM: Final = "claim-check-sha256"
-SIZE: Final = "claim-check-bytes"
 _HEX: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -40,7 +43,14 @@ class ClaimCheck:
     The pattern is known as claim check (Enterprise Integration Patterns).
     """
 
-    def __init__(self, folder: str, above_bytes: int = ABOVE_BYTES, **storage_options: Any) -> None:
+    def __init__(
+        self,
+        folder: str,
+        above_bytes: int = ABOVE_BYTES,
+        keys: PayloadKeys | None = None,
+        **storage_options: Any,
+    ) -> None:
+        """`keys` are the tenant's, where workers encrypt what they store (`KeyRing`)."""
         try:
             from fsspec.core import url_to_fs
         except ImportError:
@@ -49,6 +59,7 @@ class ClaimCheck:
             ) from None
         self._files, self._folder = url_to_fs(folder, **storage_options)
         self._above_bytes = above_bytes
+        self._keys = keys
 
     def deposit(
         self, payload: bytes, headers: list[tuple[str, str | bytes | None]] | None = None
@@ -62,16 +73,15 @@ class ClaimCheck:
         own = list(headers or ())
         if len(payload) <= self._above_bytes:
             return Deposit(payload=payload, headers=own)
-        digest = hashlib.sha256(payload).hexdigest()
+        digest = digest_of(payload)
         self._store(digest, payload)
-        claim: list[tuple[str, str | bytes | None]] = [
-            (CLAIM, digest),
-            (SIZE, str(len(payload))),
-        ]
-        return Deposit(payload=b"", headers=own + claim)
+        return Deposit(payload=b"", headers=[*own, *claims_of(payload)])
 
     def redeem(self, event: FiredRecord) -> bytes | None:
-        """The payload of an event: stored, or in the event; raises `ClaimBroken`."""
+        """The payload of an event: stored, or in the event; raises `ClaimBroken`.
+
+        Raises `NotDecrypted` for what a worker has encrypted with another key than `keys` have.
+        """
         digest = event.header(CLAIM)
         if digest is None:
             return event.payload
@@ -85,12 +95,27 @@ class ClaimCheck:
                 f"The payload of {event.schedule_id} is not at {path}: it was deleted, or stored in"
                 " another folder."
             ) from None
-        if hashlib.sha256(found).hexdigest() != digest:
+        if digest_of(found) != digest:
             raise ClaimBroken(
                 f"The payload of {event.schedule_id} at {path} has {len(found)} of"
                 f" {event.header(SIZE)} bytes and another digest: it was changed or cut short."
             )
-        return found
+        return self._decrypted(event, found)
+
+    def _decrypted(self, event: FiredRecord, found: bytes) -> bytes:
+        """The payload in what was stored, which a worker may have encrypted."""
+        name = event.header(ENCRYPTED)
+        if name is None:
+            return found
+        if self._keys is None:
+            raise NotDecrypted(
+                f"The payload of {event.schedule_id} was encrypted by a worker: give ClaimCheck the"
+                " keys of its tenant (keys=KeyRing(tenant, lines of its file))."
+            )
+        try:
+            return self._keys.decrypt(name.encode(), found)
+        except Undecryptable as error:
+            raise NotDecrypted(f"{event.schedule_id}: {error}.") from None
 
     def _store(self, digest: str, payload: bytes) -> None:
         """Write a payload under its digest, unless a file of this name and size is there."""
@@ -103,5 +128,5 @@ class ClaimCheck:
             file.write(payload)
 
     def _path(self, digest: str) -> str:
-        """Where a payload lies; two digits of its digest keep folders small."""
-        return f"{self._folder}/{digest[:2]}/{digest}"
+        """Where a payload lies."""
+        return f"{self._folder}/{object_name(digest)}"

@@ -7,12 +7,20 @@ ignore belfry and take key and value, or ask this class which schedule and which
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from belfry.client.requests import EVENT_TYPE
 from belfry.schedules.instants import parse_instant
-from belfry.wire.headers import TENANT
+from belfry.wire.headers import SOURCE, TENANT
 from belfry.wire.record import Headers
+
+
+class RequestSource(NamedTuple):
+    """Where the request of an event lies: in the topic of requests."""
+
+    topic: str
+    partition: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,15 @@ class FiredRecord:
         """0, 1, 2 … within one life of the schedule; -1 for a TRIGGER or a backfill."""
         text = self.header("belfry-occurrence")
         return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+    @property
+    def source(self) -> RequestSource | None:
+        """Where its request lies; None unless the policy says `source_header`, or nobody knows."""
+        topic, _, place = (self.header(SOURCE) or "").partition("/")
+        partition, _, offset = place.partition("/")
+        if not (topic and partition.isdecimal() and offset.isdecimal()):
+            return None
+        return RequestSource(topic, int(partition), int(offset))
 
     @property
     def backfill(self) -> str | None:

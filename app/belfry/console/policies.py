@@ -48,6 +48,8 @@ GROUPS: Final[dict[str, dict[str, tuple[str, tuple[str, ...]]]]] = {
         "output_topic": ("Topic of the events", ()),
         "delivery": ("Value of an event", ("PAYLOAD", "ENVELOPE")),
         "cloudevents": ("CloudEvents headers", YES_NO),
+        "claim_check_over_bytes": ("Store payloads elsewhere of more bytes than", ()),
+        "source_header": ("Header that says where the request lies", YES_NO),
         "guarantee": ("Guarantee", ("EXACTLY_ONCE", "AT_LEAST_ONCE")),
     },
     "History": {

@@ -26,7 +26,7 @@ from typing import Final
 from urllib.parse import quote
 
 from belfry import __version__
-from belfry.delivery.work import Work
+from belfry.delivery.work import TOLD, Work
 from belfry.schedules.instants import format_instant
 from belfry.schedules.targets import HttpTarget, fit_header
 
@@ -133,6 +133,9 @@ def post_of(
         headers["belfry-event-type"] = quote(event.event_type, safe=_SAFE)
     if event.missed:
         headers["belfry-missed"] = str(event.missed)
+    headers |= {
+        name: quote(value or b"", safe=_SAFE) for name, value in work.headers if name in TOLD
+    }
     if target.secret_ref is not None:
         keys = secrets.keys(event.tenant, target.secret_ref)
         headers["webhook-signature"] = signature(keys, event.fire_id, timestamp, body)

@@ -27,11 +27,13 @@ from belfry.tenants.deliveries import (
     decode_state,
 )
 from belfry.wire.fired import FiredEvent
-from belfry.wire.headers import BACKFILL
+from belfry.wire.headers import BACKFILL, SOURCE
 from belfry.wire.record import Headers
 
-# Headers that begin so are made anew for each record, and never carried on.
+# Headers that begin so are made anew for each record, and never carried on; but these are, which
+# the event in a delivery does not tell.
 OURS: Final = "belfry-"
+TOLD: Final = frozenset({BACKFILL, SOURCE})
 
 
 class NotADelivery(ValueError):
@@ -49,7 +51,7 @@ class Work:
     key: bytes
     value: bytes
     event: FiredEvent
-    # The user's headers, without belfry's own.
+    # The user's headers, without belfry's own but those of `TOLD`.
     headers: Headers
     # Targets, attempt and limits, as the record's header says them.
     state: DeliveryState
@@ -106,9 +108,7 @@ def work_of(key: bytes | None, value: bytes | None, headers: Headers, decoder: D
         state = decode_state(states[-1])
     except UnknownDelivery as error:
         raise NotADelivery(str(error)) from None
-    kept = [
-        (name, given) for name, given in headers if name == BACKFILL or not name.startswith(OURS)
-    ]
+    kept = [(name, given) for name, given in headers if name in TOLD or not name.startswith(OURS)]
     keys = [given for name, given in headers if name == KEY_HEADER]
     given_key = keys[-1] if keys else None
     return Work(key or b"", value, FiredEvent(**record), kept, state, given_key=given_key)

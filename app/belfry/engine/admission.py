@@ -5,12 +5,13 @@
     HTTP targets                            as far as the policy and the worker's settings reach
     a calendar                              the tenant has it, and it leaves something to fire
     a key for payloads                      the worker can read the one that the policy names
+    a large payload                         the store where such payloads go answers
     requests a second, pending schedules    as many as `limits.py` counts
 
 Each refusal is a `Rejection` with the sentence that says what to do.  What the schedule itself does
 not allow is in `conditions.py`; who may write for a tenant at all is in `claims.py`.
 
-Most tenants have none of these rules, and a request of theirs is asked six questions of its own
+Most tenants have none of these rules, and a request of theirs is asked five questions of its own
 fields and of the tenant's, without a call.
 """
 
@@ -20,6 +21,7 @@ from functools import partial
 
 from belfry.engine.arrival import MOST_AHEAD_MS
 from belfry.engine.calendars import Calendars
+from belfry.engine.large_payloads import not_stored
 from belfry.engine.limits import Limits
 from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports, SourcePartition
@@ -59,12 +61,10 @@ class Admission:
         self, record: SourceRecord, request: Request, tenant: Tenant, accepted_ms: int, step: Step
     ) -> Rejection | None:
         """Why the tenant's policy does not allow a request that arrived then, or None."""
-        if tenant.spread > 1 and request["group"] is not None and request["action"] in KEEPING:
-            return group_of_spread(tenant)
-        if tenant.crowded_out and request["action"] in KEEPING:
-            return crowded_out(tenant)
-        if tenant.lacks_key and request["action"] in KEEPING:
-            return lacks_key(tenant)
+        if (not tenant.simple or tenant.claims_over is not None) and request["action"] in KEEPING:
+            problem = self._by_tenant(request, tenant)
+            if problem is not None:
+                return problem
         if request["http_targets"] and request["action"] in KEEPING:
             judge = partial(self._tenants.target_problem, tenant.name)
             policy = tenant.effective.policy
@@ -78,6 +78,16 @@ class Admission:
         if not tenant.limited:
             return None
         return self._limits.too_many_requests(tenant, self._counts_from_ms(record, step))
+
+    def _by_tenant(self, request: Request, tenant: Tenant) -> Rejection | None:
+        """Why nothing like this is kept for the tenant, or None."""
+        if tenant.spread > 1 and request["group"] is not None:
+            return group_of_spread(tenant)
+        if tenant.crowded_out:
+            return crowded_out(tenant)
+        if tenant.lacks_key:
+            return lacks_key(tenant)
+        return not_stored(request, tenant, self._tenants.store_problem)
 
     def _counts_from_ms(self, record: SourceRecord, step: Step) -> int:
         """The instant at which a request counts for a rate: never one that its producer gave.

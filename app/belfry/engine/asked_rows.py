@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from belfry.engine.at_rest import at_rest
 from belfry.engine.calendars import Calendars
+from belfry.engine.large_payloads import claimed, is_large
 from belfry.engine.passed import nominal_at, passed_ms
-from belfry.engine.payloads import at_rest
 from belfry.engine.step import Step
 from belfry.schedules.debounce import slid_ms
 from belfry.schedules.jitter import jitter_ms
@@ -80,7 +81,7 @@ class AskedRows:
         due_ms = nominal_ms + jitter_of(asked, nominal_ms)
         group, event_type = request["group"], request["event_type"]
         tenant = asked.tenant.name_bytes
-        return Pending(
+        row = Pending(
             due_ms,
             nominal_ms,
             asked.accepted_ms,
@@ -100,6 +101,9 @@ class AskedRows:
             rule,
             at_rest(request["payload"], asked.name, asked.tenant),
         )
+        if asked.tenant.claims_over is None or not is_large(request["payload"], asked.tenant):
+            return row
+        return claimed(row)
 
     def passed_ms(self, old: Pending, step: Step) -> int:
         """What the rhythm of before has passed, whatever its calendar says of it by now."""

@@ -10,6 +10,7 @@ Made per event, so entries are plain tuples; the shell produces them and never l
     lifecycle          ─► belfry.lifecycle
     metered            ─► the topic of metering
     rows, manifest     ─► belfry.changelog                    last, and then the local store
+    objects            ─► the store of payloads               before the transaction
     counters, traced, drained                                 told once the commit is acknowledged
 
 Counts lie here too, and not in metrics of the engine: a step that is rolled back has then counted
@@ -99,6 +100,7 @@ class Effects:
     `rows` are changelog records by key (None: tombstone), the last one of a key wins.  `unframed`
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
+    `objects` are large payloads by tenant and digest: they are stored before the commit.
     `non_transactional` are topics whose fired records need not be in the transaction, only be there
     before it.
     `drained` are buckets that had ended when the step was committed; they are filled in then.
@@ -131,6 +133,7 @@ class Effects:
     unframed: set[str] = field(default_factory=set)
     non_transactional: set[str] = field(default_factory=set)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
+    objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
     rederived: int = 0
     drained: list[Drained] = field(default_factory=list)
     room: int = field(default=STEP_BYTES, compare=False)

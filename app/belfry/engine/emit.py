@@ -13,6 +13,7 @@ The form of a fired record is the tenant's choice:
     plain        value: the payload, byte for byte      headers: the user's, then belfry's
     CloudEvents  the same, and headers ce_… (Kafka binding of CloudEvents 1.0, binary mode)
     envelope     value: a `FiredEvent` in Avro with the payload in it
+    source       header `belfry-source`: where the schedule's request lies
 
     key          the schedule's own, else its group's name, else its id
     partition    of one group all events go to one partition, so that their order holds
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from belfry.engine.deliveries import deliver, fired_event
-from belfry.engine.effects import Effects
+from belfry.engine.dressing import dress
 from belfry.engine.step import Step
 from belfry.schedules.identity import extra_fire_id
 from belfry.schedules.instants import format_instant
@@ -35,15 +36,14 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import has_targets
 from belfry.store.layout.pending import Pending, PendingRow, as_pending, decode_headers
 from belfry.tenants.deliveries import RETRIES
-from belfry.tenants.effective import Delivery, Tenant
-from belfry.wire.fired import FiredEvent, encode_fired, rfc3339
+from belfry.tenants.effective import Tenant
+from belfry.wire.fired import rfc3339
 from belfry.wire.headers import BACKFILL, EVENT_TYPE, GROUP, TENANT, VERSION
 from belfry.wire.headers import PREFIX as OURS
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import Headers
 
 EXTRA: Final = -1
-CE_VERSION: Final = "ce_specversion"
 # How names of belfry's own headers begin; some readers take capitals for the same.
 OURS_BYTES: Final = OURS.encode()
 LENGTH: Final = len(OURS)
@@ -121,7 +121,7 @@ def emit(
     if route.enveloped or (rule and has_targets(rule)):
         named = as_pending(row)
         event = fired_event(named, route.tenant, (identity, step.now_ms), missed)
-        value = _dress(event, route.tenant, headers, effects)
+        value = dress(named, event, route.tenant, headers, effects)
         if route.tenant.hooks or has_targets(rule):
             deliver(named, route.tenant, event, headers, effects)
     if route.non_transactional:
@@ -197,28 +197,6 @@ def _users(given: bytes, tenant: Tenant) -> Headers:
     if OURS_BYTES not in given.lower() or tenant.name == RETRIES:
         return headers
     return [each for each in headers if each[0][:LENGTH].lower() != OURS]
-
-
-def _dress(event: FiredEvent, tenant: Tenant, headers: Headers, effects: Effects) -> bytes | None:
-    """The value of a fired record that is more than the user's bytes; adds to its headers."""
-    if tenant.cloudevents and not any(name == CE_VERSION for name, _ in headers):
-        headers += _cloudevent(event, tenant)
-    if tenant.delivery is not Delivery.ENVELOPE:
-        return event.payload
-    if not tenant.envelope_head:
-        effects.unframed.add(tenant.name)
-    return tenant.envelope_head + encode_fired(event)
-
-
-def _cloudevent(event: FiredEvent, tenant: Tenant) -> Headers:
-    """Headers of Kafka's binding of CloudEvents, binary mode."""
-    return [
-        (CE_VERSION, b"1.0"),
-        ("ce_id", event.fire_id.encode()),
-        ("ce_source", b"/belfry/" + tenant.name_bytes),
-        ("ce_type", (event.event_type or "io.belfry.fired").encode()),
-        ("ce_time", rfc3339(event.scheduled_at)),
-    ]
 
 
 def tell_missed(

@@ -138,7 +138,11 @@ class FastPath:
         plain = at_home and not told
         if plain and tenant.queued:
             self._waiting.isolate(name)
-        rooms[name] = tenant.max_record_bytes - MOST_OVERHEAD_BYTES if plain else NO_ROOM
+        room = tenant.max_record_bytes - MOST_OVERHEAD_BYTES
+        if tenant.claims_over is not None:
+            # A larger payload is stored elsewhere, and a record is larger than its payload.
+            room = min(room, tenant.claims_over)
+        rooms[name] = room if plain else NO_ROOM
         return rooms[name]
 
 

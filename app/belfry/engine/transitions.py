@@ -41,6 +41,7 @@ from belfry.engine.conditions import (
 )
 from belfry.engine.dependence_checks import DependenceChecks
 from belfry.engine.emit import fire_extra, fired_bytes
+from belfry.engine.large_payloads import note_object
 from belfry.engine.payloads import decrypted, is_same, why_undecryptable
 from belfry.engine.reply import Reply
 from belfry.engine.reports import SourcePartition
@@ -75,10 +76,7 @@ class Transitions:
         calendars: Calendars | None = None,
         after_acks: AfterAcks | None = None,
     ) -> None:
-        """`calendars` has the days of schedules, and `after_acks` those that wait for others.
-
-        Without them no schedule is defined, and none acknowledged.
-        """
+        """Without `calendars` no schedule is defined, without `after_acks` none acknowledged."""
         self._rows = AskedRows(calendars)
         self._place = place
         self._store = store
@@ -225,6 +223,8 @@ class Transitions:
         due_ms, version = row.due_ms, row.version
         step.effects.room -= len(record)
         step.effects.tenants.add(asked.tenant.name)
+        if asked.tenant.claims_over is not None:
+            note_object(asked.request, row, asked.tenant, step)
         self._put(asked, row, record, step)
         return Reply(Outcome.ACCEPTED, version, due_ms)
 

@@ -5,8 +5,9 @@
 time; ``S5:hang`` holds the step for a second, so that what is queued gets to the broker, and then
 ends the process.  ``R1:late:6`` holds the step for six seconds each time, and goes on.
 
-Steps: S0-S5 and S7-S9 of a step, R1-R4 of a take-over; S6, an EndTxn that is sent and not answered,
-lies inside librdkafka and can only be seen from the wire.
+Steps: S0-S5 and S7-S9 of a step, P1 behind the store of its large payloads, R1-R4 of a take-over;
+S6, an EndTxn that is sent and not answered, lies inside librdkafka and can only be seen from the
+wire.
 """
 
 from __future__ import annotations

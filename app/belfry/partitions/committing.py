@@ -1,8 +1,8 @@
 """Making a partition's step true, and what follows from how that ends.
 
-    prepare topics ─► seal ─► commit ─┬ committed    engine, lease and store take it in; it is told
-                                      ├ Aborted      the engine forgets it: the same step once more
-                                      └ else         raised: the term is over
+    topics and payloads ─► seal ─► commit ─┬ committed   engine, lease and store take it in; told
+                                           ├ Aborted     the engine forgets it: the step once more
+                                           └ else        raised: the term is over
 
 The store is written after the commit, never before.  Each commit is also a measurement of the clock
 against the broker's, and of how large a step may be.
@@ -37,6 +37,7 @@ class StepCommits:
         self._failpoint = opener.failpoints.reach
         self._guard = given.guard
         self._outputs = given.outputs
+        self._payloads = opener.payloads
         self._worker = given.worker
         self._failures = failures
         self._leasing = leasing
@@ -64,6 +65,9 @@ class StepCommits:
         engine, started_ms = owned.engine, self._clock.monotonic_ms()
         try:
             self._outputs.prepare(effects)
+            if effects.objects:
+                self._payloads.put(effects.objects)
+                self._failpoint("P1")
             leased = self._leasing.begin(owned, self._clock.monotonic_ms())
             engine.seal(owned.epoch, read_lease=leased)
             receipt = owned.producer.commit(effects)

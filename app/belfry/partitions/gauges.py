@@ -121,6 +121,11 @@ class Gauges:
         """What counts checkpoints and restores; it locks by itself."""
         return self._metrics.checkpoints
 
+    def payloads(self, outcome: str, objects: int) -> None:
+        """Count large payloads by what became of them at their store."""
+        with self._lock:
+            self._metrics.payloads(outcome, objects)
+
     def looked_up(self, outcome: str) -> None:
         """Count a lookup at the schema registry."""
         self._metrics.looked_up(outcome)

@@ -226,7 +226,7 @@ class PartitionOpener(PartitionDependencies):
     def stops(self) -> dict[str, Callable[[], None]]:
         """What ends that, by what it is called."""
         made = {} if self.checkpoints is None else {"checkpoints": self.checkpoints.stop}
-        return {"watch": self.watch.stop, **made}
+        return {"watch": self.watch.stop, "payloads": self.payloads.stop, **made}
 
     def given_up(self, partition: int) -> None:
         """A partition is not owned here any more: its open transactions are not looked at."""

@@ -24,6 +24,7 @@ from belfry.kafka.log_bounds import LogEnds
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.step_records import OutputTopics
+from belfry.outputs.payload_store import PayloadStore
 from belfry.partitions.forwarding import ForwardingProducer, TenantInputProducer, committed_position
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd
@@ -73,6 +74,7 @@ class PartitionDependencies:
     producers: MakeProducer
     readers: RequestReaders
     tenant_inputs_through: PassThrough
+    payloads: PayloadStore
     # What makes checkpoints, None where none are kept.
     checkpoints: CheckpointMaker | None = None
     # What restores from them.

@@ -16,6 +16,7 @@ from belfry.host.loops import Loop, Turns
 from belfry.kafka.outcome import Unknown
 from belfry.partitions.arrivals import LOOK_AGAIN_S, Arrivals, longest_s, take_aside
 from belfry.partitions.committing import StepCommits
+from belfry.partitions.early_payloads import EarlyPayloads
 from belfry.partitions.failure import PAUSE_AFTER_ABORT_S
 from belfry.partitions.mailbox import Mailbox, MissingBatch
 from belfry.partitions.pacing import Linger
@@ -54,6 +55,7 @@ class Steps:
         self._linger = Linger(settings.batch_records)
         self._waiting: SourceBatch | None = None
         self.arrivals = Arrivals(given.guard)
+        self._early = EarlyPayloads(given.opener.payloads)
         self.mail = Mailbox(settings.batch_records, settings.step_bytes)
         self.turned_ms = self._clock.monotonic_ms()
 
@@ -92,10 +94,14 @@ class Steps:
             self._linger.fires(now_ms)
             effects = engine.fire_due(now_ms, self._commits.at_most)
             self._failpoint("S0")
-        effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None)
-        batch = self._ready_batch(owned)
+        batch = None
+        if not self._early.under_way:
+            effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None)
+            batch = self._ready_batch(owned)
         if batch is not None:
             effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
+        if self._early.puts_off(owned, effects):
+            return
         effects = self._upkeep.add_to(owned, effects, self._clock.monotonic_ms(), self.guarded_ms)
         if effects is None or effects.empty or self.commit(owned, effects):
             self._settle(owned, effects, batch)

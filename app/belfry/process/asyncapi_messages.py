@@ -43,9 +43,13 @@ _FIRED_HEADERS: Final = {
     "belfry-occurrence": "0, 1, 2 …; -1 for one that TRIGGER or a backfill asked for.",
     "belfry-schedule-tenant": "Whose schedule it is.",
     "belfry-schedule-version": "Version of the schedule that fired.",
+}
+# On some of them.
+_FURTHER_HEADERS: Final = {
     "belfry-schedule-group": "Its group, where it has one.",
     "belfry-schedule-type": "Its event type, where it has one.",
     "belfry-backfill": "On what a backfill fires: the id of its job.",
+    "belfry-source": "topic/partition/offset of the request, where the policy asks for it.",
     "belfry-redriven": "On an event that was sent again: name of the redrive, offset of the event.",
 }
 
@@ -103,7 +107,7 @@ def messages() -> dict[str, Any]:
                 "required": list(_FIRED_HEADERS),
                 "properties": {
                     name: {"type": "string", "description": text}
-                    for name, text in _FIRED_HEADERS.items()
+                    for name, text in (_FIRED_HEADERS | _FURTHER_HEADERS).items()
                 },
             },
             "bindings": {"kafka": {"bindingVersion": BINDING}},

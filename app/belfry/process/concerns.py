@@ -1,5 +1,5 @@
 """What is wrong around a worker though its partitions fire: disk, registry, hosts of webhooks,
-and schedules that do not fire though their rules say so.
+the store of large payloads, and schedules that do not fire though their rules say so.
 
 None of it makes the worker unready, since to take it out of a load balancer would help nobody.  So
 each has a metric with an alert, and a sentence among the `warnings` of `/healthz/ready` and
@@ -16,8 +16,8 @@ from belfry.api.workers.view import Posting
 from belfry.delivery.silent_hosts import SilentHosts
 from belfry.engine.stale import StaleSchedules
 from belfry.host.disk import MIB, DataDisk
+from belfry.partitions.opener import PartitionOpener
 from belfry.registry.addresses import shown
-from belfry.registry.lookups import Lookups
 from belfry.schedules.instants import format_instant
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
@@ -30,12 +30,14 @@ class Concerns:
     """What others have found around a worker; it looks at nothing itself, so any scrape may ask."""
 
     def __init__(
-        self, settings: Settings, lookups: Lookups | None, silent: SilentHosts, disk: DataDisk
+        self, settings: Settings, opener: PartitionOpener, silent: SilentHosts, disk: DataDisk
     ) -> None:
+        """`opener` has the lookups at the registry, and the store of large payloads."""
         self._disk = disk
         self._reserve_mb = settings.disk_reserve_mb
         self._wait_ms = settings.registry_wait_ms
-        self._lookups = lookups
+        self._lookups = opener.lookups
+        self._payloads = opener.payloads
         self._registry_url = shown(settings.schema_registry_url or "")
         self._silent = silent
         self._posts = settings.role == "all"
@@ -47,7 +49,8 @@ class Concerns:
     def found(self) -> list[str]:
         """A sentence for each thing that is wrong, without its full stop."""
         disk = self._disk.problem or nearly_full(self._disk, self._reserve_mb)
-        return [*filter(None, (disk, self._registry(), self._silent.sentence()))]
+        sentences = (disk, self._registry(), self._store(), self._silent.sentence())
+        return [*filter(None, sentences)]
 
     def show(self, metrics: Metrics) -> None:
         """Bring the gauges up to date."""
@@ -63,6 +66,15 @@ class Concerns:
             " it, or mend its address (BELFRY_SCHEMA_REGISTRY_URL) or its credentials. Until then"
             " requests with schemas that are known are taken in; others wait for up to"
             f" {self._wait_ms / 1000:g} s (BELFRY_REGISTRY_WAIT_MS) and are then refused"
+        )
+
+    def _store(self) -> str:
+        why = self._payloads.away
+        if not why:
+            return ""
+        return (
+            f"the store of large payloads (BELFRY_PAYLOAD_STORE) does not take any: {why}. Requests"
+            " with one are refused (payload_not_stored) until it does; all else goes on"
         )
 
 

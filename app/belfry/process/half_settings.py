@@ -25,9 +25,11 @@ from pydantic import SecretStr
 
 from belfry.api.server.hosts import is_loopback
 from belfry.api.server.own_address import is_everywhere
+from belfry.host.object_store import NoStore
 from belfry.host.tls_files import believed, shown
 from belfry.kafka.security import BadSecurity, group_client_security
-from belfry.recovery.checkpoint_store import NoCheckpointStore, checkpoint_store
+from belfry.outputs.payload_store import payload_files
+from belfry.recovery.checkpoint_store import checkpoint_store
 from belfry.registry.addresses import UNREADABLE, is_readable
 from belfry.settings import DeliverySettings, Settings
 
@@ -41,6 +43,7 @@ _NEVER_EMPTY: Final = (
     "http_tls_authorities",
     "secrets_dir",
     "checkpoint_store",
+    "payload_store",
 )
 # They mean something beside an issuer alone.
 _OIDC: Final = ("oidc_audience", "oidc_jwks_url", "oidc_tenants_claim", "oidc_roles_claim")
@@ -77,7 +80,7 @@ def half_settings(settings: DeliverySettings) -> str:
         *_callers(settings),
         *_advertised(settings),
         *_certificates(settings),
-        *_checkpoints(settings),
+        *_stores(settings),
     )
     return " ".join(found)
 
@@ -210,12 +213,14 @@ def _certificates(settings: DeliverySettings) -> Iterator[str]:
             )
 
 
-def _checkpoints(settings: DeliverySettings) -> Iterator[str]:
-    """A store of checkpoints that cannot be used; nobody is asked whether it is there."""
-    if isinstance(settings, Settings):
+def _stores(settings: DeliverySettings) -> Iterator[str]:
+    """Stores elsewhere that cannot be used; nobody is asked whether they are there."""
+    if not isinstance(settings, Settings):
+        return
+    for open_store in (checkpoint_store, payload_files):
         try:
-            checkpoint_store(settings)
-        except NoCheckpointStore as error:
+            open_store(settings)
+        except NoStore as error:
             yield str(error)
 
 

@@ -35,6 +35,7 @@ from belfry.kafka.client_properties import consumer_properties
 from belfry.kafka.log_bounds import LogEnds
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.step_records import OutputTopics
+from belfry.outputs.payload_store import payload_store
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
@@ -204,6 +205,7 @@ def share(
         producers=producers(settings),
         readers=_readers(settings, gauges),
         agreement=Agreement(settings),
+        payloads=payload_store(settings, tenants, gauges.payloads),
         tenant_inputs_through=through.tenant_inputs,
         checkpoints=None if given is None else CheckpointMaker(given),
         restorer=None if given is None else CheckpointRestorer(given),

@@ -26,12 +26,12 @@ import structlog
 
 from belfry.host import rocks
 from belfry.host.errors import named
+from belfry.host.object_store import within
 from belfry.recovery.checkpoint_store import (
     CheckpointDependencies,
     CheckpointFolder,
     believed,
     sha256_of,
-    within,
 )
 from belfry.recovery.stamp import STORE_FORMAT, Stamp
 from belfry.store.checkpoint import BadCheckpoint, Checkpoint, CheckpointFile

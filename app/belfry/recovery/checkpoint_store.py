@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from belfry.host import machine
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
+from belfry.host.object_store import opened
 from belfry.settings import Settings
 from belfry.store.checkpoint import (
     MOST_BYTES,
@@ -39,39 +39,7 @@ MOST_INDEXES: Final = 20
 # By which names file systems tell when a file was written.
 _MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
 
-_Answer = TypeVar("_Answer")
-
-
-class NoCheckpointStore(ValueError):
-    """The store that is named cannot be used; the message says what to do."""
-
-
-def within(seconds: float, call: Callable[[], _Answer]) -> _Answer:
-    """What a call answers; TimeoutError where it does not within so many seconds.
-
-    A store that never answers must not hold a take-over up. What was called is left behind in a
-    thread that does not keep the process.
-    """
-    answers: list[Callable[[], _Answer]] = []
-
-    def ask() -> None:
-        try:
-            answer = call()
-        except Exception as error:  # noqa: BLE001  # raised where somebody waits for it
-            answers.append(lambda failed=error: _fail(failed))  # type: ignore[misc]
-        else:
-            answers.append(lambda: answer)
-
-    thread = machine.Thread(target=ask, name="belfry-checkpoint-answer", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not answers:
-        raise TimeoutError(f"the store of checkpoints has not answered within {seconds:g} s")
-    return answers[0]()
-
-
-def _fail(error: Exception) -> Any:
-    raise error
+_NAMES: Final = ("BELFRY_CHECKPOINT_STORE", "BELFRY_CHECKPOINT_OPTIONS")
 
 
 class CheckpointFolder:
@@ -139,28 +107,13 @@ class CheckpointStore:
     def __init__(self, url: str, options: dict[str, Any]) -> None:
         """`options` are those of fsspec for the file system that the URL names.
 
-        Raises NoCheckpointStore where there is no such file system. Nobody is asked yet.
+        Raises NoStore where there is no such file system. Nobody is asked yet.
         """
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise NoCheckpointStore(
-                "BELFRY_CHECKPOINT_STORE needs the extra checkpoints:"
-                " pip install 'belfry-scheduler[checkpoints]'."
-            ) from None
-        try:
-            self._files, self._path = url_to_fs(url, **options)
-        except (ImportError, ValueError, TypeError) as error:
-            # The address itself is not shown, since it may hold a password.
-            raise NoCheckpointStore(
-                f"BELFRY_CHECKPOINT_STORE cannot be used: {error}. Give a URL that fsspec knows,"
-                " file:///folder or s3://bucket/folder, and for S3 install the extra"
-                " s3; BELFRY_CHECKPOINT_OPTIONS are options of that file system."
-            ) from None
+        self._files, self._path = opened(url, options, _NAMES)
 
     def folder(self, cluster: str, changelog: str, partition: int) -> CheckpointFolder:
         """The checkpoints of a partition of the changelog with this topic id."""
-        path = f"{self._path.rstrip('/')}/{cluster}/{changelog}/{partition}"
+        path = f"{self._path}/{cluster}/{changelog}/{partition}"
         return CheckpointFolder(self._files, path)
 
 
@@ -181,7 +134,7 @@ class CheckpointDependencies:
 
 
 def checkpoint_store(settings: Settings) -> CheckpointStore | None:
-    """The store that is set, None where none is; raises NoCheckpointStore."""
+    """The store that is set, None where none is; raises NoStore."""
     if settings.checkpoint_store is None:
         return None
     return CheckpointStore(settings.checkpoint_store, settings.checkpoint_options)

@@ -142,6 +142,11 @@ def generation_at(partition: int, offset: int) -> int:
     return partition << _LIFE_OFFSET_BITS | offset
 
 
+def partition_of_life(life: int) -> int:
+    """The source partition of the request that began a life, and of all later ones of it."""
+    return life >> _LIFE_OFFSET_BITS
+
+
 def generation_of(life: int) -> int:
     """The public number of a life, 1 to 2**31 - 1: a schedule that begins anew gets another one.
 

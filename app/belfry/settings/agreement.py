@@ -98,6 +98,8 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
             "canary_interval_ms": settings.canary_interval_ms,
             "metering_interval_ms": settings.metering_interval_ms,
         }
+        store = settings.payload_store
+        said["payload_store"] = None if store is None else _digest(settings, store.encode())
     if settings.role != "schedule":
         secrets = orjson.dumps(plain(settings.webhook_secrets), option=orjson.OPT_SORT_KEYS)
         said["webhook_secrets"] = _digest(settings, secrets) if settings.webhook_secrets else None

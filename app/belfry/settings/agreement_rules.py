@@ -110,6 +110,10 @@ AGREED: Final[Mapping[str, Agreed]] = {
         AgreementRule.ROLLING,
         "whoever leads the group decides, so their number changes with the leader",
     ),
+    "payload_store": Agreed(
+        AgreementRule.ROLLING,
+        "payloads of one tenant lie in two folders, and its consumers look into one",
+    ),
     "webhook_secrets": Agreed(
         AgreementRule.ROLLING,
         "on all that deliver: a receiver refuses what is signed with another secret",
@@ -127,6 +131,7 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("worker_rack", "group_instance_id", "http_host", "http_port", "health_host"),
         *("health_port", "http_advertised_url", "log_format", "log_level"),
         *("otlp_url", "otlp_queue_spans", "checkpoint_store", "checkpoint_options"),
+        "payload_store_options",
     ),
     "what it does, and how much of it": (
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),

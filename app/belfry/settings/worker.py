@@ -86,6 +86,18 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         le=86_400,
         description="Seconds after which a partition's newest checkpoint is replaced.",
     )
+    # Where large payloads go, for tenants whose policy says from which size on.
+    payload_store: str | None = Field(
+        None,
+        repr=False,
+        description="Folder where payloads are stored that a tenant's policy keeps out of Kafka"
+        " (`claim_check_over_bytes`), as a URL that fsspec knows. None: such payloads are refused.",
+    )
+    payload_store_options: dict[str, Any] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Options of fsspec for that file system, credentials for instance.",
+    )
     # Both write the same records with the same promises.
     transaction_writer: Literal["librdkafka", "direct"] = Field(
         "direct",

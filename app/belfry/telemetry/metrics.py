@@ -87,6 +87,7 @@ class Metrics:
         self._targets = make.histogram("belfry_delivery_seconds", HTTP_BOUNDS)
         self._audit = make.outcomes("belfry_audit_events_total", "written", "lost")
         self._lookups = make.outcomes("belfry_registry_lookups_total", "answered", "unanswered")
+        self._payloads = make.outcomes("belfry_payloads_stored_total", "stored", "failed")
         self._spans = make.outcomes("belfry_spans_total", "exported", "dropped", "failed")
         self._keys = KeyMetrics({name: each.meaning for name, each in BY_NAME.items()}, KEY_STATES)
         registry.register(self._keys)
@@ -134,6 +135,10 @@ class Metrics:
     def traced(self, outcome: str, spans: int) -> None:
         """Count spans: ``exported``, ``dropped`` or ``failed``."""
         self._spans.labels(outcome).inc(spans)
+
+    def payloads(self, outcome: str, objects: int) -> None:
+        """Count large payloads at their store: ``stored`` or ``failed``."""
+        self._payloads.labels(outcome).inc(objects)
 
     def looked_up(self, outcome: str) -> None:
         """Count a lookup at the schema registry: ``answered`` or ``unanswered``."""

@@ -112,6 +112,13 @@ OF_PROCESSES: Final = (
         ("outcome",),
     ),
     Family(
+        "belfry_payloads_stored_total",
+        "counter",
+        "Large payloads on their way to the store that keeps them out of Kafka: stored, or failed"
+        " at a try. While some fail, requests with such payloads are refused.",
+        ("outcome",),
+    ),
+    Family(
         "belfry_webhook_hosts_silent",
         "gauge",
         "Hosts of webhooks that have not answered the last 5 posts or more of this worker.",

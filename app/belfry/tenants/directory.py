@@ -58,6 +58,7 @@ class Tenants:
         self.signing = signing or Signing()
         # The bytes that a record of the topic that tenants share may have; 0: nobody has looked.
         self.shared_record_bytes = 0
+        self.store_problem = ""  # Why no payload can be stored elsewhere; empty where they can.
         self.effective_of: Callable[[str], EffectivePolicy | None] = _nobody
         self._look_at = MET
 
@@ -167,9 +168,7 @@ class Tenants:
     def secret_of(self, name: str) -> bytes:
         """What a worker signs a request of this tenant with that it writes itself; or nothing.
 
-        Nothing for tenants of belfry's own: only what follows from a delivery, and probes, are
-        written for them.
-
+        Nothing for tenants of belfry's own: for them only deliveries and probes are written.
         Asking makes no tenant: it may come from any thread, and name anybody.
         """
         if self.signing.of(name) is not None:
@@ -215,6 +214,7 @@ class Tenants:
             tenant,
             topic=topic,
             effective=effective,
+            source_topic=self.names.requests if effective.policy.source_header else b"",
             non_transactional=effective.policy.guarantee == AT_LEAST_ONCE and not shared,
             signs=signs,
             accepted=accepted,

@@ -110,6 +110,8 @@ class Tenant:
     events go to the topic of all such tenants, in transactions always, with `key_of` before their
     keys.  One that is
     `crowded_out` begins no schedules: unknown tenants have as many topics as they may have.
+    `source_topic` is the topic of requests, where events are to say where theirs lies.
+    Payloads of more than `claims_over` bytes are stored elsewhere; None: of none.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Tenant:
     held: str = ""
     max_record_bytes: int = 1_000_000
     envelope_head: bytes = b""
+    source_topic: bytes = b""
     non_transactional: bool = False
     signs: bool = False
     accepted: tuple[bytes, ...] = field(default=(), repr=False)
@@ -135,6 +138,7 @@ class Tenant:
     shared: bool = field(init=False)
     key_of: bytes = field(init=False)
     payload_keys: PayloadKeys | None = field(init=False, repr=False)
+    claims_over: int | None = field(init=False)
     lacks_key: bool = field(init=False)
     paused: bool = field(init=False)
     misfire: str | None = field(init=False)
@@ -150,7 +154,8 @@ class Tenant:
             object.__setattr__(self, name, value)
         # They ask for the outcomes that are told.
         object.__setattr__(self, "hooks", self.deliveries_to(self.effective.policy.http_targets))
-        object.__setattr__(self, "enveloped", self.enveloped or bool(self.hooks))
+        more = bool(self.hooks or self.source_topic)
+        object.__setattr__(self, "enveloped", self.enveloped or more)
 
     def _worked_out(self) -> list[tuple[str, Any]]:
         policy = self.effective.policy
@@ -176,6 +181,7 @@ class Tenant:
             ("shared", policy.is_shared),
             ("key_of", self.name.encode() + b"/" if policy.is_shared else b""),
             ("payload_keys", self.effective.payload_keys),
+            ("claims_over", policy.claim_check_over_bytes),
             ("lacks_key", encrypts and self.effective.payload_keys is None),
             ("paused", paused),
             ("misfire", policy.misfire),

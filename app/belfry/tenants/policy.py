@@ -37,6 +37,7 @@ BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "priority": (-MOST_COUNT, MOST_COUNT),
     "history_ms": (0, YEARS_100_MS),
     "remember_ms": (0, DAY_MS),
+    "claim_check_over_bytes": (0, MOST_COUNT),
     "retry_max_attempts": (1, MOST_COUNT),
     "retry_initial_ms": (0, YEARS_100_MS),
     "retry_max_ms": (0, YEARS_100_MS),
@@ -60,7 +61,9 @@ class TenantPolicy:
     missed, `history_ms` how long outcomes can be looked up.  `former_spreads` are the spreads that
     the tenant had before, the oldest first: its schedules may still live by them.  Where `output`
     is SHARED, events go to the one topic of all such tenants.  For `remember_ms` it is known of a
-    schedule that it is over.  Keys at `payload_key_ref` encrypt payloads at rest.
+    schedule that it is over.  Keys at `payload_key_ref` encrypt payloads at rest.  Events say where
+    their request lies with `source_header`.  Payloads of more than `claim_check_over_bytes` are
+    stored elsewhere.
     """
 
     tenant: str
@@ -91,6 +94,8 @@ class TenantPolicy:
     output: Output = "OWN"
     remember_ms: int = DAY_MS
     payload_key_ref: str | None = None
+    source_header: bool = False
+    claim_check_over_bytes: int | None = None
 
     @property
     def is_shared(self) -> bool:

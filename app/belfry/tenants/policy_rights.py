@@ -68,6 +68,8 @@ SET_BY: Final[dict[str, Setter]] = {
     "output": Setter.PLATFORM,
     "remember_ms": Setter.TENANT,
     "payload_key_ref": Setter.PLATFORM,
+    "source_header": Setter.TENANT,
+    "claim_check_over_bytes": Setter.PLATFORM,
 }
 
 

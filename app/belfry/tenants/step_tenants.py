@@ -33,6 +33,11 @@ class StepTenants:
             self._now = now
             self._by_name, self._by_bytes, self.removed = now
 
+    @property
+    def store_problem(self) -> str:
+        """Why no payload can be stored elsewhere at the moment; empty where they can."""
+        return self._directory.store_problem
+
     def of(self, name: str) -> Tenant:
         """The tenant of this name."""
         found = self._by_name.get(name)

@@ -67,6 +67,11 @@ class TopicNames(NamedTuple):
         """The output topic of all tenants whose policy shares it."""
         return self.prefix + FIRED
 
+    @property
+    def requests(self) -> bytes:
+        """The topic of requests, in UTF-8."""
+        return self.prefix.encode() + b"schedules"
+
     def of(self, policy: TenantPolicy) -> str:
         """The topic that a policy sends its tenant's events to."""
         if policy.is_shared:

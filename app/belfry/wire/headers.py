@@ -50,6 +50,8 @@ GROUP: Final = "belfry-schedule-group"
 EVENT_TYPE: Final = "belfry-schedule-type"
 # On what a backfill fires: the id of its job.
 BACKFILL: Final = "belfry-backfill"
+# Where the request of the schedule lies, as topic/partition/offset; where the policy asks for it.
+SOURCE: Final = "belfry-source"
 # On an event that was sent again: the name of the redrive, and the offset of the event.
 REDRIVEN: Final = "belfry-redriven"
 PROTOCOL: Final = frozenset(WHEN) | frozenset(OTHERS)
@@ -66,6 +68,7 @@ TRAVELLING: Final = frozenset(
         GROUP,
         VERSION,
         BACKFILL,
+        SOURCE,
         REDRIVEN,
         "belfry-dry-run",
         "belfry-delivery",

@@ -176,6 +176,7 @@ OTHERS: dict[str, object] = {
     "payload_key_ref": "file:shop/payload-keys",
     "secret_refs": ["env:BELFRY_SECRET_X"],
     "output": "SHARED",
+    "claim_check_over_bytes": 1,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -148,6 +149,10 @@ def test_a_fired_event_in_a_line_and_in_json() -> None:
     assert event_text(event) == "2026-12-01T09:00:00.000Z  hello #-1  hi\\n"
     found = event_json(event)
     assert found["occurrence"] == -1
+    assert found["source"] is None
+    traced = replace(event, headers=[*headers, ("belfry-source", b"b.schedules/3/17")])
+    place = {"topic": "b.schedules", "partition": 3, "offset": 17}
+    assert event_json(traced)["source"] == place
     assert found["fire_id"] == "f" * 32
     assert found["headers"][1] == {"name": "null", "value_text": None}
     assert found["payload_text"] == "hi\n"

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from belfry.client import ClaimBroken, ClaimCheck
+from belfry.client import ClaimBroken, ClaimCheck, FiredRecord, KeyRing, NotDecrypted
 from belfry.testing import MemoryScheduler
+from belfry.wire.claim_check import claims_of, digest_of, object_name
+from belfry.wire.record import Headers
 
 LARGE = bytes(range(256)) * 8
+SECRETS = [b"1" * 32]
+RING = KeyRing("clinic", SECRETS)
 
 
 @pytest.fixture
@@ -65,3 +69,31 @@ def test_a_claim_that_is_a_path_is_refused(claims: ClaimCheck) -> None:
     (event,) = belfry.advance(0)
     with pytest.raises(ClaimBroken, match="is no claim"):
         claims.redeem(event)
+
+
+def encrypted(folder: Path, name: str = "clinic/card") -> FiredRecord:
+    """An event whose payload a worker has stored, encrypted for this schedule."""
+    ciphertext = RING.encrypt(b"clinic/card", LARGE)
+    path = folder / object_name(digest_of(ciphertext))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(ciphertext)
+    claims: Headers = [(each, text.encode()) for each, text in claims_of(ciphertext)]
+    claims.append(("claim-check-encrypted", name.encode()))
+    return FiredRecord("belfry.fired.clinic", 0, 0, None, None, b"", claims)
+
+
+def test_what_a_worker_has_encrypted_is_redeemed_with_the_keys_of_its_tenant(
+    tmp_path: Path,
+) -> None:
+    event = encrypted(tmp_path)
+    newer = KeyRing("clinic", [b"new" * 11, *SECRETS])
+    assert ClaimCheck(f"file://{tmp_path}", keys=newer).redeem(event) == LARGE
+    for keys in (None, KeyRing("clinic", [b"new" * 11]), KeyRing("shop", SECRETS)):
+        with pytest.raises(NotDecrypted):
+            ClaimCheck(f"file://{tmp_path}", keys=keys).redeem(event)
+
+
+def test_what_was_encrypted_for_another_schedule_is_not_believed(tmp_path: Path) -> None:
+    event = encrypted(tmp_path, "clinic/other")
+    with pytest.raises(NotDecrypted, match="not what was encrypted for it"):
+        ClaimCheck(f"file://{tmp_path}", keys=RING).redeem(event)

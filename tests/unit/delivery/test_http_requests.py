@@ -91,6 +91,21 @@ def test_headers_travel_where_http_can_carry_them() -> None:
     assert dict(posted(headers=[]).headers)["content-type"] == "application/octet-stream"
 
 
+def test_what_belfry_tells_of_a_fire_travels_and_nothing_else_of_its_names_does() -> None:
+    told: Headers = [
+        ("belfry-source", b"belfry.schedules/3/17"),
+        ("belfry-backfill", b"job\xff"),
+        ("belfry-x", b"1"),
+    ]
+    work = read([(HEADER, encode_state(STATE)), *told])
+    assert work.headers == told[:2]
+    headers = dict(posted(headers=work.headers).headers)
+    assert headers["belfry-source"] == "belfry.schedules/3/17"
+    assert headers["belfry-backfill"] == "job%FF"
+    assert "belfry-x" not in headers
+    assert not {"belfry-source", "belfry-backfill"} & dict(posted().headers).keys()
+
+
 def test_a_secret_is_its_tenants() -> None:
     secrets = Secrets({"shop/main": SECRET, "all": SECRET})
     assert secrets.keys("shop", "shop/main")

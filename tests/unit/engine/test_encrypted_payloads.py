@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.policies.payload_keys import KeyRing
+from belfry.client.key_ring import KeyRing
 from belfry.store.layout import keys
 from belfry.store.layout.pending import Encrypted, decode_pending
 from belfry.store.layout.pending_bytes import is_plain_one_shot, payload_bytes

@@ -10,6 +10,7 @@ from belfry.engine.job_counts import Budget
 from belfry.schedules.identity import fire_id, generation_at
 from belfry.schedules.jitter import jitter_ms
 from belfry.tenants.effective import Delivery, Level
+from belfry.tenants.topic_names import TopicNames
 from belfry.wire.fired import FiredEvent, decode_fired
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0, Driver, Shot, Step
@@ -268,7 +269,8 @@ def test_what_is_accepted_fits_into_its_topic(delivery: Delivery, cloudevents: b
     """
     tenant, text, limit = "t" * 100, "x" * 255, 20_000
     driver = Driver(delivery=delivery)
-    driver.apply(tenant, cloudevents=cloudevents)
+    driver.tenants.names = TopicNames("p" * 60)
+    driver.apply(tenant, cloudevents=cloudevents, source_header=True)
     driver.note(tenant, max_record_bytes=limit)
     fields: dict[str, Any] = {
         "tenant": tenant,

@@ -100,6 +100,7 @@ REACHED: dict[str, Given] = {
     "payload_too_large": avro(at=T0, payload=b"x" * 1_000_000),
     "misrouted": (request(tenant="t2", at=T0), LOST),
     "payload_key_missing": avro(tenant="keyless", at=T0),
+    "payload_not_stored": avro(tenant="claims", at=T0, payload=b"12"),
     "tenant_held": avro(tenant="held", action="TRIGGER"),
     "unreadable_schedule": avro(action="TRIGGER", schedule_id="newer"),
     "version_used_up": avro(schedule_id="old", at=T0 + 9),
@@ -142,6 +143,7 @@ def driver_of_all() -> Driver:
     driver.step(T0)
     driver.tenants.hold("held", "its topic is missing")
     driver.note("crowd", crowded_out=True)
+    driver.tenants.store_problem = "as the shell says"
     for name, code in (("unknown", "unknown_tenant"), ("removed", "tenant_removed")):
         refused = Rejection(code, "as the shell says")
         driver.tenants.follow(driver.tenants.defaults(name)._replace(refused=refused))
@@ -151,6 +153,7 @@ def driver_of_all() -> Driver:
         TenantPolicy("wide", spread=2),
         TenantPolicy("signs", signing_secret_ref="env:X"),
         TenantPolicy("keyless", payload_key_ref="env:X"),
+        TenantPolicy("claims", claim_check_over_bytes=1),
         TenantPolicy("strict", allowed_hosts=("hooks.example.com",)),
     ):
         driver.tenants.follow(EffectivePolicy(policy))

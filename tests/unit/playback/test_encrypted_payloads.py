@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from belfry.client.key_ring import KeyRing
 from belfry.playback.treatment import PolicyAt, Treatment
-from belfry.policies.payload_keys import KeyRing
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import TenantPolicy
 from tests.unit.playback.test_player import busy

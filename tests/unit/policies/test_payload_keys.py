@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from belfry.policies.payload_keys import KeyRing, keys_of_policy
+from belfry.client.key_ring import KeyRing
+from belfry.policies.payload_keys import keys_of_policy
 from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.policies.stored_policies import StoredPolicies
 from belfry.schedules.targets import HttpTarget

@@ -21,15 +21,21 @@ def now() -> float:
     return 0.0
 
 
-def concerns(tmp_path: Path, silent: SilentHosts, why: str = "", reserve_mb: int = 1) -> Concerns:
-    lookups: Any = SimpleNamespace(doubt=lambda: why)
+def opener(lookups: Any, away: str = "") -> Any:
+    return SimpleNamespace(lookups=lookups, payloads=SimpleNamespace(away=away))
+
+
+def concerns(
+    tmp_path: Path, silent: SilentHosts, why: str = "", reserve_mb: int = 1, away: str = ""
+) -> Concerns:
+    lookups = SimpleNamespace(doubt=lambda: why)
     settings = Settings(
         data_dir=tmp_path,
         disk_reserve_mb=reserve_mb,
         registry_wait_ms=2_500,
         schema_registry_url="http://me:secret@r:8081",
     )
-    return Concerns(settings, lookups, silent, DataDisk(tmp_path))
+    return Concerns(settings, opener(lookups, away), silent, DataDisk(tmp_path))
 
 
 def silent_host() -> SilentHosts:
@@ -44,7 +50,8 @@ def test_nothing_is_wrong(tmp_path: Path) -> None:
 
 def test_a_worker_without_a_registry_asks_none(tmp_path: Path) -> None:
     disk = DataDisk(tmp_path)
-    assert Concerns(Settings(data_dir=tmp_path), None, SilentHosts(now, now), disk).found() == []
+    settings = Settings(data_dir=tmp_path)
+    assert Concerns(settings, opener(None), SilentHosts(now, now), disk).found() == []
 
 
 def test_a_registry_that_does_not_answer(tmp_path: Path) -> None:
@@ -54,6 +61,11 @@ def test_a_registry_that_does_not_answer(tmp_path: Path) -> None:
     assert "secret" not in found
     assert found.count("answer") == 1
     assert "2.5 s (BELFRY_REGISTRY_WAIT_MS)" in found
+
+
+def test_a_store_of_large_payloads_that_does_not_answer(tmp_path: Path) -> None:
+    (found,) = concerns(tmp_path, SilentHosts(now, now), away="PermissionError: no").found()
+    assert "(BELFRY_PAYLOAD_STORE) does not take any: PermissionError: no. " in found
 
 
 def test_a_host_that_does_not_answer(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from belfry.host.object_store import NoStore
 from belfry.host.rocks import RocksMap
-from belfry.recovery.checkpoint_store import NoCheckpointStore, checkpoint_store, sha256_of
+from belfry.recovery.checkpoint_store import checkpoint_store, sha256_of
 from belfry.settings import Settings
 from belfry.store.checkpoint import IndexKeys
 from belfry.store.checkpoint_choice import UNUSED_MS
@@ -205,7 +206,7 @@ def test_a_store_that_means_nothing_is_refused_before_the_start(
     if not why:
         assert checkpoint_store(settings) is not None
         return
-    with pytest.raises(NoCheckpointStore, match=why) as refused:
+    with pytest.raises(NoStore, match=why) as refused:
         checkpoint_store(settings)
     assert url not in str(refused.value)
 

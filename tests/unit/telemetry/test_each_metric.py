@@ -79,6 +79,7 @@ def surroundings(metrics: Metrics) -> None:
     gauges = Gauges(metrics)
     gauges.topics_to_make(6)
     gauges.looked_up("unanswered")
+    gauges.payloads("stored", 3)
     gauges.open_transactions({("belfry.changelog", 2): 40.5})
     gauges.foreign("belfry.changelog", 3)
     metrics.clock_skew(-0.25)
@@ -161,6 +162,7 @@ CASES: Final[dict[str, Case]] = {
         for name, value in STORE.items()
     },
     "belfry_topics_to_make": (surroundings, {"": 6}),
+    "belfry_payloads_stored_total": (surroundings, {"{outcome=stored}": 3}),
     "belfry_registry_lookups_total": (surroundings, {"{outcome=unanswered}": 1}),
     "belfry_open_transaction_seconds": (
         surroundings,

@@ -48,7 +48,7 @@ FIELDS = {
         " max_pending max_requests_per_second max_fires_per_second priority history_ms paused"
         " http_targets retry_max_attempts retry_initial_ms retry_max_ms retry_max_age_ms"
         " allowed_hosts former_spreads removed signing_secret_ref secret_refs output"
-        " remember_ms payload_key_ref"
+        " remember_ms payload_key_ref source_header claim_check_over_bytes"
     ),
     "AuditEvent": (
         "at action result via caller role source_address tenant object status outcome code"

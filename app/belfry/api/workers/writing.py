@@ -57,6 +57,7 @@ _REJECTED: Final[Mapping[str, HTTPStatus]] = {
     "payload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "payload_key_missing": HTTPStatus.SERVICE_UNAVAILABLE,
+    "payload_not_stored": HTTPStatus.SERVICE_UNAVAILABLE,
     "tenant_held": HTTPStatus.SERVICE_UNAVAILABLE,
     "too_many_calendars": HTTPStatus.TOO_MANY_REQUESTS,
     "too_many_jobs": HTTPStatus.TOO_MANY_REQUESTS,

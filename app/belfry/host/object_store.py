@@ -1,0 +1,72 @@
+"""Folders elsewhere: of any file system that fsspec knows, such as a bucket.
+
+    opened("s3://bucket/belfry", {…}, …)        its file system, and the path of the folder in it
+    within(5, lambda: files.cat_file(path))     an answer, or TimeoutError
+
+Nobody is asked whether the folder is there before it is used.  Errors are raised as the file system
+raises them, and a store that never answers holds nobody up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from belfry.host import machine
+
+_Answer = TypeVar("_Answer")
+
+
+class NoStore(ValueError):
+    """The store that is named cannot be used; the message says what to do."""
+
+
+def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[Any, str]:
+    """The file system of a URL, with these options of fsspec, and the path of the folder in it.
+
+    Raises `NoStore` where there is no such file system; `names` are those of the two settings.
+    """
+    variable, of_options = names
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise NoStore(
+            f"{variable} needs the extra checkpoints: pip install 'belfry-scheduler[checkpoints]'."
+        ) from None
+    try:
+        files, path = url_to_fs(url, **options)
+    except (ImportError, ValueError, TypeError) as error:
+        # The address itself is not shown, since it may hold a password.
+        raise NoStore(
+            f"{variable} cannot be used: {error}. Give a URL that fsspec knows, file:///folder or"
+            f" s3://bucket/folder, and for S3 install the extra s3; {of_options} are options of"
+            " that file system."
+        ) from None
+    return files, path.rstrip("/")
+
+
+def within(seconds: float, call: Callable[[], _Answer]) -> _Answer:
+    """What a call answers; TimeoutError where it does not within so many seconds.
+
+    What was called is left behind in a thread that does not keep the process.
+    """
+    answers: list[Callable[[], _Answer]] = []
+
+    def ask() -> None:
+        try:
+            answer = call()
+        except Exception as error:  # noqa: BLE001  # raised where somebody waits for it
+            answers.append(lambda failed=error: _fail(failed))  # type: ignore[misc]
+        else:
+            answers.append(lambda: answer)
+
+    thread = machine.Thread(target=ask, name="belfry-store-answer", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not answers:
+        raise TimeoutError(f"the store has not answered within {seconds:g} s")
+    return answers[0]()
+
+
+def _fail(error: Exception) -> Any:
+    raise error
