@@ -20,7 +20,8 @@ key from the beginning.
 from __future__ import annotations
 
 from belfry.engine.admission import lacks_key
-from belfry.engine.payloads import at_rest, decrypted
+from belfry.engine.at_rest import at_rest
+from belfry.engine.payloads import decrypted
 from belfry.engine.reply import Reply
 from belfry.engine.step import Step
 from belfry.schedules.bulk import REKEY, BulkSpec, read_bulk

@@ -211,10 +211,15 @@ async def _told(answer: Awaitable[T]) -> T:
     try:
         return await answer
     except (*AWAY, NotImplementedError) as error:
-        refused = isinstance(error, errors.BrokerResponseError)
-        refused = refused and not isinstance(error, errors.RequestTimedOutError)
-        code = error.errno if refused else KafkaError._TRANSPORT
-        raise _failure(code, named(error)) from error
+        raise _failure(_code_of(error), named(error)) from error
+
+
+def _code_of(error: BaseException) -> int:
+    """What a broker refused, or that none has answered."""
+    timed_out = isinstance(error, errors.RequestTimedOutError)
+    if isinstance(error, errors.BrokerResponseError) and not timed_out:
+        return int(error.errno)
+    return KafkaError._TRANSPORT
 
 
 def _error(code: int) -> KafkaError | None:

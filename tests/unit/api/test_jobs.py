@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from belfry.api.json.jobs import JobBody, merged, part
-from belfry.policies.payload_keys import KeyRing
+from belfry.client.key_ring import KeyRing
 from belfry.schedules.bulk import read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belfry.api.workers import request_client
+from belfry.api.workers import request_client, verdicts
 from belfry.api.workers.request_client import RequestClient
 from belfry.settings import Settings
 
@@ -45,7 +45,7 @@ class FakeProducer:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProducer]:
     FakeProducer.made = []
     monkeypatch.setattr(request_client, "Producer", FakeProducer)
-    monkeypatch.setattr(request_client.VerdictReader, "start", lambda _: None)
+    monkeypatch.setattr(verdicts.VerdictReader, "start", lambda _: None)
     return FakeProducer.made
 
 

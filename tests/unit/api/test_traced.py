@@ -175,7 +175,7 @@ def test_a_request_carries_the_span_of_its_call(
     client._topic, client._frame = "belfry.schedules", b"\0"
     client._secret_of = lambda _tenant: secret
     producer: Any = type("P", (), {"produce": lambda _, *a, **more: produced.append((a, more))})
-    client._producer = producer()
+    client._made = producer()
     client._write({"tenant": "shop"}, 1, None)
     token = CURRENT.set(CONTEXT)
     try:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.client.key_ring import KeyRing
 from belfry.engine.job_counts import Budget
 from belfry.engine.rekeying import is_under_another
-from belfry.policies.payload_keys import KeyRing
 from belfry.schedules.bulk import BulkSpec, read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store.job_lookup import preview, wanted_by
