@@ -6,6 +6,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -175,7 +176,7 @@ def test_a_request_carries_the_span_of_its_call(
     client._topic, client._frame = "belfry.schedules", b"\0"
     client._secret_of = lambda _tenant: secret
     producer: Any = type("P", (), {"produce": lambda _, *a, **more: produced.append((a, more))})
-    client._made = producer()
+    client._made, client._lock = producer(), Lock()
     client._write({"tenant": "shop"}, 1, None)
     token = CURRENT.set(CONTEXT)
     try:
