@@ -8,9 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
 
 from belfry.client.decoding import Decoder
+from belfry.delivery import delivery_log
 from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.delivery_log import DeliveryLog
 from belfry.delivery.dispatcher import Dispatcher
@@ -26,13 +28,24 @@ from belfry.tenants.deliveries import DeliveryState
 from belfry.wire.fired import FiredEvent
 
 
-def test_who_reads_deliveries_and_who_writes_what_follows_tell_figures(tmp_path: Path) -> None:
+class ReadyProducer(Producer):
+    """One that needs no broker to begin."""
+
+    def init_transactions(self, *_: Any) -> None:
+        """Nothing is left open."""
+
+
+def test_who_reads_deliveries_and_who_writes_what_follows_tell_figures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(delivery_log, "Producer", ReadyProducer)
     settings = Settings(
         bootstrap_servers="127.0.0.1:1", data_dir=tmp_path, client_statistics_interval_ms=50
     )
     clients = figures_of(Metrics(CollectorRegistry()), settings).clients
     told = clients(DELIVERIES)
     log = DeliveryLog(settings, told, None, None)
+    log._begin_writing(lambda: False)
     heard: Any = told["stats_cb"]
     deadline = time.monotonic() + 10
     while len(heard._told) < 2 and time.monotonic() < deadline:
