@@ -44,19 +44,24 @@ PURE: Final = (
     "tests/benchmarks/test_results.py",
     "tests/benchmarks/test_workload.py",
 )
-# Those that took more than a minute and a half, by what they took; one that begins last is waited
-# for by all.
+# Those that took more than a minute, by what they took; one that begins last is waited for by all.
 LONGEST: Final = (
     "tests/acceptance/test_readme_commands.py",
     "tests/chaos/",
     "tests/integration/test_promise_webhooks.py",
     "tests/acceptance/test_clients.py",
     "tests/integration/test_promise_identity.py",
-    "tests/integration/test_promise_bulk.py",
     "tests/integration/test_promise_calibrated.py",
+    "tests/integration/test_promise_unpacking.py",
+    "tests/integration/test_promise_replayed.py",
+    "tests/integration/test_promise_bulk.py",
+    "tests/integration/test_promise_metering.py",
     "tests/acceptance/test_connect.py",
     "tests/acceptance/test_console.py",
-    "tests/integration/test_promise_unpacking.py",
+    "tests/integration/test_promise_backup.py",
+    "tests/integration/test_promise_versions.py",
+    "tests/integration/test_promise_mirror.py",
+    "tests/acceptance/test_http_fuzz.py",
     "tests/integration/test_devstack_kafka.py",
 )
 ALONE: Final = (

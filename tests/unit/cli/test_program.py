@@ -193,14 +193,23 @@ def test_every_command_is_found_by_its_name() -> None:
         assert len(alone.commands) <= 2, f"{name} is not in the table, so all modules are loaded"
 
 
-def test_a_start_seldom_looks_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_seldom_looks_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     before = gc.get_threshold()
+    gc.unfreeze()
     monkeypatch.setattr(sys, "argv", ["belfry", "--version"])
     try:
         main()
         assert gc.get_threshold() == (NEW_OBJECTS, *before[1:])
+        assert gc.get_freeze_count() > 1_000
     finally:
         gc.set_threshold(*before)
+
+
+def test_commands_in_a_process_of_others_leave_its_garbage_alone() -> None:
+    gc.unfreeze()
+    before = gc.get_threshold(), gc.get_freeze_count()
+    main(["--version"])
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
