@@ -211,9 +211,13 @@ async def _told(answer: Awaitable[T]) -> T:
     try:
         return await answer
     except (*AWAY, NotImplementedError) as error:
-        refused = isinstance(error, errors.BrokerResponseError)
-        refused = refused and not isinstance(error, errors.RequestTimedOutError)
-        code = error.errno if refused else KafkaError._TRANSPORT
+        code: Any = getattr(error, "errno", None)
+        # A time-out has the code of a broker's, and no broker has sent it.
+        if (
+            not isinstance(error, errors.BrokerResponseError)
+            or code == KafkaError.REQUEST_TIMED_OUT
+        ):
+            code = KafkaError._TRANSPORT
         raise _failure(code, named(error)) from error
 
 
