@@ -58,7 +58,10 @@ class PolicyTopic:
         self.moved = machine.Event()
 
     def assign(self) -> None:
-        """Begin with the first record of each partition; raises ConnectionError."""
+        """Learn which partitions there are; `read` begins with the first record of each.
+
+        Raises ConnectionError where there are none within `CATCH_UP_S`.
+        """
         deadline = machine.monotonic() + CATCH_UP_S
         # A topic that was made a moment ago is not known to each broker at once.
         while not (partitions := self._log_ends.partitions(self.name)):
@@ -66,8 +69,6 @@ class PolicyTopic:
                 raise ConnectionError(f"{self.name} has no partitions")
             machine.sleep(WAIT_S)
         self.positions = dict.fromkeys(partitions, 0)
-        for each in partitions:
-            self._begin(each)
 
     def _begin(self, partition: int) -> None:
         """Read a partition from where it begins now."""
@@ -78,8 +79,10 @@ class PolicyTopic:
     def read(self) -> PolicyBatch | None:
         """What comes next of some partition; None after `WAIT_S` without anything.
 
-        Raises ConnectionError where the topic may not be read.
+        Raises ConnectionError where the topic is not told of, or may not be read.
         """
+        for each in self.positions.keys() - self._readers.keys():
+            self._begin(each)
         left = (each for each, reader in self._readers.items() if not reader.empty)
         partition = next(left, None)
         if partition is None:
@@ -87,19 +90,22 @@ class PolicyTopic:
             if answer is None:
                 return None
             partition = answer.where[1]
-            self._add(partition, answer)
+            if not self._added(partition, answer):
+                return None
         reader = self._readers[partition]
         records = reader.take(READ_RECORDS)
         return PolicyBatch(partition, records, reader.position)
 
-    def _add(self, partition: int, answer: Fetched) -> None:
+    def _added(self, partition: int, answer: Fetched) -> bool:
+        """Take in what was fetched; False where the log has changed, and is read anew."""
         if isinstance(answer.error, OffsetGone):
             log.warning("policies are read from where they begin", reason=str(answer.error))
-            self._begin(partition)
-        elif answer.error is not None:
+            del self._readers[partition]
+            return False
+        if answer.error is not None:
             raise answer.error
-        else:
-            self._readers[partition].add(answer)
+        self._readers[partition].add(answer)
+        return True
 
     def passed(self, batch: PolicyBatch) -> None:
         """What was read has been carried out, up to and with this batch."""

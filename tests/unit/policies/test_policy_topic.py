@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.host import machine
 from belfry.kafka import fetcher, offset_client
@@ -24,6 +25,7 @@ class Cluster:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.partitions = [0, 1]
         self.looks = 0
+        self.away = False
         self.answers: list[Fetched] = []
         self.followed: dict[Where, int] = {}
         monkeypatch.setattr(fetcher, "Fetcher", lambda _properties: self)
@@ -37,7 +39,12 @@ class Cluster:
         return type("Topics", (), {"topics": {topic: found} if self.looks > 2 else {}})
 
     def get_watermark_offsets(self, *_: Any, **__: Any) -> tuple[int, int]:
+        if self.away:
+            raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         return 3, 9
+
+    def close(self) -> None:
+        """Nothing is kept open."""
 
     def follow(self, positions: Mapping[Where, int]) -> None:
         self.followed = dict(positions)
@@ -60,6 +67,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 def test_it_begins_where_each_partition_does_once_the_topic_is_known(cluster: Cluster) -> None:
     cluster.topic.assign()
     assert cluster.looks == 3
+    assert cluster.topic.read() is None
     assert cluster.followed == {(NAME, 0): 3, (NAME, 1): 3}
 
 
@@ -98,12 +106,16 @@ def test_what_was_carried_out_counts_as_read_and_nothing_else(cluster: Cluster) 
 def test_a_log_that_has_changed_is_read_from_where_it_begins(cluster: Cluster) -> None:
     topic = cluster.topic
     topic.assign()
-    cluster.fetched(0, 4, behind=5)
+    cluster.fetched(1, 4, behind=5)
     cluster.fetched(0, behind=5, error=OffsetGone("it was cut off"))
     assert topic.read() is not None
-    cluster.followed = {}
-    assert topic.read() is not None
-    assert cluster.followed == {(NAME, 0): 3, (NAME, 1): 3}
+    assert topic.read() is None
+    cluster.followed, cluster.away = {}, True
+    with pytest.raises(ConnectionError):
+        topic.read()
+    cluster.away = False
+    assert topic.read() is None
+    assert cluster.followed == {(NAME, 0): 3, (NAME, 1): 5}
 
 
 def test_a_topic_that_may_not_be_read_is_told(cluster: Cluster) -> None:
