@@ -12,7 +12,7 @@ from belfry.host import machine
 from belfry.kafka import fetcher, offset_client
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.policies import policy_topic
-from belfry.policies.policy_topic import PolicyTopic
+from belfry.policies.policy_topic import PolicyBatch, PolicyTopic
 from belfry.settings import Settings
 from tests.simulation.record_batches import emptied, stored
 
@@ -99,6 +99,9 @@ def test_what_was_carried_out_counts_as_read_and_nothing_else(cluster: Cluster) 
     assert passed is not None
     assert passed.records == []
     topic.passed(passed)
+    assert topic.positions == {0: 7, 1: 9}
+    # A log that is read anew takes nothing back.
+    topic.passed(PolicyBatch(0, [], 5))
     assert topic.positions == {0: 7, 1: 9}
     assert topic.read() is None
 
