@@ -19,6 +19,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -117,7 +118,7 @@ class ForkedRuns:
             if not tests:
                 self._outcomes[module][name.rpartition(".")[2]] = "no tests"
                 continue
-            pid = _forked(lambda name=name, tests=tests: _passes(session, name, tests))
+            pid = _forked(partial(_passes, session, name, tests))
             ends_s = time.time() + took_s * _TIMES + _SPARE_S
             self._children[pid] = _Child(module, name.rpartition(".")[2], ends_s)
             if time.time() - noted_s > 5:
