@@ -103,6 +103,9 @@ def test_mutants_that_mypy_refuses_are_those_in_which_it_finds_errors() -> None:
     folder = staged("firing", [], mutate())
     told = ["src/belfry/firing/due.py:12: error: No [x]", "src/belfry/firing/due.py:3: note: hm"]
     assert functions_with_errors(folder, told) == {"firing/due.py": {"x_later__mutmut_1"}}
+    # What it finds without a mutant as well is none of theirs.
+    both = [f"src/belfry/firing/due.py:{line}: error: No [x]" for line in (3, 6, 12)]
+    assert functions_with_errors(folder, both) == {"firing/due.py": {"x_later__mutmut_1"}}
 
 
 class FakeSession:
