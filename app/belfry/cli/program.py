@@ -36,6 +36,7 @@ from belfry.cli import (
     mcp,
     mirror,
     plan,
+    rebalance,
     recover,
     redrive,
     replay,
@@ -69,7 +70,7 @@ def program() -> typer.Typer:
     for commands in (
         *(dev, worker, schedule, bulk, backfill, redrive, calendar, events, deliveries, tenant),
         *(apply, topics, doctor, audit, verify, replay, slo, top, backup, recover, mirror),
-        *(api_key, acls, config, bench, plan, mcp, sql),
+        *(api_key, acls, config, bench, plan, rebalance, mcp, sql),
     ):
         commands.register(app)
     return app

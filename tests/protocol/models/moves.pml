@@ -212,25 +212,31 @@ inline take_request(id, number) {
   fi
 }
 
-inline take_move(id, to) {
-  if
-  :: now.at == HOME -> hand_over(id, to); now.at = to
-  :: else ->
-       append(now.at, GIVE + to, id, OPEN);
+inline ask_for_it(id, to) {
+  append(now.at, GIVE + to, id, OPEN);
 #ifdef RELEASED_EARLY
-       now.at = to
+  now.at = to
 #else
-       now.held = true
+  now.held = true
 #endif
+}
+
+/* A MOVE at the home, or a GIVE where the group lies. */
+inline give_away(id, to) {
+  hand_over(id, to);
+  if
+  :: id == HOME -> now.at = to
+  :: else -> append(HOME, GIVEN + to, id, OPEN)
   fi
 }
+
+#define at_home (now.at == HOME)        /* elsewhere than at the home `at` is never set */
 
 inline take(id, what) {
   if
   :: what < MOVE -> take_request(id, what)
-  :: what >= MOVE && what < GIVE -> take_move(id, what - MOVE)
-  :: what >= GIVE && what < ROWS ->
-       hand_over(id, what - GIVE); append(HOME, GIVEN + what - GIVE, id, OPEN)
+  :: what >= MOVE && what < ROWS && !at_home -> ask_for_it(id, what % MOVE)
+  :: what >= MOVE && what < ROWS && at_home -> give_away(id, what % MOVE)
   :: what >= ROWS && what < GIVEN -> now.here = true; now.over = (what - ROWS == 1)
   :: else -> now.at = what - GIVEN; now.held = false; release(id, now.at)
   fi
