@@ -6,8 +6,10 @@ spread. So partitions that stay beyond the limit are named, with the tenant that
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from belfry.cli.shown import amount, plain
@@ -43,12 +45,13 @@ class Plan:
         now = self.weights.by_partition(self.partitions)
         return list(zip(now, self.weights.by_partition(self.partitions, self.moves), strict=True))
 
-    def load_of(self, partition: int) -> Load:
-        """What a partition carries now."""
-        groups, found = self.loads.groups, self.loads.fixed.get(partition, Load())
+    @cached_property
+    def now(self) -> dict[int, Load]:
+        """What each partition carries now; nothing where there is none."""
+        found = defaultdict(Load, self.loads.fixed)
         for group, load in self.loads.by_group.items():
-            if groups.home(group) == partition:
-                found = found.plus(load)
+            home = self.loads.groups.home(group)
+            found[home] = found[home].plus(load)
         return found
 
 
@@ -69,7 +72,7 @@ def shown(made: Plan) -> dict[str, Any]:
     """The plan for programs: partitions, groups that would move, and tenants that cannot."""
     return {
         "partitions": [
-            {"partition": number, **_numbers(made, made.load_of(number)), **_shares(now, then)}
+            {"partition": number, **_numbers(made, made.now[number]), **_shares(now, then)}
             for number, (now, then) in enumerate(made.carried)
         ],
         "groups": made.loads.groups.count,
@@ -108,7 +111,7 @@ def lines(made: Plan) -> list[str]:
         f"{'partition':>9} {'pending':>12} {'fires/s':>10} {'bytes':>14} {'share':>8} {'then':>8}"
     ]
     for number, (now, then) in enumerate(made.carried):
-        load = made.load_of(number)
+        load = made.now[number]
         held = f"{load.held_bytes:,.0f}" if made.measured.metered else "-"
         told.append(
             f"{number:>9} {load.pending:>12,.0f} {load.fires:>10,.1f} {held:>14}"
