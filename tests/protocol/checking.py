@@ -52,6 +52,10 @@ FINDINGS: Final = {
     "fires==1": "an event has not fired",
     "==(judged+1)": "an outcome comes twice or out of turn",
     "judged==2": "a request has no outcome",
+    "judged==1": "a request has no outcome",
+    "fires==2": "an event has not fired",
+    "==(fires+1)": "an event comes twice or out of order",
+    "now.here[0]&&now.here[1]": "a request is judged where not all of its group is",
     "now.here": "a request is judged where its schedule is not",
 }
 
@@ -94,6 +98,7 @@ CHECKS: Final = (
     Check("moves", ("FAULTS=0",), 450_000),
     Check("moves", ("AWAY", "ALONE"), 140_000),
     Check("moves", ("THIRD", "ALONE", "FAULTS=0"), 140_000),
+    Check("slices", ("ALONE",), 250_000),
 )
 # Wider bounds, for `make protocol DEEP=1`: half a minute, and a gigabyte of memory.
 DEEP: Final = (
@@ -105,6 +110,7 @@ DEEP: Final = (
     Check("lease", ("COMMITS=3",), 5_000_000),
     Check("moves", ("AWAY", "CONTENDED=1", "FAULTS=0"), 550_000),
     Check("moves", ("THIRD", "ALONE"), 4_500_000),
+    Check("slices", ("FAULTS=0",), 2_300_000),
 )
 BUGS: Final = (
     Bug("ownership", "END_BEFORE_FENCE", "an event fires twice"),
@@ -139,6 +145,10 @@ BUGS: Final = (
     Bug("moves", "NOT_HELD", "a request is judged where its schedule is not", ("AWAY",)),
     Bug("moves", "HELD_IN_MEMORY", "a request has no outcome", ("AWAY",)),
     Bug("moves", "RELEASED_EARLY", "a request is judged where its schedule is not", ("AWAY",)),
+    Bug("slices", "FIRES_LEAVING", "an event comes twice or out of order", ("ALONE",)),
+    Bug("slices", "FIRES_ARRIVING", "an event comes twice or out of order", ("ALONE",)),
+    Bug("slices", "LEAVING_FORGOTTEN", "a request has no outcome", ("ALONE",)),
+    Bug("slices", "SENT_BETWEEN", "a request is judged where not all of its group is", ("ALONE",)),
 )
 
 
