@@ -193,7 +193,7 @@ def test_a_try_that_never_ends_is_left_behind(
         place.store.put(OBJECTS)
     wait_for(lambda: not place.tenants.store_problem)
     assert (len(hung), place.names) == (2, [PATH])
-    # Where all hang, no more than so many do, the one of before among them; they end with the outage.
+    # Where all hang, no more than so many do, one of before among them; they end with it.
     hangs, other = 100, PAYLOAD + b"2"
     with pytest.raises(Aborted):
         place.store.put({("shop", digest_of(other)): other})
