@@ -170,7 +170,7 @@ def rekey(session: Session, tenant: Tenant, *, options: JobOptions) -> int:
     """Encrypt payloads at rest anew, under the newest key of the tenant.
 
     It matches what is not under that key. With --dry-run, 0 say that no schedule needs an older
-    key any more. Example:
+    key any more, but those whose large payload lies elsewhere: they are counted besides. Example:
 
     belfry bulk rekey clinic --yes
     """
@@ -226,20 +226,23 @@ def _run(
 
 def _count(remote: Remote, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
     """How many schedules match now, and the ids of the first ones."""
-    matched, sample = 0, list[str]()
+    matched, elsewhere, sample = 0, 0, list[str]()
     for page in counted_pages(remote, tenant, body):
         if page.get("key"):
             # All pages, and the job, mean the key of the first worker that was asked.
             body["key"] = page["key"]
         matched += page["matched"]
         sample += page["sample"]
-    return {"matched": matched, "sample": sample[:SHOWN]}
+        elsewhere += page.get("sealed_elsewhere") or 0
+    besides = {"sealed_elsewhere": elsewhere} if elsewhere else {}
+    return {"matched": matched, "sample": sample[:SHOWN], **besides}
 
 
 def _counted(tenant: str, counted: dict[str, Any]) -> str:
     """The count in a sentence for people, with some of the ids."""
     sample = ", ".join(plain(each) for each in counted["sample"])
     more = " …" if counted["matched"] > len(counted["sample"]) else ""
-    return f"{counted['matched']} schedules of {tenant} match" + (
-        f": {sample}{more}" * bool(sample)
-    )
+    found = f"{counted['matched']} schedules of {tenant} match" + f": {sample}{more}" * bool(sample)
+    if elsewhere := counted.get("sealed_elsewhere"):
+        found += f". {elsewhere} besides have payloads elsewhere, which keep the key they have"
+    return found

@@ -58,6 +58,7 @@ class BulkCount:
     occurrences: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
+    sealed_elsewhere: int = 0
 
     def with_page(self, page: Mapping[str, Any], shown: int) -> BulkCount:
         """The count with one more page of the API's JSON; `shown` ids at most.
@@ -77,6 +78,7 @@ class BulkCount:
             self.occurrences + (page.get("occurrences") or 0),
             min(firsts, default=None),
             max(lasts, default=None),
+            self.sealed_elsewhere + (page.get("sealed_elsewhere") or 0),
         )
 
 

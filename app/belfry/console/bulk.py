@@ -106,15 +106,16 @@ async def stop(api: Api, request: Request) -> Response:
 
 async def _count(api: Api, tenant: str, body: dict[str, Any]) -> dict[str, Any]:
     """How many schedules a job would match, the first of them, and whether all were looked at."""
-    number, sample, cursor = 0, list[str](), ""
+    number, elsewhere, sample, cursor = 0, 0, list[str](), ""
     for _ in range(COUNT_PAGES):
         query = {"dry": "true", "cursor": cursor}
         page = (await api.ask("POST", f"{tenant_path(tenant)}/jobs", query, body)).json()
         number, cursor = number + page["matched"], page["cursor"]
+        elsewhere += page.get("sealed_elsewhere") or 0
         sample = sample or page["sample"]
         if not cursor:
             break
-    return {"number": number, "sample": sample, "whole": not cursor}
+    return {"number": number, "sample": sample, "whole": not cursor, "elsewhere": elsewhere}
 
 
 def _body(action: str, move: str, filters: dict[str, str]) -> dict[str, Any]:

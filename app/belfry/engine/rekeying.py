@@ -4,9 +4,12 @@
     REKEY           a  by k2       b  by k2       c  left alone      d  left alone
                     UPDATED        UPDATED        no outcome         no outcome
 
-After it no schedule that waited depends on `k1`, so its line can be taken away.  What the job
-changes is the payload at rest and nothing else: instant, version, place and the event that fires
-stay as they are.
+After it no row of a schedule that waited depends on `k1`.  What the job changes is the payload at
+rest and nothing else: instant, version, place and the event that fires stay as they are.
+
+A payload that lies elsewhere (`large_payloads.py`) is in no row, and no worker reads it back: it
+keeps the key that it was stored with.  Such schedules are no business of the job; a look before it
+counts them (`is_sealed_elsewhere`), for their consumers need that key still.
 
 A job may name the key.  Workers follow policies beside their steps, so one may not have read yet
 that another key is the newest.  It waits then: under an older key the work would be for nothing.
@@ -19,6 +22,8 @@ key from the beginning.
 
 from __future__ import annotations
 
+from typing import Final
+
 from belfry.engine.admission import lacks_key
 from belfry.engine.at_rest import at_rest
 from belfry.engine.payloads import decrypted
@@ -28,12 +33,15 @@ from belfry.schedules.bulk import REKEY, BulkSpec, read_bulk
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
-from belfry.store.layout.pending import Encrypted, Pending
+from belfry.store.layout.pending import Encrypted, Pending, decode_headers
 from belfry.store.layout.pending_bytes import with_encrypted
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.tenants.payload_keys import Undecryptable, key_id_of
+from belfry.wire.claim_check import ENCRYPTED
+
+_SEALED: Final = ENCRYPTED.encode()
 
 
 def rekey_problem(request: Request, tenant: Tenant) -> Rejection | None:
@@ -64,6 +72,13 @@ def is_under_another(row: Pending, key: str | None) -> bool:
     if type(row.payload) is Encrypted:
         return key_id_of(row.payload) != key
     return key is not None
+
+
+def is_sealed_elsewhere(row: Pending) -> bool:
+    """Whether its payload lies elsewhere, encrypted by a key that the tenant had then."""
+    if _SEALED not in row.headers:
+        return False
+    return any(name == ENCRYPTED for name, _ in decode_headers(row.headers))
 
 
 def newest_of(tenant: Tenant) -> str | None:

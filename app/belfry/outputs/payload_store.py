@@ -6,6 +6,9 @@
     away ─► such requests are refused (`payload_not_stored`) ─► what failed is tried again, each
             second, by a thread of its own ─► stored: they are taken again
 
+A try that never ends, for its connection is gone and nobody says so, is left behind after a while,
+and the next one begins with a connection of its own.
+
 No partition fires later for it (`partitions/early_payloads.py`), and the tenants that use it get an
 answer soon, whatever the store does.  What was stored within the last minute counts as stored: a
 request that is sent again after a refusal finds its payload there.
@@ -31,16 +34,17 @@ from belfry.host.background import END, Background
 from belfry.host.errors import named
 from belfry.host.object_store import opened
 from belfry.kafka.outcome import Aborted
+from belfry.outputs.payload_writing import Name, Writing
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
 from belfry.wire.claim_check import object_name
 
-# A tenant and a digest.
-Name = tuple[str, str]
-
 # For so long a step waits for the store: less than what one tenant may cost others.
 PUT_S: Final = 0.5
 AGAIN_S: Final = 1.0
+# For so long another try is waited for, and so many that have not ended are left behind at most.
+TRY_S: Final = 30.0
+MOST_LEFT: Final = 8
 # For so long what was stored is not stored again, and of so many at most.
 FRESH_S: Final = 60.0
 MOST_FRESH: Final = 10_000
@@ -49,38 +53,6 @@ AWAY: Final = "the store for them does not take any at the moment"
 _NAMES: Final = ("BELFRY_PAYLOAD_STORE", "BELFRY_PAYLOAD_STORE_OPTIONS")
 
 log = structlog.get_logger(__name__)
-
-
-class Writing:
-    """Objects on their way to the store, in a thread that does not keep the process."""
-
-    def __init__(self, write: Callable[[Mapping[Name, bytes]], None], objects: dict[Name, bytes]):
-        self.objects = objects
-        self.error: Exception | None = None
-        self._write = write
-        self._done = machine.Event()
-        self._until_s = machine.monotonic() + PUT_S
-        machine.Thread(target=self._run, name="belfry-payload-writer", daemon=True).start()
-
-    def over(self, wait_s: float = 0.0) -> bool:
-        """Whether they are stored, or nobody waits for them any longer."""
-        if self._done.wait(wait_s):
-            return True
-        late = machine.monotonic() >= self._until_s
-        if late and self.error is None:
-            self.error = TimeoutError(f"the store has not answered within {PUT_S:g} s")
-        return late
-
-    def wait(self) -> None:
-        """Wait until it is over."""
-        self.over(max(0.0, self._until_s - machine.monotonic()))
-
-    def _run(self) -> None:
-        try:
-            self._write(self.objects)
-        except Exception as error:  # noqa: BLE001  # told where somebody waits for it
-            self.error = error
-        self._done.set()
 
 
 class PayloadStore:
@@ -105,6 +77,8 @@ class PayloadStore:
         self._fresh: dict[Name, float] = {}
         self._failed: dict[Name, bytes] = {}
         self._thread: Background | None = None
+        # Tries of its thread that have not ended in time.
+        self._left: list[Writing] = []
         # Why nothing can be stored, for operators; empty where it can, and where no store is set.
         self.away = ""
         if files is None:
@@ -121,7 +95,7 @@ class PayloadStore:
     def begin(self, objects: Mapping[Name, bytes]) -> Writing | None:
         """Begin to store what is not there yet; None where all of it is."""
         wanted = {name: objects[name] for name in objects if not self._is_fresh(name)}
-        return Writing(self._write, wanted) if wanted else None
+        return Writing(self._write, wanted, PUT_S) if wanted else None
 
     def end(self, writing: Writing) -> Exception | None:
         """Take note of what became of it, which is over; why it was not stored, if it was not."""
@@ -191,11 +165,16 @@ class PayloadStore:
             failed = self._failed.copy()
         assert self._thread is not None
         self._thread.stopping.wait(AGAIN_S)
-        try:
-            self._write(failed)
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is tried again
+        self._left = [each for each in self._left if not each.ended]
+        if len(self._left) >= MOST_LEFT:
             self._counted("failed", len(failed))
-            log.debug("large payloads cannot be stored yet", reason=_said(error))
+            return None
+        writing = Writing(self._write, failed, TRY_S)
+        writing.wait()
+        if writing.error is not None:
+            self._left += [] if writing.ended else [writing]
+            self._counted("failed", len(failed))
+            log.debug("large payloads cannot be stored yet", reason=_said(writing.error))
             return None
         with self._lock:
             for name in failed:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.effects import Effects
-from belfry.outputs.payload_store import PayloadStore, Writing
+from belfry.outputs.payload_store import PayloadStore
+from belfry.outputs.payload_writing import Writing
 from belfry.partitions.term import Owned
 
 # For so long a step waits itself, which is less work than to do it again.

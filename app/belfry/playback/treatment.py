@@ -30,6 +30,7 @@ from belfry.tenants.payload_keys import PayloadKeys
 from belfry.tenants.policy import TenantPolicy, problems
 
 HELD: Final = "its topic was not there yet"
+STORE_AWAY: Final = "the store for them was away"
 REMOVED: Final = "it was removed"
 UNKNOWN: Final = "it has no policy, and unknown tenants are not served"
 NOBODY: Final[frozenset[str]] = frozenset()
@@ -120,6 +121,16 @@ class Treatment:
         self.tenants.note_policies(there, touched - there)
         for name in filter(self.tenants.concerns, touched):
             self.tenants.follow(self._effective_of(name) or self.tenants.defaults(name))
+
+    @property
+    def keeps_elsewhere(self) -> bool:
+        """Whether large payloads of anybody lie elsewhere."""
+        policies = (*self._stored.values(), *self._always.values())
+        return any(each.claim_check_over_bytes is not None for each in policies)
+
+    def keep_large(self, *, away: bool) -> None:
+        """Let the store of large payloads be away, or take them."""
+        self.tenants.store_problem = STORE_AWAY if away else ""
 
     def hold(self, names: Iterable[str]) -> None:
         """Let the events of these tenants wait, and those of no other."""

@@ -3,6 +3,7 @@
     policies    of those written by the step's end, the newest first: a worker may lag behind
     held        as before, then tenants besides or fewer, of those that would have fired
     sweep       the likeliest attempts once more, with sweeps behind
+    away        the likeliest once more, with large payloads refused, where tenants have such
 
 What an attempt fires says whose events would have come, and rows of the log say whose came.  A
 tenant of whom only the attempts have events was held by the worker, which is in no log.  So who was
@@ -25,16 +26,21 @@ from belfry.store.schedules import ScheduleStore
 
 
 class Way(NamedTuple):
-    """An attempt, with so many policies in effect and these tenants held."""
+    """An attempt, with so many policies in effect and these tenants held.
+
+    Large payloads are refused where their store is `away`.
+    """
 
     policies: int
     held: frozenset[str]
     attempt: Attempt
+    away: bool = False
 
     def prepare(self, treatment: Treatment) -> None:
         """Let tenants be treated in this way."""
         treatment.reach(self.policies)
         treatment.hold(self.held)
+        treatment.keep_large(away=self.away)
 
 
 def ways_of(
@@ -66,6 +72,8 @@ def ways_of(
             yield from (Way(count, others, each) for each in likeliest(tries))
     for each in swept(step, tries):
         yield Way(counts[0], held, each)
+    if treatment.keeps_elsewhere:
+        yield from (Way(counts[0], held, each, away=True) for each in likeliest(tries))
 
 
 def let_go(fit: Way) -> list[Way]:

@@ -208,7 +208,7 @@ def test_a_job_that_encrypts_anew_names_the_newest_key(
     answer = asked(door, "reads", "POST", f"{JOBS}?dry=true", action="REKEY", key=given)
     found = json.loads(answer.body)
     # What waits there is readable, so it is not under any key.
-    assert (found["matched"], found["key"]) == (1, key)
+    assert (found["matched"], found["key"], found["sealed_elsewhere"]) == (1, key, 0)
     fields: list[dict[str, Any]] = []
     ask = door.desk.ask
 

@@ -124,6 +124,22 @@ def test_all_pages_and_the_job_mean_the_key_that_the_first_page_names(
     assert [each.get("key") for each in bodies] == [None, "00ff" * 4, "00ff" * 4]
 
 
+def test_what_no_job_reaches_is_told_of_with_the_count(
+    worker: Worker, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = worker.ask
+
+    def ask(method: str, path: str, body: Any = None, headers: Any = None) -> Any:
+        given = told(method, path, body, headers)
+        return {**given, "key": "00ff" * 4, "sealed_elsewhere": 2}
+
+    monkeypatch.setattr(worker, "ask", ask)
+    _, told_json, _ = run("rekey", "demo", "--dry", "-o", "json")
+    assert json.loads(told_json)["sealed_elsewhere"] == 4
+    _, text, _ = run("rekey", "demo", "--dry")
+    assert "4 besides have payloads elsewhere, which keep the key they have" in text
+
+
 @pytest.mark.parametrize(("by", "move_ms"), [("--by=1h", 3_600_000), ("--by=-5m", -300_000)])
 def test_a_move_goes_both_ways(worker: Worker, run: Run, by: str, move_ms: int) -> None:
     assert run("move", "demo", by, "--yes", "--no-wait")[0] == 0

@@ -11,7 +11,7 @@ import pytest
 
 from belfry.client.key_ring import KeyRing
 from belfry.engine.job_counts import Budget
-from belfry.engine.rekeying import is_under_another
+from belfry.engine.rekeying import is_sealed_elsewhere, is_under_another
 from belfry.schedules.bulk import BulkSpec, read_bulk
 from belfry.schedules.rejections import Rejection
 from belfry.store.job_lookup import preview, wanted_by
@@ -30,6 +30,7 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.payload_keys import key_id_of
+from belfry.wire.claim_check import CLAIM
 from tests.unit.engine.driver import HOUR, T0, Driver
 from tests.unit.engine.test_encrypted_payloads import (
     NEW,
@@ -239,6 +240,23 @@ def test_a_preview_counts_what_is_not_under_the_key() -> None:
     begin(driver, "REKEY")
     advance(driver)
     assert counted(NEWEST) == []
+
+
+def test_a_payload_that_lies_elsewhere_keeps_its_key_and_is_told_of() -> None:
+    driver = keyed(OLD)
+    let(driver, OLD, claim_check_over_bytes=3)
+    driver.ask(payload=b"large", at=T0 + HOUR)
+    (stored,) = driver.step(T0).effects.objects.values()
+    asked(driver, schedule_id="small", payload=b"s")
+    # Who sends a claim of its own has it encrypted by no worker.
+    asked(driver, schedule_id="own", payload=None, headers=[{"name": CLAIM, "value": b"00"}])
+    let(driver, NEW, OLD, claim_check_over_bytes=3)
+    begin(driver, "REKEY")
+    advance(driver)
+    rows = rows_of(driver).values()
+    assert [each.name for each in rows if is_sealed_elsewhere(each)] == [b"demo/a"]
+    assert KeyRing("demo", [OLD]).decrypt(b"demo/a", stored) == b"large"
+    assert not [each for each in rows if is_under_another(each, NEWEST)]
 
 
 @pytest.mark.parametrize("seed", range(20))

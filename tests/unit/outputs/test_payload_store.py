@@ -171,6 +171,41 @@ def test_a_store_that_hangs_costs_a_step_no_more_than_its_limit(place: Place) ->
     assert place.names == [PATH]
 
 
+def test_a_try_that_never_ends_is_left_behind(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that is gone without a word keeps no payload out for ever."""
+    monkeypatch.setattr(module, "TRY_S", 0.05)
+    monkeypatch.setattr(module, "MOST_LEFT", 2)
+    stored, never, hung = place.files.pipe_file, Event(), list[str]()
+
+    def pipe_file(path: str, value: bytes, **given: Any) -> Any:
+        # That of the step and those that its thread may leave behind.
+        if len(hung) < 1 + hangs:
+            hung.append(path)
+            never.wait(30)
+            raise ConnectionError("gone")
+        return stored(path, value, **given)
+
+    monkeypatch.setattr(place.files, "pipe_file", pipe_file)
+    hangs = 1
+    with pytest.raises(Aborted, match="has not answered within"):
+        place.store.put(OBJECTS)
+    wait_for(lambda: not place.tenants.store_problem)
+    assert (len(hung), place.names) == (2, [PATH])
+    # Where all hang, no more than so many do, one of before among them; they end with it.
+    hangs, other = 100, PAYLOAD + b"2"
+    with pytest.raises(Aborted):
+        place.store.put({("shop", digest_of(other)): other})
+    wait_for(lambda: len(hung) == 2 + 2)
+    sleep(0.2)
+    assert len(hung) == 2 + 2
+    hangs = 0
+    never.set()
+    wait_for(lambda: not place.tenants.store_problem)
+    assert len(place.names) == 2
+
+
 def test_all_that_has_failed_is_stored_before_requests_are_taken_again(place: Place) -> None:
     place.files.problem = OSError("away")
     other = PAYLOAD + b"2"

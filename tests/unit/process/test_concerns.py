@@ -33,7 +33,7 @@ def concerns(
         data_dir=tmp_path,
         disk_reserve_mb=reserve_mb,
         registry_wait_ms=2_500,
-        schema_registry_url="http://me:secret@r:8081",
+        schema_registry_url="http://me:secret@r:8081",  # pragma: allowlist secret
     )
     return Concerns(settings, opener(lookups, away), silent, DataDisk(tmp_path))
 

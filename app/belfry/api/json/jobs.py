@@ -86,6 +86,11 @@ class PreviewJobAnswer(BaseModel):
     key: str | None = Field(
         None, description="REKEY: id of the key under which those that match are not."
     )
+    sealed_elsewhere: int | None = Field(
+        None,
+        description="REKEY: how many fit the filter whose payload lies elsewhere, encrypted. It"
+        " keeps the key that it was stored with, whatever a job does.",
+    )
 
 
 class JobAnswer(BaseModel):

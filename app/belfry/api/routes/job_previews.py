@@ -10,7 +10,7 @@ adds pages up. A look may so be given up half-way, and costs a worker the same h
 schedules there are.
 
 A job that encrypts payloads anew matches what is not under one key, so its pages name that key, and
-read each record.
+read each record.  They count besides what no job reaches: payloads that lie elsewhere, encrypted.
 
 A backfill fires occurrences that are past, so its pages count these as well, with the first and the
 last of them. To find the occurrences of one schedule takes longer than to read its row, so such a
@@ -30,11 +30,13 @@ from belfry.api.json.shapes import moment
 from belfry.api.routes.lists import EXAMINE, Lists, Pages
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
-from belfry.engine.rekeying import is_under_another
+from belfry.engine.rekeying import is_sealed_elsewhere, is_under_another
 from belfry.schedules.bulk import BACKFILL, REKEY, BulkSpec
 from belfry.store import job_lookup
 from belfry.store.job_lookup import MOST_SHOWN, past_preview, wanted_by
+from belfry.store.layout.pending import Pending
 from belfry.store.lookup import Wanted
+from belfry.store.ordered_map import OrderedMap
 
 
 class JobPreviews:
@@ -70,12 +72,20 @@ class JobPreviews:
 def _rekeyed_pages(lists: Lists, wanted: Wanted, key: str | None) -> Pages:
     """Pages of what is not under a key: what a job that encrypts anew would change."""
 
+    def look(rows: OrderedMap, after: bytes | None) -> tuple[job_lookup.BulkPreview, int]:
+        elsewhere = 0
+
+        def also(row: Pending) -> bool:
+            nonlocal elsewhere
+            elsewhere += is_sealed_elsewhere(row)
+            return is_under_another(row, key)
+
+        return job_lookup.preview(rows, wanted, after, EXAMINE, also=also), elsewhere
+
     def pages(partition: int, after: bytes | None) -> tuple[dict[str, Any], bytes | None]:
-        also = partial(is_under_another, key=key)
-        look = partial(job_lookup.preview, wanted=wanted, after=after, examine=EXAMINE, also=also)
-        found = lists.read(partition, look)
+        found, elsewhere = lists.read(partition, partial(look, after=after))
         shown = {"matched": found.matched, "sample": found.sample, "examined": found.examined}
-        return {**shown, "key": key}, found.after
+        return {**shown, "key": key, "sealed_elsewhere": elsewhere}, found.after
 
     return pages
 
