@@ -26,15 +26,13 @@ Threads: one reads and carries out.  Any thread may ask what is stored, and wait
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import structlog
 
 from belfry.host import machine
 from belfry.host.background import Background
-from belfry.host.passing import PassThrough, all_pass, at_once
+from belfry.host.passing import PassThrough, at_once
 from belfry.kafka.changelog_sieve import uncounted
-from belfry.kafka.record_headers import headers_of
 from belfry.outputs.readiness import Outputs
 from belfry.policies.policy_topic import CATCH_UP_S, WAIT_S, PolicyTopic
 from belfry.policies.stored_policies import Stored, StoredPolicies
@@ -115,36 +113,36 @@ class Policies:
     # -- the thread ------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        messages = self._topic.read()
-        if not messages:
+        batch = self._topic.read()
+        if batch is None:
             self._carry_out(self._unapplied | self.stored.found_keys())
             return
-        if not all_pass(self._through, self._topic.name, messages, self._thread.stopping):
-            return
-        records = [each for each in messages if each.error() is None]
+        if batch.records:
+            place = self._topic.name, batch.partition, batch.records[0][0]
+            if not self._through(*place, self._thread.stopping):
+                return
         changed: dict[str, Stored | None] = {}
         blocked: list[str] = []
-        for message, headers in zip(records, headers_of(records), strict=True):
-            value = message.value()
-            key = (message.key() or b"").decode(errors="replace")
-            if self._keys and not self._is_signed(message, headers):
-                self._refuse(key, message)
-                if not changed.get(key, key in self.stored):
-                    self.stored.distrust(key, None if value is None else (value, headers))
-                    blocked.append(key)
+        for offset, _, key, value, headers in batch.records:
+            name, location = (key or b"").decode(errors="replace"), (batch.partition, offset)
+            if self._keys and not self._is_signed(location, (key or b"", value, headers)):
+                self._refuse(name, location)
+                if not changed.get(name, name in self.stored):
+                    self.stored.distrust(name, None if value is None else (value, headers))
+                    blocked.append(name)
                 continue
-            self.stored.trust(key)
-            changed[key] = None if value is None else (value, headers)
+            self.stored.trust(name)
+            changed[name] = None if value is None else (value, headers)
         self._apply(changed)
         self._carry_out(blocked)
-        self._topic.passed(messages)
+        self._topic.passed(batch)
 
-    def _is_signed(self, message: Any, headers: Headers | None) -> bool:
-        location = RecordLocation(self._topic.name, message.partition(), message.offset())
-        record = message.key() or b"", message.value(), headers
-        return is_signed_policy(self._keys, location, record)
+    def _is_signed(
+        self, location: tuple[int, int], record: tuple[bytes, bytes | None, Headers | None]
+    ) -> bool:
+        return is_signed_policy(self._keys, RecordLocation(self._topic.name, *location), record)
 
-    def _refuse(self, name: str, message: Any) -> None:
+    def _refuse(self, name: str, location: tuple[int, int]) -> None:
         """Tell of a policy that nobody of belfry signed; the policy in force stays in force.
 
         It is counted and logged, with its place, and never carried out in part.
@@ -154,8 +152,8 @@ class Policies:
             "unsigned",
             "a policy is not carried out: nobody who knows the secret wrote it where it lies",
             tenant=name[:100],
-            partition=message.partition(),
-            offset=message.offset(),
+            partition=location[0],
+            offset=location[1],
             to_do="look at it; `belfry tenant sign` makes it yours",
         )
 

@@ -7,28 +7,38 @@
 
 `catch_up` asks for the ends and waits until the reader has come there.
 
-A consumer tells the end of a partition as an event (`enable.partition.eof`), so a partition that
-holds nothing but records of aborted transactions is passed as well.
+The offset behind what was fetched is known also where it holds nothing but records of aborted
+transactions, so these are passed as well.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
 from belfry.host import machine
-from belfry.kafka import librdkafka
+from belfry.kafka import fetcher
+from belfry.kafka.batch_reader import BatchReader
+from belfry.kafka.client_properties import untold
+from belfry.kafka.fetch_position import Fetched, OffsetGone
 from belfry.kafka.log_bounds import LogEnds
 from belfry.settings import Settings
+from belfry.wire.record import SourceRecord
 
 READ_RECORDS: Final = 10_000
 WAIT_S: Final = 0.2
-REQUEST_S: Final = 10.0
 CATCH_UP_S: Final = 30.0
 
 log = structlog.get_logger(__name__)
+
+
+class PolicyBatch(NamedTuple):
+    """Records of one partition, maybe none, and the offset that comes next."""
+
+    partition: int
+    records: list[SourceRecord]
+    behind: int
 
 
 class PolicyTopic:
@@ -41,41 +51,70 @@ class PolicyTopic:
         self.name = settings.topic("tenants")
         # The offset that comes next, by partition.
         self.positions: dict[int, int] = {}
-        properties = {
-            "fetch.wait.max.ms": 100,
-            **settings.kafka_properties(),
-            "group.id": "belfry-reads-without-a-group",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-        }
-        self.consumer = librdkafka.Consumer(properties)
+        properties = untold(settings.kafka_properties())
+        self._fetcher = fetcher.Fetcher(properties)
         self._log_ends = LogEnds(properties)
+        self._readers: dict[int, BatchReader] = {}
         self.moved = machine.Event()
 
     def assign(self) -> None:
-        """Begin with the first record of each partition."""
-        partitions = self.consumer.list_topics(self.name, REQUEST_S).topics[self.name]
-        self.positions = dict.fromkeys(partitions.partitions, 0)
-        self.consumer.assign(
-            [TopicPartition(self.name, each, OFFSET_BEGINNING) for each in self.positions]
-        )
+        """Learn which partitions there are; `read` begins with the first record of each.
 
-    def read(self) -> list[Any]:
-        """The next messages, errors and ends among them; none after `WAIT_S` without any."""
-        first = self.consumer.poll(WAIT_S)
-        return [] if first is None else [first, *self.consumer.consume(READ_RECORDS, 0.005)]
+        Raises ConnectionError where there are none within `CATCH_UP_S`.
+        """
+        deadline = machine.monotonic() + CATCH_UP_S
+        # A topic that was made a moment ago is not known to each broker at once.
+        while not (partitions := self._log_ends.partitions(self.name)):
+            if machine.monotonic() > deadline:
+                raise ConnectionError(f"{self.name} has no partitions")
+            machine.sleep(WAIT_S)
+        self.positions = dict.fromkeys(partitions, 0)
 
-    def passed(self, messages: list[Any]) -> None:
-        """What was read has been carried out, up to and with these messages."""
-        for message in messages:
-            self._pass(message)
+    def _begin(self, partition: int) -> None:
+        """Read a partition from where it begins now."""
+        where = self.name, partition
+        self._readers[partition] = BatchReader(where, self._log_ends.ends(*where)[0])
+        self._fetcher.follow({(self.name, p): each.fetched for p, each in self._readers.items()})
+
+    def read(self) -> PolicyBatch | None:
+        """What comes next of some partition; None after `WAIT_S` without anything.
+
+        Raises ConnectionError where the topic is not told of, or may not be read.
+        """
+        for each in self.positions.keys() - self._readers.keys():
+            self._begin(each)
+        left = (each for each, reader in self._readers.items() if not reader.empty)
+        partition = next(left, None)
+        if partition is None:
+            answer = self._fetcher.take(WAIT_S)
+            if answer is None:
+                return None
+            partition = answer.where[1]
+            if not self._added(partition, answer):
+                return None
+        reader = self._readers[partition]
+        records = reader.take(READ_RECORDS)
+        return PolicyBatch(partition, records, reader.position)
+
+    def _added(self, partition: int, answer: Fetched) -> bool:
+        """Take in what was fetched; False where the log has changed, and is read anew."""
+        if isinstance(answer.error, OffsetGone):
+            log.warning("policies are read from where they begin", reason=str(answer.error))
+            del self._readers[partition]
+            return False
+        if answer.error is not None:
+            raise answer.error
+        self._readers[partition].add(answer)
+        return True
+
+    def passed(self, batch: PolicyBatch) -> None:
+        """What was read has been carried out, up to and with this batch."""
+        self.positions[batch.partition] = max(self.positions[batch.partition], batch.behind)
         self.moved.set()
 
     def close(self) -> None:
         """Read no more."""
-        self.consumer.close()
+        self._fetcher.close()
         self._log_ends.close()
 
     def catch_up(self) -> None:
@@ -90,13 +129,3 @@ class PolicyTopic:
                 raise ConnectionError(f"{self.name} was not read to its end in {CATCH_UP_S} s")
             self.moved.clear()
             self.moved.wait(WAIT_S)
-
-    def _pass(self, message: Any) -> None:
-        error = message.error()
-        partition, offset = message.partition(), message.offset()
-        if error is None:
-            self.positions[partition] = max(self.positions[partition], offset + 1)
-        elif error.code() == KafkaError._PARTITION_EOF:
-            self.positions[partition] = max(self.positions[partition], offset)
-        else:
-            log.warning("policies not read", reason=error.str())

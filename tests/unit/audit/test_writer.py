@@ -54,11 +54,11 @@ class Log:
         self.trail, self.producer = Trail(), FakeProducer()
         self.counted = Counter[str]()
         self.trail.counted = lambda outcome, count: self.counted.update({outcome: count})
-        self.made, self.later_ms = 0, 0.0
+        self.made, self.later_ms = list[FakeProducer](), 0.0
         self.writer = AuditWriter(self.trail, ("audit", FRAME), self._make, self.now_ms)
 
     def _make(self) -> FakeProducer:
-        self.made += 1
+        self.made.append(self.producer)
         return self.producer
 
     def now_ms(self) -> float:
@@ -126,29 +126,24 @@ def test_what_is_not_confirmed_at_the_stop_is_lost_aloud(log: Log) -> None:
     assert log.counted == {"lost": 2}
 
 
-def is_idle(writer: Any) -> bool:
-    """Whether a writer has no producer."""
-    return writer._producer is None
-
-
 def test_a_producer_is_there_while_there_is_something_to_write(log: Log) -> None:
-    writer = log.writer
+    writer: Any = log.writer
     writer._turn()
-    assert log.made == 0
+    assert not log.made
     log.producer.silent = True
     log.note("a")
     writer._turn()
     log.later_ms = 2 * IDLE_MS
     writer._turn()
-    assert log.made == 1
+    assert len(log.made) == 1
     # What is under way is waited for, however long it takes.
-    assert not is_idle(writer)
+    assert writer._producer is log.producer
     log.producer.silent = False
-    writer._turn()
-    log.later_ms = 4 * IDLE_MS
-    writer._turn()
-    assert is_idle(writer)
+    for turns in (3, 5):
+        log.later_ms = turns * IDLE_MS
+        writer._turn()
+    assert writer._producer is None
     log.note("b")
     writer._turn()
-    assert log.made == 2
+    assert len(log.made) == 2
     assert [each.object for each in log.producer.written] == ["a", "b"]

@@ -6,53 +6,17 @@ from typing import Any
 
 import pytest
 
-from belfry.kafka import librdkafka
-from belfry.policies import follower as policies
 from belfry.policies.follower import Policies
+from belfry.policies.policy_topic import PolicyBatch
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy
+from belfry.wire.record import SourceRecord
 
 HEAD = framing.single_object("TenantPolicy")
-
-
-class FakeMessage:
-    """A policy at an offset of partition 0."""
-
-    def __init__(self, offset: int, policy: TenantPolicy) -> None:
-        self._offset, self._policy = offset, policy
-
-    def error(self) -> None:
-        return None
-
-    def key(self) -> bytes:
-        return self._policy.tenant.encode()
-
-    def value(self) -> bytes:
-        return HEAD + encode_policy(self._policy)
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self._offset
-
-
-class FakeConsumer:
-    """Hands out what it is given, all in one round."""
-
-    def __init__(self, _properties: dict[str, Any]) -> None:
-        self.messages: list[FakeMessage] = []
-
-    def poll(self, _timeout: float) -> FakeMessage | None:
-        return self.messages.pop(0) if self.messages else None
-
-    def consume(self, _number: int, _timeout: float) -> list[FakeMessage]:
-        found, self.messages = self.messages, []
-        return found
 
 
 class FakeOutputs:
@@ -83,9 +47,14 @@ class Site:
 
     def send(self, *given: TenantPolicy) -> None:
         """Put policies into the topic, to be read in one round."""
-        consumer: Any = self.policies._topic.consumer
-        start = self.policies._topic.positions[0]
-        consumer.messages = [FakeMessage(start + number, each) for number, each in enumerate(given)]
+        topic: Any = self.policies._topic
+        start = topic.positions[0]
+        records: list[SourceRecord] = [
+            (start + number, 0, each.tenant.encode(), HEAD + encode_policy(each), None)
+            for number, each in enumerate(given)
+        ]
+        rounds = [PolicyBatch(0, records, start + len(records))]
+        topic.read = lambda: rounds.pop(0) if rounds else None
 
     @property
     def paused(self) -> list[str]:
@@ -94,9 +63,7 @@ class Site:
 
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.setattr(librdkafka, "Consumer", FakeConsumer)
-    monkeypatch.setattr(policies, "headers_of", lambda messages: [None] * len(messages))
+def site() -> Site:
     return Site()
 
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from belfry.kafka import librdkafka
-from belfry.policies import follower as policies
 from belfry.policies.follower import Policies
+from belfry.policies.policy_topic import PolicyBatch
 from belfry.policies.stored_policies import UNSIGNED
 from belfry.settings import Settings
 from belfry.tenants.directory import Tenants
@@ -29,7 +28,7 @@ RUNS, PAUSED = TenantPolicy("acme"), TenantPolicy("acme", paused=True)
 
 
 class Message(NamedTuple):
-    """A record as a consumer hands it out."""
+    """A record of a partition."""
 
     key_: bytes
     value_: bytes | None
@@ -37,34 +36,9 @@ class Message(NamedTuple):
     offset_: int
     partition_: int = 0
 
-    def error(self) -> None:
-        return None
-
-    def key(self) -> bytes:
-        return self.key_
-
-    def value(self) -> bytes | None:
-        return self.value_
-
-    def partition(self) -> int:
-        return self.partition_
-
-    def offset(self) -> int:
-        return self.offset_
-
-
-class Reader:
-    """Hands out what it is given, all in one round."""
-
-    def __init__(self, _properties: dict[str, Any]) -> None:
-        self.messages: list[Message] = []
-
-    def poll(self, _timeout: float) -> Message | None:
-        return self.messages.pop(0) if self.messages else None
-
-    def consume(self, _number: int, _timeout: float) -> list[Message]:
-        found, self.messages = self.messages, []
-        return found
+    def batch(self) -> PolicyBatch:
+        record = self.offset_, 0, self.key_, self.value_, self.headers_
+        return PolicyBatch(self.partition_, [record], self.offset_ + 1)
 
 
 class Treated:
@@ -95,10 +69,13 @@ class Site:
         self.foreign.append((topic, records))
 
     def read(self, *records: Message) -> None:
-        """Read these in one round."""
-        consumer: Any = self.policies._topic.consumer
-        consumer.messages = list(records)
-        self.policies._read()
+        """Read these, each partition's in one round."""
+        topic: Any = self.policies._topic
+        for partition in sorted({each.partition_ for each in records}):
+            batches = [each.batch() for each in records if each.partition_ == partition]
+            read = [record for batch in batches for record in batch.records]
+            topic.read = lambda read=read, last=batches[-1]: last._replace(records=read)
+            self.policies._read()
 
     @property
     def is_paused(self) -> bool:
@@ -109,12 +86,6 @@ class Site:
     def stopped(self) -> str:
         """Why the tenant's events wait."""
         return self.tenants.of("acme").stopped
-
-
-@pytest.fixture(autouse=True)
-def reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(librdkafka, "Consumer", Reader)
-    monkeypatch.setattr(policies, "headers_of", lambda told: [each.headers_ for each in told])
 
 
 @pytest.fixture
@@ -195,7 +166,7 @@ def test_what_no_one_of_us_wrote_there_changes_nothing_and_is_told_of(
     assert (site.is_paused, site.stopped) == (False, "")
     assert (site.policies.stored.policy("acme"), site.policies.stored.problem("acme")) == (RUNS, "")
     assert site.foreign == [(TOPIC, 1)]
-    assert site.policies._topic.positions[wrong.partition()] == wrong.offset() + 1
+    assert site.policies._topic.positions[wrong.partition_] == wrong.offset_ + 1
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
@@ -230,7 +201,7 @@ def test_a_signed_record_ends_that(site: Site, follows: Message) -> None:
     site.read(plain(RUNS, 0))
     site.read(follows)
     assert site.policies.stored.problem("acme") == ""
-    paused = follows.value() is not None
+    paused = follows.value_ is not None
     assert (site.is_paused, site.stopped) == (paused, "its policy pauses it" if paused else "")
 
 
@@ -246,7 +217,7 @@ def test_where_all_are_trusted_all_are_carried_out() -> None:
     for wrong in (plain(PAUSED, 0), signed(PAUSED, 2, OTHER), signed(PAUSED, 4)):
         site.read(wrong)
         assert site.is_paused
-        site.read(plain(None, wrong.offset() + 1))
+        site.read(plain(None, wrong.offset_ + 1))
         assert not site.is_paused
     assert not site.foreign
 
