@@ -69,7 +69,7 @@ class Days:
             tenants.of(f"t{number}")
         place = SourcePartition("belfry.schedules", 0, Homes(1))
         self.engine = PartitionEngine(place, ScheduleStore(self.rows), RequestReader(), tenants)
-        self.now_ms, self.offset, self.steps = NOW_MS, 0, 0
+        self.now_ms, self.offset, self.steps, self.fired = NOW_MS, 0, 0, 0
         self.taking, self.firing, self.sweeping = Part(), Part(), Part()
 
     def take(self, count: int, due_ms: int) -> None:
@@ -85,8 +85,10 @@ class Days:
         self._step(self.taking, lambda: self.engine.accept(batch, self.now_ms))
 
     def fire(self, count: int) -> None:
-        """Fire what is due."""
-        self._step(self.firing, lambda: self.engine.fire_due(self.now_ms, count))
+        """Fire what is due: so many events, in a step or two."""
+        until = self.fired + count
+        while self.fired < until:
+            self._step(self.firing, lambda: self.engine.fire_due(self.now_ms, count))
 
     def sweep(self) -> int:
         """Sweep once; how many ends were forgotten."""
@@ -97,6 +99,7 @@ class Days:
     def _step(self, part: Part, work: Callable[[], Effects]) -> None:
         written, began_s, began = self.rows.written, process_time(), thread_time()
         effects = work()
+        self.fired += len(effects.fired)
         part.changelog += bytes_of(effects.rows)
         part.forgotten += sum(row is None for row in effects.rows.values())
         if not effects.empty:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from struct import error as struct_error
 from typing import Final
 
 from belfry.store.layout import keys
@@ -37,7 +38,7 @@ from belfry.store.layout.ends import (
     time_of,
 )
 from belfry.store.layout.records import encode_size
-from belfry.store.ordered_map import OrderedMap, Range
+from belfry.store.ordered_map import Damaged, OrderedMap, Range
 
 # What was kept for longer than its step could know is put together by hours.
 HOUR_MS: Final = 3_600_000
@@ -74,7 +75,7 @@ class EndsOfStep:
         """Take the first names, at most so many, whose time is over by an instant."""
         start = self._on.get(by, self._fronts[by])
         for key, row in self._rows.scan(start, ends_key(by, until_ms + 1, 0, 0)):
-            newest_ms, names = decode_ends(row)
+            newest_ms, names = _told(key, row)
             rest = names[at_most:]
             self._taken[key] = encode_ends(newest_ms, rest) if rest else None
             self._on[by] = key + b"\0"
@@ -114,3 +115,11 @@ class EndsOfStep:
             self.kept.clear()
         self._again, self._taken, self._on = {}, {}, {}
         self.cleared = []
+
+
+def _told(key: bytes, row: bytes) -> Ends:
+    """What a row says; Damaged where it is none."""
+    try:
+        return decode_ends(row)
+    except struct_error as error:
+        raise Damaged(f"the names at {key!r} cannot be read: {error}") from None

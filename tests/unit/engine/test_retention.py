@@ -18,7 +18,7 @@ from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import encode_pending
 from belfry.store.layout.records import ENDED_FIRED, MARKER_MS, Marker, encode_marker
 from belfry.store.layout.verdicts import REQUEST_ID_MS, VerdictRow, encode_verdict
-from belfry.store.ordered_map import MemoryMap
+from belfry.store.ordered_map import Damaged, MemoryMap
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import Watched
 from tests.unit.store.test_records import ROW
@@ -283,3 +283,11 @@ def test_a_walk_keeps_pace_with_what_is_written_meanwhile() -> None:
     assert sweep.behind
     swept(store, sweep, T0, 100)
     assert not sweep.behind
+
+
+def test_names_that_cannot_be_read_are_damage() -> None:
+    store = filled()
+    ((key, _),) = [row for row in store._rows.scan(b"e", b"f") if b"over" in row[1]]
+    store._rows.write({key: b"\1"})
+    with pytest.raises(Damaged, match="cannot be read"):
+        Retention(store, UndoLog()).sweep(at(T0 + MARKER_MS, T0 + MARKER_MS), 100)
