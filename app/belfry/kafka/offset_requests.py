@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from aiokafka import errors
@@ -35,6 +36,8 @@ LATEST: Final = -1
 # is not known: one that was made a moment ago is not known to each broker at once.
 LOOK_S: Final = 0.1
 LOOKS: Final = 5
+# The longest pause before a coordinator is looked for once more.
+LONGEST_S: Final = 1.0
 # Generation, member and retention of a commit of a group that has no members.
 NOBODY: Final = (-1, "", -1)
 _MOVED: Final = (
@@ -170,6 +173,7 @@ class OffsetRequests:
 
     async def _coordinated(self, group: str, request: Any) -> Any:
         """The answer of a group's coordinator, which is looked for until it is found."""
+        pause_s = LOOK_S
         while True:
             try:
                 return _unmoved(await self._answer(await self._coordinator(group), request))
@@ -178,10 +182,12 @@ class OffsetRequests:
                 self._coordinators.pop(group, None)
                 code = error.args[0].code() if isinstance(error, KafkaException) else 0
                 if code == KafkaError._TRANSPORT:
-                    await self._refreshed()
+                    with suppress(KafkaException):
+                        await self._refreshed()
                 elif code not in _MOVED:
                     raise
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_S)
 
     async def _coordinator(self, group: str) -> int:
         node = self._coordinators.get(group)
