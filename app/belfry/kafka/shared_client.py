@@ -109,6 +109,10 @@ class SharedClient:
         for way in [way for way, client in present.items() if client is self]:
             del present[way]
         self._ended = True
+        task = self.client._sync_task  # noqa: SLF001  # see `works`
+        if task is not None and task.done():
+            # Closing would raise once more what has ended it, and leave connections open.
+            self.client._sync_task = None  # noqa: SLF001
         await self.client.close()
 
 
