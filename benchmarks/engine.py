@@ -163,6 +163,21 @@ CASES: Final[dict[str, tuple[str, Fields, Level, Delivery]]] = {
         Level.FAILURES,
         PAYLOAD,
     ),
+    # The same instants without a rule of RFC 5545: what is due in another order than it was kept
+    # lies far apart in memory, whatever its rule.
+    "every_starts": (
+        "fire",
+        lambda n: {**HOURLY, "start_at": NOW_MS + HOUR_MS + n % 1000},
+        Level.FAILURES,
+        PAYLOAD,
+    ),
+    # A thousand rules that are due in the order in which they were kept, as those of `cron` are.
+    "rrule_in_order": (
+        "fire",
+        lambda n: {**DAILY, "start_at": NOW_MS + HOUR_MS + n // 20},
+        Level.FAILURES,
+        PAYLOAD,
+    ),
     "calendar": ("fire", lambda _: HEEDING, Level.FAILURES, PAYLOAD),
     "calendar_moving": ("fire", lambda _: MOVING, Level.FAILURES, PAYLOAD),
     "headers": ("fire", lambda _: {"headers": HEADERS}, Level.FAILURES, PAYLOAD),

@@ -14,12 +14,12 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, Final
 
 from tests.architecture.tree import ROOT
-from tests.mutants.forking import PLAN, Plan, told_by_module
+from tests.mutants.forking import PLAN, Plan
 from tests.mutants.rooms import ROOMS
 from tests.mutants.stage import (
     KILLED,
@@ -84,7 +84,9 @@ def _mutate(path: str, code: str) -> Any:
 
 def _run(folder: Path, given: Namespace, todo: list[MutantResult], until_s: float) -> bool:
     """Run the room's tests for each of these mutants; False where they cannot be run."""
-    by_module = told_by_module((each.module, each.name) for each in todo)
+    by_module: defaultdict[str, list[str]] = defaultdict(list)
+    for each in todo:
+        by_module[each.module].append(each.name)
     plan = Plan(str(folder), by_module, until_s, given.children)
     place = folder / "plan.json"
     place.write_text(json.dumps(plan._asdict()), "utf-8")

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ _FAILED: Final = 1
 # A mutant has so many times as long as its tests took, and these seconds on top.
 _TIMES: Final = 20.0
 _SPARE_S: Final = 15.0
+_SPARE_CPU_S: Final = 3
 
 
 class Plan(NamedTuple):
@@ -47,10 +49,14 @@ class Plan(NamedTuple):
 
 @dataclass(slots=True)
 class Reach:
-    """Which tests reach a function, by their places among all, and how long each one takes."""
+    """Which tests reach a function, by their places among all, and how long each one takes.
+
+    `cpu_s` is how much of that they computed.
+    """
 
     tests: dict[str, list[int]] = field(default_factory=dict)
     took_s: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
     def of(self, function: str) -> list[int]:
@@ -60,6 +66,11 @@ class Reach:
     def seconds(self, function: str) -> float:
         """How long its tests take together."""
         return sum(self.took_s[each] for each in self.tests.get(function, ()))
+
+    def cpu_seconds(self, function: str) -> int:
+        """How much a mutant may compute: one that runs for ever ends soon on a crowded machine."""
+        computed = sum(self.cpu_s[each] for each in self.tests.get(function, ()))
+        return int(computed * _TIMES) + _SPARE_CPU_S
 
 
 @dataclass(slots=True)
@@ -118,7 +129,8 @@ class ForkedRuns:
             if not tests:
                 self._outcomes[module][name.rpartition(".")[2]] = "no tests"
                 continue
-            pid = _forked(partial(_passes, session, name, tests))
+            limit_s = reach.cpu_seconds(function)
+            pid = _forked(partial(_passes, session, name, tests, limit_s))
             ends_s = time.time() + took_s * _TIMES + _SPARE_S
             self._children[pid] = _Child(module, name.rpartition(".")[2], ends_s)
             if time.time() - noted_s > 5:
@@ -134,10 +146,10 @@ class ForkedRuns:
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended or time.time() > child.ends_s:
                     outcome = "timeout"
-                    if ended:
-                        survived = status == _SURVIVED
+                    if ended and os.WIFEXITED(status):
+                        survived = os.WEXITSTATUS(status) == _SURVIVED
                         outcome = "survived" if survived else "killed"
-                    else:
+                    elif not ended:
                         os.killpg(pid, signal.SIGKILL)
                         os.waitpid(pid, 0)
                     del self._children[pid]
@@ -186,8 +198,11 @@ def _run(session: pytest.Session, items: Sequence[pytest.Item], at: int) -> bool
     return not session.testsfailed
 
 
-def _passes(session: pytest.Session, mutant: str, items: Sequence[pytest.Item]) -> bool:
-    """Whether these tests let a mutant pass."""
+def _passes(
+    session: pytest.Session, mutant: str, items: Sequence[pytest.Item], limit_s: int
+) -> bool:
+    """Whether these tests let a mutant pass, which may compute for so many seconds."""
+    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))
     trampoline().set_mutant_under_test(mutant)
     return all(_run(session, items, at) for at in range(len(items)))
 
@@ -200,18 +215,20 @@ def _watch(session: pytest.Session, told: Path) -> bool:
     module.record_trampoline_hit = lambda name, caller=None: reached.add(name)
     module.set_mutant_under_test("stats")
     tests: defaultdict[str, list[int]] = defaultdict(list)
-    took_s, failed = list[float](), list[str]()
+    took_s, cpu_s, failed = list[float](), list[float](), list[str]()
     for at, item in enumerate(session.items):
-        began_s = time.perf_counter()
+        began_s, computed_s = time.perf_counter(), time.process_time()
         if not _run(session, session.items, at):
             failed.append(item.nodeid)
             session.testsfailed = 0
             reached.clear()
         took_s.append(time.perf_counter() - began_s)
+        cpu_s.append(time.process_time() - computed_s)
         for function in reached:
             tests[function].append(at)
         reached.clear()
-    told.write_text(json.dumps({"tests": tests, "took_s": took_s, "failed": failed}), "utf-8")
+    reach = {"tests": tests, "took_s": took_s, "cpu_s": cpu_s, "failed": failed}
+    told.write_text(json.dumps(reach), "utf-8")
     return True
 
 
@@ -220,11 +237,3 @@ def trampoline() -> Any:
     from mutmut.mutation import trampoline as found  # type: ignore[import-not-found]
 
     return found
-
-
-def told_by_module(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Mutants by their module, for a plan."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for module, name in names:
-        found[module].append(name)
-    return dict(found)

@@ -34,6 +34,8 @@ ROOMS: Final = {
          "partitions/resigning.py", "partitions/pacing.py", "recovery/partition_evidence.py",
          "recovery/recovery_plan.py"],
         ["unit/engine/test_ownership.py", "unit/engine/test_lease.py", "unit/store",
+         "unit/engine/test_after_ack.py", "unit/engine/test_pausing.py",
+         "unit/engine/test_priorities.py",
          "unit/group/test_failure_detector.py", "unit/group/test_failure_detector_bounds.py",
          "unit/group/test_silence.py", "unit/group/test_heartbeat_watch.py",
          "unit/group/test_heartbeats.py", "unit/partitions/test_resigning.py",

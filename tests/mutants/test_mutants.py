@@ -103,6 +103,9 @@ def test_mutants_that_mypy_refuses_are_those_in_which_it_finds_errors() -> None:
     folder = staged("firing", [], mutate())
     told = ["src/belfry/firing/due.py:12: error: No [x]", "src/belfry/firing/due.py:3: note: hm"]
     assert functions_with_errors(folder, told) == {"firing/due.py": {"x_later__mutmut_1"}}
+    # What it finds without a mutant as well is none of theirs.
+    both = [f"src/belfry/firing/due.py:{line}: error: No [x]" for line in (3, 6, 12)]
+    assert functions_with_errors(folder, both) == {"firing/due.py": {"x_later__mutmut_1"}}
 
 
 class FakeSession:
@@ -131,19 +134,22 @@ class FakeSession:
             self.testsfailed += self.mutant.endswith("_1")
             if self.mutant.endswith("_3"):
                 time.sleep(60)
+            while self.mutant.endswith("_4"):
+                pass
 
 
 def test_each_mutant_meets_the_tests_that_reach_its_function(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"x_due__mutmut_{number}" for number in (1, 2, 3)] + ["x_untested__mutmut_1"]
+    names = [f"x_due__mutmut_{number}" for number in (1, 2, 3, 4)] + ["x_untested__mutmut_1"]
     keep(tmp_path, "firing/due.py", MadeModule("", dict.fromkeys(names, "hash"), {}))
-    monkeypatch.setattr(forking, "_SPARE_S", 0.5)
+    monkeypatch.setattr(forking, "_SPARE_S", 5.0)
+    monkeypatch.setattr(forking, "_SPARE_CPU_S", 1)
     full = [f"belfry.firing.due.{name}" for name in names]
     plan = Plan(str(tmp_path), {"firing/due.py": full}, time.time() + 60, 2)
     session: Any = FakeSession(monkeypatch)
     assert ForkedRuns(plan).pytest_runtestloop(session)
-    assert outcomes(tmp_path) == ["killed", "survived", "timeout", "no tests"]
+    assert outcomes(tmp_path) == ["killed", "survived", "timeout", "timeout", "no tests"]
     assert session.mutant == "", "a mutant is tried in a process of its own"
 
 

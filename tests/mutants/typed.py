@@ -22,11 +22,13 @@ _OPTIONS: Final = (
     "--strict", "--warn-unreachable", "--namespace-packages", "--explicit-package-bases",
     "--follow-imports=silent", "--no-error-summary", "--no-pretty", "--hide-error-context",
     "--no-warn-unused-ignores", "--ignore-missing-imports", "--no-color-output",
+    # All mutants of a class's beginning define its attributes.
+    "--disable-error-code=no-redef",
 )  # fmt: skip
 
 
 def refused(folder: Path, modules: Iterable[str]) -> dict[str, set[str]]:
-    """Names of functions in which mypy finds an error, by module: mutants, where all is well."""
+    """Mutants in which mypy finds an error, by module."""
     given = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]
     settings = folder / "mypy.ini"
     settings.write_text(f"[mypy]\nmypy_path = src\nplugins = {','.join(given['plugins'])}\n")
@@ -43,7 +45,7 @@ def refused(folder: Path, modules: Iterable[str]) -> dict[str, set[str]]:
 
 
 def functions_with_errors(folder: Path, told: Iterable[str]) -> dict[str, set[str]]:
-    """The functions to which mypy's lines point, by module."""
+    """The mutants to which mypy's lines point, by module."""
     lines: dict[str, set[int]] = {}
     for each in told:
         if found := _ERROR.match(each):
@@ -55,12 +57,18 @@ def functions_with_errors(folder: Path, told: Iterable[str]) -> dict[str, set[st
 
 
 def _functions_at(code: str, lines: set[int]) -> set[str]:
+    """Mutants on these lines; none of a function in which something is wrong without a mutant."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return {
+    found = {
         node.name
         for node in ast.walk(ast.parse(code))
         if isinstance(node, kinds) and not lines.isdisjoint(range(node.lineno, _end(node) + 1))
     }
+    return {each for each in found if _original(each) not in found}
+
+
+def _original(mutant: str) -> str:
+    return mutant.rpartition("__mutmut_")[0] + "__mutmut_orig"
 
 
 def _end(node: ast.stmt) -> int:

@@ -48,6 +48,15 @@ FINDINGS: Final = {
     "state_of[(told-1)]==": "a request that was rolled back has an outcome",
     "next_position>position": "the position goes back",
     "seen==state": "a read within a lease is not the truth",
+    "fires<=1": "an event fires twice",
+    "fires==1": "an event has not fired",
+    "==(judged+1)": "an outcome comes twice or out of turn",
+    "judged==2": "a request has no outcome",
+    "judged==1": "a request has no outcome",
+    "fires==2": "an event has not fired",
+    "==(fires+1)": "an event comes twice or out of order",
+    "now.here[0]&&now.here[1]": "a request is judged where not all of its group is",
+    "now.here": "a request is judged where its schedule is not",
 }
 
 
@@ -86,6 +95,10 @@ CHECKS: Final = (
     Check("requests", ("FAULTS=2",), 700_000),
     Check("requests", ("INPUTS", "FAULTS=0"), 450_000),
     Check("lease", ("COMMITS=2",), 1_000_000),
+    Check("moves", ("FAULTS=0",), 450_000),
+    Check("moves", ("AWAY", "ALONE"), 140_000),
+    Check("moves", ("THIRD", "ALONE", "FAULTS=0"), 140_000),
+    Check("slices", ("ALONE",), 250_000),
 )
 # Wider bounds, for `make protocol DEEP=1`: half a minute, and a gigabyte of memory.
 DEEP: Final = (
@@ -95,6 +108,9 @@ DEEP: Final = (
     Check("standby", ("PROTOCOL=2", "FAULTS=2", "REPEATS=0"), 6_000_000),
     Check("requests", ("INPUTS", "FAULTS=1"), 4_000_000),
     Check("lease", ("COMMITS=3",), 5_000_000),
+    Check("moves", ("AWAY", "CONTENDED=1", "FAULTS=0"), 550_000),
+    Check("moves", ("THIRD", "ALONE"), 4_500_000),
+    Check("slices", ("FAULTS=0",), 2_300_000),
 )
 BUGS: Final = (
     Bug("ownership", "END_BEFORE_FENCE", "an event fires twice"),
@@ -122,6 +138,17 @@ BUGS: Final = (
     Bug("lease", "SHORT_OUTWAIT", "a read within a lease is not the truth"),
     Bug("lease", "WAIT_NOT_CARRIED", "a read within a lease is not the truth"),
     Bug("lease", "READS_UNSETTLED", "a read within a lease is not the truth"),
+    Bug("moves", "ROWS_APART", "a request is judged where its schedule is not", ("ALONE",)),
+    Bug("moves", "TOMBSTONES_APART", "an event fires twice", ("ALONE",)),
+    Bug("moves", "ROWS_UNDECIDED", "an outcome comes twice or out of turn", ("ALONE",)),
+    Bug("moves", "SENT_BY_MAP", "an outcome comes twice or out of turn", ("ALONE",)),
+    Bug("moves", "NOT_HELD", "a request is judged where its schedule is not", ("AWAY",)),
+    Bug("moves", "HELD_IN_MEMORY", "a request has no outcome", ("AWAY",)),
+    Bug("moves", "RELEASED_EARLY", "a request is judged where its schedule is not", ("AWAY",)),
+    Bug("slices", "FIRES_LEAVING", "an event comes twice or out of order", ("ALONE",)),
+    Bug("slices", "FIRES_ARRIVING", "an event comes twice or out of order", ("ALONE",)),
+    Bug("slices", "LEAVING_FORGOTTEN", "a request has no outcome", ("ALONE",)),
+    Bug("slices", "SENT_BETWEEN", "a request is judged where not all of its group is", ("ALONE",)),
 )
 
 

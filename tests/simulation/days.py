@@ -143,7 +143,11 @@ class _Row:
             if each.index >= other.index:
                 break
             following = self._versions[number + 1 : number + 2]
-            over = bool(following) and following[0].index < one.index
+            # What lies behind the reading of a change goes by that alone.
+            over = any(
+                then.index < one.index or (then.index < other.index and then.read_ms < at_ms)
+                for then in following
+            )
             if not over and not self._allowed(at_ms, each):
                 return True
             if number and each.index >= one.index and at_ms <= each.read_ms:

@@ -15,7 +15,7 @@ from tests.simulation.scenario import scenarios
 SEEDS: Final = 400
 PROCESSES: Final = 2
 # Of each scenario that is played only where it is named.
-SHARP_SEEDS: Final = 15
+SHARP_SEEDS: Final = 10
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0

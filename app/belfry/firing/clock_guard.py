@@ -133,14 +133,14 @@ class ClockGuard:
         step_ms, self._stepped_ms = self._stepped_ms, 0
         self._probed_at_ms = acknowledged_at_ms
         self._trusted_offset_ms = self._offset_ms
-        if max(found.least, -found.most) > self._tolerance_ms:
-            self._forget()
-            side = "ahead of" if found.least > 0 else "behind"
-            self.paused_because = (
-                f"the clock is {max(found.least, -found.most)} ms {side} the broker's;"
-                f" {self._tolerance_ms} ms are allowed: synchronise both with NTP"
-            )
-            return
+        for wrong_ms, side in ((found.least, "ahead of"), (-found.most, "behind")):
+            if wrong_ms > self._tolerance_ms:
+                self._forget()
+                self.paused_because = (
+                    f"the clock is {wrong_ms} ms {side} the broker's;"
+                    f" {self._tolerance_ms} ms are allowed: synchronise both with NTP"
+                )
+                return
         self._learn(found, step_ms)
         self.paused_because = ""
 

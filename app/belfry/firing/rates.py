@@ -17,6 +17,7 @@ value: what a step takes makes another one, so a roll-back only has to put the o
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from math import inf
 from typing import Final, NamedTuple
 
 PER_SECOND: Final = 2_000
@@ -52,7 +53,7 @@ class Rate:
     def ready_ms(self, name: bytes, per_second: float) -> float:
         """From when on there is room for one."""
         if per_second <= 0:
-            return float("inf")
+            return inf
         return self._used_up.get(name, 0.0) + 1_000 / per_second
 
     def _used_ms(self, name: bytes, per_second: float, at_ms: float) -> float:

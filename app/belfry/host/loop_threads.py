@@ -2,7 +2,8 @@
 
     idle     one waits until the first loop is due, and has that turn itself; others wait for a poke
     turn     a thread has a loop's turn, and then looks who is next
-    over     a thread that nobody has needed for `IDLE_S` ends
+    over     a thread that nobody has needed for `IDLE_S` ends; it is the last to be idle that is
+             poked, so that the others come to this
 
 No loop waits for another one's turn: where all threads are at one, another one begins.  So at most
 one more than loops are there, and where their turns are short and seldom, a few:
@@ -46,11 +47,10 @@ class LoopThreads:
         # Who is due when, in seconds; an entry counts while its loop is parked by its number.
         self._due: list[tuple[float, int, Loop]] = []
         self._numbers = count(1)
-        # An idle thread waits for a poke; one of them waits no longer than until somebody is due.
-        # No queue: one whose item another thread took at the end of its time waits for ever in
-        # Python's `SimpleQueue.get` (3.11), since what is left of the time is negative then.
-        self._pokes = machine.Semaphore(0)
-        self._poked = self._idle = 0
+        # An idle thread waits for its gate; one of them waits no longer than until somebody is due.
+        self._idle: list[machine.Lock] = []
+        # Threads whose gate was opened, and who have not looked yet.
+        self._poked = 0
         self._watched_s = NEVER_S
         # Held, so that whether a worker lives can be told by them.
         self._threads: set[Background] = set()
@@ -64,7 +64,7 @@ class LoopThreads:
         """A loop is over; with the last one the threads end."""
         with self._lock:
             self._loops -= 1
-            while not self._loops and self._poked < self._idle:
+            while not self._loops and self._idle:
                 self._poke()
 
     def wake(self, loop: Loop) -> None:
@@ -124,15 +124,20 @@ class LoopThreads:
                 wait_s = max(0.0, first_s - machine.monotonic()) if watches else self._idle_s
                 if watches:
                     self._watched_s = first_s
-                self._idle += 1
-            poked = self._pokes.acquire(timeout=wait_s)
+                gate = machine.Lock()
+                gate.acquire()
+                self._idle.append(gate)
+            gate.acquire(timeout=wait_s)
             with self._lock:
-                self._idle -= 1
-                self._poked -= poked
+                # It was poked if it is idle no more, though its time may be over as well.
+                poked = gate not in self._idle
+                if poked:
+                    self._poked -= 1
+                else:
+                    self._idle.remove(gate)
                 if watches and self._watched_s == first_s:
                     self._watched_s = NEVER_S
-                # A poke that nobody else is there for is this thread's, if it came late as well.
-                if not poked and not watches and self._poked <= self._idle:
+                if not poked and not watches:
                     return None
 
     # -- under the lock --------------------------------------------------------------------------
@@ -159,11 +164,9 @@ class LoopThreads:
         """See that somebody looks at what is ready, and waits for what is due first."""
         if not self._ready and (not self._due or self._watched_s <= self._due[0][0]):
             return
-        if self._poked < self._idle:
+        if self._idle:
             self._poke()
-        elif self._idle:
-            return
-        else:
+        elif not self._poked:
             self._begin()
 
     def _begin(self) -> None:
@@ -183,4 +186,4 @@ class LoopThreads:
 
     def _poke(self) -> None:
         self._poked += 1
-        self._pokes.release()
+        self._idle.pop().release()

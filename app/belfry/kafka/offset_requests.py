@@ -219,15 +219,14 @@ async def _told(answer: Awaitable[T]) -> T:
     try:
         return await answer
     except (*AWAY, NotImplementedError) as error:
-        raise _failure(_code_of(error), named(error)) from error
-
-
-def _code_of(error: BaseException) -> int:
-    """What a broker refused, or that none has answered."""
-    timed_out = isinstance(error, errors.RequestTimedOutError)
-    if isinstance(error, errors.BrokerResponseError) and not timed_out:
-        return int(error.errno)
-    return KafkaError._TRANSPORT
+        code: Any = getattr(error, "errno", None)
+        # A time-out has the code of a broker's, and no broker has sent it.
+        if (
+            not isinstance(error, errors.BrokerResponseError)
+            or code == KafkaError.REQUEST_TIMED_OUT
+        ):
+            code = KafkaError._TRANSPORT
+        raise _failure(code, named(error)) from error
 
 
 def _error(code: int) -> KafkaError | None:

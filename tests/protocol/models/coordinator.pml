@@ -22,14 +22,16 @@ inline end_txn(id, e, sender) {
 }
 
 #define is_ending(id) (txn[id] == COMMITTING || txn[id] == ABORTING)
+#define has_marker(id, place) marked[PLACES * id + place]
 
 inline write_marker(id, place) {
   marker(id, place, txn[id] == COMMITTING);
-  marked[2 * id + place] = true;
+  marked[PLACES * id + place] = true;
   if
-  :: marked[2 * id + OUTPUTS] && marked[2 * id + RECORDS] ->
+  :: has_marker(id, OUTPUTS) && has_marker(id, RECORDS) && has_marker(id, PLACES - 1) ->
        completed(id);
-       marked[2 * id + OUTPUTS] = false; marked[2 * id + RECORDS] = false; txn[id] = EMPTY
+       marked[PLACES * id + OUTPUTS] = false; marked[PLACES * id + RECORDS] = false;
+       marked[PLACES * id + PLACES - 1] = false; txn[id] = EMPTY
   :: else
   fi
 }
@@ -48,7 +50,10 @@ end:
        faults--; epoch[_pid]++; txn[_pid] = ABORTING }
   :: atomic { timeout && txn[_pid] == ONGOING ->       /* left open: it is over some day */
        epoch[_pid]++; txn[_pid] = ABORTING }
-  :: atomic { is_ending(_pid) && !marked[2 * _pid + OUTPUTS] -> write_marker(_pid, OUTPUTS) }
-  :: atomic { is_ending(_pid) && !marked[2 * _pid + RECORDS] -> write_marker(_pid, RECORDS) }
+  :: atomic { is_ending(_pid) && !has_marker(_pid, OUTPUTS) -> write_marker(_pid, OUTPUTS) }
+  :: atomic { is_ending(_pid) && !has_marker(_pid, RECORDS) -> write_marker(_pid, RECORDS) }
+#if PLACES > 2
+  :: atomic { is_ending(_pid) && !has_marker(_pid, PLACES - 1) -> write_marker(_pid, PLACES - 1) }
+#endif
   od
 }

@@ -32,6 +32,10 @@
 #define RACES 0
 #endif
 
+#ifndef PLACES
+#define PLACES 2
+#endif
+
 #define OUTPUTS 0               /* the places of a transaction: where readers look, and the log */
 #define RECORDS 1
 
@@ -41,7 +45,7 @@ mtype = { NOTHING, DONE, REFUSED, UNKNOWN, CRASHED };
 mtype txn[IDS] = EMPTY;
 byte epoch[IDS] = FIRST_EPOCH;
 byte last_end[IDS];             /* the epoch of the EndTxn that was carried out last */
-bool marked[2 * IDS];           /* the places that have the marker of the transaction that ends */
+bool marked[PLACES * IDS];      /* the places that have the marker of the transaction that ends */
 
 chan net[IDS] = [3] of { byte, byte };      /* EndTxn requests under way: epoch, sender */
 byte awaits[SENDERS];                       /* the epoch whose end a sender waits for; 0: none */

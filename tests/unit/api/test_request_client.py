@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from belfry.api.workers import request_client, verdicts
+from belfry.api.workers import request_client
 from belfry.api.workers.request_client import RequestClient
+from belfry.api.workers.verdicts import VerdictReader
 from belfry.settings import Settings
 
 THREAD = "belfry-http-writer"
@@ -45,7 +46,7 @@ class FakeProducer:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProducer]:
     FakeProducer.made = []
     monkeypatch.setattr(request_client, "Producer", FakeProducer)
-    monkeypatch.setattr(verdicts.VerdictReader, "start", lambda _: None)
+    monkeypatch.setattr(VerdictReader, "start", lambda _: None)
     return FakeProducer.made
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
+from belfry.firing import hot_tenants
 from belfry.firing.hot_tenants import EVERY, HOT_FROM, MINUTE_MS, HotTenants
 
 REQUEST: Final = (b"h", b"a", 7 * MINUTE_MS)
@@ -29,3 +32,39 @@ def test_minutes_that_have_passed_are_forgotten_and_the_present_one_is_not() -> 
         assert hot.found_in(half, 0) == set()
         hot.forget(now_ms)
         assert hot.found_in([REQUEST] * (2 * EVERY), len(half)) == found
+
+
+def test_the_sample_goes_by_offsets_however_requests_are_cut_into_batches() -> None:
+    count = -(-HOT_FROM // EVERY)
+    for cut in (1, 7, EVERY, 10 * EVERY + 1):
+        hot, found = HotTenants(), list[int]()
+        for start in range(0, count * EVERY, cut):
+            if hot.found_in([REQUEST] * min(cut, count * EVERY - start), start):
+                found.append(start)
+        last = (count - 1) * EVERY
+        assert found[0] == last - last % cut, "with the request that makes it hot"
+
+
+def test_what_is_no_request_of_the_fast_path_is_passed_over() -> None:
+    hot = HotTenants()
+    requests = [None if at % (2 * EVERY) == 0 else REQUEST for at in range(2 * HOT_FROM)]
+    assert hot.found_in(requests, 0) == {b"h"}
+    requests = [None if at % EVERY == 0 else REQUEST for at in range(2 * HOT_FROM)]
+    assert HotTenants().found_in(requests, 0) == set()
+
+
+def test_of_too_many_minutes_those_with_one_event_are_forgotten_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hot_tenants, "MOST_REMEMBERED", 2)
+
+    def others(*names: bytes) -> list[tuple[bytes, bytes, int]]:
+        return [each for name in names for each in [(name, b"a", 0)] + [REQUEST] * (EVERY - 1)]
+
+    many, hot = HOT_FROM // EVERY, HotTenants()
+    assert hot.found_in([REQUEST] * (many * EVERY), 0) == set()
+    hot.found_in(others(b"x", b"y"), many * EVERY)
+    assert hot.found_in([REQUEST], (many + 2) * EVERY) == {b"h"}, "it is remembered"
+    # Where that does not help, all are.
+    hot.found_in(others(b"x", b"x", b"y", b"y"), (many + 3) * EVERY)
+    assert hot.found_in([REQUEST], (many + 7) * EVERY) == set()

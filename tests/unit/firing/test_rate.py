@@ -52,3 +52,13 @@ def test_a_rate_of_none_never_has_room(none: float) -> None:
     rate = Rate(1_000)
     assert rate.room(b"a", none, T0) == 0
     assert rate.ready_ms(b"a", none) == float("inf")
+
+
+def test_a_rate_of_one_a_second_is_no_rate_of_none() -> None:
+    rate = Rate(1_000)
+    assert rate.room(b"a", 1, T0) == 1
+    assert rate.ready_ms(b"a", 1) == 1_000
+
+
+def test_at_the_begin_of_time_a_whole_burst_is_there() -> None:
+    assert Rate(1_000).room(b"a", 1_000, 1_000.0) == 1_000

@@ -97,6 +97,35 @@ def test_many_loops_that_pause_need_one_thread(threads: LoopThreads) -> None:
         each.end()
 
 
+def test_threads_of_a_busy_moment_end_though_some_loop_is_always_due(threads: LoopThreads) -> None:
+    """If each idle thread were poked in turn, none would ever be idle for long enough."""
+    recorded = [Recorded(threads, name=f"loop {number}") for number in range(20)]
+    busy, random = Event(), Random(7)
+
+    def pause() -> None:
+        for each in recorded[:8]:
+            each.pause_s = random.uniform(0.02, 0.06)
+
+    def wait_for_a_broker() -> None:
+        sleep(0.003)
+        pause()
+
+    for each in recorded:
+        each.loop.start()
+    until(lambda: all(each.turns == 1 for each in recorded))
+    for each in recorded:
+        each.act = lambda: busy.wait(LONG_S)
+        each.loop.wake()
+    until(lambda: len(names()) >= len(recorded))
+    for each in recorded:
+        each.act = wait_for_a_broker
+    pause()
+    busy.set()
+    until(lambda: len(names()) <= 10)
+    for each in recorded:
+        each.end()
+
+
 def test_who_is_woken_has_a_turn_at_once_also_when_it_was_at_one(threads: LoopThreads) -> None:
     one = Recorded(threads)
     one.loop.start()

@@ -10,13 +10,14 @@ import pytest
 from belfry.store import replay as replaying
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
+from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.verdicts import HEAD_OF_ANSWERED
 from belfry.store.net import Change
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
-from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.driver import HOUR, T0, Driver
 
 IDENTITY = Identity("c", "l", "i")
 
@@ -73,12 +74,15 @@ def test_a_long_stretch_without_a_manifest_is_cut(monkeypatch: pytest.MonkeyPatc
     replay.apply([answer(3)], [2], T0)
     assert (replay.offset, replay.held) == (3, (0, 0))
     assert replay.manifest_at == -1
-    with pytest.raises(HoleInChangelog, match="3 records follow the last manifest"):
+    with pytest.raises(HoleInChangelog, match=r"^3 records follow the last manifest$"):
         replay.check()
     # The next process knows of them, and counts on.
     later = begin(rows)
-    later.apply([answer(4), answer(5), answer(6)], [3, 4, 5], T0)
-    with pytest.raises(HoleInChangelog, match="6 records follow the last manifest"):
+    later.hold([answer(4)], [3])
+    with pytest.raises(HoleInChangelog, match=r"^4 records follow the last manifest$"):
+        later.check()
+    later.apply([answer(5), answer(6)], [4, 5], T0)
+    with pytest.raises(HoleInChangelog, match=r"^6 records follow the last manifest$"):
         later.check()
     apply(later, manifest(1)).check()
 
@@ -110,14 +114,14 @@ def test_a_gap_is_a_hole_as_far_back_as_manifests_are_kept(
     begin(rows).check()
 
 
-@pytest.mark.parametrize("again", [5, 4])
+@pytest.mark.parametrize(("last", "again"), [(5, 5), (5, 4), (0, 0)])
 def test_a_number_that_comes_again_is_a_hole_however_far_back(
-    again: int, monkeypatch: pytest.MonkeyPatch
+    last: int, again: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keys, "MANIFEST_SLOTS", 2)
-    numbers = [3, 4, 5, again, *range(again + 1, 20)]
+    numbers = [*range(last + 1), *range(again, 20)]
     replay = apply(begin(MemoryMap()), *map(manifest, numbers))
-    with pytest.raises(HoleInChangelog, match=f"transaction {again} follows transaction 5$"):
+    with pytest.raises(HoleInChangelog, match=f"transaction {again} follows transaction {last}$"):
         replay.check()
 
 
@@ -175,6 +179,14 @@ class Counting(ScheduleStore):
         self.calls["lay_rows"] += 1
         super().lay_rows(rows)
 
+    def move(self, name: bytes, record: bytes, location: Location) -> None:
+        self.calls["move"] += 1
+        super().move(name, record, location)
+
+    def prefetch(self, names: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
+        self.calls["of its own"] += sum(name[:1] == b"\0" for name in names)
+        return super().prefetch(names)
+
     def remove(self, name: bytes, row: bytes) -> None:
         self.calls["remove"] += 1
         super().remove(name, row)
@@ -185,29 +197,53 @@ class Counting(ScheduleStore):
         super().take(rows)
 
 
-def fired(count: int) -> tuple[list[Change], list[Change]]:
-    """A changelog in which schedules wait, and what came after they fired, answers with them."""
-    driver = Driver()
-    for number in range(count):
-        driver.ask(schedule_id=f"{number}", request_id=f"{number}", at=T0 + number)
-    driver.step(T0 - 1, fire=False)
-    waiting = list(driver.changelog)
-    driver.run(T0 + count)
-    return waiting, driver.changelog[len(waiting) :]
-
-
 def test_what_comes_into_the_timeline_and_leaves_it_is_laid_many_at_once() -> None:
-    waiting, over = fired(40)
-    store = Counting(MemoryMap())
-    replay = Replay(store)
-    apply(replay, *waiting)
-    apply(replay, *over)
+    driver, store = Driver(), Counting(MemoryMap())
+    replay, folds = Replay(store), 0
+    for again in range(2):
+        # The second time markers of the first one lie under the names.
+        for number in range(40):
+            request_id = f"{again}-{number}"
+            driver.ask(schedule_id=f"{number}", request_id=request_id, at=T0 + number)
+        driver.step(T0 - 1, fire=False)
+        for until_ms in (T0 - 1, T0 + 20, T0 + 40):
+            driver.run(until_ms)
+            apply(replay, *driver.changelog[replay.offset :])
+            folds += 1
     replay.check()
-    assert store.calls["remove"] == 0
-    # A fold of answers, markers and what waits is one; a few rows of the engine's own come apart.
-    assert store.calls["lay_rows"] <= 2 + sum(
-        key[:1] == b"\0" and key[:2] != keys.REQUEST_PREFIX for key, _ in waiting + over
-    )
+    assert (store.calls["remove"], store.calls["move"], store.calls["of its own"]) == (0, 0, 0)
+    # A fold of answers, markers and what waits is one; rows of the engine's own come apart.
+    own = sum(key[:1] == b"\0" and key[:2] != keys.REQUEST_PREFIX for key, _ in driver.changelog)
+    assert store.calls["lay_rows"] <= folds + own
+    answers = [row for row in driver.changelog if row[0][:2] == keys.REQUEST_PREFIX]
+    assert len(answers) == 80
+    assert all(store.named(key) == value for key, value in answers)
+
+
+def test_what_lay_aside_is_folded_with_all_that_follows_it() -> None:
+    """Paused schedules: some are resumed, some are cancelled, others paused anew."""
+    driver, rows = Driver(), MemoryMap()
+    names = [f"{number}" for number in range(8)]
+    for name in names:
+        driver.ask(schedule_id=name, at=T0 + HOUR)
+    driver.step(T0)
+    for name in names[:6]:
+        driver.ask(schedule_id=name, action="PAUSE")
+    driver.step(T0 + 1)
+    apply(begin(rows), *driver.changelog)
+    changes = {"0": "RESUME", "1": "CANCEL", "2": "RESUME", "3": "CANCEL", "6": "PAUSE"}
+    for name, action in changes.items():
+        driver.ask(schedule_id=name, action=action)
+    driver.ask(schedule_id="7", action="CANCEL")
+    driver.ask(schedule_id="new", at=T0 + HOUR)
+    driver.step(T0 + 2)
+    replay = begin(rows)
+    apply(replay, *driver.changelog[replay.offset :]).finish(T0 + 3)
+    for prefix in (b"k", b"t"):
+        end = keys.following(prefix)
+        assert dict(rows.scan(prefix, end)) == dict(driver.rows.scan(prefix, end))
+    driver.start(rows)
+    assert sorted(driver.run(T0 + HOUR)) == ["0", "2", "new"]
 
 
 def test_what_is_overdue_goes_to_the_backlog_a_portion_at_a_time(

@@ -11,6 +11,7 @@ from belfry.verification.findings import Breach
 from belfry.verification.memory import FiredEntry
 from belfry.verification.rows import ALL_INSTANTS, JOB_KEY, NotReadable, id_of_past, job
 from tests.unit.engine.driver import FIRED, HOUR, T0
+from tests.unit.engine.test_encrypted_payloads import NEW, OLD, let
 from tests.unit.verification.planted import TOPIC, backfilled, lose_a_backfilled_fire
 from tests.unit.verification.trace import (
     MINUTE,
@@ -146,3 +147,27 @@ def test_a_job_that_no_release_writes_is_not_readable(said: bytes, instead: byte
     assert job(b"\0jdemo/x", GOOD) == (b"demo/", 1, (0, 1), (b"demo/a", ALL_INSTANTS), True)
     with pytest.raises(NotReadable):
         job(b"\0jdemo/x", GOOD.replace(said, instead, 1))
+
+
+def test_payloads_under_a_new_key_and_pauses_for_lack_of_one_are_no_findings() -> None:
+    """Rows are written anew in the same version: nothing of it looks like a fire."""
+    made = Recording()
+    let(made, OLD)
+    for number in range(6):
+        due_ms = T0 + number * MINUTE
+        made.ask(schedule_id=f"s{number}", payload=b"secret", at=due_ms)
+    made.ask(schedule_id="rule", payload=b"s", kind="EVERY", interval_ms=MINUTE, max_fires=9)
+    made.step(T0 + 1)
+    let(made, NEW, OLD)
+    ask_for_job(made, "anew", "REKEY", "demo", prefix="s")
+    made.step(T0 + 2)
+    work(made, T0 + 3, 25)
+    let(made, NEW)
+    for number in range(1, 9):
+        made.step(T0 + number * MINUTE)
+    trace = made.trace
+    # The rule still lies under the old key, and is paused; the others fire.
+    assert len(trace.fired) == 6
+    judged = verified(trace)
+    assert judged.findings == []
+    assert judged.counts.fires == 6

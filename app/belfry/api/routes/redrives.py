@@ -27,6 +27,7 @@ from belfry.api.notes import note
 from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.parameters import TenantName, parsed
+from belfry.api.routes.redrive_turns import RedriveTurns
 from belfry.api.server.threads import Threads
 from belfry.api.workers.gathering import json_answer
 from belfry.api.workers.kept import RedriveWork
@@ -103,6 +104,7 @@ class Redrives:
         self._parts = parts
         self._counts = Threads("counts of a redrive", MOST_COUNTS)
         self._sends = Threads("redrives", MOST_REDRIVES)
+        self._turns = RedriveTurns()
 
     async def answer(self, request: Request, tenant: str, *, dry: bool) -> Response:
         """What a call came to; raises `Problem`."""
@@ -113,9 +115,24 @@ class Redrives:
             detail = "Events are sent again for one tenant: POST …/tenants/{tenant}/redrives."
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "bad_redrive")
         work = body.work(tenant, int(self._parts.now_ms()), dry=dry)
-        threads = self._counts if dry else self._sends
-        found, sent = await threads.run(self._carried_out(work))
+        if dry:
+            found, sent = await self._counts.run(self._carried_out(work))
+        else:
+            found, sent = await self._sent(tenant, work)
         return json_answer(redrive_json(work, found, sent))
+
+    async def _sent(self, tenant: str, work: RedriveWork) -> tuple[Any, int]:
+        """Send a slice when it is the tenant's turn; raises `Problem`."""
+        now_ms = int(self._parts.now_ms())
+        self._turns.see(tenant, now_ms)
+        try:
+            found, sent = await self._sends.run(self._carried_out(work))
+        except Problem as problem:
+            if problem.more["code"] == "busy":
+                self._turns.refused(tenant, now_ms)
+            raise
+        self._turns.had(tenant)
+        return found, sent
 
     def _carried_out(self, work: RedriveWork) -> Callable[[], Any]:
         """The call that blocks, with its errors as problems."""

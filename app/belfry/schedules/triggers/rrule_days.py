@@ -95,7 +95,9 @@ class PeriodicDays(Days):
         ]
 
     def next_day(self, day: int) -> int | None:
-        """A division."""
+        """A division; none where each day is one."""
+        if self._period == 1:
+            return day
         return self._day(self._rank(day)) if self._offsets else None
 
     def count(self, start: int, end: int) -> int:

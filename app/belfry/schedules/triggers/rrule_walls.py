@@ -144,6 +144,17 @@ class RuleWalls(Walls):
         if last is not None:
             self._end_with(last)
 
+    def next_wall(self, wall: int) -> int | None:
+        """Between the first day and the last one, which may be cut, even days need one look."""
+        day, second = divmod(wall, DAY_S)
+        if self.even and self._start_day < day:
+            seconds = self._daily.seconds
+            found = self._days.next_day(day if second <= seconds[-1] else day + 1)
+            if found is not None and found < self._last_day:
+                rank = bisect_left(seconds, second) if found == day else 0
+                return int(found * DAY_S + seconds[rank])
+        return super().next_wall(wall)
+
     def next_day(self, day: int) -> int | None:
         """By the days of the rule."""
         found = self._days.next_day(max(day, self._start_day))

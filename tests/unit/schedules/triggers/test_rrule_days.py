@@ -9,12 +9,13 @@ from typing import Any, Final
 import pytest
 
 from belfry.schedules.checks import RequestChecks
-from belfry.schedules.civil import year_at
+from belfry.schedules.civil import DAY_S, year_at
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.triggers.rrule_choice import choice_of
 from belfry.schedules.triggers.rrule_days import YearlyDays
 from belfry.schedules.triggers.rrule_parts import read_recurrence
+from belfry.schedules.triggers.rrule_walls import END_DAY, RuleWalls, Walls
 
 NOW: Final = parse_instant("2027-01-15T08:00:00Z")
 START_DAY: Final = year_at(2000).first
@@ -78,3 +79,30 @@ def test_a_rule_that_never_matches_costs_little_beside_another(never: str) -> No
     assert process_time() - began < 1.0
     assert found is not None
     assert found.code == "never_fires"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FREQ=DAILY",
+        "FREQ=DAILY;INTERVAL=3;BYHOUR=9,17",
+        "FREQ=DAILY;BYHOUR=9,17;COUNT=6",
+        "FREQ=WEEKLY;BYDAY=MO,FR;COUNT=5",
+        "FREQ=MONTHLY;BYDAY=-1FR;UNTIL=20270101T100000Z",
+        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29",
+    ],
+)
+def test_the_short_way_to_the_next_time_is_that_of_any_day(text: str) -> None:
+    """Also at DTSTART and at the end of COUNT or UNTIL, where days are cut."""
+    start = 20_500 * DAY_S + 12 * 3_600
+    rule = read_recurrence(text)
+    until = None if rule.until is None else rule.until.second
+    walls = RuleWalls(rule, start, until)
+    random = Random(5545)
+    near = (-DAY_S, -1, 0, 1, 10 * 3_600, DAY_S, 9 * DAY_S)
+    asked = [start + each for each in near]
+    asked += [walls._last_day * DAY_S + each for each in near if walls._last_day < END_DAY]
+    asked += [start + random.randrange(-2 * DAY_S, 900 * DAY_S) for _ in range(300)]
+    assert [walls.next_wall(each) for each in asked] == [
+        Walls.next_wall(walls, each) for each in asked
+    ]

@@ -1,0 +1,4 @@
+"""Where tenants lie: the key group of each, and which groups would have to move for an even load.
+
+`belfry rebalance plan` asks it.  Pure: loads go in, moves come out.
+"""

@@ -1,0 +1,180 @@
+"""`belfry rebalance plan`: what it measures of two looks, and what it prints of that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from belfry.cli import rebalance_loads
+from belfry.cli.entry import main
+from belfry.cli.rebalance_loads import Measured, measured
+from belfry.cli.rebalance_shown import Plan, lines, planned_of, shown
+from belfry.client.errors import MissingTopic
+from belfry.placement.loads import Load, Measure, TenantLoad
+from belfry.tenants.policy import TenantPolicy
+from belfry.wire.metering import Usage
+
+PAGE = Path(__file__).parents[3] / "docs" / "rebalance.md"
+HOUR_MS = 3_600_000
+# Of four partitions: shop and cars live in 0, music in 1, books and toys in 2, food in 3.
+EXAMPLE = [
+    TenantLoad("shop", Load(58_000, 150)),
+    TenantLoad("cars", Load(52_500, 134)),
+    TenantLoad("music", Load(9_600, 24)),
+    TenantLoad("books", Load(6_000, 15)),
+    TenantLoad("toys", Load(4_100, 9)),
+    TenantLoad("food", Load(9_800, 25)),
+]
+
+
+def made_of(*tenants: TenantLoad, metered: bool = False, by: Measure = Measure.ALL) -> Plan:
+    return planned_of(Measured(list(tenants), 4, [], metered), 4, 0.1, by)
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    printed = "\n".join(lines(made_of(*EXAMPLE)))
+    assert f"$ belfry rebalance plan\n{printed}\n```" in PAGE.read_text("utf-8"), printed
+
+
+def test_programs_get_all_of_it() -> None:
+    told = shown(made_of(*EXAMPLE))
+    assert orjson.loads(orjson.dumps(told)) == told
+    assert told["groups"] == 4096
+    first = told["partitions"][0]
+    assert first["partition"] == 0
+    assert first["held_bytes"] is None
+    assert sum(each["share"] for each in told["partitions"]) == pytest.approx(1, abs=1e-5)
+    assert sum(each["pending"] for each in told["partitions"]) == 140_000
+    heaviest = max(told["moves"], key=lambda each: each["share"])
+    assert heaviest["tenants"] == ["cars"]
+    assert (heaviest["group"], heaviest["from"], heaviest["pending"]) == (1912, 0, 52_500)
+
+
+def test_spread_tenants_stay_and_are_named() -> None:
+    made = made_of(TenantLoad("bulky", Load(100), (1, 8)), TenantLoad("shop", Load(1)))
+    assert sum(each.pending for each in made.now.values()) == pytest.approx(101)
+    assert shown(made)["spread"] == ["bulky"]
+    assert lines(made)[-1] == "spread, so where they are they stay: bulky"
+
+
+def test_bytes_count_where_they_are_known() -> None:
+    tenants = TenantLoad("shop", Load(1, 0, 500)), TenantLoad("toys", Load(1, 0, 1500))
+    told = shown(made_of(*tenants, metered=True, by=Measure.BYTES))["partitions"]
+    assert sorted(each["share"] for each in told) == [0, 0, 0.25, 0.75]
+    assert sum(each["held_bytes"] for each in told) == 2000
+
+
+class Session:
+    """Four partitions, and a policy of one tenant."""
+
+    settings: Any = type("", (), {"topic": staticmethod(lambda name: f"belfry.{name}")})
+
+    def admin(self) -> tuple[Any, None]:
+        return self.cluster(), None
+
+    def cluster(self) -> Any:
+        return type("", (), {"partitions": staticmethod(lambda _client, _topic: [0, 1, 2, 3])})
+
+
+class Remote:
+    """A worker whose tenants are on two pages, and have fired more at each look."""
+
+    def __init__(self, *looks: dict[str, tuple[int, int]]) -> None:
+        self._looks, self._pages = list(looks), list[dict[str, Any]]()
+
+    def get(self, path: str, *, limit: int, cursor: str | None) -> dict[str, Any]:
+        assert (path, limit) == ("/v1/tenants", 1000)
+        if cursor is None:
+            found = self._looks.pop(0)
+            self._pages = [
+                {
+                    "figures": [{"tenant": name, "pending": waits, "fired": fired}],
+                    "silent": ["w2"],
+                    "cursor": name,
+                }
+                for name, (waits, fired) in found.items()
+            ]
+            self._pages[-1]["cursor"] = None
+        return self._pages.pop(0)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Ten seconds between two looks, and nothing metered."""
+    now = [100.0]
+
+    def sleep(pause: float) -> None:
+        now[0] += pause
+
+    def nothing(*_: object) -> list[Usage]:
+        raise MissingTopic("belfry.metering")
+
+    policies = {"bulky": TenantPolicy("bulky", spread=4, former_spreads=(1,))}
+    monkeypatch.setattr(rebalance_loads, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rebalance_loads, "sleep", sleep)
+    store = type("", (), {"all": lambda _self: policies})
+    monkeypatch.setattr(rebalance_loads, "kafka_policies", lambda _session: store())
+    monkeypatch.setattr("belfry.client.usage.read_usage", nothing)
+    return monkeypatch
+
+
+def look(world: pytest.MonkeyPatch, over_s: float, *looks: dict[str, tuple[int, int]]) -> Measured:
+    remote = Remote(*looks)
+    world.setattr(rebalance_loads, "Remote", lambda _session: remote)
+    return measured(Session(), over_s)  # type: ignore[arg-type]
+
+
+def test_fires_a_second_come_from_two_looks(world: pytest.MonkeyPatch) -> None:
+    before = {"bulky": (5, 100), "shop": (7, 50)}
+    # The owner of shop began anew. Toys was not seen before, so nobody knows since when it counts.
+    after = {"bulky": (6, 130), "shop": (8, 3), "toys": (1, 20)}
+    found = look(world, 10.0, before, after)
+    assert found.tenants == [
+        TenantLoad("bulky", Load(6, 3.0), (1, 4)),
+        TenantLoad("shop", Load(8, 0.0)),
+        TenantLoad("toys", Load(1, 0.0)),
+    ]
+    assert (found.partitions, found.silent, found.metered) == (4, ["w2"], False)
+
+
+def test_one_look_counts_no_fires(world: pytest.MonkeyPatch) -> None:
+    found = look(world, 0, {"shop": (7, 50), "belfry-deliveries": (3, 2)})
+    retries, shop = sorted(found.tenants)
+    assert shop == TenantLoad("shop", Load(7, 0.0))
+    assert retries.spreads == (64,)
+
+
+def test_bytes_are_the_mean_of_the_hours_that_were_metered(world: pytest.MonkeyPatch) -> None:
+    hours = [
+        Usage(
+            tenant="shop",
+            from_ms=number * HOUR_MS,
+            until_ms=(number + 1) * HOUR_MS,
+            held_byte_ms=held * HOUR_MS,
+        )
+        for number, held in enumerate((100, 300))
+    ]
+    world.setattr("belfry.client.usage.read_usage", lambda *_: hours)
+    found = look(world, 0, {"shop": (7, 50)})
+    assert found.tenants == [TenantLoad("shop", Load(7, 0.0, 200.0))]
+    assert found.metered
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--partitions", "0", "is not allowed: 1 to 1024"),
+        ("--partitions", "1025", "is not allowed: 1 to 1024"),
+        ("--within", "0", "is not allowed: 0.01 to 10"),
+        ("--by", "load", "'all', 'pending', 'fires', 'bytes'"),
+        ("--over", "soon", "soon"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    option: str, value: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rebalance", "plan", option, value]) == 2
+    assert says in capsys.readouterr().err
