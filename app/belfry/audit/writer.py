@@ -94,15 +94,16 @@ class AuditWriter:
         now_ms = self._now_ms()
         if self._producer is not None:
             self._producer.poll(0)
-        events = self._unsent or self._trail.take(TAKE, int(now_ms), ending=ending)
-        self._unsent = []
+        events = self._unsent = self._unsent or self._trail.take(TAKE, int(now_ms), ending=ending)
         if events or self._under_way:
             self._needed_ms = now_ms
         elif now_ms - self._needed_ms > IDLE_MS:
             self._producer = None
         if not events:
             return False
+        # Until there is a producer they stay: it may fail to be made, as by a file that is missing.
         producer = self._producer = self._producer or self._make()
+        self._unsent = []
         for place, event in enumerate(events):
             if not self._sent(producer, event):
                 self._unsent = events[place:]
@@ -139,10 +140,13 @@ class AuditWriter:
 
     def _end(self) -> None:
         deadline_ms = self._now_ms() + STOP_S * 1000
-        while self._turn(ending=True) and self._now_ms() < deadline_ms:
-            pass
-        if self._producer is not None:
-            self._producer.flush(max(0.0, (deadline_ms - self._now_ms()) / 1000))
+        try:
+            while self._turn(ending=True) and self._now_ms() < deadline_ms:
+                pass
+            if self._producer is not None:
+                self._producer.flush(max(0.0, (deadline_ms - self._now_ms()) / 1000))
+        except Exception as error:  # noqa: BLE001  # what is left is told of all the same
+            log.warning("the audit log stumbled", reason=str(error))
         events = [*self._under_way.values(), *self._unsent]
         events += self._trail.take(1_000_000, int(self._now_ms()), ending=True)
         for event in events:

@@ -95,7 +95,7 @@ class DeliveryLog:
         A look that has no answer within `LOOK_S` is gone on with by the next one.  Where it is to
         stop meanwhile, the group is not joined.
         """
-        if self._begin_writing(stopping.is_set) is None:
+        if self._begin_writing(INIT_S, stopping.is_set) is None:
             return
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
@@ -124,7 +124,7 @@ class DeliveryLog:
 
         After an error the object is of no use any more: close it, and open another one.
         """
-        producer: Any = self._producer or self._begin_writing(lambda: False)
+        producer: Any = self._producer or self._begin_writing(COMMIT_S)
         producer.begin_transaction()
         for record in records:
             producer.produce(record.topic, record.value, record.key, headers=record.headers)
@@ -143,12 +143,14 @@ class DeliveryLog:
             self._producer.purge()
         self._consumer.close()
 
-    def _begin_writing(self, stopping: Callable[[], bool]) -> Producer | None:
+    def _begin_writing(
+        self, within_s: float, stopping: Callable[[], bool] = lambda: False
+    ) -> Producer | None:
         """A producer that may begin transactions, once what it left open before has ended.
 
         None where it is to stop meanwhile.
         """
-        producer, until = Producer(self._properties), monotonic() + INIT_S
+        producer, until = Producer(self._properties), monotonic() + within_s
         while not stopping():
             try:
                 producer.init_transactions(LOOK_S)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from belfry.host import machine
 
@@ -43,12 +43,24 @@ class ClientLoop:
         """Use the loop, until `leave`."""
         with self._lock:
             self._users += 1
-            if self._loop is None:
-                loop = self._loop = asyncio.new_event_loop()
-                self._thread = machine.Thread(
-                    target=_run, args=(loop,), name=f"belfry-{self._name}", daemon=True
-                )
-                self._thread.start()
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin the loop where there is none; the lock is held."""
+        if self._loop is None:
+            loop = self._loop = asyncio.new_event_loop()
+            self._thread = machine.Thread(
+                target=_run, args=(loop,), name=f"belfry-{self._name}", daemon=True
+            )
+            self._thread.start()
+
+    def kept(self) -> Self:
+        """Itself, used from the first call on to the end of the process; from any thread."""
+        with self._lock:
+            if not self._users:
+                self._begin()
+                self._users = 1
+        return self
 
     def leave(self) -> None:
         """Use it no more; the last one ends it."""

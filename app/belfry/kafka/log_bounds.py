@@ -96,9 +96,18 @@ class LogEnds:
 
     def partitions(self, topic: str, wait_s: float = REQUEST_S) -> list[int]:
         """The partitions of a topic; none where there is no such topic. Raises KafkaException."""
-        client = self._clients["read_uncommitted"]
-        found = client.list_topics(topic, wait_s).topics.get(topic)
-        return [] if found is None else sorted(found.partitions)
+        client, until = self._clients["read_uncommitted"], machine.monotonic() + wait_s
+        while True:
+            left_s = max(until - machine.monotonic(), LOOK_S)
+            try:
+                found = client.list_topics(topic, left_s).topics.get(topic)
+            except KafkaException as error:
+                # Brokers that take no connections may be starting.
+                if error.args[0].code() not in _PASSING or machine.monotonic() >= until:
+                    raise
+                machine.sleep(LOOK_S)
+            else:
+                return [] if found is None else sorted(found.partitions)
 
     def _asked(self, isolation: str, where: TopicPartition, wait_s: float) -> tuple[int, int]:
         client = self._clients[isolation]

@@ -19,7 +19,6 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import cache
 from queue import Empty
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
@@ -37,6 +36,8 @@ GRACE_S: Final = 5.0
 # Milliseconds for a commit that nobody waits for; librdkafka's default.
 ANSWER_MS: Final = 60_000
 CLOSE_S: Final = 5.0
+# Of all of these clients, from the first question to the end of the process.
+_LOOP: Final = client_loop.ClientLoop("offsets")
 
 
 class OffsetClient:
@@ -81,7 +82,8 @@ class OffsetClient:
         work = self._requests.commit(self._group, offsets)
         if not asynchronous:
             return self._told(work, self._commit_s)
-        _loop().begin(asyncio.wait_for(work, self._commit_s)).add_done_callback(self._ended.put)
+        begun = _LOOP.kept().begin(asyncio.wait_for(work, self._commit_s))
+        begun.add_done_callback(self._ended.put)
         return None
 
     def poll(self, timeout: float) -> None:
@@ -103,22 +105,14 @@ class OffsetClient:
     def close(self) -> None:
         """Close the connections; another question opens others."""
         with suppress(TimeoutError):
-            _loop().run(self._requests.close(), CLOSE_S)
+            _LOOP.kept().run(self._requests.close(), CLOSE_S)
 
     def _told(self, work: Coroutine[Any, Any, T], within_s: float) -> T:
         """The answer to a question; raises KafkaException, also where none comes in time."""
         try:
-            return _loop().run(asyncio.wait_for(work, within_s), within_s + GRACE_S)
+            return _LOOP.kept().run(asyncio.wait_for(work, within_s), within_s + GRACE_S)
         except TimeoutError:
             raise _timed_out(within_s) from None
-
-
-@cache
-def _loop() -> client_loop.ClientLoop:
-    """The loop of all of these clients, from the first question to the end of the process."""
-    loop = client_loop.ClientLoop("offsets")
-    loop.enter()
-    return loop
 
 
 def _timed_out(within_s: float) -> KafkaException:

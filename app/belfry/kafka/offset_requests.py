@@ -147,6 +147,8 @@ class OffsetRequests:
         if unknown:
             # Left in, they would be asked for, and missed, for ever.
             used.forget(unknown)
+        if unknown & used.client.cluster.unauthorized_topics:
+            raise KafkaException(_error(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         return used
 
     async def _leader(self, where: Where) -> int:

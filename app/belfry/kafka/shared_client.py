@@ -54,7 +54,7 @@ class SharedClient:
         self._followed: set[str] = set()
         self._users: set[int] = set()
         self._starting = asyncio.Lock()
-        self._started = False
+        self._started = self._ended = False
         self.left = False
 
     @property
@@ -72,6 +72,10 @@ class SharedClient:
                 await asyncio.wait_for(self.client.bootstrap(), METADATA_S)
             except AWAY as error:
                 raise ConnectionError(named(error)) from error
+            if self._ended:
+                # Its last user has left amid that: what came of it is nobody's.
+                await self.client.close()
+                raise ConnectionError("closed while it was connected")
             self._started = True
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
@@ -104,6 +108,11 @@ class SharedClient:
         present = _PRESENT.get(asyncio.get_running_loop(), {})
         for way in [way for way, client in present.items() if client is self]:
             del present[way]
+        self._ended = True
+        task = self.client._sync_task  # noqa: SLF001  # see `works`
+        if task is not None and task.done():
+            # Closing would raise once more what has ended it, and leave connections open.
+            self.client._sync_task = None  # noqa: SLF001
         await self.client.close()
 
 

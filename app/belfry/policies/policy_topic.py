@@ -22,13 +22,16 @@ from belfry.kafka import fetcher
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
 from belfry.kafka.fetch_position import Fetched, OffsetGone
-from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.log_bounds import REQUEST_S, LogEnds
 from belfry.settings import Settings
 from belfry.wire.record import SourceRecord
 
 READ_RECORDS: Final = 10_000
 WAIT_S: Final = 0.2
 CATCH_UP_S: Final = 30.0
+# Seconds to learn where one partition begins while others are read, and until the next try.
+BEGIN_S: Final = 1.0
+AGAIN_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +58,8 @@ class PolicyTopic:
         self._fetcher = fetcher.Fetcher(properties)
         self._log_ends = LogEnds(properties)
         self._readers: dict[int, BatchReader] = {}
+        # When to begin with a partition that nobody told of, at the earliest.
+        self._not_before: dict[int, float] = {}
         self.moved = machine.Event()
 
     def assign(self) -> None:
@@ -70,19 +75,36 @@ class PolicyTopic:
             machine.sleep(WAIT_S)
         self.positions = dict.fromkeys(partitions, 0)
 
-    def _begin(self, partition: int) -> None:
+    def _begin_others(self) -> None:
+        """Begin with partitions that are not read yet.
+
+        One that nobody leads keeps the policies of the others from nobody.
+        """
+        now_s = machine.monotonic()
+        for each in sorted(self.positions.keys() - self._readers.keys()):
+            if self._not_before.get(each, now_s) > now_s:
+                continue
+            try:
+                self._begin(each, BEGIN_S if self._readers else REQUEST_S)
+            except ConnectionError as error:
+                if not self._readers:
+                    raise
+                self._not_before[each] = machine.monotonic() + AGAIN_S
+                log.warning("policies not read", partition=each, reason=str(error))
+                return
+
+    def _begin(self, partition: int, within_s: float) -> None:
         """Read a partition from where it begins now."""
         where = self.name, partition
-        self._readers[partition] = BatchReader(where, self._log_ends.ends(*where)[0])
+        self._readers[partition] = BatchReader(where, self._log_ends.ends(*where, within_s)[0])
         self._fetcher.follow({(self.name, p): each.fetched for p, each in self._readers.items()})
 
     def read(self) -> PolicyBatch | None:
         """What comes next of some partition; None after `WAIT_S` without anything.
 
-        Raises ConnectionError where the topic is not told of, or may not be read.
+        Raises ConnectionError where no partition is told of, or one may not be read.
         """
-        for each in self.positions.keys() - self._readers.keys():
-            self._begin(each)
+        self._begin_others()
         left = (each for each, reader in self._readers.items() if not reader.empty)
         partition = next(left, None)
         if partition is None:
@@ -101,6 +123,8 @@ class PolicyTopic:
         if isinstance(answer.error, OffsetGone):
             log.warning("policies are read from where they begin", reason=str(answer.error))
             del self._readers[partition]
+            # Offsets that were cut off are given anew: whoever waits for them has to wait.
+            self.positions[partition] = 0
             return False
         if answer.error is not None:
             raise answer.error

@@ -152,3 +152,25 @@ def test_a_producer_is_there_while_there_is_something_to_write(log: Log) -> None
     writer._turn()
     assert len(log.made) == 2
     assert [each.object for each in log.producer.written] == ["a", "b"]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_no_event_goes_silently_with_a_producer_that_cannot_be_made(
+    log: Log, monkeypatch: pytest.MonkeyPatch, *, again: bool
+) -> None:
+    """A certificate's file is missing for a moment while it is being replaced."""
+
+    def fail() -> FakeProducer:
+        raise OSError("no such file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log.writer, "_make", fail)
+        log.note("a", "b")
+        with pytest.raises(OSError, match="no such file"):
+            log.writer._turn()
+        if not again:
+            log.writer._end()
+    if again:
+        log.writer._end()
+    assert [each.object for each in log.producer.written] == (["a", "b"] if again else [])
+    assert log.counted == ({"written": 2} if again else {"lost": 2})

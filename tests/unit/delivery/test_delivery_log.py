@@ -243,3 +243,27 @@ def test_a_producer_that_nobody_needs_is_let_go_and_another_one_begins_by_the_sa
     assert steps[-2:] == ["begun", "committed"]
     _, first, second = client.made
     assert first == second != ""
+
+
+def test_a_producer_that_begins_again_has_no_more_time_than_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that stops waits for its last commit."""
+    now_s = 100.0
+    monkeypatch.setattr(delivery_log, "monotonic", lambda: now_s)
+    client: Any = Consumer(5, 0, 9)
+    client.ends = [None, *[SILENT] * 99]
+    client.poll = lambda _timeout: None
+    found, _ = began(client, tmp_path, monkeypatch)
+    now_s += delivery_log.IDLE_S + 1
+    found.read(10, 0.0)
+    before_s = now_s
+
+    def waited() -> None:
+        nonlocal now_s
+        now_s += delivery_log.LOOK_S
+
+    client.asked = waited
+    with pytest.raises(KafkaException):
+        found.commit([], {})
+    assert now_s - before_s <= delivery_log.COMMIT_S + delivery_log.LOOK_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,3 +157,34 @@ def test_a_slow_broker_gets_longer_tries_within_the_time_of_a_question(
         shared.end("in", 0, 4.0)
     assert client.waited[:3] == [0.5, 1.0, 2.0]
     assert sum(client.waited) < 4.5
+
+
+def test_partitions_are_asked_for_again_while_brokers_start(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = [KafkaException(KafkaError(KafkaError._TRANSPORT)) for _ in range(3)]
+    now_s = 0.0
+
+    def slept(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    def listed(_topic: str, _wait_s: float) -> Any:
+        if away:
+            raise away.pop()
+        return SimpleNamespace(topics={"in": SimpleNamespace(partitions=[1, 0])})
+
+    monkeypatch.setattr(machine, "sleep", slept)
+    monkeypatch.setattr(machine, "monotonic", lambda: now_s)
+    shared = LogEnds({})
+    for client in clients:
+        monkeypatch.setattr(client, "list_topics", listed)
+    assert shared.partitions("in", 1.0) == [0, 1]
+    away += [KafkaException(KafkaError(KafkaError._TRANSPORT)) for _ in range(99)]
+    with pytest.raises(KafkaException):
+        shared.partitions("in", 1.0)
+    assert now_s < 2.0
+    away[:] = [KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))]
+    with pytest.raises(KafkaException):
+        shared.partitions("in", 1.0)
+    assert shared.partitions("in", 1.0) == [0, 1]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import pytest
 from aiokafka.client import AIOKafkaClient
+from aiokafka.cluster import ClusterMetadata
 from aiokafka.errors import GroupAuthorizationFailedError
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Producer, TopicPartition
 
+from belfry.kafka import offset_client
 from belfry.kafka.offset_client import OffsetClient
 from belfry.kafka.shared_client import AWAY
 from tests.unit.kafka.mock_cluster import MockCluster
@@ -176,3 +180,48 @@ def test_a_closed_client_connects_anew_when_it_is_asked(connect: Connect) -> Non
     for _ in range(2):
         assert client.get_watermark_offsets(place(0), SOON_S) == (0, 0)
         client.close()
+
+
+def test_threads_that_ask_first_of_all_at_once_share_one_loop(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a client has opened in one loop is of no use in another one."""
+    made: list[asyncio.AbstractEventLoop] = []
+    make = asyncio.new_event_loop
+
+    def slowly() -> asyncio.AbstractEventLoop:
+        time.sleep(0.1)
+        made.append(make())
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "new_event_loop", slowly)
+    spec = find_spec(offset_client.__name__)
+    assert spec is not None
+    assert spec.loader is not None
+    anew: Any = module_from_spec(spec)
+    spec.loader.exec_module(anew)
+    client = anew.OffsetClient({"bootstrap.servers": cluster.servers})
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(client.get_watermark_offsets, place(0), SOON_S) for _ in range(8)]
+        assert [each.result() for each in asked] == [(0, 0)] * 8
+    client.close()
+    assert len(made) == 1
+    anew._LOOP.leave()
+
+
+def test_a_topic_that_may_not_be_seen_is_told_as_such(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers leave it out of what they tell, like one that is not there."""
+
+    def told(self: ClusterMetadata, _answer: Any) -> None:
+        self.unauthorized_topics = {"secret"}
+
+    client = connect()
+    client.list_topics("in", SOON_S)
+    monkeypatch.setattr(ClusterMetadata, "update_metadata", told)
+    denied = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert refused(lambda: client.list_topics("secret", SOON_S)) == denied
+    secret = TopicPartition("secret", 0)
+    assert refused(lambda: client.get_watermark_offsets(secret, SOON_S)) == denied
+    assert client.list_topics("other", SOON_S).topics == {}

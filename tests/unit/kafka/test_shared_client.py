@@ -184,3 +184,49 @@ def test_a_client_whose_own_task_has_ended_is_left_by_new_terms() -> None:
         await one.close()
 
     run(play())
+
+
+def test_a_client_that_is_left_while_it_connects_stays_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else its task would ask brokers for ever, for nobody."""
+
+    async def work() -> None:
+        answered = asyncio.Event()
+        begin = aiokafka_client.AIOKafkaClient.bootstrap
+
+        async def slowly(client: Any) -> None:
+            await answered.wait()
+            await begin(client)
+
+        monkeypatch.setattr(aiokafka_client.AIOKafkaClient, "bootstrap", slowly)
+        client = shared(GIVEN)
+        user = client.enter()
+        starting = asyncio.create_task(client.start())
+        await asyncio.sleep(0)
+        await client.leave(user)
+        answered.set()
+        with pytest.raises(ConnectionError, match="closed"):
+            await starting
+        assert client.client._sync_task is None
+
+    run(work())
+
+
+def test_a_client_whose_own_task_has_failed_is_closed_with_its_connections() -> None:
+    """Whoever asks next has another one, and hears nothing of that error."""
+
+    async def fail() -> None:
+        raise AssertionError
+
+    async def work() -> None:
+        (used,) = await connections(1)
+        await used.send(1, "")
+        client = used._client
+        client._sync_task.cancel()
+        client._sync_task = asyncio.ensure_future(fail())
+        await asyncio.sleep(0)
+        await used.close()
+        assert [made.open for _, made in Connection.made] == [False]
+
+    run(work())

@@ -106,19 +106,40 @@ def test_what_was_carried_out_counts_as_read_and_nothing_else(cluster: Cluster) 
     assert topic.read() is None
 
 
-def test_a_log_that_has_changed_is_read_from_where_it_begins(cluster: Cluster) -> None:
+def test_a_log_that_has_changed_is_read_from_where_it_begins(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = cluster.topic
     topic.assign()
     cluster.fetched(1, 4, behind=5)
     cluster.fetched(0, behind=5, error=OffsetGone("it was cut off"))
+    topic.positions = {0: 5, 1: 5}
     assert topic.read() is not None
     assert topic.read() is None
+    # What is written where it was cut off is not read yet: who catches up waits for it.
+    assert topic.positions == {0: 0, 1: 5}
     cluster.followed, cluster.away = {}, True
-    with pytest.raises(ConnectionError):
-        topic.read()
+    # Those of the other partition are read while nobody tells where this one begins.
+    for behind in (6, 7):
+        cluster.fetched(1, behind - 1, behind=behind)
+        batch = topic.read()
+        assert batch is not None
+        assert (batch.partition, batch.behind) == (1, behind)
+    assert cluster.followed == {}
     cluster.away = False
     assert topic.read() is None
-    assert cluster.followed == {(NAME, 0): 3, (NAME, 1): 5}
+    assert cluster.followed == {}
+    now_s = machine.monotonic()
+    monkeypatch.setattr(machine, "monotonic", lambda: now_s + policy_topic.AGAIN_S)
+    assert topic.read() is None
+    assert cluster.followed == {(NAME, 0): 3, (NAME, 1): 7}
+
+
+def test_where_no_partition_begins_is_told(cluster: Cluster) -> None:
+    cluster.topic.assign()
+    cluster.away = True
+    with pytest.raises(ConnectionError, match=NAME):
+        cluster.topic.read()
 
 
 def test_a_topic_that_may_not_be_read_is_told(cluster: Cluster) -> None:
