@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 import structlog
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import Message
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, step_after
@@ -32,7 +32,7 @@ from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.silent_hosts import SilentHosts
 from belfry.delivery.under_way import HostRoom, UnderWay
 from belfry.delivery.work import Finished, NotADelivery, Work, WorkId, work_of
-from belfry.host.background import Background
+from belfry.host.background import FAILURES, Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, all_pass, at_once
 from belfry.kafka.record_headers import headers_of
@@ -111,7 +111,7 @@ class Dispatcher:
             while not self._thread.stopping.is_set():
                 self._turn(delivery_log)
             self._finish(delivery_log)
-        except Exception as error:  # noqa: BLE001  # whatever it is, Kafka has the state
+        except FAILURES as error:  # whatever it is, Kafka has the state
             self._faults.warning(
                 "term ended", "deliveries start over from what is committed", cause=str(error)
             )
@@ -126,7 +126,7 @@ class Dispatcher:
         if delivery_log is not None:
             try:
                 delivery_log.close()
-            except (KafkaException, RuntimeError) as error:
+            except FAILURES as error:
                 self._faults.warning("close", "the group was not left in order", cause=str(error))
 
     def _turn(self, delivery_log: DeliveryLog) -> None:

@@ -20,13 +20,16 @@ from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakSet
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.host import machine
 
 AGAIN_S: Final = 1.0
 # What a cluster that is away looks like: where it came from in the code tells nobody anything.
-AWAY: Final = (KafkaException, OSError)
+AWAY: Final = (KafkaException, OSError, KafkaError)
+# What a turn raises. A client that can be used no more, such as that of a member of a group whose
+# place another one has taken, raises a `KafkaError` as it is, and that is no `Exception`.
+FAILURES: Final[Any] = (Exception, KafkaError)
 # What the last turn returns.
 END: Final = object()
 
@@ -93,7 +96,7 @@ class Background:
         while not (ended or self.stopping.is_set()):
             try:
                 ended = self._work() is END
-            except Exception as error:  # noqa: BLE001  # the next turn goes on
+            except FAILURES as error:  # the next turn goes on
                 self.failures += 1
                 unexpected = not isinstance(error, AWAY)
                 self._log.warning(self._failing, reason=str(error), exc_info=unexpected)

@@ -29,9 +29,11 @@ class Log:
         (ValueError("of its own"), True),
         (OSError("disk"), False),
         (KafkaException(KafkaError(KafkaError._TRANSPORT)), False),
+        # As a client of the group raises it whose place another one has taken.
+        (KafkaError(KafkaError.FENCED_INSTANCE_ID), False),
     ],
 )
-def test_a_turn_that_fails_is_told_and_ends_nothing(error: Exception, traced: bool) -> None:
+def test_a_turn_that_fails_is_told_and_ends_nothing(error: Any, traced: bool) -> None:
     turns, again, log = list[int](), Event(), Log()
 
     def work() -> None:
