@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belfry.placement.key_groups import KeyGroups
-from belfry.placement.loads import Load, Loads, Measure, TenantLoad
+from belfry.placement.loads import Loads, LoadVector, Measure, TenantLoad
 from belfry.placement.moves import Move, Weights, planned
 from belfry.schedules.identity import Homes, partition_of
 
@@ -130,7 +130,7 @@ def test_no_load_is_lost_on_the_way_to_groups_and_partitions(
     tenants: dict[str, tuple[int, int, tuple[int, ...]]], partitions: int
 ) -> None:
     given_ = [
-        TenantLoad(name, Load(pending, fires), spreads)
+        TenantLoad(name, LoadVector(pending, fires), spreads)
         for name, (pending, fires, spreads) in tenants.items()
     ]
     loads = Loads(given_, KeyGroups(partitions))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 METERED_MS: Final = 3 * 3_600_000
 
 
-class Measured(NamedTuple):
+class MeasuredTenants(NamedTuple):
     """The loads of all tenants, in so many partitions, and what is missing there.
 
     `silent` are workers that did not answer, whose share of the loads is missing.  `metered` says
@@ -39,12 +39,12 @@ class Measured(NamedTuple):
     metered: bool
 
 
-def measured(session: Session, over_s: float) -> Measured:
+def measured(session: Session, over_s: float) -> MeasuredTenants:
     """What all tenants carry, with fires a second over so many seconds; 0 looks once.
 
     Raises `CommandError` where no worker answers, and `BelfryError` where Kafka does not.
     """
-    from belfry.placement.loads import Load, TenantLoad
+    from belfry.placement.loads import LoadVector, TenantLoad
 
     cluster, admin = session.admin()
     partitions = len(cluster.partitions(admin, session.settings.topic("changelog")))
@@ -61,9 +61,9 @@ def measured(session: Session, over_s: float) -> Measured:
     tenants = []
     for name, (pending, fired) in after.items():
         fires = max(0, fired - before.get(name, (0, fired))[1]) / passed_s if over_s else 0.0
-        load = Load(pending, fires, (held or {}).get(name, 0.0))
+        load = LoadVector(pending, fires, (held or {}).get(name, 0.0))
         tenants.append(TenantLoad(name, load, _spreads(name, policies)))
-    return Measured(tenants, partitions, sorted({*silent_before, *silent}), held is not None)
+    return MeasuredTenants(tenants, partitions, sorted({*silent_before, *silent}), held is not None)
 
 
 def _look(remote: Remote) -> tuple[dict[str, tuple[int, int]], list[str]]:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from belfry.cli.shown import amount, plain
 from belfry.placement.key_groups import KeyGroups
-from belfry.placement.loads import Load, Loads, Measure
+from belfry.placement.loads import Loads, LoadVector, Measure
 from belfry.placement.moves import Move, Weights, planned
 
 if TYPE_CHECKING:
-    from belfry.cli.rebalance_loads import Measured
+    from belfry.cli.rebalance_loads import MeasuredTenants
 
 # So many tenants of a group, and so many moves, are shown to people.
 MOST_NAMES: Final = 3
@@ -32,7 +32,7 @@ class Plan:
     Shares are parts of the whole.
     """
 
-    measured: Measured
+    measured: MeasuredTenants
     loads: Loads
     weights: Weights
     moves: list[Move]
@@ -46,16 +46,16 @@ class Plan:
         return list(zip(now, self.weights.by_partition(self.partitions, self.moves), strict=True))
 
     @cached_property
-    def now(self) -> dict[int, Load]:
+    def now(self) -> dict[int, LoadVector]:
         """What each partition carries now; nothing where there is none."""
-        found = defaultdict(Load, self.loads.fixed)
+        found = defaultdict(LoadVector, self.loads.fixed)
         for group, load in self.loads.by_group.items():
             home = self.loads.groups.home(group)
             found[home] = found[home].plus(load)
         return found
 
 
-def planned_of(found: Measured, partitions: int, within: float, by: Measure) -> Plan:
+def planned_of(found: MeasuredTenants, partitions: int, within: float, by: Measure) -> Plan:
     """The plan for what was measured."""
     groups = KeyGroups(found.partitions)
     loads = Loads(found.tenants, groups)
@@ -92,7 +92,7 @@ def shown(made: Plan) -> dict[str, Any]:
     }
 
 
-def _numbers(made: Plan, load: Load) -> dict[str, float | None]:
+def _numbers(made: Plan, load: LoadVector) -> dict[str, float | None]:
     held = round(load.held_bytes) if made.measured.metered else None
     return {
         "pending": round(load.pending),

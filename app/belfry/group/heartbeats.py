@@ -26,7 +26,7 @@ from belfry.host import machine
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
 from belfry.kafka import offset_client
-from belfry.kafka.offset_requests import Committed
+from belfry.kafka.offset_requests import CommittedOffset
 
 TURN_S: Final = 0.1
 LISTEN_EVERY_MS: Final = 200.0
@@ -147,7 +147,7 @@ class Heartbeats:
         place = TopicPartition(self._topic, key, self._number, beat.encode())
         self._client.commit(offsets=[place], asynchronous=True)
 
-    def _committed(self, error: Any, places: Sequence[Committed]) -> None:
+    def _committed(self, error: Any, places: Sequence[CommittedOffset]) -> None:
         sent_ms, self._pending_ms = self._pending_ms, None
         failed = error or next((place.error for place in places or () if place.error), None)
         if failed is None:
@@ -170,7 +170,7 @@ class Heartbeats:
         try:
             found = self._client.committed(places, timeout=ANSWER_S)
         except KafkaException:
-            found = list[Committed]()
+            found = list[CommittedOffset]()
         now_ms = self._clock.monotonic_ms()
         answers = {place.partition: place for place in found if place.error is None}
         for key, watch in watches.items():

@@ -28,7 +28,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from belfry.host import machine
 from belfry.kafka import client_loop
 from belfry.kafka.client_properties import untold
-from belfry.kafka.offset_requests import Committed, OffsetRequests
+from belfry.kafka.offset_requests import CommittedOffset, OffsetRequests
 
 T = TypeVar("T")
 # Seconds for an answer of the loop itself, once the time of a question is over.
@@ -54,7 +54,7 @@ class OffsetClient:
         self._on_commit = properties.get("on_commit")
         self._commit_s = float(properties.get("socket.timeout.ms", ANSWER_MS)) / 1000
         self._requests = OffsetRequests(untold(properties))
-        self._ended: machine.SimpleQueue[Future[list[Committed]]] = machine.SimpleQueue()
+        self._ended: machine.SimpleQueue[Future[list[CommittedOffset]]] = machine.SimpleQueue()
 
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float, *, cached: bool = False
@@ -70,14 +70,16 @@ class OffsetClient:
         told = SimpleNamespace(partitions=dict.fromkeys(found), error=None)
         return SimpleNamespace(topics={topic: told} if found else {})
 
-    def committed(self, partitions: Sequence[TopicPartition], timeout: float) -> list[Committed]:
+    def committed(
+        self, partitions: Sequence[TopicPartition], timeout: float
+    ) -> list[CommittedOffset]:
         """What the group has committed for these partitions."""
         places = [(str(each.topic), each.partition) for each in partitions]
         return self._told(self._requests.committed(self._group, places), timeout)
 
     def commit(
         self, *, offsets: Sequence[TopicPartition], asynchronous: bool
-    ) -> list[Committed] | None:
+    ) -> list[CommittedOffset] | None:
         """Commit offsets with metadata; of each, whether it was: at once, or within `poll`."""
         work = self._requests.commit(self._group, offsets)
         if not asynchronous:
@@ -92,7 +94,7 @@ class OffsetClient:
             ended = self._ended.get(timeout=timeout)
         except Empty:
             return
-        error, places = ended.exception(), list[Committed]()
+        error, places = ended.exception(), list[CommittedOffset]()
         if error is None:
             places = ended.result()
         elif not isinstance(error, KafkaException):

@@ -47,7 +47,7 @@ _MOVED: Final = (
 )
 
 
-class Committed(NamedTuple):
+class CommittedOffset(NamedTuple):
     """What a group has committed for a partition, or was to commit; with an error if it was not.
 
     `offset` is `OFFSET_INVALID` where there is none.
@@ -90,14 +90,14 @@ class OffsetRequests:
         used = await self._refreshed(topic)
         return sorted(used.client.cluster.partitions_for_topic(topic) or ())
 
-    async def committed(self, group: str, places: Sequence[Where]) -> list[Committed]:
+    async def committed(self, group: str, places: Sequence[Where]) -> list[CommittedOffset]:
         """What a group has committed for each of these partitions."""
         topics: dict[str, list[int]] = defaultdict(list)
         for topic, partition in places:
             topics[topic].append(partition)
         answer = await self._coordinated(group, OffsetFetchRequest(group, [*topics.items()]))
         found = {
-            (topic, partition): Committed(
+            (topic, partition): CommittedOffset(
                 topic, partition, OFFSET_INVALID if at < 0 else at, text or "", _error(code)
             )
             for topic, rows in answer.topics
@@ -105,7 +105,7 @@ class OffsetRequests:
         }
         return [found[where] for where in places]
 
-    async def commit(self, group: str, given: Iterable[Any]) -> list[Committed]:
+    async def commit(self, group: str, given: Iterable[Any]) -> list[CommittedOffset]:
         """Commit offsets with their metadata, and say of each whether it was."""
         topics: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for each in given:
@@ -114,7 +114,7 @@ class OffsetRequests:
         answer = await self._coordinated(group, request)
         told = {(topic, at): code for topic, rows in answer.topics for at, code in rows}
         return [
-            Committed(topic, partition, offset, text, _error(told[topic, partition]))
+            CommittedOffset(topic, partition, offset, text, _error(told[topic, partition]))
             for topic, rows in topics.items()
             for partition, offset, text in rows
         ]

@@ -29,18 +29,18 @@ class Measure(StrEnum):
     BYTES = "bytes"
 
 
-class Load(NamedTuple):
+class LoadVector(NamedTuple):
     """What a tenant, a group or a partition carries: schedules, events a second, bytes held."""
 
     pending: float = 0.0
     fires: float = 0.0
     held_bytes: float = 0.0
 
-    def plus(self, other: Load, part: float = 1.0) -> Load:
+    def plus(self, other: LoadVector, part: float = 1.0) -> LoadVector:
         """The same with a part of another load."""
-        return Load(*(mine + part * its for mine, its in zip(self, other, strict=True)))
+        return LoadVector(*(mine + part * its for mine, its in zip(self, other, strict=True)))
 
-    def share_of(self, total: Load, measure: Measure) -> float:
+    def share_of(self, total: LoadVector, measure: Measure) -> float:
         """Its share of all there is, by one measure, or in the mean of those of which there is any.
 
         Of nothing the share is 0.
@@ -59,7 +59,7 @@ class TenantLoad(NamedTuple):
     """A tenant's load.  `spreads` are those that it had and, as the last one, that it has."""
 
     tenant: str
-    load: Load
+    load: LoadVector
     spreads: tuple[int, ...] = (1,)
 
 
@@ -72,11 +72,11 @@ class Loads:
 
     def __init__(self, tenants: Iterable[TenantLoad], groups: KeyGroups) -> None:
         self.groups = groups
-        self.by_group: dict[int, Load] = {}
+        self.by_group: dict[int, LoadVector] = {}
         self.tenants: defaultdict[int, list[TenantLoad]] = defaultdict(list)
-        self.fixed: dict[int, Load] = {}
+        self.fixed: dict[int, LoadVector] = {}
         self.spread: list[TenantLoad] = []
-        self.total = Load()
+        self.total = LoadVector()
         homes = Homes(groups.partitions)
         for each in tenants:
             self.total = self.total.plus(each.load)
@@ -84,7 +84,7 @@ class Loads:
                 self._stay(each, homes)
                 continue
             group = groups.of(each.tenant)
-            self.by_group[group] = self.by_group.get(group, Load()).plus(each.load)
+            self.by_group[group] = self.by_group.get(group, LoadVector()).plus(each.load)
             self.tenants[group].append(each)
 
     def _stay(self, tenant: TenantLoad, homes: Homes) -> None:
@@ -94,4 +94,4 @@ class Loads:
         for number in range(spread):
             name = tenant.tenant
             home = homes.of(name) if spread == 1 else homes.shard(name, number)
-            self.fixed[home] = self.fixed.get(home, Load()).plus(tenant.load, 1 / spread)
+            self.fixed[home] = self.fixed.get(home, LoadVector()).plus(tenant.load, 1 / spread)

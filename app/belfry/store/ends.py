@@ -31,7 +31,7 @@ from belfry.store.layout.ends import (
     BY_CLOCK,
     BY_REQUESTS,
     MOST_NAMES,
-    Ends,
+    EndsRow,
     decode_ends,
     encode_ends,
     ends_key,
@@ -54,7 +54,7 @@ class EndsOfStep:
         self.whole = False
         """Whether each row that is kept for a time is led to, once this step is committed."""
         # Names that were written before, by when they are over: when they were, names.
-        self._again: dict[tuple[bytes, int], Ends] = {}
+        self._again: dict[tuple[bytes, int], EndsRow] = {}
         # Keys that the step has taken, and what is left of the last one.
         self._taken: dict[bytes, bytes | None] = {}
         # By each time: nothing lies before it, and the key behind which the step goes on.
@@ -71,7 +71,7 @@ class EndsOfStep:
         """Lead to nothing: all that is kept for a time will be written down anew."""
         self.cleared.append((BY_REQUESTS[:1], keys.following(BY_REQUESTS[:1])))
 
-    def take(self, by: bytes, until_ms: int, at_most: int) -> Iterator[Ends]:
+    def take(self, by: bytes, until_ms: int, at_most: int) -> Iterator[EndsRow]:
         """Take the first names, at most so many, whose time is over by an instant."""
         start = self._on.get(by, self._fronts[by])
         for key, row in self._rows.scan(start, ends_key(by, until_ms + 1, 0, 0)):
@@ -79,7 +79,7 @@ class EndsOfStep:
             rest = names[at_most:]
             self._taken[key] = encode_ends(newest_ms, rest) if rest else None
             self._on[by] = key + b"\0"
-            yield Ends(newest_ms, names[:at_most])
+            yield EndsRow(newest_ms, names[:at_most])
             at_most -= len(names)
             if at_most <= 0:
                 return
@@ -87,16 +87,16 @@ class EndsOfStep:
     def keep_on(self, name: bytes, since_ms: int, kept_ms: int) -> None:
         """A row that was written at an instant before the step is to be forgotten after so long."""
         over = time_of(kept_ms), -(-(since_ms + kept_ms) // HOUR_MS) * HOUR_MS
-        newest_ms, names = self._again.get(over) or Ends(since_ms, [])
+        newest_ms, names = self._again.get(over) or EndsRow(since_ms, [])
         names.append(name)
-        self._again[over] = Ends(max(newest_ms, since_ms), names)
+        self._again[over] = EndsRow(max(newest_ms, since_ms), names)
 
     def rows_after(self, offset: int, now_ms: int) -> dict[bytes, bytes | None]:
         """What changes in the store with the step, which is committed at this instant."""
         writes = self._taken.copy()
         # What is left of a row lies at its beginning.
         self._fronts |= {by: key[:-1] for by, key in self._on.items()}
-        written = [(kept_ms, Ends(now_ms, names)) for kept_ms, names in self.kept.items()]
+        written = [(kept_ms, EndsRow(now_ms, names)) for kept_ms, names in self.kept.items()]
         led = [((time_of(kept_ms), now_ms + kept_ms), ends) for kept_ms, ends in written]
         number = 0
         for (by, over_ms), (newest_ms, names) in (*led, *self._again.items()):
@@ -117,7 +117,7 @@ class EndsOfStep:
         self.cleared = []
 
 
-def _told(key: bytes, row: bytes) -> Ends:
+def _told(key: bytes, row: bytes) -> EndsRow:
     """What a row says; Damaged where it is none."""
     try:
         return decode_ends(row)

@@ -10,10 +10,10 @@ import pytest
 
 from belfry.cli import rebalance_loads
 from belfry.cli.entry import main
-from belfry.cli.rebalance_loads import Measured, measured
+from belfry.cli.rebalance_loads import MeasuredTenants, measured
 from belfry.cli.rebalance_shown import Plan, lines, planned_of, shown
 from belfry.client.errors import MissingTopic
-from belfry.placement.loads import Load, Measure, TenantLoad
+from belfry.placement.loads import LoadVector, Measure, TenantLoad
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.metering import Usage
 
@@ -21,17 +21,17 @@ PAGE = Path(__file__).parents[3] / "docs" / "rebalance.md"
 HOUR_MS = 3_600_000
 # Of four partitions: shop and cars live in 0, music in 1, books and toys in 2, food in 3.
 EXAMPLE = [
-    TenantLoad("shop", Load(58_000, 150)),
-    TenantLoad("cars", Load(52_500, 134)),
-    TenantLoad("music", Load(9_600, 24)),
-    TenantLoad("books", Load(6_000, 15)),
-    TenantLoad("toys", Load(4_100, 9)),
-    TenantLoad("food", Load(9_800, 25)),
+    TenantLoad("shop", LoadVector(58_000, 150)),
+    TenantLoad("cars", LoadVector(52_500, 134)),
+    TenantLoad("music", LoadVector(9_600, 24)),
+    TenantLoad("books", LoadVector(6_000, 15)),
+    TenantLoad("toys", LoadVector(4_100, 9)),
+    TenantLoad("food", LoadVector(9_800, 25)),
 ]
 
 
 def made_of(*tenants: TenantLoad, metered: bool = False, by: Measure = Measure.ALL) -> Plan:
-    return planned_of(Measured(list(tenants), 4, [], metered), 4, 0.1, by)
+    return planned_of(MeasuredTenants(list(tenants), 4, [], metered), 4, 0.1, by)
 
 
 def test_the_page_shows_what_is_printed() -> None:
@@ -54,14 +54,14 @@ def test_programs_get_all_of_it() -> None:
 
 
 def test_spread_tenants_stay_and_are_named() -> None:
-    made = made_of(TenantLoad("bulky", Load(100), (1, 8)), TenantLoad("shop", Load(1)))
+    made = made_of(TenantLoad("bulky", LoadVector(100), (1, 8)), TenantLoad("shop", LoadVector(1)))
     assert sum(each.pending for each in made.now.values()) == pytest.approx(101)
     assert shown(made)["spread"] == ["bulky"]
     assert lines(made)[-1] == "spread, so where they are they stay: bulky"
 
 
 def test_bytes_count_where_they_are_known() -> None:
-    tenants = TenantLoad("shop", Load(1, 0, 500)), TenantLoad("toys", Load(1, 0, 1500))
+    tenants = TenantLoad("shop", LoadVector(1, 0, 500)), TenantLoad("toys", LoadVector(1, 0, 1500))
     told = shown(made_of(*tenants, metered=True, by=Measure.BYTES))["partitions"]
     assert sorted(each["share"] for each in told) == [0, 0, 0.25, 0.75]
     assert sum(each["held_bytes"] for each in told) == 2000
@@ -121,7 +121,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def look(world: pytest.MonkeyPatch, over_s: float, *looks: dict[str, tuple[int, int]]) -> Measured:
+def look(
+    world: pytest.MonkeyPatch, over_s: float, *looks: dict[str, tuple[int, int]]
+) -> MeasuredTenants:
     remote = Remote(*looks)
     world.setattr(rebalance_loads, "Remote", lambda _session: remote)
     return measured(Session(), over_s)  # type: ignore[arg-type]
@@ -133,9 +135,9 @@ def test_fires_a_second_come_from_two_looks(world: pytest.MonkeyPatch) -> None:
     after = {"bulky": (6, 130), "shop": (8, 3), "toys": (1, 20)}
     found = look(world, 10.0, before, after)
     assert found.tenants == [
-        TenantLoad("bulky", Load(6, 3.0), (1, 4)),
-        TenantLoad("shop", Load(8, 0.0)),
-        TenantLoad("toys", Load(1, 0.0)),
+        TenantLoad("bulky", LoadVector(6, 3.0), (1, 4)),
+        TenantLoad("shop", LoadVector(8, 0.0)),
+        TenantLoad("toys", LoadVector(1, 0.0)),
     ]
     assert (found.partitions, found.silent, found.metered) == (4, ["w2"], False)
 
@@ -143,7 +145,7 @@ def test_fires_a_second_come_from_two_looks(world: pytest.MonkeyPatch) -> None:
 def test_one_look_counts_no_fires(world: pytest.MonkeyPatch) -> None:
     found = look(world, 0, {"shop": (7, 50), "belfry-deliveries": (3, 2)})
     retries, shop = sorted(found.tenants)
-    assert shop == TenantLoad("shop", Load(7, 0.0))
+    assert shop == TenantLoad("shop", LoadVector(7, 0.0))
     assert retries.spreads == (64,)
 
 
@@ -159,7 +161,7 @@ def test_bytes_are_the_mean_of_the_hours_that_were_metered(world: pytest.MonkeyP
     ]
     world.setattr("belfry.client.usage.read_usage", lambda *_: hours)
     found = look(world, 0, {"shop": (7, 50)})
-    assert found.tenants == [TenantLoad("shop", Load(7, 0.0, 200.0))]
+    assert found.tenants == [TenantLoad("shop", LoadVector(7, 0.0, 200.0))]
     assert found.metered
 
 

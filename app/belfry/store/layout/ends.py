@@ -35,7 +35,7 @@ _BETWEEN: Final = b"\xff"
 _INSTANT_AT: Final = 4
 
 
-class Ends(NamedTuple):
+class EndsRow(NamedTuple):
     """Names whose rows are to be forgotten; `newest_ms` is when the last of them was written."""
 
     newest_ms: int
@@ -52,9 +52,9 @@ def encode_ends(newest_ms: int, names: Sequence[bytes]) -> bytes:
     return _ENDS.pack(FORMAT, ENDS, 0, 0, newest_ms) + _BETWEEN.join(names)
 
 
-def decode_ends(row: bytes) -> Ends:
+def decode_ends(row: bytes) -> EndsRow:
     """The names in a row."""
-    return Ends(_ENDS.unpack_from(row)[4], row[_ENDS.size :].split(_BETWEEN))
+    return EndsRow(_ENDS.unpack_from(row)[4], row[_ENDS.size :].split(_BETWEEN))
 
 
 def kept_since_ms(row: bytes) -> int | None:
