@@ -227,6 +227,26 @@ def silent_registry(world: World) -> None:
     world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
 
 
+def store_away(world: World) -> None:
+    """The store of large payloads refuses everything for a while."""
+    world.objects.be_away(world.random.choice((100.0, 1_500.0, 4_000.0)))
+
+
+def store_slow(world: World) -> None:
+    """The store of large payloads is slow for a while."""
+    world.objects.be_slow(world.random.choice((300.0, 2_000.0, 5_000.0)))
+
+
+def store_silent(world: World) -> None:
+    """The store of large payloads answers nothing for a while."""
+    world.objects.be_silent(world.random.choice((300.0, 2_000.0, 9_000.0)))
+
+
+def newer_key(world: World) -> None:
+    """A tenant gets a newer key for its payloads, and what waits is encrypted anew."""
+    world.policies.renew()
+
+
 def redrive(world: World) -> None:
     """Somebody sends a range of refused requests, or of fired events, again."""
     world.redriving.begin()
@@ -244,6 +264,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
-        redrive_together,
+        redrive_together, store_away, store_slow, store_silent, newer_key,
     )
 }  # fmt: skip

@@ -43,7 +43,8 @@ class Manifest(NamedTuple):
 class Step:
     """One committed transaction of a partition and all that it wrote.
 
-    `places` are the output partitions of fired records, by their order.
+    Fired records have their payloads as consumers read them (`payloads`).  `places` are the output
+    partitions of fired records, by their order.
     """
 
     partition: int
@@ -105,7 +106,8 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
             if step is None:
                 assert topic in unbound, f"{topic}: {entry} has no transaction"
             elif topic.startswith(FIRED):
-                step.fired.append((topic, entry))
+                read = world.payloads.as_read(topic.removeprefix(FIRED), entry)
+                step.fired.append((topic, read))
                 step.places[entry.order] = places[entry.order]
             elif topic == "belfry.lifecycle":
                 reader = BytesIO((entry.value or b"")[10:])
