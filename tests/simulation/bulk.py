@@ -112,7 +112,7 @@ class JobSeen:
             if times > 1:
                 found.append(f"I24 {self.sent.name} had {times} outcomes for {name}")
         if self.rekeys:
-            # What was under the newest key before has no outcome; the rows say the rest (`treated`).
+            # What was under the newest key before has no outcome; the rows say the rest.
             return found
         for name, definition in self.candidates.items():
             if not self.outcomes[name] and not self.is_stopped and not self._excused(definition):

@@ -23,13 +23,12 @@ from tests.simulation.stores import check_stores
 from tests.simulation.taking import Seen, origin, taken_in
 from tests.simulation.trail import Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
-from tests.simulation.treated import check_treated
+from tests.simulation.treated import UNSTORED, check_treated
 from tests.simulation.usage import check_usage
 from tests.simulation.world import World
 
 # Requests that define no schedule, and are judged by checks of their own.
-OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE", "BULK_STOP")
-UNSTORED: Final = "payload_not_stored"
+OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE")
 # After one of these a store may not have answered in time: one of its own, or a worker's pause.
 TROUBLES: Final = {"store_away", "store_slow", "store_silent", "pause_at"}
 
@@ -125,13 +124,18 @@ class Checker:
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
-        self.seen.note(sent, step, outcome)
+        if not self._unstored:
+            # No feature has a part in that.
+            self.seen.note(sent, step, outcome)
+        if sent.action in ("BULK", "BULK_STOP"):
+            self._judge_job(sent, outcome)
+        elif sent.action not in OF_OTHERS:
+            self._apply(sent, outcome, step, entry.offset)
+
+    def _judge_job(self, sent: Sent, outcome: str) -> None:
+        """A job was asked for, or its end."""
         if sent.action == "BULK_STOP":
             self.jobs.stop(sent, outcome)
-        if sent.action in OF_OTHERS:
-            return
-        if sent.action != "BULK":
-            self._apply(sent, outcome, step, entry.offset)
         elif outcome == "ACCEPTED":
             self.jobs.begin(sent)
         elif outcome != "DUPLICATE" and not self._lacks_key(sent, outcome):

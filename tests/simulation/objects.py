@@ -35,7 +35,7 @@ class Objects:
         self.since: dict[str, int] = {}
         self.async_impl = random.random() < 0.5
         self.away_until_ms = self.slow_until_ms = self.silent_until_ms = 0.0
-        self.failed = 0
+        self.struck: list[str] = []
 
     # -- what strikes it ---------------------------------------------------------------------------
 
@@ -105,12 +105,12 @@ class Objects:
         if (left_ms := self.silent_until_ms - stage.now_ms) > 0:
             stage.sleep(left_ms)
             if draw < 0.5:
-                self._fail("nobody answers")
+                self._fail("store silent")
         if stage.now_ms < self.away_until_ms:
-            self._fail("the store is away")
+            self._fail("store away")
 
     def _fail(self, why: str) -> None:
-        self.failed += 1
+        self.struck.append(why)
         raise OSError(why)
 
 
@@ -124,5 +124,6 @@ def opened(url: str, _options: dict[str, Any], _names: tuple[str, str]) -> tuple
     from tests.simulation.machine import machine
 
     found = machine().objects
-    assert url == URL and found is not None
+    assert url == URL
+    assert found is not None
     return found, FOLDER

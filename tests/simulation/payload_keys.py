@@ -1,6 +1,6 @@
 """Keys of payloads as the store's page specifies them, without a line of belfry's.
 
-    secret ─► HKDF-SHA256, for its tenant ─► AES-SIV     format 1 │ id of the key │ ciphertext
+secret ─► HKDF-SHA256, for its tenant ─► AES-SIV     format 1 │ id of the key │ ciphertext
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ _LIFECYCLE: Final = schema("LifecycleEvent")
 FIRED: Final = "belfry.fired."
 REQUESTS: Final = "belfry.schedules"
 CHANGELOG: Final = "belfry.changelog"
+POLICIES: Final = "belfry.tenants"
 
 
 class Manifest(NamedTuple):
@@ -92,10 +93,10 @@ def steps_of(world: World) -> list[list[Step]]:
 
 
 def _outputs(world: World, steps: dict[Txn, Step]) -> None:
-    # Requests need no transaction, and neither does a stranger where one writes.
+    # Requests and policies need no transaction, and neither does a stranger where one writes.
     faults = world.scenario.faults
     strangers = faults.get("write_in_changelog") or faults.get("copy_lost_step")
-    unbound = (REQUESTS, CHANGELOG) if strangers else (REQUESTS,)
+    unbound = (REQUESTS, POLICIES, CHANGELOG) if strangers else (REQUESTS, POLICIES)
     for topic, logs in sorted(world.broker.topics.items()):
         places = {entry.order: log.partition for log in logs for entry in log.history}
         for entry in world.committed(topic):

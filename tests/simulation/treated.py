@@ -23,6 +23,7 @@ from tests.simulation.murmur import partition_of
 from tests.simulation.objects import path_of
 from tests.simulation.payload_keys import HEAD_BYTES, NEW, OLD, SECRETS, head_of
 from tests.simulation.payloads import CLAIM, ENCRYPTED
+from tests.simulation.redriven import REJECTED
 from tests.simulation.stores import PENDING, bare
 from tests.simulation.trail import FIRED, REQUESTS, Step, headers_of
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 SOURCE: Final = "belfry-source"
+UNSTORED: Final = "payload_not_stored"
 # Of a pending record: flags, sizes of its texts, key, headers, extra and payload, then those.
 _FLAGS_AT: Final = 3
 _SEALED: Final = 8
@@ -82,6 +84,20 @@ def check_treated(
         if job.rekeys and job.ended_in is not None and not job.is_stopped:
             problems += _rekeyed(world, partitions, job)
     return problems
+
+
+def struck_by_policies(world: World) -> list[str]:
+    """What policies have brought about in a world, each as often as it was."""
+    refused = [headers_of(entry)["belfry-error-code"] for entry in world.committed(REJECTED)]
+    fired = [topic for topic in world.broker.topics if topic.startswith(FIRED)]
+    read = [headers_of(entry) for topic in fired for entry in world.committed(topic)]
+    counts = {
+        "payload refused": refused.count(UNSTORED.encode()),
+        "payload elsewhere": sum(CLAIM in headers for headers in read),
+        "source told": sum(SOURCE in headers for headers in read),
+        "key renewed": len(world.policies.renewed),
+    }
+    return world.objects.struck + [name for name, times in counts.items() for _ in range(times)]
 
 
 def _event(

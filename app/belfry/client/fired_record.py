@@ -17,7 +17,6 @@ from belfry.wire.headers import EVENT_TYPE as SCHEDULE_TYPE
 from belfry.wire.headers import GROUP, SOURCE, TENANT, VERSION
 from belfry.wire.record import Headers
 
-
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _NUMBER: Final = re.compile("-?[0-9]{1,19}")
 _SOURCE: Final = re.compile("([^/]+)/([0-9]{1,9})/([0-9]{1,18})")

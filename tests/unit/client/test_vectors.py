@@ -1,7 +1,8 @@
 """``clients/vectors.json`` is what belfry's own code says; the clients' tests hold them to it.
 
 Where a tenant is at home, what a signature is, how a verdict and an event read, how long a retry
-waits: each client writes that anew in its language.  To make the file anew after a change, run this module:
+waits: each client writes that anew in its language.  To make the file anew after a change, run this
+module:
 
     python -m tests.unit.client.test_vectors > clients/vectors.json
 """
