@@ -101,7 +101,11 @@ class JobSeen:
     @property
     def rekeys(self) -> bool:
         """Whether it encrypts anew all that waits, what was asked for behind it as well."""
-        return self.spec["action"] == REKEY
+        return bool(self.spec["action"] == REKEY)
+
+    def concerns(self, name: str) -> bool:
+        """Whether the definition of this name is its business."""
+        return self.rekeys or name in self.candidates
 
     def problems(self) -> list[str]:
         """What is wrong with a finished job."""
@@ -184,8 +188,7 @@ class JobsSeen:
         standing = self._standing[event["tenant"], event["schedule_id"]]
         waiting = standing.waiting
         what = f"{name} of {event['tenant']}: {event['outcome']} {event['schedule_id']}"
-        known = job is not None and waiting is not None
-        if not known or not (job.rekeys or waiting.sent.name in job.candidates):
+        if job is None or waiting is None or not job.concerns(waiting.sent.name):
             self._problems.append(f"I24 {what}, which is none of its business")
             return
         if event["outcome"] not in OUTCOMES[job.spec["action"]]:
