@@ -20,6 +20,7 @@ STEPS: Final = (
     *("S0", "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"),
     *("R1", "R2", "R3", "R4"),
 )
+STORED: Final = "P1"
 
 
 def _one(world: World) -> SimWorker:
@@ -40,12 +41,22 @@ def crash(world: World) -> None:
 def crash_at(world: World) -> None:
     """SIGKILL at a named step."""
     worker = _one(world)
+    _strike(world, worker, _killing(world, worker))
 
-    def kill(machine: Machine) -> None:
+
+def crash_stored(world: World) -> None:
+    """SIGKILL when large payloads are stored, and what claims them is not committed."""
+    worker = _one(world)
+    after = world.random.choice((1, 1, 3))
+    worker.machine.strikes.append(Strike(STORED, after, _killing(world, worker)))
+
+
+def _killing(world: World, worker: SimWorker) -> Callable[[Machine], None]:
+    def kill(_machine: Machine) -> None:
         _restart_soon(world, worker)
         world.crash(worker)
 
-    _strike(world, worker, kill)
+    return kill
 
 
 def pause_at(world: World) -> None:
@@ -227,6 +238,26 @@ def silent_registry(world: World) -> None:
     world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
 
 
+def store_away(world: World) -> None:
+    """The store of large payloads refuses everything for a while."""
+    world.objects.be_away(world.random.choice((100.0, 1_500.0, 4_000.0)))
+
+
+def store_slow(world: World) -> None:
+    """The store of large payloads is slow for a while."""
+    world.objects.be_slow(world.random.choice((300.0, 2_000.0, 5_000.0)))
+
+
+def store_silent(world: World) -> None:
+    """The store of large payloads answers nothing for a while."""
+    world.objects.be_silent(world.random.choice((300.0, 2_000.0, 9_000.0)))
+
+
+def newer_key(world: World) -> None:
+    """A tenant gets a newer key for its payloads, and what waits is encrypted anew."""
+    world.policies.renew()
+
+
 def redrive(world: World) -> None:
     """Somebody sends a range of refused requests, or of fired events, again."""
     world.redriving.begin()
@@ -244,6 +275,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
-        redrive_together,
+        redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
     )
 }  # fmt: skip

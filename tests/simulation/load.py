@@ -14,6 +14,7 @@ from typing import Any, Final
 from tests.simulation.broker import Broker, Headers
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.murmur import partition_of
+from tests.simulation.payloads import Payloads
 from tests.simulation.registry import IDS
 from tests.simulation.sent import IN_HEADERS, REQUEST_HEAD, Sent, as_avro, as_headers
 
@@ -29,6 +30,8 @@ class Load:
     broker: Broker
     random: Random
     partitions: int
+    # Reads what fires.
+    payloads: Payloads = field(kw_only=True)
     rhythms: float = 0.0
     schema_ids: float = 0.0
     bulk: float = 0.0

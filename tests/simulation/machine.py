@@ -12,6 +12,7 @@ from random import Random
 
 from tests.simulation.broker import T0, Broker
 from tests.simulation.disk import Disk
+from tests.simulation.objects import Objects
 from tests.simulation.stage import Host, here
 
 
@@ -79,6 +80,8 @@ class Machine(Host):
     broker: Broker = field(kw_only=True)
     weather: Weather = field(kw_only=True)
     disk: Disk = field(kw_only=True)
+    # Where its large payloads go.
+    objects: Objects | None = field(default=None, kw_only=True)
     skew_ms: float = 0.0
     cut: bool = False
     strikes: list[Strike] = field(default_factory=list)

@@ -17,6 +17,7 @@ from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced
 from tests.simulation.stage import enter, here, leave
 from tests.simulation.stores import check_believed
+from tests.simulation.treated import struck_by_policies
 from tests.simulation.world import World
 
 # What a partition may start over from; anything else is a bug.
@@ -72,7 +73,7 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
         sum(len(world.committed(topic)) for topic in world.broker.topics if "fired" in topic),
         len(world.load.sent),
         world.broker.decided,
-        [step for life in world.lives for step in life.machine.struck],
+        [step for life in world.lives for step in life.machine.struck] + struck_by_policies(world),
         replayed,
     )
 

@@ -10,6 +10,7 @@ bulk = 0.0             share of requests that begin a bulk job
 keys = 0.0             share of requests that slide what waits, or are throttled
 features = 0.0         share of requests of later features, of which each seed has some
 only = ["calendars"]   which of them; none: each seed draws
+policies = 0.0         by this chance a tenant has each rule of `tenant_policies`
 schema_ids = 0.0       share of requests that name a schema of the registry
 own_epochs = false     protocol v1 of transactions, or v2 (true); not given: each seed draws
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
@@ -53,6 +54,7 @@ class Scenario:
     keys: float = 0.0
     features: float = 0.0
     only: tuple[str, ...] = ()
+    policies: float = 0.0
     schema_ids: float = 0.0
     swarm: bool = False
     own_epochs: bool | None = None

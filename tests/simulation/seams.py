@@ -3,18 +3,20 @@
 The shell takes them by the name of a module, each time anew: threads and time of `host/machine.py`,
 clients of `kafka/librdkafka.py`, and the few adapters of belfry's own.  So these names of modules
 are all that is set, and `tests/architecture/test_doors.py` checks that no room goes past them.  Of
-constants one is less: the number of fillers.  Nothing else is replaced: take-over, loop,
+constants one is less: the number of fillers.  Workers find keys of payloads in their environment.
+Nothing else is replaced: take-over, loop,
 transactions, outputs, readers and the pure rooms run as shipped.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from belfry.client import redrive, redrive_reading
-from belfry.host import machine, rocks
+from belfry.host import machine, object_store, rocks
 from belfry.kafka import (
     broker_features,
     client_loop,
@@ -28,7 +30,8 @@ from belfry.kafka import (
 from belfry.store import row_judge
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers
-from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
+from tests.simulation import admin, clients, direct, disk, fetching, objects, primitives, readers
+from tests.simulation.payload_keys import VARIABLES
 
 # Records that say nothing slow the stage down: there are fewer, for writers and readers alike.
 FILLERS: Final = 32
@@ -63,6 +66,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (rocks, "RocksMap", disk.SimRocks),
     (rocks, "wipe", disk.wipe),
     (rocks, "move", disk.move),
+    (object_store, "opened", objects.opened),
     (row_judge, "NEAR", FILLERS),
     (row_signing, "NEAR", FILLERS),
     (row_signing, "_FILLERS", row_signing._FILLERS[:FILLERS]),
@@ -76,8 +80,11 @@ def replaced() -> Iterator[None]:
     shipped = [(module, name, getattr(module, name)) for module, name, _ in DOORS]
     for module, name, stand_in in DOORS:
         setattr(module, name, stand_in)
+    os.environ.update(VARIABLES)
     try:
         yield
     finally:
         for module, name, value in shipped:
             setattr(module, name, value)
+        for name in VARIABLES:
+            os.environ.pop(name, None)

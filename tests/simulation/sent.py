@@ -26,13 +26,14 @@ def schema(name: str) -> Any:
     return fastavro.schema.load_schema(str(SCHEMAS / f"io.belfry.{name}.avsc"))
 
 
-def _head(name: str) -> bytes:
+def head(name: str) -> bytes:
+    """What a record of this schema begins with where no registry is."""
     canonical = fastavro.schema.to_parsing_canonical_form(schema(name))
     return b"\xc3\x01" + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
 
 
 REQUEST: Final = schema("ScheduleRequest")
-REQUEST_HEAD: Final = _head("ScheduleRequest")
+REQUEST_HEAD: Final = head("ScheduleRequest")
 
 
 @dataclass(slots=True)

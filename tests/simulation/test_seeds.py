@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.simulation.faults import STEPS
+from tests.simulation.faults import STEPS, STORED
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
@@ -22,6 +22,8 @@ SHORT_S: Final = 900.0
 OTHERS: Final = (
     *("late EndTxn", "lost reply", "lost batch"),
     *("late request", "moved leader", "moved coordinator", "partial Produce", "refused EndTxn"),
+    *("store away", "store silent", "payload refused", "payload elsewhere", "source told"),
+    *("key renewed", STORED),
 )
 # Beyond the thousand, and found something once: scenario and seed, with librdkafka.
 FOUND: Final = (("clocks", 1597),)

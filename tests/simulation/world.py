@@ -12,11 +12,14 @@ from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
+from tests.simulation.objects import URL, Objects
+from tests.simulation.payloads import Payloads
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
 from tests.simulation.stores import check_disk
+from tests.simulation.tenant_policies import TenantPolicies
 from tests.simulation.worker import SimWorker, settings_of
 
 QUIET_MS: Final = 90_000.0
@@ -33,6 +36,8 @@ class World:
         self.random = Random(f"{seed}/faults")
         self.stage = Stage(Random(f"{seed}/turns"))
         self.broker = Broker(self.stage)
+        self.objects = Objects(self.broker, Random(f"{seed}/objects"))
+        self.payloads = Payloads(self.objects)
         self.load = Load(
             self.broker,
             Random(f"{seed}/load"),
@@ -41,6 +46,7 @@ class World:
             scenario.schema_ids,
             bulk=scenario.bulk,
             keys=scenario.keys,
+            payloads=self.payloads,
         )
         if scenario.features:
             self.load.share = scenario.features
@@ -56,6 +62,9 @@ class World:
         if scenario.own_epochs is not None:
             self.broker.own_epochs = scenario.own_epochs
         written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
+        policies = Random(f"{seed}/policies"), TENANTS, scenario.policies, level
+        self.policies = TenantPolicies(self.load, *policies)
+        written |= {"payload_store": URL} if self.policies.any_claims else {}
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
@@ -84,6 +93,7 @@ class World:
                 "cleanup.policy": policy,
                 "message.timestamp.type": kind,
             }
+        self.policies.write()
         for number in range(self.scenario.machines):
             self.workers.append(self._booted(number))
         if self.load.features is not None:
@@ -95,6 +105,7 @@ class World:
             broker=self.broker,
             weather=self.weather,
             disk=self.disks[number],
+            objects=self.objects,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
@@ -125,6 +136,7 @@ class World:
         """All faults end, and every machine runs."""
         self.weather.calm()
         self.broker.refused.clear()
+        self.objects.heal()
         for worker in list(self.workers):
             machine = worker.machine
             machine.strikes.clear()

@@ -29,10 +29,9 @@ from uuid import uuid4
 
 import structlog
 
-from belfry.host import machine
+from belfry.host import machine, object_store
 from belfry.host.background import END, Background
 from belfry.host.errors import named
-from belfry.host.object_store import opened
 from belfry.kafka.outcome import Aborted
 from belfry.outputs.payload_writing import Name, Writing
 from belfry.settings import Settings
@@ -195,7 +194,7 @@ def payload_files(settings: Settings) -> tuple[Any, str]:
     """The file system and the folder that are set, None where none is; raises `NoStore`."""
     if settings.payload_store is None:
         return None, ""
-    return opened(settings.payload_store, settings.payload_store_options, _NAMES)
+    return object_store.opened(settings.payload_store, settings.payload_store_options, _NAMES)
 
 
 def payload_store(

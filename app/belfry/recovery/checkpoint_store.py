@@ -20,9 +20,9 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
 
+from belfry.host import object_store
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
-from belfry.host.object_store import opened
 from belfry.settings import Settings
 from belfry.store.checkpoint import (
     MOST_BYTES,
@@ -109,7 +109,7 @@ class CheckpointStore:
 
         Raises NoStore where there is no such file system. Nobody is asked yet.
         """
-        self._files, self._path = opened(url, options, _NAMES)
+        self._files, self._path = object_store.opened(url, options, _NAMES)
 
     def folder(self, cluster: str, changelog: str, partition: int) -> CheckpointFolder:
         """The checkpoints of a partition of the changelog with this topic id."""
