@@ -271,6 +271,10 @@ clean: ## Remove what tools leave behind; .venv and data stay.
 connect-demo: install ## Run Kafka Connect beside belfry: fired events into a file and PostgreSQL.
 	@$(BIN)/python compose/connect/demo.py
 
+.PHONY: newcomer
+newcomer: install ## Run docs/first-event.md in a fresh clone with an empty home, and tell how long each way took.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.newcomer
+
 .PHONY: flink
 flink: install ## Ask a Flink for what is in the tables of `belfry sql`; needs Java and Maven, fetches 154 MB.
 	@PYTHONPATH=app:. $(BIN)/python -m tests.flink

@@ -1,6 +1,7 @@
 package belfry
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,29 @@ import (
 )
 
 const eventType = "event-type"
+
+var sourcePattern = regexp.MustCompile(`^([^/]+)/([0-9]+)/([0-9]+)$`)
+
+// Source is a place in the topic of requests.
+type Source struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// parseSource reads topic/partition/offset; nil for anything else.
+func parseSource(text string) *Source {
+	found := sourcePattern.FindStringSubmatch(text)
+	if found == nil {
+		return nil
+	}
+	partition, errPartition := strconv.ParseInt(found[2], 10, 32)
+	offset, errOffset := strconv.ParseInt(found[3], 10, 64)
+	if errPartition != nil || errOffset != nil {
+		return nil
+	}
+	return &Source{found[1], int32(partition), offset}
+}
 
 // FiredEvent is a fired record and what its headers say.
 type FiredEvent struct {
@@ -26,6 +50,8 @@ type FiredEvent struct {
 	// Tenant and Group are the schedule's, and Version is which version of it fired.
 	Tenant, Group string
 	Version       int64
+	// Source is where its request lies; nil unless the tenant's policy says source_header.
+	Source *Source
 	*kgo.Record
 }
 
@@ -57,6 +83,8 @@ func ParseFired(record *kgo.Record) (FiredEvent, bool) {
 	if version, ok := last(record.Headers, "belfry-schedule-version"); ok {
 		event.Version, _ = strconv.ParseInt(version, 10, 64)
 	}
+	source, _ := last(record.Headers, "belfry-source")
+	event.Source = parseSource(source)
 	return event, true
 }
 

@@ -89,8 +89,10 @@ func TestFiredEvents(t *testing.T) {
 		t.Errorf("%+v", event)
 	}
 	event, _ = ParseFired(fired(header("belfry-schedule-type", "t"), header("belfry-schedule-tenant", "shop"),
-		header("belfry-schedule-group", "g"), header("belfry-schedule-version", "7")))
-	if event.Type != "t" || event.Tenant != "shop" || event.Group != "g" || event.Version != 7 {
+		header("belfry-schedule-group", "g"), header("belfry-schedule-version", "7"),
+		header("belfry-source", "belfry.schedules/3/4711")))
+	if event.Type != "t" || event.Tenant != "shop" || event.Group != "g" || event.Version != 7 ||
+		event.Source == nil || *event.Source != (Source{"belfry.schedules", 3, 4711}) {
 		t.Errorf("%+v", event)
 	}
 	if _, ok := ParseFired(&kgo.Record{Headers: []kgo.RecordHeader{header("belfry-fire-id", "f")}}); ok {

@@ -47,6 +47,12 @@ type vectors struct {
 		Failed   int
 		DelayMS  *int64 `json:"delay_ms"`
 	} `json:"waits"`
+	Sources []struct {
+		Header    string
+		Topic     *string
+		Partition int32
+		Offset    int64
+	} `json:"sources"`
 }
 
 type spaced string
@@ -138,6 +144,16 @@ func TestWaits(t *testing.T) {
 		delay, left := backoff.Delay(each.Failed)
 		if left != (each.DelayMS != nil) || delay.Milliseconds() != or(each.DelayMS) {
 			t.Errorf("%+v: %v %v", each, delay, left)
+		}
+	}
+}
+
+func TestSources(t *testing.T) {
+	for _, each := range load(t).Sources {
+		found := parseSource(each.Header)
+		if (found == nil) != (each.Topic == nil) ||
+			found != nil && *found != (Source{*each.Topic, each.Partition, each.Offset}) {
+			t.Errorf("%+v: %+v", each, found)
 		}
 	}
 }

@@ -5,6 +5,13 @@ export const ATTEMPT = 'retry-attempt'
 /** Attributes of a CloudEvent that belfry makes anew for each fire. */
 const MADE = new Set(['ce_specversion', 'ce_id', 'ce_source', 'ce_type', 'ce_time'])
 
+/** A place in the topic of requests. */
+export interface Source {
+  topic: string
+  partition: number
+  offset: bigint
+}
+
 /** A fired record and what its headers say. */
 export interface FiredEvent {
   /** The same for every attempt to fire this occurrence: deduplicate by it. */
@@ -22,6 +29,8 @@ export interface FiredEvent {
   tenant?: string
   group?: string
   version?: number
+  /** Where its request lies; undefined unless the tenant's policy says `source_header`. */
+  source?: Source
   key: Buffer | null
   /** The payload, unless the tenant's policy asks for envelopes. */
   value: Buffer | null
@@ -44,8 +53,16 @@ export function parseFired(message: KafkaMessage): FiredEvent | undefined {
   const [tenant, group] = [last(headers, 'belfry-schedule-tenant'), last(headers, 'belfry-schedule-group')]
   const told = last(headers, 'belfry-schedule-version')
   const version = told === undefined ? undefined : Number(told)
-  const schedule = { id, tenant, group, type, version }
+  const source = parseSource(last(headers, 'belfry-source') ?? '')
+  const schedule = { id, tenant, group, type, version, source }
   return { ...schedule, fireId, scheduledAt, occurrence, missed, key, value, headers }
+}
+
+/** Read `topic/partition/offset`; undefined for anything else. */
+export function parseSource(text: string): Source | undefined {
+  const [, topic, partition, offset] = /^([^/]+)\/([0-9]+)\/([0-9]+)$/.exec(text) ?? []
+  if (topic === undefined || partition === undefined || offset === undefined) return undefined
+  return { topic, partition: Number(partition), offset: BigInt(offset) }
 }
 
 /** The last header of a name as text: belfry puts its own after the user's. */

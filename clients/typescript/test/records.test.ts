@@ -143,8 +143,10 @@ test('fired events', () => {
       'belfry-schedule-tenant': 'shop',
       'belfry-schedule-group': 'g',
       'belfry-schedule-version': '7',
+      'belfry-source': 'belfry.schedules/3/4711',
     }),
   )
+  assert.deepEqual(told?.source, { topic: 'belfry.schedules', partition: 3, offset: 4711n })
   assert.deepEqual([told?.type, told?.tenant, told?.group, told?.version], ['t', 'shop', 'g', 7])
   assert.equal(parseFired(message({ 'belfry-fire-id': 'f' })), undefined)
 })

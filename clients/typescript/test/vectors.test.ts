@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Message, PartitionMetadata } from 'kafkajs'
 import { createPartitioner } from '../src/client.js'
+import { parseSource } from '../src/fired.js'
 import { delayMs } from '../src/retry.js'
 import { asking } from '../src/schedule.js'
 import { signature } from '../src/signature.js'
@@ -77,5 +78,12 @@ test('waits', () => {
     const { first_ms: firstMs, factor, most_ms: mostMs, attempts } = each
     const found = delayMs({ firstMs, factor, mostMs, attempts }, each.failed)
     assert.equal(found, each.delay_ms ?? undefined)
+  }
+})
+
+test('sources', () => {
+  for (const { header, topic, partition, offset } of vectors['sources']) {
+    const wanted = topic === null ? undefined : { topic, partition, offset: BigInt(offset) }
+    assert.deepEqual(parseSource(header), wanted)
   }
 })

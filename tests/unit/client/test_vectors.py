@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.client import Backoff
+from belfry.client.fired_record import FiredRecord
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import framing
@@ -74,6 +75,21 @@ WAITS: Final = [
     Backoff(first=1_000, factor=10, most=3_600_000, attempts=400),
 ]
 
+SOURCES: Final = (
+    "belfry.schedules/3/4711",
+    "belfry.schedules/0/9007199254740991",
+    *("", "belfry.schedules", "belfry.schedules/3", "/3/4711"),
+    *("t/-1/2", "t/1/2/3", "t/1/", "t/a/1"),
+)
+
+
+def source(header: str) -> dict[str, Any]:
+    """What the header that tells where a request lies says, by Python's client."""
+    event = FiredRecord("t", 0, 0, None, None, None, [("belfry-source", header.encode())])
+    found = event.source
+    told = {"topic": None, "partition": 0, "offset": 0} if found is None else found._asdict()
+    return {"header": header, **told}
+
 
 def spaced(given: bytes | None) -> str | None:
     """Bytes as hexadecimal digits, four by four."""
@@ -124,6 +140,7 @@ def vectors() -> dict[str, Any]:
             for wait in WAITS
             for failed in (1, 2, 3, 4, 9, 399)
         ],
+        "sources": [source(header) for header in SOURCES],
     }
 
 
@@ -143,7 +160,7 @@ def test_the_file_says_what_belfry_does() -> None:
     assert FILE.read_text("utf-8") == text()
 
 
-@pytest.mark.parametrize("name", ["partitions", "signatures", "verdicts", "waits"])
+@pytest.mark.parametrize("name", ["partitions", "signatures", "verdicts", "waits", "sources"])
 def test_every_client_is_held_to_it(name: str) -> None:
     for tests in (
         "go/vectors_test.go",

@@ -7,6 +7,8 @@ import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
@@ -25,13 +27,26 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  * @param tenant the schedule's
  * @param group the schedule's, or null
  * @param version which version of the schedule fired
+ * @param source where its request lies; null unless the tenant's policy says {@code source_header}
  */
 public record FiredEvent(
         String fireId, String id, Instant scheduledAt, long occurrence, long missed, String type,
-        String tenant, String group, long version) {
+        String tenant, String group, long version, Source source) {
+    private static final Pattern PLACE = Pattern.compile("([^/]+)/([0-9]{1,9})/([0-9]{1,18})");
     static final String EVENT_TYPE = "event-type";
     private static final Set<String> MADE =
             Set.of("ce_specversion", "ce_id", "ce_source", "ce_type", "ce_time");
+
+    /** A place in the topic of requests. */
+    public record Source(String topic, int partition, long offset) {
+        /** Read {@code topic/partition/offset}; null for anything else. */
+        static Source of(String text) {
+            Matcher place = PLACE.matcher(text == null ? "" : text);
+            return place.matches()
+                    ? new Source(place.group(1), Integer.parseInt(place.group(2)), Long.parseLong(place.group(3)))
+                    : null;
+        }
+    }
 
     /** Read the headers of a record; empty for a record that belfry did not fire. */
     public static Optional<FiredEvent> of(Headers headers) {
@@ -50,7 +65,8 @@ public record FiredEvent(
                             first(headers, "ce_type", EVENT_TYPE, "belfry-schedule-type"),
                             last(headers, "belfry-schedule-tenant"),
                             last(headers, "belfry-schedule-group"),
-                            number(headers, "belfry-schedule-version")));
+                            number(headers, "belfry-schedule-version"),
+                            Source.of(last(headers, "belfry-source"))));
         } catch (DateTimeParseException | NumberFormatException error) {
             return Optional.empty();
         }

@@ -133,15 +133,17 @@ class RecordsTest {
         Instant at = Instant.ofEpochMilli(1_796_115_600_250L);
         assertEquals(
                 Optional.of(
-                        new FiredEvent("f1", "order/1", at, -1, 3, "order.expired", null, null, 0)),
+                        new FiredEvent("f1", "order/1", at, -1, 3, "order.expired", null, null, 0, null)),
                 FiredEvent.of(record.headers()));
         var told =
                 fired(
                         Map.of(
                                 "belfry-schedule-type", "t", "belfry-schedule-tenant", "shop",
-                                "belfry-schedule-group", "g", "belfry-schedule-version", "7"));
+                                "belfry-schedule-group", "g", "belfry-schedule-version", "7",
+                                "belfry-source", "belfry.schedules/3/4711"));
+        var source = new FiredEvent.Source("belfry.schedules", 3, 4711);
         assertEquals(
-                Optional.of(new FiredEvent("f1", "order/1", at, -1, 0, "t", "shop", "g", 7)),
+                Optional.of(new FiredEvent("f1", "order/1", at, -1, 0, "t", "shop", "g", 7, source)),
                 FiredEvent.of(told.headers()));
         assertTrue(FiredEvent.of(record("t", Map.of("belfry-fire-id", "f")).headers()).isEmpty());
     }

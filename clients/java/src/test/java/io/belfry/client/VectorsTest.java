@@ -83,6 +83,19 @@ class VectorsTest {
         }
     }
 
+    @Test
+    void sources() {
+        for (JsonNode each : vectors.required("sources")) {
+            FiredEvent.Source wanted =
+                    each.get("topic").isNull()
+                            ? null
+                            : new FiredEvent.Source(
+                                    each.get("topic").asText(), each.get("partition").asInt(),
+                                    each.get("offset").asLong());
+            assertEquals(wanted, FiredEvent.Source.of(each.get("header").asText()), each::toString);
+        }
+    }
+
     private static byte[] bytes(JsonNode spaced) {
         return spaced.isNull() ? null : HexFormat.of().parseHex(spaced.asText().replace(" ", ""));
     }
