@@ -104,9 +104,9 @@ def _works(way: Way, clone: Path, environment: dict[str, str]) -> bool:
         if told.returncode:
             print(f"{way.title}: {text}\n{told.stdout}{told.stderr}")
             return False
-    works = way.shows in shown
-    print(f"{monotonic() - began:6.1f} s  {way.title}: {shown.strip().splitlines()[-1:]}")
-    return works
+    seen = [line for line in shown.splitlines() if way.shows in line]
+    print(f"{monotonic() - began:6.1f} s  {way.title}: {seen[0] if seen else 'nothing fired'}")
+    return bool(seen)
 
 
 if __name__ == "__main__":
