@@ -11,10 +11,12 @@ or none, into what they pack, so the same commit gives the same bytes.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from posixpath import join, normpath
 from typing import Final
 
 from belfry import __version__
@@ -32,6 +34,9 @@ BOTH: Final = """<project>
 </project>
 """
 PROGRAMS: Final = ("mvn", "npm")
+# The package's folder in the repository, from which its page's links start.
+PACKAGE: Final = "clients/typescript"
+RELATIVE: Final = re.compile(r"\]\((?!https?://|#)([^)\s]+)\)")
 
 
 def missing() -> list[str]:
@@ -55,14 +60,21 @@ def addressed_package(package: str, url: str) -> str:
     return json.dumps(told, indent=2) + "\n"
 
 
+def addressed_page(markdown: str, url: str) -> str:
+    """The package's page with links that lead somewhere on any page."""
+    at = f"{url}/blob/v{__version__}"
+    return RELATIVE.sub(lambda link: f"]({at}/{normpath(join(PACKAGE, link[1]))})", markdown)
+
+
 def build(clients: Path, dist: Path, url: str, epoch: str) -> None:
     """Build all from `clients`, a copy that may be changed, into `dist`."""
     if url:
         for project in JARS:
             pom = clients / project / "pom.xml"
             pom.write_text(addressed_pom(pom.read_text("utf-8"), url), "utf-8")
-        package = clients / "typescript" / "package.json"
-        package.write_text(addressed_package(package.read_text("utf-8"), url), "utf-8")
+        for name, change in (("package.json", addressed_package), ("README.md", addressed_page)):
+            path = clients / "typescript" / name
+            path.write_text(change(path.read_text("utf-8"), url), "utf-8")
     _jars(clients, dist, epoch)
     shutil.copy(clients.parent / "LICENSE", clients / "typescript")
     npm = ("npm", "--prefix", str(clients / "typescript"), "--silent")

@@ -13,7 +13,7 @@ import pytest
 
 from belfry import __version__
 from deploy.release.build import PROJECTS, absolute, addressed, main, provenance
-from deploy.release.clients import JARS, addressed_package, addressed_pom
+from deploy.release.clients import JARS, addressed_package, addressed_page, addressed_pom
 from tests.architecture.tree import ROOT
 
 URL = "https://forge.example/owner/belfry"
@@ -111,6 +111,12 @@ def test_a_package_of_npm_says_where_it_is_from() -> None:
     told = json.loads(addressed_package(path.read_text("utf-8"), URL))
     assert told["repository"]["url"] == f"git+{URL}.git"
     assert {name: each for name, each in told.items() if name in plain} == plain
+    links = TARGET.findall(addressed_page((path.parent / "README.md").read_text("utf-8"), URL))
+    assert links
+    for each in links:
+        place = each.removeprefix(f"{URL}/blob/v{__version__}/")
+        assert place != each
+        assert (ROOT / place).is_file(), each
 
 
 @pytest.mark.parametrize("url", ["http://forge.example/owner/belfry", "forge.example", "https://x"])
