@@ -155,6 +155,10 @@ site: $(SITE)/.locked ## Make the documentation a site, dist/site; fails on a pa
 site-version: site ## Put the site into dist/versions as this release, beside earlier ones that lie there.
 	@$(BIN)/python deploy/site/versions.py $$($(BIN)/python -c 'import belfry; print(belfry.__version__)')
 
+.PHONY: site-check
+site-check: install site-version ## Look at the site by Chromium: selector of versions, search; fails where one leads nowhere.
+	@$(BIN)/python deploy/site/look.py $$($(BIN)/python -c 'import belfry; print(belfry.__version__)')
+
 .PHONY: sbom
 sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is made of (CycloneDX).
 	@mkdir -p dist
@@ -270,6 +274,10 @@ clean: ## Remove what tools leave behind; .venv and data stay.
 .PHONY: connect-demo
 connect-demo: install ## Run Kafka Connect beside belfry: fired events into a file and PostgreSQL.
 	@$(BIN)/python compose/connect/demo.py
+
+.PHONY: newcomer
+newcomer: install ## Run docs/first-event.md in a fresh clone with an empty home, and tell how long each way took.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.newcomer
 
 .PHONY: flink
 flink: install ## Ask a Flink for what is in the tables of `belfry sql`; needs Java and Maven, fetches 154 MB.

@@ -86,9 +86,10 @@ def test_the_image_installs_from_locks_alone() -> None:
     assert "locks/product.lock" in DOCKERFILE
 
 
-def test_the_image_stands_on_an_exact_tag() -> None:
+def test_the_image_stands_on_a_digest() -> None:
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE}"}
-    assert re.search(r"^ARG BASE=python:\d+\.\d+\.\d+-slim-\w+$", DOCKERFILE, re.MULTILINE)
+    base = r"^ARG BASE=python:\d+\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}$"
+    assert re.search(base, DOCKERFILE, re.MULTILINE)
 
 
 def test_the_image_does_not_run_as_root() -> None:
