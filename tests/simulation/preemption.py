@@ -2,19 +2,19 @@
 
 Elsewhere a task hands over where it waits.  Threads of Python may lose their turn between any two
 lines, and what they share has to stand that.  So in some worlds each task is traced through a few
-files of the shell, drawn from the seed, and hands over there with some chance at each line:
+rooms of the shell, drawn from the seed, and hands over there with some chance at each line:
 
     owners      self._assigned = set(partitions)  ┐
     standby-2                                     ├ reads, writes, waits for a lock, …
     owners      self._rivals.assigned_anew()      ┘
 
-Few files and many switches find more than many files and few: each seed has its own.
+Few rooms and many switches find more than many rooms and few: each seed has its own.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -28,18 +28,21 @@ ROOMS: Final = (
     *("firing", "group", "host", "kafka", "outputs", "partitions", "policies", "recovery"),
     *("tenants", "transactions"),
 )
-# Their threads are Faust's.
-SPARED: Final = ("group/membership.py", "group/batch_agent.py", "group/faust_app.py")
-FILES: Final = 8
+# Threads of Faust; and a lock of the process, which is made before any world is.
+SPARED: Final = (
+    *("group/membership.py", "group/batch_agent.py", "group/faust_app.py"),
+    "host/background.py",
+)
+AT_ONCE: Final = 2
 CHANCES: Final = (0.003, 0.02, 0.1)
 # A world has an end.
 MOST: Final = 30_000
 
 
-def shared_files() -> list[str]:
-    """The files that may be drawn, by name."""
-    found = {str(path) for room in ROOMS for path in (BELFRY / room).rglob("*.py")}
-    return sorted(found - {str(BELFRY / each) for each in SPARED})
+def files_of(rooms: Sequence[str]) -> frozenset[str]:
+    """The files of some rooms, by name."""
+    found = {str(path) for room in rooms for path in (BELFRY / room).rglob("*.py")}
+    return frozenset(found - {str(BELFRY / each) for each in SPARED})
 
 
 class Preemption:
@@ -48,7 +51,7 @@ class Preemption:
     def __init__(self, stage: Stage, random: Random) -> None:
         self._stage = stage
         self._random = random
-        self._files = frozenset(random.sample(shared_files(), FILES))
+        self._files = files_of(random.sample(ROOMS, AT_ONCE))
         self._chance = random.choice(CHANCES)
         self.times = 0
 
