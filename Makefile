@@ -79,7 +79,7 @@ fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600
 # So many inputs for each door; a door that a limit stops is told of, and the others go on.
 INPUTS := 10000000
 .PHONY: fuzz-all
-fuzz-all: install ## Feed INPUTS inputs to each door, one door after the other (10000000: two hours).
+fuzz-all: install ## Feed INPUTS inputs to each door, one door after the other (10000000: some hours).
 	@failed=
 	for door in policies cursors requests crons rrules icalendars backups rosters rows answers bodies headers; do
 		mkdir -p .fuzz/$$door

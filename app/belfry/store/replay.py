@@ -210,7 +210,7 @@ class Replay:
             self._store.forget_progress()
         else:
             with whole_records():
-            self._settle(self.manifest, now_ms)
+                self._settle(self.manifest, now_ms)
 
     def _settle(self, manifest: Manifest, now_ms: int) -> None:
         """Put rows that are due up to the watermark, and still wait, into the backlog again."""
