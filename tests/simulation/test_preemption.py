@@ -33,7 +33,7 @@ def counted(name: str, file: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -
     """What two tasks count to that share one counter."""
     file.write_text(SHARED)
     made: dict[str, type] = {}
-    exec(compile(SHARED, str(file), "exec"), made)  # noqa: S102  # a file of its own to be traced
+    exec(compile(SHARED, str(file), "exec"), made)  # a file of its own to be traced
     monkeypatch.setattr(preemption, "files_of", lambda _rooms: frozenset({str(file)}))
     monkeypatch.setattr(preemption, "CHANCES", (0.1,))
     stage = Stage(Random(seed))
