@@ -153,10 +153,7 @@ class Standby:
             self._alarm(self.partition)
 
     def _fold_what_is_held(self) -> None:
-        """Let the copy go as far as was read, so that it shows where the log is cut off behind.
-
-        Whatever hinders that, the copy has to be closed: one that stays open stays locked.
-        """
+        """Let the copy show where the log is cut off behind; it has to be closed, whatever fails."""
         if self._warm is not None:
             with suppress(Exception):
                 self._warm.replay.fold(int(self._clock.wall_ms()))
