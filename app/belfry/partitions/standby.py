@@ -153,7 +153,7 @@ class Standby:
             self._alarm(self.partition)
 
     def _fold_what_is_held(self) -> None:
-        """Let the copy show where the log is cut off behind; it has to be closed, whatever fails."""
+        """Let the copy show where the log is cut off; whatever fails, it has to be closed."""
         if self._warm is not None:
             with suppress(Exception):
                 self._warm.replay.fold(int(self._clock.wall_ms()))
