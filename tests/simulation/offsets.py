@@ -45,7 +45,7 @@ class SimOffsets(SimConsumer):
         here().spawn("commit of offsets", lambda: self._send(offsets))
         return []
 
-    def poll(self, timeout: float = -1) -> None:  # type: ignore[override]  # it reads no records
+    def poll(self, timeout: float = -1) -> None:
         """Wait for the end of a commit that nobody waited for, and have it heard."""
         try:
             error, places = self._ended.get(timeout=timeout)

@@ -73,8 +73,8 @@ class Scenario:
         """The scenario of one seed: where it is a swarm, about half of it is left out."""
         sized = self
         if self.sizes:
-            sizes = {"machines": random.choice(MACHINES), "partitions": random.choice(HOMES)}
-            sized = replace(self, **sizes)
+            machines, partitions = random.choice(MACHINES), random.choice(HOMES)
+            sized = replace(self, machines=machines, partitions=partitions)
         if not self.swarm:
             return sized
         faults = {name: count for name, count in self.faults.items() if random.random() < 0.5}
