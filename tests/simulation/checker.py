@@ -13,11 +13,13 @@ from typing import Final
 
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import REKEY, Definition, JobsSeen, Standing
+from tests.simulation.coverage import OUTCOME
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
 from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
+from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
 from tests.simulation.taking import Seen, origin, taken_in
@@ -33,14 +35,15 @@ OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE")
 TROUBLES: Final = {"store_away", "store_slow", "store_silent", "pause_at"}
 
 
-def check(world: World) -> list[str]:
-    """All that is wrong with a finished world."""
+def check(world: World, covered: Counter[str]) -> list[str]:
+    """All that is wrong with a finished world; outcomes are counted."""
     try:
         partitions = steps_of(world)
     except AssertionError as error:
         return [f"I4 {error}"]
     checker = Checker(world, partitions)
     checker.fold()
+    covered.update(f"{OUTCOME} {each.sent.action}, {each.outcome}" for each in checker.seen.taken)
     checker.given_up()
     fires = FiresSeen(checker.definitions, world.scenario.early_ms)
     fires.compare(partitions, checker.throttled)
@@ -49,6 +52,7 @@ def check(world: World) -> list[str]:
     problems += check_priorities(world, checker.seen, checker.jobs)
     problems += check_treated(world, partitions, checker.jobs, checker.definitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
+    problems += check_rules(world)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 

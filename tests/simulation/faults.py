@@ -16,6 +16,8 @@ from tests.simulation.world import World
 
 DAY_MS: Final = 86_400_000
 NIGHT_MS: Final = DAY_MS * 1.1
+# A clock that drifts is set so often, by little.
+DRIFT_LOOK_MS: Final = 50.0
 STEPS: Final = (
     *("S0", "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"),
     *("R1", "R2", "R3", "R4"),
@@ -115,6 +117,60 @@ def step_clock(world: World) -> None:
 def skew(world: World) -> None:
     """A clock is wrong by less than the tolerance, and stays so."""
     _one(world).machine.skew_ms = world.random.choice((-400.0, -50.0, 50.0, 300.0))
+
+
+def drift(world: World) -> None:
+    """A machine's clocks run fast or slow for some seconds: both together, or its wall clock alone.
+
+    Both together as a crystal does, by one in two thousand at most; alone as one that is set right
+    slowly, by up to one in a hundred.
+    """
+    machine = _one(world).machine
+    both = world.random.random() < 0.5
+    rate = world.random.choice((-1, -0.1, 0.1, 1)) * (0.0005 if both else 0.01)
+    until_ms = world.stage.now_ms + world.random.choice((2_000.0, 9_000.0))
+
+    def go_on() -> None:
+        if world.stage.now_ms < until_ms and not machine.dead:
+            machine.skew_ms += rate * DRIFT_LOOK_MS
+            machine.slept_ms -= both * rate * DRIFT_LOOK_MS
+            world.stage.later(DRIFT_LOOK_MS, go_on)
+
+    go_on()
+
+
+def suspend(world: World) -> None:
+    """A machine sleeps: its monotonic clock stands still, and its wall clock goes on."""
+    machine = _one(world).machine
+    lasts_ms = world.random.choice((150.0, 1_500.0, 5_000.0))
+
+    def wake() -> None:
+        machine.slept_ms += lasts_ms
+        world.stage.resume(machine)
+
+    world.stage.later(lasts_ms, wake)
+    world.stage.pause(machine)
+
+
+def wake_amid(world: World) -> None:
+    """SIGSTOP at a named step, and SIGCONT while another one takes over: before or after a fence.
+
+    At the latest after nine seconds, where nobody does.
+    """
+    worker = _one(world)
+
+    def stop(machine: Machine) -> None:
+        def wake(_successor: Machine) -> None:
+            world.stage.resume(machine)
+
+        step = world.random.choice(STEPS[-4:])
+        for other in world.workers:
+            if other is not worker:
+                other.machine.strikes.append(Strike(step, 1, wake))
+        world.stage.later(9_000.0, lambda: world.stage.resume(machine))
+        world.stage.pause(machine)
+
+    _strike(world, worker, stop)
 
 
 def rebalance(world: World) -> None:
@@ -276,5 +332,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
+        drift, suspend, wake_amid,
     )
 }  # fmt: skip

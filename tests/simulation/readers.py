@@ -7,7 +7,7 @@ with the position behind what markers and aborted records took.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartition
 
@@ -15,9 +15,6 @@ from tests.simulation.broker import Log
 from tests.simulation.clients import SimMessage, failure, metadata
 from tests.simulation.machine import machine
 from tests.simulation.stage import here
-
-# Seconds that a commit which is waited for may take.
-COMMIT_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -120,25 +117,6 @@ class SimConsumer:
             later = (e.offset for e in log.entries if e.timestamp_ms >= place.offset)
             found.append(TopicPartition(place.topic, place.partition, next(later, -1)))
         return found
-
-    def committed(self, places: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
-        """Offsets that the group has committed, with their texts; -1001 where it has none."""
-        self._ask(timeout)
-        anchors, found = self._machine.broker.anchors, []
-        for place in places:
-            text = anchors.get((self._group, place.topic, place.partition))
-            offset = -1001 if text is None else 0
-            found.append(TopicPartition(place.topic, place.partition, offset, text or ""))
-        return found
-
-    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
-        """Commit offsets with their texts; whoever asks waits for the answer."""
-        assert not asynchronous
-        self._ask(COMMIT_S)
-        for place in offsets:
-            key = (self._group, place.topic, place.partition)
-            self._machine.broker.anchors[key] = place.metadata or ""
-        return offsets
 
     def _ask(self, timeout: float) -> None:
         if not self._machine.travel(timeout * 1000):

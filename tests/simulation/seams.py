@@ -30,7 +30,17 @@ from belfry.kafka import (
 from belfry.store import row_judge
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers
-from tests.simulation import admin, clients, direct, disk, fetching, objects, primitives, readers
+from tests.simulation import (
+    admin,
+    clients,
+    direct,
+    disk,
+    fetching,
+    objects,
+    offsets,
+    primitives,
+    readers,
+)
 from tests.simulation.payload_keys import VARIABLES
 
 # Records that say nothing slow the stage down: there are fewer, for writers and readers alike.
@@ -56,7 +66,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (librdkafka, "Consumer", readers.SimConsumer),
     (librdkafka, "Message", clients.SimMessage),
     (librdkafka, "AdminClient", admin.SimAdmin),
-    (offset_client, "OffsetClient", readers.SimConsumer),
+    (offset_client, "OffsetClient", offsets.SimOffsets),
     (fetcher, "Fetcher", fetching.SimFetcher),
     (open_transactions, "look_up", admin.look_up),
     (broker_features, "ask_brokers", admin.ask_brokers),

@@ -55,6 +55,8 @@ class Sent:
     headers: Headers | None = None
     # Of the registry, where the request names its schema so.
     schema_id: int = 0
+    # Nobody sends it again: who judges it wants one verdict.
+    once: bool = False
 
     @property
     def recurs(self) -> bool:
@@ -64,7 +66,8 @@ class Sent:
     @property
     def of_feature(self) -> bool:
         """Whether a check of its own says when it fires (`features`)."""
-        return bool({"calendar", "overlap", "after_ack", "after_group"} & self.fields.keys())
+        features = {"calendar", "overlap", "after_ack", "after_group", "max_lateness_ms"}
+        return bool(features & self.fields.keys())
 
     @property
     def due_ms(self) -> int:

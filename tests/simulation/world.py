@@ -10,12 +10,15 @@ from tests.simulation.broker import Broker, Entry
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
+from tests.simulation.leading import LedGroup
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
 from tests.simulation.objects import URL, Objects
 from tests.simulation.payloads import Payloads
+from tests.simulation.preemption import Preemption
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
+from tests.simulation.rules import RuleLoad
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
 from tests.simulation.stores import check_disk
@@ -35,6 +38,8 @@ class World:
         self.scenario = scenario = scenario.drawn(Random(f"{seed}/swarm"))
         self.random = Random(f"{seed}/faults")
         self.stage = Stage(Random(f"{seed}/turns"))
+        if scenario.preempted:
+            self.stage.begins = Preemption(self.stage, Random(f"{seed}/lines")).trace
         self.broker = Broker(self.stage)
         self.objects = Objects(self.broker, Random(f"{seed}/objects"))
         self.payloads = Payloads(self.objects)
@@ -48,6 +53,9 @@ class World:
             keys=scenario.keys,
             payloads=self.payloads,
         )
+        if scenario.rules:
+            self.load.rules = RuleLoad(self.load, TENANTS, Random(f"{seed}/rules"))
+            self.load.ruled = scenario.rules
         if scenario.features:
             self.load.share = scenario.features
             features = (Random(f"{seed}/features"), scenario.only)
@@ -68,12 +76,10 @@ class World:
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
-        self.group = Group(
-            self.stage,
-            Random(f"{seed}/group"),
-            scenario.partitions,
-            self.settings.session_timeout_ms,
-        )
+        dealt = (scenario.partitions, self.settings.session_timeout_ms)
+        self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
+        if scenario.standbys:
+            self.group = LedGroup(self.stage, *dealt, scenario.standbys)
         self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
         self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
         self.workers: list[SimWorker] = []
