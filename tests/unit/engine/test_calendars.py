@@ -275,11 +275,15 @@ def test_a_schedule_that_is_asked_for_before_its_turn_follows_first() -> None:
 
 
 def test_a_change_that_leaves_nothing_ends_a_schedule() -> None:
-    driver = begun("a", end_at=at("2026-12-24T12"))
+    driver = begun("a", "b", end_at=at("2026-12-24T12"))
     set_calendar(driver, "2026-12-22", "2026-12-23", "2026-12-24")
-    assert finish(driver, NOW) == [
-        "COMPLETED a calendar de was changed, and leaves out all that follows"
-    ]
+    effects = driver.engine.advance_jobs(NOW, Budget(100, 100))
+    assert effects.outcomes == {"COMPLETED": 2}
+    for told in effects.lifecycle:
+        assert (told.reason, told.code) == (
+            *("calendar de was changed, and leaves out all that follows", "calendar"),
+        )
+    driver.end(NOW)
     assert driver.engine.pending == 0
 
 

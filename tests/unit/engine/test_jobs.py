@@ -211,7 +211,10 @@ def test_a_job_is_stopped_and_what_it_did_stays() -> None:
     assert driver.run(T0 + HOUR) == ["b"]
     driver.ask(action="BULK_STOP", schedule_id="job", request_id="r2")
     driver.ask(action="BULK_STOP", schedule_id="none", request_id="r3")
-    assert driver.step(T0 + HOUR).outcomes == ["UNCHANGED", "NOT_FOUND"]
+    ended, none = driver.step(T0 + HOUR).effects.lifecycle
+    assert (str(ended.outcome), ended.code, ended.reason) == ("UNCHANGED", "bulk_job", None)
+    assert (str(none.outcome), none.code) == ("NOT_FOUND", "not_found")
+    assert none.reason == "No job has this id, or it ended more than a week ago."
 
 
 def test_an_id_belongs_to_one_job_and_a_repeat_begins_nothing() -> None:
