@@ -15,6 +15,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter, defaultdict
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,9 @@ def main() -> int:
     parser.add_argument(
         "--one-in", type=int, default=1, metavar="N", help="look at one mutant in N, drawn by name"
     )
+    parser.add_argument(
+        "--most", type=float, default=inf, metavar="SECONDS", help="of the tests of each mutant"
+    )
     parser.add_argument("--again", action="store_true", help="only what survived, by new tests")
     parser.add_argument("--show", action="store_true", help="changes that no test noticed")
     given = parser.parse_args()
@@ -92,7 +96,7 @@ def _run(folder: Path, given: Namespace, todo: list[MutantResult], until_s: floa
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     for each in todo:
         by_module[each.module].append(each.name)
-    plan = Plan(str(folder), by_module, until_s, given.children)
+    plan = Plan(str(folder), by_module, until_s, given.children, given.most)
     place = folder / "plan.json"
     place.write_text(json.dumps(plan._asdict()), "utf-8")
     source = folder / "src"
