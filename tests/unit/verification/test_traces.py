@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -21,6 +24,9 @@ from tests.unit.verification.planted import (
     rewritten,
 )
 from tests.unit.verification.trace import MINUTE, Recording, Trace, Verification, varied, verified
+
+# Where each finding lies and what it says, word by word: people read it.
+SAID: Final = json.loads(Path(__file__).with_name("findings.json").read_text("utf-8"))
 
 
 @pytest.fixture
@@ -145,6 +151,8 @@ def test_what_is_planted_is_found_and_nothing_else(planted: Planted, trace: Trac
     planted.plant(trace)
     found = verified(trace).findings
     assert [each.breach for each in found] == [planted.breach], found
+    spot, *said = (re.sub("[0-9a-f]{32}", "…", str(each)) for each in found[0][1:])
+    assert [spot, *said] == SAID[planted.plant.__name__]
 
 
 def test_every_kind_of_finding_is_planted_and_explained() -> None:
