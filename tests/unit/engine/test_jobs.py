@@ -338,3 +338,4 @@ def test_what_a_job_fires_counts_for_the_rate_of_its_tenant() -> None:
     begin(driver, "TRIGGER")
     told = [len(advance(driver, now_ms=T0 + 1_000 + 100 * each)) for each in range(11)]
     assert told[1:] == [2] * 10
+    assert advance(driver, now_ms=T0 + 2_000) == [], "all of the rate was used at this instant"
