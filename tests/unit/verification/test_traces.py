@@ -166,6 +166,9 @@ def test_a_request_that_was_refused_twice_is_found() -> None:
         made.outputs.refused("belfry.schedules/0@7", Spot("belfry.rejected", 0, offset), T0)
     assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE]
     assert made.findings[0].spot.offset == 9
+    assert made.findings[0].found == (
+        "the request at belfry.schedules/0@7, as at belfry.rejected/0@3"
+    )
 
 
 @pytest.mark.parametrize(("late", "told"), [(True, []), (False, [Breach.DIGEST])])
