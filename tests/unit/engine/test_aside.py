@@ -322,6 +322,9 @@ def test_a_partition_that_only_forwards_sends_what_it_cannot_read_on_in_order() 
     step = take(driver, {(stranger_of((0, 0, b"demo", b"", None)), 8): UNAVAILABLE})
     assert (step.codes, lying(driver)) == (["schema_unavailable"], 0)
     for each in step.effects.rerouted:
+        assert [name for name, _ in each.headers if name.startswith("belfry-origin")] == [
+            f"belfry-origin-{part}" for part in ("topic", "partition", "offset", "timestamp")
+        ]
         home.send(each.value, each.key, each.headers)
     assert told(take(home)) == [("other", "ACCEPTED", 1)]
     learn(home)
