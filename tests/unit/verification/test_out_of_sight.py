@@ -78,3 +78,24 @@ def test_an_event_of_a_cancelled_schedule_under_an_id_that_it_never_had_is_anybo
     came_out(trace, b"gone", T0 + HOUR, bytes(16))
     (found,) = verified(trace, floors={TOPIC: -1}).findings
     assert found.breach is Breach.UNASKED
+
+
+def test_extra_fires_are_found_whichever_version_they_had_in_their_transaction() -> None:
+    """Rows tell of the last version alone; each TRIGGER fired the one that was there before it."""
+    driver = Recording()
+    driver.ask(schedule_id="a", at=T0 + HOUR)
+    driver.ask(schedule_id="quiet", at=T0 + HOUR)
+    driver.step(T0)
+    for number in range(4):
+        driver.ask(schedule_id="a", action="TRIGGER")
+        driver.ask(schedule_id="a", at=T0 + HOUR + number + 1)
+    # One that no row of the transaction tells of, and one that begins and ends within it.
+    driver.ask(schedule_id="quiet", action="TRIGGER")
+    driver.ask(schedule_id="short", at=T0 + HOUR)
+    driver.ask(schedule_id="short", action="TRIGGER")
+    driver.ask(schedule_id="short", action="CANCEL")
+    driver.step(T0 + 1_000)
+    assert len(driver.trace.fired) == 6
+    made = verified(driver.trace)
+    assert made.findings == []
+    assert made.counts.fires == 6
