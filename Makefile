@@ -366,11 +366,11 @@ protocol: install ## Check the models of the protocol by SPIN; DEEP=1 goes furth
 # mutmut in an environment of its own, for it needs a later click; what the tests need stands behind it.
 MUTANTS := $(VENV)/mutants
 .PHONY: mutants
-mutants: install $(MUTANTS)/.locked ## Change ROOM (firing, engine, store, takeover, writer, verification) line by line; BUDGET seconds; ONLY, TESTS, SHOW, AGAIN.
+mutants: install $(MUTANTS)/.locked ## Change ROOM (firing, engine, store, takeover, writer, verification) line by line; BUDGET seconds; ONLY, TESTS, SHOW, AGAIN, ONE_IN, MOST.
 	@where='import sysconfig; print(sysconfig.get_path("purelib"))'
 	$(BIN)/python -c "$$where" > "$$($(MUTANTS)/bin/python -c "$$where")/belfry.pth"
 	$(MUTANTS)/bin/python -m tests.mutants $${ROOM:-firing} --seconds $${BUDGET:-600} \
-		$${ONLY:+--only $$ONLY} $${TESTS:+--tests $$TESTS} $${SHOW:+--show} $${AGAIN:+--again}
+		$${ONLY:+--only $$ONLY} $${TESTS:+--tests $$TESTS} $${SHOW:+--show} $${AGAIN:+--again} $${ONE_IN:+--one-in $$ONE_IN} $${MOST:+--most $$MOST}
 
 .PHONY: fuzz-http
 fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP document allows.

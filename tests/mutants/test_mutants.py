@@ -15,7 +15,16 @@ from tests.architecture.tree import ROOT
 from tests.mutants import forking, stage
 from tests.mutants.forking import ForkedRuns, Plan
 from tests.mutants.rooms import ROOMS, MutatedRoom
-from tests.mutants.stage import MadeModule, MutantResult, change, counted, keep, results, staged
+from tests.mutants.stage import (
+    MadeModule,
+    MutantResult,
+    change,
+    counted,
+    keep,
+    results,
+    sampled,
+    staged,
+)
 from tests.mutants.typed import functions_with_errors
 
 MUTATED = """
@@ -89,6 +98,15 @@ def test_outcomes_are_told_by_module(tmp_path: Path) -> None:
         "firing/due.py": {"survived": 1, "killed": 1, "not run": 1, "no tests": 1, "timeout": 1}
     }
     assert [*results(tmp_path, ["firing/rates.py"])] == []
+
+
+def test_a_sample_draws_the_same_mutants_each_time_and_one_in_so_many() -> None:
+    found = [MutantResult(f"belfry.firing.due.x_due__mutmut_{n}", "", "") for n in range(1_000)]
+    drawn = [*sampled(found, 5)]
+    assert 150 < len(drawn) < 250
+    assert [*sampled(reversed(found), 5)] == drawn[::-1]
+    assert {*sampled(found, 10)} < {*drawn}
+    assert [*sampled(found, 1)] == found
 
 
 @pytest.mark.usefixtures("package")
