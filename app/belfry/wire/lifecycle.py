@@ -57,6 +57,7 @@ _FIELDS = tuple(field.name for field in fields(LifecycleEvent) if field.name != 
 _NULL: Final = b"\0"
 _SOME: Final = b"\2"
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
+_MORE_FOLLOWS: Final = tuple(bytes((number | 0x80,)) for number in range(0x80))
 _OUTCOME_BYTES: Final = {each: _ONE_BYTE[2 * place] for place, each in enumerate(Outcome)}
 
 
@@ -65,7 +66,7 @@ def record_of(event: LifecycleEvent) -> dict[str, Any]:
     return {name: getattr(event, name) for name in _FIELDS}
 
 
-def headers_of(event: LifecycleEvent) -> list[tuple[str, bytes]]:
+def headers_of(event: LifecycleEvent) -> Headers:
     """Headers of an event's record."""
     if event.generation is None:
         return []
@@ -87,7 +88,7 @@ def encode_lifecycle(event: LifecycleEvent) -> bytes:
     """
     return b"".join(
         (
-            _string(event.tenant),
+            _known(event.tenant),
             _string(event.schedule_id),
             _OUTCOME_BYTES[event.outcome],
             _NULL if event.request_id is None else _SOME + _string(event.request_id),
@@ -99,7 +100,7 @@ def encode_lifecycle(event: LifecycleEvent) -> bytes:
             _NULL if event.reason is None else _SOME + _string(event.reason),
             _NULL if event.target is None else _SOME + _string(event.target),
             _NULL if event.attempt is None else _SOME + _long(event.attempt),
-            _NULL if event.source_topic is None else _SOME + _string(event.source_topic),
+            _NULL if event.source_topic is None else _SOME + _known(event.source_topic),
             _NULL if event.source_partition is None else _SOME + _long(event.source_partition),
             _NULL if event.source_offset is None else _SOME + _long(event.source_offset),
         )
@@ -108,7 +109,8 @@ def encode_lifecycle(event: LifecycleEvent) -> bytes:
 
 def _string(text: str) -> bytes:
     encoded = text.encode()
-    return _long(len(encoded)) + encoded
+    size = len(encoded)
+    return (_ONE_BYTE[2 * size] if size < 0x40 else _long(size)) + encoded
 
 
 def _long(number: int) -> bytes:
@@ -116,6 +118,10 @@ def _long(number: int) -> bytes:
     number = number << 1 ^ number >> 63
     if number < 0x80:
         return _ONE_BYTE[number]
+    return _MORE_FOLLOWS[number & 0x7F] + _upper(number >> 7)
+
+
+def _base_128(number: int) -> bytes:
     coded = bytearray()
     while number >= 0x80:
         coded.append(number & 0x7F | 0x80)
@@ -124,8 +130,11 @@ def _long(number: int) -> bytes:
     return bytes(coded)
 
 
-# All events of a step have one instant.
+# All events of a step have one instant, and there are few tenants and topics.
 _instant = lru_cache(maxsize=8)(_long)
+_known = lru_cache(maxsize=1024)(_string)
+# Offsets rise one by one, and what is due together differs by a few ms: their upper bits stay.
+_upper = lru_cache(maxsize=1024)(_base_128)
 
 
 def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> LifecycleEvent:
