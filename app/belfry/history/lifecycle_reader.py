@@ -24,7 +24,8 @@ from belfry.client.decoding import Decoder
 from belfry.history.backlog import Backlog
 from belfry.history.history_store import HistoryEntry, HistoryStore
 from belfry.kafka.followed_topic import FollowedTopic, portions
-from belfry.wire.lifecycle import Headline, encode_record, headline
+from belfry.wire.lifecycle import encode_record
+from belfry.wire.lifecycle_heads import Headline, headline
 from belfry.wire.record import SourceRecord
 
 # Records of a batch, and seconds for the first of them.

@@ -26,7 +26,8 @@ from belfry.host.background import Background
 from belfry.kafka.fetch_position import Fetched
 from belfry.kafka.followed_topic import FollowedTopic, portions
 from belfry.settings import SharedSettings
-from belfry.wire.lifecycle import LifecycleEvent, asked_in, generation_in, record_of
+from belfry.wire.lifecycle import LifecycleEvent, generation_in, record_of
+from belfry.wire.lifecycle_heads import asked_in
 from belfry.wire.record import SourceRecord
 
 # Seconds for what comes next, and between two takes while nobody waits.
