@@ -42,8 +42,9 @@ from belfry.store.ordered_map import Damaged
 LOOK_S: Final = 0.5
 SWEEP_S: Final = 60.0
 FLUSH_S: Final = 20.0
-# The longest rest after a batch.
+# The longest rest after a batch, and after a small answer of a partition: each is a batch.
 REST_S: Final = 0.05
+SIP_S: Final = 0.1
 # Who wrote a record may have a clock that is ahead of this one.
 AHEAD_MS: Final = HOUR_MS
 
@@ -134,7 +135,7 @@ class Follower:
             rows.close()
 
     def _follow(self, store: HistoryStore, rows: RocksMap) -> None:
-        topic = FollowedTopic(self._properties, self._topic)
+        topic = FollowedTopic(self._properties, self._topic, SIP_S)
         reader = LifecycleReader(topic, self._backlog, self._head)
         try:
             self.partitions = reader.partitions = len(topic.partitions())

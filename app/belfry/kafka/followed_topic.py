@@ -34,11 +34,15 @@ class FollowedTopic:
     Its methods raise ConnectionError where nobody answers, or does not let it in.
     """
 
-    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
-        """`properties` are librdkafka's."""
+    def __init__(self, properties: Mapping[str, Any], topic: str, sip_s: float = 0.0) -> None:
+        """`properties` are librdkafka's.
+
+        After a small answer a partition is left alone for `sip_s`: what comes meanwhile comes
+        together.
+        """
         given = untold(properties)
         self.name = topic
-        self._fetcher = fetcher.Fetcher(given, ANSWER_BYTES)
+        self._fetcher = fetcher.Fetcher(given, ANSWER_BYTES, sip_s)
         self._ends = log_ends.LogEnds(given)
         # The offset that comes next, by partition.
         self._positions: dict[int, int] = {}

@@ -110,7 +110,7 @@ class Topic:
 
     def take(self, wait_s: float) -> Fetched | None:
         try:
-            found = self.coming.get(timeout=wait_s)
+            found = self.coming.get(wait_s > 0, wait_s)
         except Empty:
             return None
         self.passed.append(found.offset)

@@ -139,9 +139,11 @@ class VerdictReader:
             self._expects.wait(UNASKED_S)
             self._expects.clear()
         fetched = self._topic.take(POLL_S)
-        if fetched is not None:
+        # All that has come, or what somebody waits for would lie behind it.
+        while fetched is not None and not self._thread.stopping.is_set():
             self._read[fetched.where[1]] = fetched.behind
             self._take(fetched)
+            fetched = self._topic.take(0.0)
         if monotonic() - self._looked > LOOK_S:
             self._looked = monotonic()
             self._look_for_more()
