@@ -384,6 +384,10 @@ bench-tenants: install ## Measure what tenants do to each other; CROWD and POLIC
 bench-webhooks: install ## Measure webhooks, and what hosts that hang do to others; POSTS, TARGETS.
 	@benchmarks/webhooks.sh
 
+.PHONY: bench-idle
+bench-idle: install ## Count threads, memory and CPU of a worker that idles; PARTITIONS, SETTLE and SECONDS.
+	@benchmarks/idle.sh
+
 .PHONY: bench-profiles
 bench-profiles: install ## Show which threads are busy where a figure misses its goal.
 	@benchmarks/profiles.sh

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import (
+    OFFSET_END,
+    OFFSET_INVALID,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from tests.simulation.broker import Log
 from tests.simulation.clients import SimMessage, failure, metadata
@@ -109,7 +115,12 @@ class SimConsumer:
     def offsets_for_times(
         self, places: list[TopicPartition], timeout: float = -1
     ) -> list[TopicPartition]:
-        """The first offset from an instant on (epoch ms) of each partition; -1 for none."""
+        """The first offset from an instant on (epoch ms) of each partition; -1 for none.
+
+        For `OFFSET_END` instead of an instant it is where a reader of this isolation stops today.
+        """
+        if all(place.offset == OFFSET_END for place in places):
+            return [self._ended(place, timeout) for place in places]
         self._ask(timeout)
         found = []
         for place in places:
@@ -117,6 +128,14 @@ class SimConsumer:
             later = (e.offset for e in log.entries if e.timestamp_ms >= place.offset)
             found.append(TopicPartition(place.topic, place.partition, next(later, -1)))
         return found
+
+    def _ended(self, place: TopicPartition, timeout: float) -> TopicPartition:
+        """One of several ends; none where the broker does not answer."""
+        try:
+            end = self.get_watermark_offsets(place, timeout)[1]
+        except KafkaException:
+            end = OFFSET_INVALID
+        return TopicPartition(place.topic, place.partition, end)
 
     def _ask(self, timeout: float) -> None:
         if not self._machine.travel(timeout * 1000):

@@ -32,7 +32,7 @@ from belfry.kafka.agreement import Agreement, Statements, statement_notes
 from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
 from belfry.kafka.client_properties import consumer_properties
-from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.log_ends import LogEnds
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.step_records import OutputTopics
 from belfry.outputs.payload_store import payload_store
