@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -216,20 +215,21 @@ def test_an_event_that_fires_between_two_looks_is_seen(
 ) -> None:
     """Read in another order, its row would be gone, and its event would not be there yet."""
     worker = site.worker().start().wait_ready()
-    due_ms = now_ms() + 6_000
+    due_ms = now_ms() + 8_000
     assert site.asked("soon", FIRED, at=due_ms) == "ACCEPTED"
+    worker.kill()
+    assert now_ms() < due_ms
     site.make_old()
     looks = list[str]()
     for name in ("waiting", "elsewhere"):
         look = getattr(ClaimReader, name)
 
         def looked(reader: ClaimReader, look: Any = look, name: str = name) -> Any:
-            assert looks or now_ms() < due_ms, "the machine was too slow for this test"
             found = look(reader)
             looks.append(name)
             if len(looks) == 1:
+                worker.start().wait_ready()
                 site.wait_fired("shop", 1)
-                time.sleep(0.5)
             return found
 
         monkeypatch.setattr(ClaimReader, name, looked)
