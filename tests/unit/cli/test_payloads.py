@@ -123,13 +123,15 @@ def names(folder: Path) -> set[str]:
 class Run:
     """A sweep that has listed and read, with a margin of a day."""
 
+    claims: Any
+
     def __init__(self, folder: Path, *claimed: str, days_on: float = 0) -> None:
         now_ms = time.time() * 1000 + days_on * DAY_MS
         store = SweptStore(LocalFileSystem(), str(folder))
         terms = SweepTerms(now_ms, now_ms - DAY_MS, 10_000)
         self.sweep = PayloadSweep(store, terms, lambda _text: None)
         self.sweep.list()
-        self.claims: Any = Claims(self.sweep.objects.claim, *claimed)
+        self.claims = Claims(self.sweep.objects.claim, *claimed)
         self.sweep.read(self.claims)
 
     def act(self) -> payload_sweep.Found:
