@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from belfry.cli import payload_sweep
+from belfry.cli import payloads
 from belfry.cli.entry import main
 from belfry.cli.payload_claims import ClaimReader
 from belfry.client import ClaimCheck, FiredRecord
@@ -90,7 +90,8 @@ def sweep(
     monkeypatch.setenv("BELFRY_CLUSTER__TOPIC_PREFIX", site.prefix)
     for name, value in site.store.items():
         monkeypatch.setenv(f"BELFRY_{name}", value)
-    monkeypatch.setattr(payload_sweep, "FOLLOWED_S", 2.0)
+    monkeypatch.setattr(payloads, "STORED_S", 2.0)
+    monkeypatch.setenv("BELFRY_TRANSACTION_TIMEOUT_MS", "1000")
 
     def run(*arguments: str) -> dict[str, Any]:
         capsys.readouterr()

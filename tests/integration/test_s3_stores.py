@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from belfry.cli.entry import main
 from belfry.client import ClaimBroken, ClaimCheck, FiredRecord
 from belfry.host.object_store import opened
 from belfry.kafka.outcome import Aborted
@@ -202,3 +204,21 @@ def test_files_of_checkpoints_come_back(s3: S3Server, folder: str, tmp_path: Pat
         there.get_file("0" * 64, back)
     there.remove(["1.checkpoint"], [digest_of(PAYLOAD), "0" * 64])
     assert (there.indexes(), there.modified_ms()) == ({}, {})
+
+
+@pytest.mark.parametrize("trouble", ["down", "closed"])
+def test_a_sweep_says_what_the_store_says(
+    s3: S3Server,
+    folder: str,
+    trouble: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = s3.options(secret="another") if trouble == "closed" else s3.options()
+    monkeypatch.setenv("BELFRY_PAYLOAD_STORE", f"s3://{BUCKET}/{folder}")
+    monkeypatch.setenv("BELFRY_PAYLOAD_STORE_OPTIONS", json.dumps(options))
+    monkeypatch.setattr("belfry.cli.verified_topics.world_of", lambda _session: "a belfry")
+    if trouble == "down":
+        s3.stop()
+    assert main(["payloads", "sweep", "--apply"]) == 1
+    assert "BELFRY_PAYLOAD_STORE does not do what it is asked" in capsys.readouterr().err

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 DAY_MS: Final = 24 * 3_600_000
 # What is aside for so long is removed where nothing claims it.
 ASIDE_MS: Final = DAY_MS
-# Longer than a worker takes from storing a payload to the commit that claims it, and a transaction.
-FOLLOWED_S: Final = 120.0
 LOOK_S: Final = 1.0
 NONE: Final = Tally(0, 0)
 
@@ -47,12 +45,15 @@ NONE: Final = Tally(0, 0)
 class SweepTerms(NamedTuple):
     """How a sweep is made: instants in epoch ms, and objects a second.
 
-    What was stored at or after `before_ms` is left alone.
+    What was stored at or after `before_ms` is left alone. The changelog is followed for `followed_s`
+    seconds: for longer than a worker takes from storing a payload to the end of the transaction
+    that claims it.
     """
 
     now_ms: float
     before_ms: float
     per_second: float
+    followed_s: float
 
 
 @dataclass(slots=True)
@@ -129,8 +130,8 @@ class PayloadSweep:
     def _follow(self, claims: ClaimReader) -> None:
         """Put back what the changelog claims by now, until no step can be under way any more."""
         self.note(f"Put aside: {self.found.put_aside:,}. Following the changelog for"
-                  f" {FOLLOWED_S:.0f} s …")  # fmt: skip
-        until_s = monotonic() + FOLLOWED_S
+                  f" {self.terms.followed_s:.0f} s …")  # fmt: skip
+        until_s = monotonic() + self.terms.followed_s
         while True:
             last = monotonic() >= until_s
             claims.follow()

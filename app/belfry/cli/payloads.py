@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # Seconds. Requests that carry a claim may be under way for so long: in an outbox, in a program that
 # stores first and schedules later.
 LEAST_S = 24 * 3600.0
+# Seconds. What a worker has stored counts as stored for 60, and then its transaction begins.
+STORED_S = 110.0
 
 OlderThan = Annotated[
     float,
@@ -93,6 +95,7 @@ def sweep(
     from belfry.cli.payload_claims import ClaimReader
     from belfry.cli.payload_sweep import PayloadSweep, SweepTerms
     from belfry.cli.verified_topics import world_of
+    from belfry.outputs.stored_payloads import StoreAway
 
     if older_than < LEAST_S:
         raise WrongUse(
@@ -101,7 +104,8 @@ def sweep(
         )
     world_of(session)
     now_ms = time() * 1000
-    terms = SweepTerms(now_ms, now_ms - older_than * 1000, per_second)
+    followed_s = STORED_S + session.settings.transaction_timeout_ms / 1000
+    terms = SweepTerms(now_ms, now_ms - older_than * 1000, per_second, followed_s)
     run = PayloadSweep(_store(session), terms, session.printer.note)
     try:
         if run.list():
@@ -113,11 +117,10 @@ def sweep(
                     run.act(claims)
             finally:
                 claims.close()
-    except OSError as error:
+    except StoreAway as error:
         raise CommandError(
-            f"The store of payloads refuses: {type(error).__name__}: {error}. What was put aside"
-            " before is aside, and a next sweep goes on. Needed are the rights to list, read, write"
-            " and delete below BELFRY_PAYLOAD_STORE."
+            f"BELFRY_PAYLOAD_STORE does not do what it is asked: {error}. What was put aside is"
+            " aside, and the next sweep goes on. A sweep lists, reads, writes and deletes there."
         ) from None
     session.printer.one(shown(run.found, apply=apply), _text(run.found, apply=apply))
     return Exit.OK
@@ -174,7 +177,9 @@ def _text(found: Found, *, apply: bool) -> str:
         f"  {found.aside_claimed.objects:,} were put aside, and are claimed",
         f"  {found.aside_over.objects:,} were put aside a day ago, and are claimed by nothing",
     ]
-    if apply:
+    if not found.young + found.listed:
+        told.append("Nothing lies there: is BELFRY_PAYLOAD_STORE the one of the workers?")
+    elif apply:
         told.append(
             f"{found.put_aside:,} put aside, {found.put_back:,} put back, {found.removed:,} removed"
             + (f", {found.left:,} left since they were stored anew." if found.left else ".")

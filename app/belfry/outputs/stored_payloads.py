@@ -8,17 +8,18 @@ removed it is looked at again: one that was stored anew meanwhile stays.  Betwee
 removal a worker may store it anew all the same.  So nothing is gone with it: what is aside can be
 put back.
 
-Whatever else lies in the folder is not touched.  Errors are raised as the file system raises them.
+Whatever else lies in the folder is not touched.  What a file system raises is told as `StoreAway`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from belfry.host.errors import named
 from belfry.host.object_store import modified_ms
 from belfry.schedules.request import TENANT
 from belfry.wire.claim_check import object_name
@@ -26,6 +27,10 @@ from belfry.wire.claim_check import object_name
 ASIDE: Final = ".swept"
 _SHELF: Final = re.compile("[0-9a-f]{2}")
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
+
+
+class StoreAway(Exception):
+    """The store refuses, or does not answer; the message says what it said."""
 
 
 class StoredPayload(NamedTuple):
@@ -58,26 +63,27 @@ class PayloadFolder:
         """When an object was stored, as the store says now; None where there is none."""
         path = self._of(tenant, digest)
         self._files.invalidate_cache(path.rpartition("/")[0])
-        try:
+        with suppress(FileNotFoundError), _asked():
             return modified_ms(self._files.info(path))
-        except FileNotFoundError:
-            return None
+        return None
 
     def take(self, other: PayloadFolder, tenant: str, digest: str) -> None:
-        """Copy an object of another folder here; a store does that by itself."""
+        """Copy an object of another folder here; FileNotFoundError where it is not there."""
         source, path = other._of(tenant, digest), self._of(tenant, digest)
-        if self._files.async_impl:
-            self._files.cp_file(source, path)
-            return
-        # Other file systems show half of a file while it is written.
-        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        part = f"{path}.{uuid4().hex}"
-        self._files.cp_file(source, part)
-        self._files.mv(part, path)
+        with _asked():
+            # A store copies by itself, and whole.
+            if self._files.async_impl:
+                self._files.cp_file(source, path)
+                return
+            # Other file systems show half of a file while it is written.
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            part = f"{path}.{uuid4().hex}"
+            self._files.cp_file(source, part)
+            self._files.mv(part, path)
 
     def remove(self, tenant: str, digest: str) -> None:
         """Remove an object, which somebody else may have done before."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), _asked():
             self._files.rm_file(self._of(tenant, digest))
 
     def _of(self, tenant: str, digest: str) -> str:
@@ -95,13 +101,11 @@ class PayloadFolder:
 
     def _listed(self, path: str) -> list[dict[str, Any]]:
         """What lies in a folder; nothing of it stays in the file system's memory."""
+        found: list[dict[str, Any]] = []
         self._files.invalidate_cache(path)
-        try:
-            found: list[dict[str, Any]] = self._files.ls(path, detail=True)
-        except FileNotFoundError:
-            return []
-        finally:
-            self._files.invalidate_cache(path)
+        with suppress(FileNotFoundError), _asked():
+            found = self._files.ls(path, detail=True)
+        self._files.invalidate_cache(path)
         return found
 
 
@@ -117,7 +121,10 @@ class SweptStore:
         """Put an object aside, if it was stored before an instant; whether it is aside now."""
         if not self._is_old(tenant, digest, before_ms):
             return False
-        self.aside.take(self.there, tenant, digest)
+        try:
+            self.aside.take(self.there, tenant, digest)
+        except FileNotFoundError:
+            return False
         if not self._is_old(tenant, digest, before_ms):
             self.aside.remove(tenant, digest)
             return False
@@ -128,13 +135,30 @@ class SweptStore:
         """Put an object back where it is claimed; whether it was missing there."""
         missing = self.there.stored_ms(tenant, digest) is None
         if missing:
-            self.there.take(self.aside, tenant, digest)
+            try:
+                self.there.take(self.aside, tenant, digest)
+            except FileNotFoundError:
+                raise StoreAway(
+                    f"{digest} of tenant {tenant} is claimed, and neither in its place nor aside:"
+                    " does another sweep run?"
+                ) from None
         self.aside.remove(tenant, digest)
         return missing
 
     def _is_old(self, tenant: str, digest: str, before_ms: float) -> bool:
         at_ms = self.there.stored_ms(tenant, digest)
         return at_ms is not None and at_ms < before_ms
+
+
+@contextmanager
+def _asked() -> Iterator[None]:
+    """File systems raise errors of all kinds; that a file is not there is an answer."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise StoreAway(named(error)) from error
 
 
 def _last(entry: dict[str, Any]) -> str:

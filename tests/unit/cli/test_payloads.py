@@ -15,7 +15,7 @@ from belfry.cli import payload_sweep, payloads
 from belfry.cli.entry import main
 from belfry.cli.payload_list import PayloadList, Tally
 from belfry.cli.payload_sweep import PayloadSweep, SweepTerms
-from belfry.outputs.stored_payloads import SweptStore
+from belfry.outputs.stored_payloads import StoreAway, SweptStore
 from belfry.wire.claim_check import CLAIM, claims_in, digest_of, object_name
 
 DAY_MS = 86_400_000
@@ -128,7 +128,7 @@ class Run:
     def __init__(self, folder: Path, *claimed: str, days_on: float = 0) -> None:
         now_ms = time.time() * 1000 + days_on * DAY_MS
         store = SweptStore(LocalFileSystem(), str(folder))
-        terms = SweepTerms(now_ms, now_ms - DAY_MS, 10_000)
+        terms = SweepTerms(now_ms, now_ms - DAY_MS, 10_000, 0.0)
         self.sweep = PayloadSweep(store, terms, lambda _text: None)
         self.sweep.list()
         self.claims = Claims(self.sweep.objects.claim, *claimed)
@@ -141,7 +141,6 @@ class Run:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload_sweep, "FOLLOWED_S", 0.0)
     monkeypatch.setattr(payload_sweep, "LOOK_S", 0.0)
 
 
@@ -190,7 +189,7 @@ def test_a_sweep_that_ended_amid_its_work_is_gone_on_with(
 
     with monkeypatch.context() as patch:
         patch.setattr(LocalFileSystem, "rm_file", ends)
-        with pytest.raises(ConnectionError):
+        with pytest.raises(StoreAway, match="gone"):
             Run(folder, DIGEST).act()
     assert names(folder) == before | {f".swept/shop/{object_name(OTHER)}"}
     # It has turned out to be claimed.
