@@ -45,9 +45,9 @@ NONE: Final = Tally(0, 0)
 class SweepTerms(NamedTuple):
     """How a sweep is made: instants in epoch ms, and objects a second.
 
-    What was stored at or after `before_ms` is left alone. The changelog is followed for `followed_s`
-    seconds: for longer than a worker takes from storing a payload to the end of the transaction
-    that claims it.
+    What was stored at or after `before_ms` is left alone. For `followed_s` seconds the changelog is
+    followed, which is longer than a worker takes from storing a payload to the end of the
+    transaction that claims it.
     """
 
     now_ms: float
