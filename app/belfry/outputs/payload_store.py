@@ -24,6 +24,7 @@ moved, so that nobody reads half of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
 
@@ -201,4 +202,19 @@ def payload_store(
     settings: Settings, tenants: Tenants, counted: Callable[[str, int], object]
 ) -> PayloadStore:
     """The store of a worker's payloads, by its settings; raises `NoStore`."""
-    return PayloadStore(*payload_files(settings), tenants, counted)
+    files, path = payload_files(settings)
+    if files is not None and files.async_impl:
+        machine.Thread(
+            target=_reached, args=(files, path), name="belfry-payload-store", daemon=True
+        ).start()
+    return PayloadStore(files, path, tenants, counted)
+
+
+def _reached(files: Any, path: str) -> None:
+    """Ask a store for the first time, which takes it a second of credentials and certificates.
+
+    A step would not wait for that, and the first large payload would be refused.  What is wrong is
+    told where somebody stores.
+    """
+    with suppress(Exception):
+        files.exists(path)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from typing import Any, Final
 from belfry.host import object_store
 from belfry.host.clock import SystemClock
 from belfry.host.failpoints import Failpoints
+from belfry.host.object_store import modified_ms
 from belfry.settings import Settings
 from belfry.store.checkpoint import (
     MOST_BYTES,
@@ -36,8 +36,6 @@ from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 INDEX: Final = ".checkpoint"
 # More indexes than that are not read: two are kept, and a few more while several are at work.
 MOST_INDEXES: Final = 20
-# By which names file systems tell when a file was written.
-_MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 _NAMES: Final = ("BELFRY_CHECKPOINT_STORE", "BELFRY_CHECKPOINT_OPTIONS")
 
@@ -79,7 +77,7 @@ class CheckpointFolder:
         out.
         """
         entries = self._entries("files")
-        told = {name: _modified_ms(each) for name, each in entries.items()}
+        told = {name: modified_ms(each) for name, each in entries.items()}
         return {name: at for name, at in told.items() if at is not None}
 
     def remove(self, indexes: Iterable[str], sha256s: Iterable[str]) -> None:
@@ -159,14 +157,3 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file in hex digits."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def _modified_ms(entry: dict[str, Any]) -> float | None:
-    """When a file was written, as its file system tells it."""
-    for name in _MODIFIED:
-        at = entry.get(name)
-        if isinstance(at, datetime):
-            return at.timestamp() * 1000
-        if isinstance(at, (int, float)):
-            return at * 1000
-    return None
