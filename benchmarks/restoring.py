@@ -105,7 +105,7 @@ def main() -> None:
         wait(kept, owner)
         for _ in range(ROUNDS):
             for peers in ("always", "never"):
-                print(json.dumps(one(cluster.settings, peers)), flush=True)  # noqa: T201
+                print(json.dumps(one(cluster.settings, peers)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checkpoints hold payloads of all tenants: a worker gets them, nobody else, and nothing but them."""
+"""Checkpoints hold payloads of all tenants: workers get them, nobody else, and nothing but them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from belfry.api.auth.access import Gate
 from belfry.api.auth.principal import Principal, Role
+from belfry.api.problems import Problem
 from belfry.api.workers.checkpoint_door import MOST_AT_ONCE, CheckpointDoor
 from belfry.api.workers.internal_token import FORWARDED, FRESH_MS, InternalToken, Target
 from belfry.recovery.checkpoint_peers import PATH
@@ -187,13 +188,24 @@ def test_only_so_many_are_served_at_once_and_each_gives_its_place_back(
     for _ in range(3 * MOST_AT_ONCE):
         assert asked(busy, a_file(worker), token()).status == 200
         assert asked(busy, f"{PATH}/3/{'ab' * 32}?from=0", token()).status == 404
-    for _ in range(MOST_AT_ONCE):
-        given.enter()
+    (first, *_) = [given.enter() for _ in range(MOST_AT_ONCE)]
     answer = asked(busy, a_file(worker), token())
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-    given.leave()
+    given.leave(first)
     assert asked(busy, a_file(worker), token()).status == 200
     busy.close()
+
+
+def test_a_place_that_nobody_gave_back_is_free_again(worker: Worker) -> None:
+    now = [10.0]
+    given = CheckpointDoor(worker.served, token(), 1e12, lambda: now[0])
+    for _ in range(MOST_AT_ONCE):
+        given.enter()
+    now[0] += 60
+    with pytest.raises(Problem):
+        given.enter()
+    now[0] += 1
+    given.enter()
 
 
 def test_pieces_have_their_turn(worker: Worker) -> None:

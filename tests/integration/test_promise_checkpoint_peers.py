@@ -47,9 +47,7 @@ def keeps_all(worker: Worker, partition: int = 0) -> None:
 
     def kept() -> bool:
         made = [each for each in told(worker, "a checkpoint was made") if each["kept"]]
-        return any(
-            each["partition"] == partition and each["pending"] >= SCHEDULES for each in made
-        )
+        return any(each["partition"] == partition and each["pending"] >= SCHEDULES for each in made)
 
     wait_for("a checkpoint of all", kept, 120)
 

@@ -76,9 +76,7 @@ class PeerCheckpoints:
             answers.put((url, self._index(url, partition)))
 
         for url in urls:
-            machine.Thread(
-                target=ask, args=(url,), name="belfry-peer-answer", daemon=True
-            ).start()
+            machine.Thread(target=ask, args=(url,), name="belfry-peer-answer", daemon=True).start()
         found: dict[str, bytes] = {}
         now_ms = self._clock.monotonic_ms
         until_ms = now_ms() + 1000 * min(ASK_S, budget.left_s(now_ms()))

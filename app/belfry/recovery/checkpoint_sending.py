@@ -1,4 +1,4 @@
-"""Carrying a linked store to the store of checkpoints: its files, then its index, then the removals.
+"""Carrying a linked store to the store of checkpoints: its files, its index, then the removals.
 
 Only files that the newest checkpoint there has not got are sent, and the index comes last, so a
 checkpoint that was interrupted is none.

@@ -142,7 +142,7 @@ class ServedCheckpoints:
         self._failpoints.reach("C3")
         try:
             with path.open("rb") as file:
-                file.seek(start)
+                file.seek(min(start, size))
                 found = file.read(max(0, min(most, size - start)))
         except FileNotFoundError:
             return None

@@ -1,8 +1,8 @@
 """How long a fetch of a checkpoint from another worker may take: no longer than reading the log.
 
 How much of the changelog would be read without a checkpoint is known before one is looked for, and
-its size before it is fetched.  A fetch that cannot be over before that reading would be is given up as
-soon as that shows, and not at the end:
+its size before it is fetched.  A fetch that cannot be over before that reading would be is given up
+as soon as that shows, and not at the end:
 
     to read      2 000 000 offsets, at 100 000 a second     20 s
     after 2 s    40 of 200 MB have come                     10 s in all: it goes on

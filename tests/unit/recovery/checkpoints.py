@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from belfry.host.rocks import RocksMap
 from belfry.recovery.checkpoint_making import CheckpointMaker
-from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.checkpoint_parts import CheckpointDependencies
 from belfry.recovery.checkpoint_peers import PATH, PIECE_BYTES, PeerCheckpoints
+from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.checkpoint_serving import ServedCheckpoints
 from belfry.recovery.checkpoint_store import CheckpointFolder, CheckpointStore
 from belfry.recovery.local_state import LocalState

@@ -191,16 +191,18 @@ def test_one_that_dies_without_another_leaves_the_log(
 
 
 def test_one_that_is_slow_takes_no_longer_than_the_log(
-    tmp_path: Path, net: Net, warm: Worker
+    tmp_path: Path, net: Net, warm: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cold = cold_one(tmp_path, net)
     began_ms = cold.now_ms
 
-    def slow(_url: str, path: str, body: bytes) -> bytes:
-        cold.now_ms += 4_000 if "?" in path else 0
-        return body
+    def slow(url: str, path: str, seconds: float) -> bytes:
+        cold.now_ms += int(1_000 * min(seconds, 4.0))
+        if seconds < 4.0 and "?" in path:
+            raise TimeoutError
+        return net.ask(url, path, seconds)
 
-    net.hurt = slow
+    monkeypatch.setattr(cold.given.peers, "_ask", slow)
     assert came(cold) == "changelog"
     # A million offsets are read in ten seconds, and at this speed it would have taken longer.
     assert cold.now_ms - began_ms <= 10_000
@@ -278,9 +280,7 @@ def test_the_store_is_not_asked_where_a_worker_has_one(
     assert came(cold_one(tmp_path, net, stored)) == "peer"
 
 
-def test_what_was_found_wrong_is_not_fetched_again(
-    tmp_path: Path, net: Net, warm: Worker
-) -> None:
+def test_what_was_found_wrong_is_not_fetched_again(tmp_path: Path, net: Net, warm: Worker) -> None:
     cold = cold_one(tmp_path, net)
     cold.now_ms += INTERVAL_S * 1000
     cold.local.found_wrong()

@@ -195,9 +195,7 @@ def test_one_of_the_store_that_another_has_made_is_kept_here_all_the_same(
 ) -> None:
     """Nothing is sent twice, and each has its own."""
     stored = tmp_path / "stored"
-    first, second = (
-        Worker(tmp_path / name, stored, net=Net()) for name in ("first", "second")
-    )
+    first, second = (Worker(tmp_path / name, stored, net=Net()) for name in ("first", "second"))
     first.turn(rows)
     assert (first.counted("made"), first.counted("kept")) == (1, 1)
     second.turn(rows)

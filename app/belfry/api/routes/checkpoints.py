@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -53,7 +54,7 @@ def checkpoint_routes(parts: ApiDependencies) -> APIRouter:
         number, start = _number(partition), _number(request.query_params.get("from", "0"))
         if not _SHA256.fullmatch(sha256):
             raise _not_here()
-        door.enter()
+        entered = door.enter()
         try:
             await asyncio.sleep(door.wait_s(PIECE_BYTES))
             read = door.served.piece
@@ -62,9 +63,9 @@ def checkpoint_routes(parts: ApiDependencies) -> APIRouter:
             if found is None:
                 raise _not_here()
         except BaseException:
-            door.leave()
+            door.leave(entered)
             raise
-        return _Piece(found, door.leave)
+        return _Piece(found, partial(door.leave, entered))
 
     return routes
 
@@ -76,7 +77,7 @@ class _Piece(Response):
         super().__init__(content, media_type="application/octet-stream")
         self._ended = ended
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Send it, and tell when it is over, however it ends."""
         try:
             head = {"type": "http.response.start", "status": self.status_code}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
+from itertools import count
 from time import monotonic
 from typing import Final
 
@@ -24,6 +25,8 @@ from belfry.recovery.checkpoint_serving import ServedCheckpoints
 
 # Pieces that are read or sent at a time.
 MOST_AT_ONCE: Final = 4
+# No answer of the port takes longer, so what has not ended by then was forgotten.
+LONGEST_S: Final = 60.0
 RETRY_SOON: Final = {"retry-after": "1"}
 
 
@@ -42,7 +45,9 @@ class CheckpointDoor:
         self._token = token
         self._bytes_per_s = bytes_per_s
         self._clock = clock
-        self._under_way = 0
+        # Until when each piece that is under way counts.
+        self._under_way: dict[int, float] = {}
+        self._numbers = count()
         # From when on the next piece may be read.
         self._free_s = 0.0
 
@@ -53,16 +58,24 @@ class CheckpointDoor:
             raise unauthorized("Checkpoints are for workers among themselves.")
         self._token.read(given, Target.without_body(request))
 
-    def enter(self) -> None:
-        """Begin to serve a piece; raises `Problem` where enough are served. `leave` ends it."""
-        if self._under_way >= MOST_AT_ONCE:
+    def enter(self) -> int:
+        """Begin to serve a piece; raises `Problem` where enough are served.
+
+        What is returned is for `leave`, which ends it.
+        """
+        now_s = self._clock()
+        for each in [each for each, until_s in self._under_way.items() if until_s < now_s]:
+            del self._under_way[each]
+        if len(self._under_way) >= MOST_AT_ONCE:
             detail = f"{MOST_AT_ONCE} workers fetch checkpoints here already: try again."
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "busy", RETRY_SOON)
-        self._under_way += 1
+        number = next(self._numbers)
+        self._under_way[number] = now_s + LONGEST_S
+        return number
 
-    def leave(self) -> None:
+    def leave(self, number: int) -> None:
         """The piece has been sent, or nobody wants it any more."""
-        self._under_way -= 1
+        self._under_way.pop(number, None)
 
     def wait_s(self, size: int) -> float:
         """Seconds until so many bytes may be read, which count from now on."""
