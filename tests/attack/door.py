@@ -101,8 +101,8 @@ class Door:
         self.holdings, self.desk = Holdings(), Desk()
         self.trail = parts.trail
         if opened:
-            fakes: Any = (self.desk, self.holdings, None, None, None)
-            parts.open(Open(*fakes, checkpoints=checkpoints))
+            fakes: Any = (self.desk, self.holdings, None, None, None, None, checkpoints)
+            parts.open(Open(*fakes))
         metrics = Metrics(CollectorRegistry())
         # Who attacks as often as a table has rows is not slowed down here.
         limits = PortLimits(per_second=1e9, failures_per_second=1e9)

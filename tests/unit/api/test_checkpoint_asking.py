@@ -32,7 +32,7 @@ CLOCK: Any = SimpleNamespace(wall_ms=lambda: time.time() * 1000, monotonic_ms=ti
 
 
 def asker(secret: str = SECRET) -> CheckpointAsker:
-    return CheckpointAsker(Settings(http_worker_secret=secret), CLOCK)  # type: ignore[arg-type]
+    return CheckpointAsker(Settings(http_worker_secret=secret), CLOCK)
 
 
 @pytest.fixture
@@ -48,15 +48,15 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 
 @pytest.fixture
 def door(worker: Worker) -> CheckpointDoor:
-    settings = Settings(http_worker_secret=SECRET)  # type: ignore[arg-type]
+    settings = Settings(http_worker_secret=SECRET)
     return CheckpointDoor(worker.served, token_of(settings, CLOCK), 1e12)
 
 
 @pytest.fixture
 def url(door: CheckpointDoor) -> Iterator[str]:
     parts = ApiDependencies(Gate(), (), CLOCK.wall_ms)
-    nothing: Any = None
-    parts.open(Open(*[nothing] * 5, checkpoints=door))
+    given: Any = (None, None, None, None, None, None, door)
+    parts.open(Open(*given))
     server = HttpServer(
         create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts), "127.0.0.1", 0
     )
