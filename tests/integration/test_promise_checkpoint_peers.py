@@ -113,7 +113,7 @@ def test_a_new_owner_takes_its_state_from_the_one_before_who_goes_on_firing(
              if partition_of(name.encode(), 2) == home)
         for home in (0, 1)
     ]  # fmt: skip
-    given = {"CLUSTER__PARTITIONS": "2", "CLUSTER__STANDBYS": "0", **GIVEN}
+    given = {"CLUSTER__PARTITIONS": "2", "STANDBYS": "0", **GIVEN}
     with Site(kafka, unique("peers"), tmp_path, **given) as site:
         first = site.worker().start().wait_ready()
         for tenant in tenants:
