@@ -41,14 +41,14 @@ def told(worker: BenchWorker, event: str) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, lines) if line.get("event") == event]
 
 
-def wait(what: Any, worker: BenchWorker, at_most_s: float = 600.0) -> Any:
+def wait(what: Any, worker: BenchWorker, at_most_s: float = 600.0, every_s: float = 0.1) -> Any:
     """The first true answer, while the worker runs; raises TimeoutError."""
     deadline = time.monotonic() + at_most_s
     while not (found := what()):
         worker.view()
         if time.monotonic() > deadline:
             raise TimeoutError(worker.log.read_text()[-2_000:])
-        time.sleep(0.05)
+        time.sleep(every_s)
     return found
 
 
@@ -96,7 +96,7 @@ def main() -> None:
         due_ms = time.time_ns() // 1_000_000 + DAY_MS
         work = Workload(PENDING, due_ms, DAY_MS, partitions=1)
         write(cluster.properties, cluster.settings.topic("schedules"), work)
-        wait(lambda: owner.pending() >= PENDING, owner, 3_600.0)
+        wait(lambda: owner.pending() >= PENDING, owner, 3_600.0, 1.0)
 
         def kept() -> bool:
             made = told(owner, "a checkpoint was made")

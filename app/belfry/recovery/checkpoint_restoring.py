@@ -85,15 +85,18 @@ class CheckpointRestorer:
         stale_ms: int,
         rows: rocks.RocksMap,
         ends: Callable[[], tuple[int, int]],
+        *,
+        patient: bool = False,
     ) -> Path | None:
         """A store that is to take the place of these rows, or None where there is no better one.
 
         They lie at `path`. What is fetched is of this stamp, and younger than `stale_ms`. `ends`
-        gives the first offset of the changelog, and the one behind its last.
+        gives the first offset of the changelog, and the one behind its last. A `patient` worker
+        has nobody who waits for it.
         """
         sought, to = self._sought(stamp, stale_ms, rows, ends()), path.with_name(f"{path.name}.new")
         if worth_looking(sought):
-            for candidate in self._candidates(sought):
+            for candidate in self._candidates(sought, patient=patient):
                 if self._usable(candidate, to=to, own=path):
                     self._given.metrics.restored(candidate.source)
                     return to
@@ -137,23 +140,25 @@ class CheckpointRestorer:
             *ends, max(oldest_ms, wrong_ms),
         )  # fmt: skip
 
-    def _candidates(self, sought: Sought) -> Iterator[_Candidate]:
+    def _candidates(self, sought: Sought, *, patient: bool) -> Iterator[_Candidate]:
         """Checkpoints that may be used, the one to be tried first in front.
 
         The store is not asked before those of other workers have failed.
         """
         if self._given.peers is not None:
-            yield from self._of_peers(self._given.peers, sought)
+            clock = self._given.clock
+            budget = FetchBudget(sought.unread, clock.monotonic_ms(), patient=patient)
+            yield from self._of_peers(self._given.peers, sought, budget)
         if self._given.store is not None:
             yield from self._stored(self._given.store, sought)
 
-    def _of_peers(self, peers: PeerCheckpoints, sought: Sought) -> Iterator[_Candidate]:
-        now_ms = self._given.clock.monotonic_ms
-        budget = FetchBudget(sought.unread, now_ms())
+    def _of_peers(
+        self, peers: PeerCheckpoints, sought: Sought, budget: FetchBudget
+    ) -> Iterator[_Candidate]:
         indexes = peers.indexes(sought.partition, budget)
         for url, found in self._to_try(indexes, peers.keys, sought):
             bring = partial(peers.get_file, (url, sought.partition), budget=budget)
-            begin = partial(budget.begin, found.size, now_ms())
+            begin = partial(budget.begin, found.size, self._given.clock.monotonic_ms())
             yield _Candidate(url, found, "peer", bring, begin, budget.done)
 
     def _stored(self, store: CheckpointStore, sought: Sought) -> Iterator[_Candidate]:

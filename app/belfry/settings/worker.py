@@ -93,7 +93,7 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         " theirs: `with_store`, where a store and a workers' secret are set; `always`; `never`.",
     )
     checkpoint_peer_bytes_per_s: int = Field(
-        100_000_000,
+        200_000_000,
         ge=10_000_000,
         le=10_000_000_000,
         description="Bytes a second that a worker sends of its checkpoints to others, at most.",

@@ -5,7 +5,7 @@ bytes a second, to so many at a time, however many ask.  So serving takes a boun
 and of the port's event loop, and partitions fire meanwhile.
 
     4 are served     W2 W3 W4 W5      W6: 503 `busy`, and asks again
-    100 MB/s         a piece of 4 MiB has its turn 42 ms after the one before
+    200 MB/s         a piece of 4 MiB has its turn 21 ms after the one before
 """
 
 from __future__ import annotations
