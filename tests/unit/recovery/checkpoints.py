@@ -30,6 +30,10 @@ INTERVAL_S: Final = 60
 STALE_MS: Final = 12 * 3_600_000
 MINE: Final = Stamp("cluster-a", "log-1", 3)
 FAR: Final = 100_000
+BYTES: Final = {
+    "served": "belfry_checkpoint_served_bytes_total",
+    "fetched": "belfry_checkpoint_fetched_bytes_total",
+}
 # By which workers sign what they keep for one another.
 PEERS: Final = IndexKeys((b"p" * 32,), signs=True, required=True)
 
@@ -142,9 +146,8 @@ class Worker:
         return self.registry.get_sample_value("belfry_restores_total", labels) or 0.0
 
     def bytes(self, what: str, **labels: str) -> float:
-        """How many bytes were ``sent``, ``served`` or ``fetched``."""
-        name = f"belfry_checkpoint_{what}_bytes_total"
-        return self.registry.get_sample_value(name, labels) or 0.0
+        """How many bytes were ``served`` or ``fetched``."""
+        return self.registry.get_sample_value(BYTES[what], labels) or 0.0
 
     def turn(self, rows: RocksMap, *, owner: bool = False) -> None:
         """All that comes of one look: links where they are wanted, and what is carried away."""

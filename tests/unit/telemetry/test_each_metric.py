@@ -196,7 +196,6 @@ ELSEWHERE: Final = {
     "belfry_checkpoint": [
         "tests/unit/recovery/checkpoints.py",
         "tests/unit/recovery/test_checkpoint_making.py",
-        "tests/unit/recovery/test_checkpoint_peers.py",
     ],
     "belfry_restores": ["tests/unit/recovery/checkpoints.py"],
     "belfry_mirror_": ["tests/unit/mirror/test_following.py"],
