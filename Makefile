@@ -391,6 +391,10 @@ fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP doc
 bench-tenants: install ## Measure what tenants do to each other; CROWD and POLICIES say how many.
 	@benchmarks/tenants.sh
 
+.PHONY: bench-restoring
+bench-restoring: install ## Measure how long a worker without local state takes; PENDING, ROUNDS.
+	@benchmarks/restoring.sh
+
 .PHONY: bench-webhooks
 bench-webhooks: install ## Measure webhooks, and what hosts that hang do to others; POSTS, TARGETS.
 	@benchmarks/webhooks.sh

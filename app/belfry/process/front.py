@@ -32,6 +32,7 @@ from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.policies.policy_client import PolicyClient
+from belfry.process.checkpoints import door_of
 from belfry.process.kept_topics import ReadKeptTopics
 from belfry.schedules.identity import Homes
 from belfry.tenants.policy import TenantPolicy
@@ -157,6 +158,7 @@ class Front:
             self._history,
             self._policies,
             self._kept,
+            door_of(self._opener.settings, self._opener.clock, self._opener.checkpoints),
         )
 
 

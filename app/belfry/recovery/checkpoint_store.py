@@ -14,14 +14,11 @@ Errors are raised as the file system raises them; whoever asks goes on without a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
 
 from belfry.host import object_store
-from belfry.host.clock import SystemClock
-from belfry.host.failpoints import Failpoints
 from belfry.host.object_store import modified_ms
 from belfry.settings import Settings
 from belfry.store.checkpoint import (
@@ -31,7 +28,6 @@ from belfry.store.checkpoint import (
     IndexKeys,
     decode_index,
 )
-from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 
 INDEX: Final = ".checkpoint"
 # More indexes than that are not read: two are kept, and a few more while several are at work.
@@ -113,22 +109,6 @@ class CheckpointStore:
         """The checkpoints of a partition of the changelog with this topic id."""
         path = f"{self._path}/{cluster}/{changelog}/{partition}"
         return CheckpointFolder(self._files, path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointDependencies:
-    """What makers and users of checkpoints have of their worker.
-
-    `interval_s` is how old the newest checkpoint of a partition becomes before there is another.
-    """
-
-    store: CheckpointStore
-    keys: IndexKeys
-    interval_s: float
-    data_dir: Path
-    clock: SystemClock
-    failpoints: Failpoints
-    metrics: CheckpointMetrics
 
 
 def checkpoint_store(settings: Settings) -> CheckpointStore | None:
