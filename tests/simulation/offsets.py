@@ -26,7 +26,7 @@ class SimOffsets(SimConsumer):
         super().__init__(properties)
         self._on_commit = properties.get("on_commit")
         self._answer_ms = float(properties.get("socket.timeout.ms", ANSWER_MS))
-        self._ended = SimSimpleQueue()
+        self._answers = SimSimpleQueue()
 
     def committed(self, places: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         """Offsets that the group has committed, with their texts; -1001 where it has none."""
@@ -48,7 +48,7 @@ class SimOffsets(SimConsumer):
     def poll(self, timeout: float = -1) -> None:
         """Wait for the end of a commit that nobody waited for, and have it heard."""
         try:
-            error, places = self._ended.get(timeout=timeout)
+            error, places = self._answers.get(timeout=timeout)
         except Empty:
             return
         if self._on_commit is not None:
@@ -59,9 +59,9 @@ class SimOffsets(SimConsumer):
         if machine.travel(self._answer_ms):
             kept = self._keep(offsets)
             if machine.travel(self._answer_ms):
-                self._ended.put((None, kept))
+                self._answers.put((None, kept))
                 return
-        self._ended.put((KafkaError(KafkaError._TIMED_OUT, "no answer"), []))
+        self._answers.put((KafkaError(KafkaError._TIMED_OUT, "no answer"), []))
 
     def _keep(self, offsets: list[TopicPartition]) -> list[TopicPartition]:
         for place in offsets:
