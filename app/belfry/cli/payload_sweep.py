@@ -4,7 +4,7 @@
     2  read      what refers to objects: rows, requests, events, backups
     3  act       put back what is claimed and aside; remove what is aside since a day;
                  put aside what nobody claims
-    4  follow    the changelog for two minutes: what it claims by now is put back
+    4  follow    the changelog, meanwhile and for two minutes: what it claims by now is put back
 
 An object is named by its content, so a new request may use again what is about to go:
 
@@ -118,27 +118,35 @@ class PayloadSweep:
             self.store.aside.remove(tenant, digest)
             self.objects.forget(tenant, digest)
             self.found.removed += 1
+        looked_s = monotonic()
         for tenant, digest in self._paced(aside=False, claimed=False):
             if self.store.put_aside(tenant, digest, self.terms.before_ms):
                 self.objects.moved(tenant, digest, aside=True)
                 self.found.put_aside += 1
             else:
                 self.found.left += 1
+            if monotonic() - looked_s >= LOOK_S:
+                self._look(claims)
+                looked_s = monotonic()
         if self.found.put_aside:
             self._follow(claims)
 
     def _follow(self, claims: ClaimReader) -> None:
-        """Put back what the changelog claims by now, until no step can be under way any more."""
+        """Look again and again, until no step can be under way any more."""
         self.note(f"Put aside: {self.found.put_aside:,}. Following the changelog for"
                   f" {self.terms.followed_s:.0f} s …")  # fmt: skip
         until_s = monotonic() + self.terms.followed_s
         while True:
             last = monotonic() >= until_s
-            claims.follow()
-            self._put_back()
+            self._look(claims)
             if last:
                 return
             sleep(LOOK_S)
+
+    def _look(self, claims: ClaimReader) -> None:
+        """Put back what the changelog claims by now."""
+        claims.follow()
+        self._put_back()
 
     def _put_back(self) -> None:
         for tenant, digest in self.objects.each(aside=True, claimed=True):

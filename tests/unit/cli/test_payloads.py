@@ -178,6 +178,23 @@ def test_what_is_claimed_a_moment_later_comes_back(folder: Path) -> None:
     assert names(folder) == before - {path} | {f".swept/{path}"}
 
 
+def test_what_is_claimed_comes_back_while_others_are_put_aside(folder: Path) -> None:
+    """A long sweep does not leave it aside until its end."""
+    run = Run(folder)
+    run.claims.later = {DIGEST, OTHER}
+    seen: list[int] = []
+    follow = run.claims.follow
+
+    def followed() -> None:
+        seen.append(len([each for each in names(folder) if each.startswith(".swept")]))
+        follow()
+
+    run.claims.follow = followed
+    assert run.act().put_back == 2
+    # After each of the two, and at the end.
+    assert seen == [1, 1, 0]
+
+
 def test_a_sweep_that_ended_amid_its_work_is_gone_on_with(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
