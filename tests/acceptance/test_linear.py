@@ -126,3 +126,11 @@ def test_one_look_that_saw_another_value_is_found(seed: int) -> None:
     look = history[at]
     history[at] = Call("get", "nobody's", 200, look.began, look.ended)
     assert not linearizable(history)
+
+
+def test_many_unanswered_calls_are_judged_quickly() -> None:
+    lost = [Call("put", f"v{n}", 0, n / 10, inf) for n in range(30)]
+    lost += [Call("delete", "", 0, n / 10, inf) for n in range(30)]
+    seen = [Call("get", "v7", 200, 4, 5), Call("get", NOTHING, 404, 6, 7)]
+    assert linearizable([*lost, *seen])
+    assert not linearizable([*lost, *seen, Call("get", "v7", 200, 8, 9)])

@@ -7,7 +7,7 @@
     policies   a record of the topic of policies: a policy, or a refusal that says why
     crons      the text of a cron expression: a rule, or a mistake that says where it is
     rrules, icalendars, backups     texts (`text_doors.py`)
-    rosters, rows, answers          what lies in Kafka, and what brokers say (`log_doors.py`)
+    members, rows, answers          what lies in Kafka, and what brokers say (`log_doors.py`)
 
 `limits.py` says how long each input may take, and how much memory may stay.
 """
@@ -170,7 +170,7 @@ DOORS: Final[dict[str, Callable[[], Input]]] = {
     "rrules": text_doors.rrules,
     "icalendars": text_doors.icalendars,
     "backups": text_doors.backups,
-    "rosters": log_doors.rosters,
+    "members": log_doors.members,
     "rows": log_doors.rows,
     "answers": log_doors.answers,
 }

@@ -1,6 +1,6 @@
 """Doors of what lies in Kafka and on disk, and of what its brokers answer.
 
-rosters   what a member of the group says, and what a leader answers: never an error
+members   what a member of the group says, and what a leader answers: never an error
 rows      a record of the changelog: folded, or refused for its format or as a hole
 answers   a broker's answer to a request of the writer: read whole, or no answer at all
 """
@@ -29,12 +29,12 @@ Input = Callable[[bytes], None]
 PARTITIONS: Final = range(5)
 
 
-def rosters() -> Input:
+def members() -> Input:
     """What a member says, or is told."""
-    return one_roster
+    return one_member
 
 
-def one_roster(data: bytes) -> None:
+def one_member(data: bytes) -> None:
     """Whatever one member says, each partition has one owner, and each member is told its part."""
     read_heartbeat(data.decode(errors="replace"))
     told, _ = read_answer(data, "other")

@@ -14,7 +14,7 @@ leads nowhere.  Schedules are independent, so each is judged by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
@@ -22,6 +22,8 @@ from typing import Final
 MOST: Final = 2_000_000
 # There is no schedule under the name.
 NOTHING: Final = ""
+# What stands for values that no look was answered.
+UNSEEN: Final = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,7 @@ def following(state: str, call: Call) -> Iterator[str]:
 
 def linearizable(calls: Sequence[Call]) -> bool:
     """Whether there is an order of these calls that agrees with all answers; raises TooLong."""
-    # A look that nobody answered tells nothing.
-    asked = sorted((c for c in calls if c.answered or c.name != "get"), key=lambda c: c.began)
+    asked = _told(calls)
     wanted = sum(1 << at for at, call in enumerate(asked) if call.answered)
     tried: set[tuple[int, str]] = set()
     left = [(0, NOTHING)]
@@ -84,19 +85,40 @@ def linearizable(calls: Sequence[Call]) -> bool:
             (done | 1 << at, after)
             for at in _first(asked, done)
             for after in following(state, asked[at])
+            # An unanswered call that changes nothing need not have counted.
+            if asked[at].answered or after != state
         ]
     return False
 
 
+def _told(calls: Sequence[Call]) -> list[Call]:
+    """The calls that tell something, by their begins; what nobody has seen is one value."""
+    seen = {call.value for call in calls if call.name == "get" and call.answered}
+    # A look that nobody answered tells nothing.
+    told = [call for call in calls if call.answered or call.name != "get"]
+    return sorted(
+        (call if call.value in seen else replace(call, value=UNSEEN) for call in told),
+        key=lambda call: call.began,
+    )
+
+
 def _first(asked: Sequence[Call], done: int) -> Iterator[int]:
-    """The calls that may come next: those that began before any that is left had ended."""
-    first_end = inf
+    """The calls that may come next: those that began before any that is left had ended.
+
+    Of unanswered ones that do the same, the first that began can stand for all.
+    """
+    first_end, open_ones = inf, set[tuple[str, str]]()
     for at, call in enumerate(asked):
         if call.began > first_end:
             return
-        if not done >> at & 1:
-            first_end = min(first_end, call.ended)
-            yield at
+        if done >> at & 1:
+            continue
+        if not call.answered:
+            if (call.name, call.value) in open_ones:
+                continue
+            open_ones.add((call.name, call.value))
+        first_end = min(first_end, call.ended)
+        yield at
 
 
 def shortest(calls: Sequence[Call]) -> list[Call]:
