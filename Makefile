@@ -377,7 +377,7 @@ protocol: install ## Check the models of the protocol by SPIN; DEEP=1 goes furth
 # mutmut in an environment of its own, for it needs a later click; what the tests need stands behind it.
 MUTANTS := $(VENV)/mutants
 .PHONY: mutants
-mutants: install $(MUTANTS)/.locked ## Change ROOM (firing, engine, store, takeover, writer, verification) line by line; BUDGET seconds; ONLY, TESTS, SHOW, AGAIN, ONE_IN, MOST.
+mutants: install $(MUTANTS)/.locked ## Change ROOM (tests/mutants/rooms.py) line by line; BUDGET seconds; ONLY, TESTS, SHOW, AGAIN, ONE_IN, MOST.
 	@where='import sysconfig; print(sysconfig.get_path("purelib"))'
 	$(BIN)/python -c "$$where" > "$$($(MUTANTS)/bin/python -c "$$where")/belfry.pth"
 	$(MUTANTS)/bin/python -m tests.mutants $${ROOM:-firing} --seconds $${BUDGET:-600} \

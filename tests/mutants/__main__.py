@@ -3,7 +3,8 @@
 mutmut makes the mutants. All tests of the room are run once to see which of them reach what, and
 then those that reach each mutant (`forking.py`). Of those that survive, mypy refuses some
 (`typed.py`). A run ends after so many seconds, and the next one goes on. `--one-in 5` looks at a
-fifth of the mutants, always the same ones. `--show` prints the change of each mutant that survived.
+fifth of the mutants, always the same ones, and `--most 6` tries each with its shortest tests alone.
+`--show` prints the change of each mutant that survived.
 """
 
 from __future__ import annotations

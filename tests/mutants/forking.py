@@ -182,16 +182,6 @@ class ForkedRuns:
     def _reach(self, session: pytest.Session) -> Reach:
         """Run all tests in a child that tells which functions each of them reaches."""
         told = self._folder / "reach.json"
-        if "MUT_REUSE" in os.environ:  # HACK
-            d = json.loads(Path(os.environ["MUT_REUSE"]).read_text("utf-8"))  # HACK
-            ids = d.pop("ids")  # HACK
-            at = {item.nodeid: n for n, item in enumerate(session.items)}  # HACK
-            there = {n: at[x] for n, x in enumerate(ids) if x in at}  # HACK
-            tests = {f: [there[n] for n in v if n in there] for f, v in d["tests"].items()}  # HACK
-            took, cpu = [9e9] * len(at), [9e9] * len(at)  # HACK
-            for n, m in there.items():  # HACK
-                took[m], cpu[m] = d["took_s"][n], d["cpu_s"][n]  # HACK
-            return Reach(tests, took, cpu, d["failed"])  # HACK
         told.unlink(missing_ok=True)
         pid = _forked(lambda: _watch(session, told))
         os.waitpid(pid, 0)

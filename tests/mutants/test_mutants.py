@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from tests.architecture.tree import ROOT
 from tests.mutants import forking, stage
-from tests.mutants.forking import ForkedRuns, Plan
+from tests.mutants.forking import ForkedRuns, Plan, Reach
 from tests.mutants.rooms import ROOMS, MutatedRoom
 from tests.mutants.stage import (
     MadeModule,
@@ -169,6 +170,14 @@ def test_each_mutant_meets_the_tests_that_reach_its_function(
     assert ForkedRuns(plan).pytest_runtestloop(session)
     assert outcomes(tmp_path) == ["killed", "survived", "timeout", "timeout", "no tests"]
     assert session.mutant == "", "a mutant is tried in a process of its own"
+
+
+def test_the_shortest_tests_come_first_and_take_no_longer_than_they_may() -> None:
+    reach = Reach({"due": [0, 1, 2]}, took_s=[3.0, 1.0, 2.0], cpu_s=[2.9, 0.9, 1.9])
+    assert reach.of("due", inf) == [1, 2, 0]
+    assert reach.of("due", 3.0) == [1, 2]
+    assert reach.of("due", 0.5) == []
+    assert reach.of("later", inf) == []
 
 
 def test_nothing_is_looked_at_when_the_time_is_up(

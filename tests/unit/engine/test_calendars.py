@@ -203,6 +203,14 @@ def test_a_calendar_is_set_changed_and_removed() -> None:
     assert driver.engine._store.named(calendar_key(b"demo", "de")) is None
 
 
+def test_a_calendar_that_is_not_there_is_not_removed_and_told_what_there_is() -> None:
+    driver = begun()
+    driver.ask(NOW, action="CALENDAR_REMOVE", schedule_id="fr", request_id="r")
+    (told,) = driver.step(NOW).effects.lifecycle
+    assert str(told.outcome) == "NOT_FOUND"
+    assert told.reason == "The tenant has no calendar of this name. It has de."
+
+
 def test_a_change_moves_what_is_pending_and_tells_of_it_at_any_level() -> None:
     driver = begun("a", "b", level=Level.FAILURES)
     driver.ask(NOW, schedule_id="plain", kind="CRON", cron="0 9 * * *")

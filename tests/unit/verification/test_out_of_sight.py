@@ -99,3 +99,13 @@ def test_extra_fires_are_found_whichever_version_they_had_in_their_transaction()
     made = verified(driver.trace)
     assert made.findings == []
     assert made.counts.fires == 6
+
+
+def test_several_fires_of_a_schedule_whose_id_has_slashes_are_found() -> None:
+    driver = Recording()
+    driver.ask(schedule_id="eu/orders/7", kind="EVERY", interval_ms=100, misfire="FIRE_ALL")
+    driver.step(T0)
+    driver.step(T0 + 350)
+    assert len(driver.trace.fired) == 3
+    made = verified(driver.trace)
+    assert (made.findings, made.counts.fires) == ([], 3)

@@ -164,6 +164,11 @@ def test_an_owner_that_begins_to_sign_writes_markers_once_more_and_nothing_fires
     assert verified(trace).findings == []
 
 
+def test_a_job_whose_key_is_no_text_is_forgotten_like_any_other(trace: Trace) -> None:
+    written_again(trace, [Logged(0, 0, b"\0jdemo/\xff", None)])
+    assert verified(trace).findings == []
+
+
 def test_a_marker_of_another_version_is_no_copy(trace: Trace) -> None:
     row = markers(trace)[0]
     value = row.value or b""
