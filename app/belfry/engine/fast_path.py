@@ -73,13 +73,7 @@ class FastPath:
         """
         earliest_ms = max(step.scan.watermark_ms + 1, SECONDS_LIMIT)
         newest_ms, first_life = step.now_ms + MOST_AHEAD_MS, self._first_life
-        # Changelog keys of schedules, and of verdicts of requests that have an id of their own;
-        # empty for what is not plain, or has none.
-        names = [b"%b/%b" % each[:2] if type(each) is tuple else b"" for each in requests]
-        answers = [
-            answer_key(each[0], each[-1]) if name and each[-1] is not None else b""
-            for name, each in zip(names, requests, strict=True)
-        ]
+        names, answers = _keys_of(requests)
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         isolated, keep_isolated = self._waiting.hints, self._waiting.keep_isolated
@@ -150,6 +144,19 @@ class FastPath:
             room = min(room, tenant.claims_over)
         rooms[name] = room if plain else NO_ROOM
         return rooms[name]
+
+
+def _keys_of(requests: Sequence[Any]) -> tuple[list[bytes], list[bytes]]:
+    """Changelog keys of the schedules of plain requests, and of their verdicts.
+
+    Empty for a request that is not plain, and for the verdict of one that has no id.
+    """
+    names = [b"%b/%b" % each[:2] if type(each) is tuple else b"" for each in requests]
+    answers = [
+        answer_key(each[0], each[-1]) if name and each[-1] is not None else b""
+        for name, each in zip(names, requests, strict=True)
+    ]
+    return names, answers
 
 
 def _any_odd_id(requests: Sequence[Any]) -> bool:

@@ -276,6 +276,25 @@ def test_threads_begin_when_something_is_wanted() -> None:
         lookups.close()
 
 
+def test_more_begin_while_those_that_were_free_are_at_work() -> None:
+    registry = Registry(OURS)
+    lookups = Lookups(registry, 5.0).start()
+    try:
+        registry.prompt = {0}
+        lookups.ask(ACME, 0)
+        soon(lambda: lookups.answer(ACME, 0) is not None and lookups._idle == lookups._begun)
+        free = lookups._begun
+        with lookups._changed:
+            # No thread takes anything in between, so each of these finds all of them free.
+            for number in range(1, free + 2):
+                lookups.ask(b"lane-%d" % number, number)
+            assert lookups._begun == free
+        soon(lambda: registry.at_once == free + 1)
+    finally:
+        registry.may.set()
+        lookups.close()
+
+
 def test_whatever_a_client_raises_the_threads_go_on() -> None:
     registry, now = Registry(OURS), [100.0]
     registry.bug = RuntimeError("bug")
