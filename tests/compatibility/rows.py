@@ -19,6 +19,7 @@ from belfry.store.identity import Identity, decode_identity, encode_identity
 from belfry.store.layout import locations, manifests, pending_bytes, records, verdicts
 from belfry.store.layout import pending as pending_records
 from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
+from belfry.store.layout.groups import NOWHERE, RESTS, GroupRow, decode_group, encode_group
 from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.pending import Pending
@@ -139,6 +140,7 @@ def rows() -> dict[str, bytes]:
             for name, (where, lock) in PLACES.items()
         },
         **{f"aside: {name}": encode_aside(row) for name, row in ASIDE.items()},
+        "group": encode_group(GroupRow(RESTS, 2, NOWHERE, 900, 0, (b"big",))),
         "usage": encode_usage_row(UsageRow(NOON, NOON + 3_600_000, NOON + 7, 3, 2, 500, 3_500)),
         "identity": encode_identity(WORLD),
         "zones": records.encode_zones("2026b"),
@@ -186,6 +188,7 @@ def said(row: bytes) -> dict[str, Any]:
         records.MANIFEST: manifests.decode_manifest,
         records.AWAITED: records.decode_awaited,
         records.USAGE: decode_usage_row,
+        records.GROUP: decode_group,
     }
     return shown(_as_golden(readers[letter](row)._asdict()))
 

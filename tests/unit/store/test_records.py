@@ -7,6 +7,7 @@ import pytest
 from belfry.store.layout import locations, manifests, pending, pending_bytes, records, verdicts
 from belfry.store.layout.aside import Waits, encode_aside
 from belfry.store.layout.calendars import CalendarRow, encode_calendar
+from belfry.store.layout.groups import GroupRow, encode_group
 from belfry.store.layout.jobs import JobRow, encode_job
 from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest
@@ -127,6 +128,7 @@ WHOLE = {
     records.CALENDAR: encode_calendar(CalendarRow(b"\x60", "by hand", 1, 3, True, "demo/a", 2)),
     records.JOB: encode_job(JobRow('{"action": "CANCEL"}', 1, 2, (3, 4))),
     records.ASIDE: encode_aside(Waits(b"t", (0, 1, b"k", b"v", None), appended=True)),
+    records.GROUP: encode_group(GroupRow(3, 2, 1, 900, 7, (b"big",))),
 }
 
 
