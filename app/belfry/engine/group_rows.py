@@ -52,7 +52,7 @@ class GroupRows:
         for tenant in tenants:
             for name in self._names(tenant):
                 count += 1
-                row = self._rows.now(name)
+                row = self._rows.row_of(name)
                 if row is not None and len(row) > MOST_ROW_BYTES:
                     return f"large: {name.decode(errors='replace')} takes {len(row)} bytes"
                 if count > MOST_ROWS:

@@ -7,12 +7,10 @@ The home knows, by a row of its changelog:
                the group lies at partition 2    sent on there, as handed on
                the group moves                  the request waits here, as a row
     there      handed on, all of it is here     judged here
-               anything else                    to the home, as any stray
+               anything else                    to the home, as all that is misrouted
 
 A request that reaches partition 2 without the home is sent to the home, even while the group lies
 there: else it could overtake one that is on its way from there.
-
-Where nothing has ever moved both dictionaries are empty, and that is all that is asked.
 """
 
 from __future__ import annotations
@@ -74,7 +72,9 @@ class Groups:
     """The key groups of one partition whose home is elsewhere, or that lie elsewhere.
 
     `homes` are those whose home this is, `lies` those that are here, come or leave; `held` counts
-    the requests that wait for each.  `releasing` says that one of those is being taken in.
+    the requests that wait for each.  `some` says whether there is any of the first two, which is
+    all that is asked where nothing has ever moved.  `releasing` says that a request that has waited
+    is being taken in.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Groups:
         for key, _ in store.between(HELD_PREFIX, HELD_END):
             self.held[group_of(key)] = self.held.get(group_of(key), 0) + 1
         self.releasing = False
+        self.some = bool(self.homes or self.lies)
         self._show()
         undo.forget()
 
@@ -151,6 +152,7 @@ class Groups:
         elif group in self.homes:
             del self.homes[group]
         self._store.note(home_key(group), None if row is None else encode_group(row))
+        self._count()
 
     def rests(self, group: int, row: GroupRow) -> None:
         """A group lies where its row says from now on, and goes nowhere."""
@@ -165,6 +167,7 @@ class Groups:
         elif before is not None:
             del self.lies[group]
         self._store.note(lies_key(group), None if row is None else encode_group(row))
+        self._count()
         if (row and (row.phase, row.stays)) != (before and (before.phase, before.stays)):
             self._undo.attribute(self._tenants, "regrouped")
             self._show()
@@ -173,6 +176,10 @@ class Groups:
         """All of a group is here from now on."""
         at_home = self.home(group) == self.here
         self.note_lies(group, None if at_home else GroupRow(HERE, self.here, NOWHERE, move))
+
+    def _count(self) -> None:
+        self._undo.attribute(self, "some")
+        self.some = bool(self.homes or self.lies)
 
     def _show(self) -> None:
         """Let the next steps see tenants as their groups have them treated."""

@@ -106,7 +106,7 @@ class Intake:
         forged = false_claim(record, tenant) if tenant.signs else None
         if forged is not None:
             return self._reports.reject(record, request, forged, step)
-        if self._groups.homes or self._groups.lies:
+        if self._groups.some:
             judged_for = self._held.judged_for(record, tenant.name)
             if judged_for is None:
                 return self._held.pass_on(record, request, step)

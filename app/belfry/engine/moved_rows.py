@@ -52,7 +52,7 @@ class MovedRows:
         row = self._store.named(keys.ZONES_KEY) or b""
         return bytes((len(row),)) + row
 
-    def now(self, name: bytes) -> bytes | None:
+    def row_of(self, name: bytes) -> bytes | None:
         """What the changelog holds under a key."""
         row = self._store.named(name)
         return self._store.pending_at(name, row) if is_location(row) else row
@@ -61,7 +61,7 @@ class MovedRows:
 
     def take(self, name: bytes, step: Step) -> bytes | None:
         """Take what lies under a key out of the state; None where there is nothing."""
-        row = self.now(name)
+        row = self.row_of(name)
         if row is None:
             return None
         if name.startswith(keys.AWAITED_PREFIX):
