@@ -150,6 +150,9 @@ def rows() -> dict[str, bytes]:
         "manifest: with a read lease": manifests.encode_manifest(
             Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), read_lease=True)
         ),
+        "manifest: with groups": manifests.encode_manifest(
+            Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), grouped=True)
+        ),
     }
 
 
@@ -186,6 +189,7 @@ def said(row: bytes) -> dict[str, Any]:
         records.MARKER: records.decode_marker,
         records.ANSWERED: verdicts.decode_verdict,
         records.MANIFEST: manifests.decode_manifest,
+        records.GROUPED: manifests.decode_manifest,
         records.AWAITED: records.decode_awaited,
         records.USAGE: decode_usage_row,
         records.GROUP: decode_group,
@@ -199,8 +203,9 @@ def _as_golden(fields: dict[str, Any]) -> dict[str, Any]:
     if "locks" in fields:
         fields["closes"] = fields.pop("locks")
     # Not there in what was written before there were leases.
-    if not fields.get("read_lease", True):
-        del fields["read_lease"]
+    for later in ("read_lease", "grouped"):
+        if not fields.get(later, True):
+            del fields[later]
     if fields.get("at_once") == 1:
         # As in what was written before there were others.
         del fields["at_once"]

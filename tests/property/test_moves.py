@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belfry.engine import giving
 from belfry.schedules.identity import Homes
 from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import decode_pending
@@ -62,6 +64,8 @@ class Wait(NamedTuple):
     ms: int
 
 
+# A slice may be smaller than most groups.
+SLICE = st.sampled_from([1, 2, 1_000])
 PARTITION = st.integers(0, PARTITIONS - 1)
 TENANT = st.sampled_from(TENANTS)
 MORE = st.sampled_from(
@@ -137,10 +141,13 @@ def waiting(ring: MovingRing) -> dict[bytes, tuple[Any, ...]]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(EVENTS, st.sampled_from([Level.ALL, Level.FAILURES]))
-def test_a_move_changes_no_verdict_and_no_schedule(events: list[Any], level: Level) -> None:
+@given(EVENTS, st.sampled_from([Level.ALL, Level.FAILURES]), SLICE)
+def test_a_move_changes_no_verdict_and_no_schedule(
+    events: list[Any], level: Level, slice_rows: int
+) -> None:
     ring, twin = MovingRing(level), MovingRing(level)
-    play(ring, events)
+    with patch.object(giving, "SLICE_ROWS", slice_rows):
+        play(ring, events)
     play(twin, [each for each in events if isinstance(each, Ask)])
     assert ring.at_rest()
     assert ring.refused.count("bad_move") == len(ring.refused) - len(twin.refused)
@@ -174,10 +181,13 @@ LIVE = st.lists(st.one_of(SOON, SOON, GO, WORK, WORK, WORK, KILL, WAIT), min_siz
 
 
 @settings(max_examples=300, deadline=None)
-@given(LIVE)
-def test_what_fires_while_groups_move_fires_once_and_not_early(events: list[Any]) -> None:
+@given(LIVE, SLICE)
+def test_what_fires_while_groups_move_fires_once_and_not_early(
+    events: list[Any], slice_rows: int
+) -> None:
     ring = MovingRing()
-    play(ring, events)
+    with patch.object(giving, "SLICE_ROWS", slice_rows):
+        play(ring, events)
     for _ in range(100):
         # Fires that nobody acknowledges let others of their group wait for 50 ms.
         ring.now_ms += 25

@@ -60,6 +60,7 @@ def test_it_moves_on_and_comes_home() -> None:
     groups = ring.drivers[home].engine._parts.groups
     assert not groups.homes
     assert not groups.lies
+    assert not any(driver.engine.manifest.grouped for driver in ring.drivers[home : home + 1])
     assert [each.split()[0] for each in ring.outcomes()] == ["ACCEPTED"] + ["UPDATED"] * 6
 
 

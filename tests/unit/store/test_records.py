@@ -121,6 +121,7 @@ WHOLE = {
         VerdictRow("ACCEPTED", 1, 2, 3, "", bytes(16), "UPSERT", "a", 4)
     ),
     records.MANIFEST: manifests.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
+    records.GROUPED: manifests.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16), grouped=True)),
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
     records.ZONES: records.encode_zones("2026b"),
     records.LOCATION: locations.encode_location(Location(locations.IN_BACKLOG, 1, 2)),

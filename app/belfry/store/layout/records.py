@@ -32,8 +32,10 @@ IDENTITY: Final = 9
 # Codecs of their own: `layout/aside.py`, `layout/buckets.py` (local only), `layout/usage.py`,
 # `layout/jobs.py`, `layout/calendars.py`, `layout/ends.py` (local only), `layout/groups.py`.
 ASIDE, BUCKET, USAGE, JOB, CALENDAR, ENDS, GROUP = 10, 11, 12, 14, 15, 16, 17
+# A manifest of a partition with rows of key groups: no release reads it that knows none of them.
+GROUPED: Final = 18
 
-_OTHERS: Final = (ASIDE, USAGE, JOB, CALENDAR, GROUP)
+_OTHERS: Final = (ASIDE, USAGE, JOB, CALENDAR, GROUP, GROUPED)
 _MARKER: Final = Struct(">BBBBqqQII")
 # The same, with its four first bytes in one piece.
 _ENDED: Final = Struct(">4sqqQII")
