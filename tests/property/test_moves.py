@@ -58,6 +58,12 @@ class Kill(NamedTuple):
     partition: int
 
 
+class Ack(NamedTuple):
+    """The fire of this number is acknowledged, if there is one."""
+
+    number: int
+
+
 class Wait(NamedTuple):
     """Time goes on."""
 
@@ -108,6 +114,12 @@ def play(ring: MovingRing, events: list[Any]) -> None:
             ring.step(event.partition, event.take, commit=event.commit)
         elif isinstance(event, Kill):
             ring.kill(event.partition)
+        elif isinstance(event, Ack):
+            if event.number < len(ring.shots):
+                shot = ring.shots[event.number]
+                identity = (shot.header("belfry-fire-id") or b"").decode()
+                tenant = shot.topic.rpartition(".")[2]
+                ring.ask(tenant, schedule_id=shot.id, action="ACK", fire_id=identity)
         else:
             ring.now_ms += event.ms
     ring.settle()
@@ -177,7 +189,10 @@ SOON = st.builds(
 )
 WAIT = st.builds(Wait, st.integers(1, 40))
 KILL = st.builds(Kill, PARTITION)
-LIVE = st.lists(st.one_of(SOON, SOON, GO, WORK, WORK, WORK, KILL, WAIT), min_size=10, max_size=80)
+ACK = st.builds(Ack, st.integers(0, 5))
+LIVE = st.lists(
+    st.one_of(SOON, SOON, GO, WORK, WORK, WORK, KILL, WAIT, WAIT, ACK), min_size=10, max_size=80
+)
 
 
 @settings(max_examples=300, deadline=None)

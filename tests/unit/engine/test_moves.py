@@ -21,6 +21,9 @@ def test_a_group_moves_with_its_schedules_and_fires_where_it_lies() -> None:
     ring.settle()
     assert ring.at_rest()
     assert ring.refused == []
+    # Releases that know of no moves read neither these manifests nor local stores that end so.
+    grouped = [driver.engine.manifest.grouped for driver in ring.drivers]
+    assert [number for number, each in enumerate(grouped) if each] == sorted([home, target])
     assert (ring.pending()[home], ring.pending()[target]) == (0, 5)
     ring.now_ms = T0 + 100
     ring.settle()
@@ -60,7 +63,7 @@ def test_it_moves_on_and_comes_home() -> None:
     groups = ring.drivers[home].engine._parts.groups
     assert not groups.homes
     assert not groups.lies
-    assert not any(driver.engine.manifest.grouped for driver in ring.drivers[home : home + 1])
+    assert not ring.drivers[home].engine.manifest.grouped
     assert [each.split()[0] for each in ring.outcomes()] == ["ACCEPTED"] + ["UPDATED"] * 6
 
 
