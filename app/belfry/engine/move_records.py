@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from belfry.engine.effects import MoveEnd
 from belfry.engine.giving import LEFT, Giving, move_record
 from belfry.engine.groups import Groups
 from belfry.engine.moved_rows import MovedRows
@@ -94,7 +95,9 @@ class MoveRecords:
         if row.phase != HELD or row.move != said.move:
             return self._odd(said, "no such move is under way")
         resting = row._replace(phase=RESTS, to=NOWHERE)
-        if said.body[:1] == LEFT:
+        why = "" if said.body[:1] == LEFT else said.body[1:].decode(errors="replace")
+        step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why))
+        if not why:
             stays = unpack_names(said.body[1:]) if row.at == here else row.stays
             resting = resting._replace(at=row.to, stays=() if row.to == here else stays)
         self._groups.rests(said.group, resting)

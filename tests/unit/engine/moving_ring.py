@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from belfry.engine.effects import MoveEnd
 from belfry.engine.job_counts import Budget
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
@@ -33,6 +34,7 @@ class MovingRing:
         self.shots: list[Shot] = []
         self.told: list[LifecycleEvent] = []
         self.refused: list[str] = []
+        self.ends: list[MoveEnd] = []
         self.now_ms = T0
         for driver in self.drivers:
             driver.options = driver.options._replace(moves=moves)
@@ -78,6 +80,7 @@ class MovingRing:
         driver.end(self.now_ms, commit=commit)
         if commit:
             self.shots += [Shot(*fired) for fired in effects.fired]
+            self.ends += effects.move_ends
             self.told += [each for each in effects.lifecycle if each.outcome != "FIRED"]
             self.refused += [
                 (value or b"").decode()

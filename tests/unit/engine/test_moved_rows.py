@@ -198,7 +198,7 @@ def test_a_tenant_that_is_spread_after_its_move_is_found_and_pins_its_group() ->
     assert ring.pending()[target] == before[target] - 1
 
 
-@pytest.mark.parametrize("why", ["job", "rows", "size", "aside"])
+@pytest.mark.parametrize("why", ["job", "many", "large", "aside"])
 def test_what_is_in_the_way_leaves_all_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = MovingRing()
     home, target = ring.home("demo"), target_of(ring)
@@ -208,9 +208,9 @@ def test_what_is_in_the_way_leaves_all_as_it_is(why: str, monkeypatch: pytest.Mo
     if why == "job":
         kept = ring.drivers[home].engine._parts.jobs._kept
         monkeypatch.setattr(kept, "tenants", lambda: {b"demo"})
-    elif why == "rows":
+    elif why == "many":
         monkeypatch.setattr(group_rows, "MOST_ROWS", 1)
-    elif why == "size":
+    elif why == "large":
         monkeypatch.setattr(group_rows, "MOST_ROW_BYTES", 100)
     else:
         monkeypatch.setattr(type(ring.drivers[home].engine.aside), "any", property(lambda _: True))
@@ -218,6 +218,9 @@ def test_what_is_in_the_way_leaves_all_as_it_is(why: str, monkeypatch: pytest.Mo
     ring.ask("demo", schedule_id="s0", action="CANCEL")
     ring.settle()
     assert ring.at_rest()
+    (end,) = ring.ends
+    assert (end.group, end.source, end.target) == (ring.group("demo"), home, target)
+    assert end.why.split(":")[0] == why
     assert ring.pending()[home] == 2
     assert not ring.drivers[home].engine._parts.groups.homes
     assert not ring.drivers[target].engine._parts.groups.lies
