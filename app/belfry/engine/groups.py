@@ -184,5 +184,7 @@ class Groups:
     def _show(self) -> None:
         """Let the next steps see tenants as their groups have them treated."""
         quiet = {group: row.stays for group, row in self.lies.items() if row.phase in QUIET}
+        arriving = frozenset(group for group, row in self.lies.items() if row.phase == ARRIVING)
         away = frozenset(group for group, row in self.lies.items() if row.phase == HERE)
-        self._tenants.regrouped = Regrouped(self.of, quiet, away) if quiet or away else None
+        seen = Regrouped(self.of, quiet, arriving, away) if quiet or away else None
+        self._tenants.regrouped = seen

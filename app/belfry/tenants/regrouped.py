@@ -22,11 +22,13 @@ Name = TypeVar("Name", str, bytes)
 class Regrouped(NamedTuple):
     """Which groups of a partition's tenants are quiet, and which lie away from home.
 
-    `quiet` has by group the names of those that do not move along with it.
+    `quiet` has by group the names of those that do not move along with it.  Of groups that are
+    `arriving` no tenant comes that is spread, or was: what is here of it has been here before.
     """
 
     group_of: Callable[[str], int]
     quiet: Mapping[int, Collection[bytes]]
+    arriving: Collection[int]
     away: Collection[int]
 
     def is_quiet(self, name: bytes) -> bool:
@@ -36,7 +38,9 @@ class Regrouped(NamedTuple):
 
     def seen(self, tenant: Tenant) -> Tenant:
         """A tenant as its group has it treated."""
-        if self.is_quiet(tenant.name_bytes):
+        spread = tenant.spread != 1 or tenant.effective.policy.former_spreads
+        stays = spread and self.group_of(tenant.name) in self.arriving
+        if not stays and self.is_quiet(tenant.name_bytes):
             return replace(tenant, held=tenant.held or WHY)
         if tenant.source_topic and self.group_of(tenant.name) in self.away:
             return replace(tenant, source_topic=b"")

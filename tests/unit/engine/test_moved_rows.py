@@ -177,6 +177,24 @@ def test_a_spread_tenant_stays_and_is_found_where_it_was() -> None:
     assert sum(ring.pending()) == 0
 
 
+def test_a_spread_tenant_fires_on_where_its_group_is_awaited() -> None:
+    """The home of the group is down, so the target waits, and nothing of this tenant comes."""
+    ring = MovingRing()
+    target = target_of(ring)
+    big = neighbour(ring, "demo")
+    ring.follow(TenantPolicy(big, lifecycle="ALL", spread=16))
+    for number in range(20):
+        ring.ask(big, schedule_id=f"n{number}", at=T0 + 10)
+    ring.settle()
+    here = ring.pending()[target]
+    ring.move("demo", target)
+    ring.step(ring.home("demo"))
+    ring.step(target)
+    ring.now_ms = T0 + 10
+    ring.step(target)
+    assert len(ring.shots) == here > 0
+
+
 def test_a_tenant_that_is_spread_after_its_move_is_found_and_pins_its_group() -> None:
     ring = MovingRing()
     ring.ask("demo", schedule_id="old", at=T0 + HOUR)
