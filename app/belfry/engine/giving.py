@@ -15,8 +15,8 @@ look at the store: a new owner, or a step that is rolled back, goes on without a
     last      calendars
 
 In the way is what would stop amid a move, or come apart: a request that waits for its schema, a job
-under way, a row too large for a record, more rows than lateness allows.  Tenants that are spread
-stay at the home.
+under way, a row too large for a record, more rows or tenants than lateness allows.  Tenants that
+are spread stay at the home.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Final
 
 from belfry.engine.aside import Aside
 from belfry.engine.effects import Rerouted
-from belfry.engine.group_rows import GroupRows
+from belfry.engine.group_rows import MOST_TENANTS, GroupRows
 from belfry.engine.groups import Groups
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.moved_rows import MovedRows
@@ -119,11 +119,14 @@ class Giving:
         self, group: int, row: GroupRow, step: Step, aside: Aside, jobs: KeptJobs
     ) -> GroupRow | None:
         """Begin to give, or tell why not (None)."""
-        tenants = list(self._found.tenants_of(group))
+        too_many = self._found.too_many_tenants
+        tenants = [] if too_many else self._found.tenants_of(group)
         stays = tuple(name for name in tenants if self._found.is_spread(name))
         moving = [name for name in tenants if name not in stays]
         at_home = self._groups.home(group) == self._groups.here
         why = self._found.in_the_way(moving, aside, jobs)
+        if too_many:
+            why = f"tenants: the partition has rows of more than {MOST_TENANTS} tenants"
         if stays and not at_home:
             why = f"spread: tenant {stays[0].decode()} is spread by now, so it stays where it is"
         if why:

@@ -22,6 +22,8 @@ from belfry.tenants.step_tenants import StepTenants
 
 # What moves at once: more would be late by more than a second or so.
 MOST_ROWS: Final = 50_000
+# Each look for the tenants of a group looks at a row of each tenant of the partition.
+MOST_TENANTS: Final = 10_000
 # The topic of requests takes records of 2 MiB.
 MOST_ROW_BYTES: Final = 1_900_000
 
@@ -39,6 +41,17 @@ class GroupRows:
         self._tenants = tenants
         self._rows = rows
         self._groups = groups
+
+    @property
+    def too_many_tenants(self) -> bool:
+        """Whether the partition has more tenants than can be looked through in a step."""
+        met = 0
+        for prefix in _FAMILIES:
+            for _ in self._names_in(prefix):
+                met += 1
+                if met > MOST_TENANTS:
+                    return True
+        return False
 
     def in_the_way(self, tenants: list[bytes], aside: Aside, jobs: KeptJobs) -> str:
         """Why these tenants cannot leave now; empty where they can."""
@@ -63,17 +76,22 @@ class GroupRows:
         tenant = self._tenants.of_bytes(name)
         return tenant.spread != 1 or bool(tenant.effective.policy.former_spreads)
 
-    def tenants_of(self, group: int) -> Iterator[bytes]:
-        """Tenants of a group of whom there is any row here, without those of others."""
+    def tenants_of(self, group: int) -> list[bytes]:
+        """Tenants of a group of whom there is any row here."""
         found: dict[bytes, None] = {}
         for prefix in _FAMILIES:
-            start = prefix or b"\1"
-            while (key := self._first(start, prefix + b"\xff")) is not None:
-                name = key[len(prefix) :].partition(b"/")[0]
+            for name in self._names_in(prefix):
                 if self._groups.of(name.decode()) == group:
                     found[name] = None
-                start = prefix + name + b"0"
-        yield from found
+        return list(found)
+
+    def _names_in(self, prefix: bytes) -> Iterator[bytes]:
+        """Tenants that have rows of a kind, each by a look at its first row."""
+        start = prefix or b"\1"
+        while (key := self._first(start, prefix + b"\xff")) is not None:
+            name = key[len(prefix) :].partition(b"/")[0]
+            yield name
+            start = prefix + name + b"0"
 
     def _first(self, start: bytes, end: bytes) -> bytes | None:
         return next((key for key, _ in self._store.between(start, end)), None)

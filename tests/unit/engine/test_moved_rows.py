@@ -216,7 +216,7 @@ def test_a_tenant_that_is_spread_after_its_move_is_found_and_pins_its_group() ->
     assert ring.pending()[target] == before[target] - 1
 
 
-@pytest.mark.parametrize("why", ["job", "many", "large", "aside"])
+@pytest.mark.parametrize("why", ["job", "many", "large", "aside", "tenants"])
 def test_what_is_in_the_way_leaves_all_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = MovingRing()
     home, target = ring.home("demo"), target_of(ring)
@@ -228,6 +228,8 @@ def test_what_is_in_the_way_leaves_all_as_it_is(why: str, monkeypatch: pytest.Mo
         monkeypatch.setattr(kept, "tenants", lambda: {b"demo"})
     elif why == "many":
         monkeypatch.setattr(group_rows, "MOST_ROWS", 1)
+    elif why == "tenants":
+        monkeypatch.setattr(group_rows, "MOST_TENANTS", 0)
     elif why == "large":
         monkeypatch.setattr(group_rows, "MOST_ROW_BYTES", 100)
     else:
