@@ -76,14 +76,11 @@ class ZoneChange:
 
     def arrived(self, version: bytes) -> None:
         """Schedules came whose instants are by this version of the data (its row, or empty)."""
-        if version == self._version or self.under_way:
-            # A walk under way may have passed their names.
-            if self.under_way and self._cursor is not None:
-                self._undo.attribute(self, "_cursor")
-                self._cursor = None
+        if version == self._version:
             return
         for attribute in ("under_way", "_cursor"):
             self._undo.attribute(self, attribute)
+        # A walk that is under way may have passed their names.
         self.under_way, self._cursor = True, None
         self._store.note(keys.ZONES_KEY, version or None)
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from belfry.engine import giving, group_rows
+from belfry.store.layout.keys import ZONES_KEY
+from belfry.store.layout.records import encode_zones
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.headers import SOURCE
 from tests.unit.engine.driver import HOUR, T0
@@ -275,3 +277,24 @@ def test_killed_or_rolled_back_behind_each_step_of_a_move(
         at(ring, 100)
         assert fired_ids(ring) == [*(f"s{number}" for number in range(5)), "s9"], cut
         assert sum(ring.pending()) == 0
+
+
+def test_what_was_found_by_older_time_zone_data_is_looked_through_there() -> None:
+    ring = MovingRing()
+    home, target = ring.home("demo"), target_of(ring)
+    for driver in ring.drivers:
+        driver.engine.claim(b"settings")
+        driver.end(T0)
+    # As if the owner of the home had older data than that of the target.
+    older = encode_zones("2020a")
+    ring.drivers[home].engine._store.note(ZONES_KEY, older)
+    ring.drivers[home].end(T0)
+    ring.ask("demo", schedule_id="a", kind="CRON", cron="0 9 * * *", timezone="Europe/Paris")
+    moved(ring)
+    zones = ring.drivers[target].engine._parts.zones
+    assert zones.under_way
+    ring.kill(target)
+    zones = ring.drivers[target].engine._parts.zones
+    assert zones.under_way
+    ring.sweep(target)
+    assert not zones.under_way
