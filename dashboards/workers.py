@@ -59,6 +59,14 @@ WORKERS: Final = (
                         "sum by (outcome) (increase(belfry_checkpoints_total[5m]))",
                     ),
                     Query("bytes sent", "sum(increase(belfry_checkpoint_sent_bytes_total[5m]))"),
+                    Query(
+                        "bytes for other workers",
+                        "sum(increase(belfry_checkpoint_served_bytes_total[5m]))",
+                    ),
+                    Query(
+                        "bytes fetched from {{source}}",
+                        "sum by (source) (increase(belfry_checkpoint_fetched_bytes_total[5m]))",
+                    ),
                 ),
             ),
             Chart(

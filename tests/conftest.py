@@ -1,8 +1,8 @@
 """Fixtures for tests that need the real thing: one broker and one registry per session.
 
 Nothing starts until a test asks for it: ``kafka`` starts the broker alone, ``schema_registry`` the
-registry alone, ``stack`` both at the same time.  Tests share them, so each takes topics, groups
-and subjects of its own (`unique`).
+registry alone, ``stack`` both at the same time, ``s3`` a server of S3.  Tests share them, so each
+takes topics, groups and subjects of its own (`unique`), and of S3 folders of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import pytest
 from belfry.devstack import Apicurio, Kafka, Stack
 from belfry.devstack.service import JavaService
 from tests.plugins.quick_starts import QUICK
+from tests.s3 import server as s3_server
+from tests.s3.server import S3Server
 
 
 class LongLived(Kafka):
@@ -59,6 +61,26 @@ def stack(idle_stack: Stack) -> Stack:
     """A running broker and a running schema registry."""
     _running(idle_stack.registry, idle_stack.kafka)
     return idle_stack
+
+
+@pytest.fixture(scope="session")
+def s3_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """The session's server of S3, not started."""
+    if why := s3_server.missing():
+        pytest.skip(why)
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_home: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """A running server of S3; this process, and those that it starts, have its client."""
+    s3_server.let_import()
+    before = [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*before, s3_server.packages()]))
+    s3_home.stop()
+    return s3_home.start()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 package belfry
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +27,41 @@ type FiredEvent struct {
 	// Tenant and Group are the schedule's, and Version is which version of it fired.
 	Tenant, Group string
 	Version       int64
+	// Source is where the request lies that it comes from; nil unless the tenant's policy says
+	// source_header, or nobody knows.
+	Source *Source
+	// Backfill is the id of the job, for what a backfill fires of the past; else "".
+	Backfill string
+	// Redriven is for an event that was sent again: the name of the redrive, "@" and the offset of
+	// the first one; else "".
+	Redriven string
+	// Claim is where the payload lies, if not in the value; else nil.
+	Claim *Claim
 	*kgo.Record
 }
+
+// Source is where a request lies.
+type Source struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// Claim is a payload that lies elsewhere: in the store's folder of its tenant, as
+// <first two digits>/<SHA256>.
+type Claim struct {
+	// SHA256 of what is stored, in hexadecimal digits: its name.
+	SHA256 string
+	// Bytes is how long it is there.
+	Bytes int64
+	// EncryptedFor is the schedule, as tenant/id, that a worker has encrypted it for; else "".
+	EncryptedFor string
+}
+
+var (
+	sourceForm = regexp.MustCompile(`^([^/]+)/([0-9]{1,9})/([0-9]{1,18})$`)
+	digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
 
 // ParseFired reads a fired record; false for a record that belfry did not fire. The value is the
 // payload, unless the tenant's policy asks for envelopes.
@@ -57,7 +91,33 @@ func ParseFired(record *kgo.Record) (FiredEvent, bool) {
 	if version, ok := last(record.Headers, "belfry-schedule-version"); ok {
 		event.Version, _ = strconv.ParseInt(version, 10, 64)
 	}
+	event.Source = sourceOf(record)
+	event.Backfill, _ = last(record.Headers, "belfry-backfill")
+	event.Redriven, _ = last(record.Headers, "belfry-redriven")
+	event.Claim = claimOf(record)
 	return event, true
+}
+
+func sourceOf(record *kgo.Record) *Source {
+	told, _ := last(record.Headers, "belfry-source")
+	found := sourceForm.FindStringSubmatch(told)
+	if found == nil {
+		return nil
+	}
+	partition, _ := strconv.ParseInt(found[2], 10, 32)
+	offset, _ := strconv.ParseInt(found[3], 10, 64)
+	return &Source{Topic: found[1], Partition: int32(partition), Offset: offset}
+}
+
+func claimOf(record *kgo.Record) *Claim {
+	digest, _ := last(record.Headers, "claim-check-sha256")
+	size, _ := last(record.Headers, "claim-check-bytes")
+	bytes, err := strconv.ParseUint(size, 10, 63)
+	if err != nil || !digestForm.MatchString(digest) {
+		return nil
+	}
+	encryptedFor, _ := last(record.Headers, "claim-check-encrypted")
+	return &Claim{SHA256: digest, Bytes: int64(bytes), EncryptedFor: encryptedFor}
 }
 
 // ownHeaders are the user's: without belfry's, and without the CloudEvent that belfry made.

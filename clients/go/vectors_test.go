@@ -39,6 +39,27 @@ type vectors struct {
 			SourceOffset    *int64 `json:"source_offset"`
 		}
 	} `json:"verdicts"`
+	Events []struct {
+		Headers [][2]*string
+		Event   struct {
+			FireID        string `json:"fire_id"`
+			ScheduleID    string `json:"schedule_id"`
+			Tenant, Group *string
+			EventType     *string `json:"event_type"`
+			Backfill      *string
+			Redriven      *string
+			ScheduledAtMS int64 `json:"scheduled_at_ms"`
+			Occurrence    int64
+			Missed        int64
+			Version       *int64
+			Source        *Source
+			Claim         *struct {
+				Digest       string
+				SizeBytes    int64   `json:"size_bytes"`
+				EncryptedFor *string `json:"encrypted_for"`
+			}
+		} `json:"event"`
+	} `json:"events"`
 	Waits []struct {
 		FirstMS  int64 `json:"first_ms"`
 		Factor   float64
@@ -67,7 +88,7 @@ func load(t *testing.T) (found vectors) {
 	if err == nil {
 		err = json.Unmarshal(text, &found)
 	}
-	if err != nil || len(found.Partitions) == 0 || len(found.Verdicts) == 0 {
+	if err != nil || len(found.Partitions) == 0 || len(found.Verdicts) == 0 || len(found.Events) == 0 {
 		t.Fatal(err)
 	}
 	return found
@@ -125,6 +146,31 @@ func TestVerdicts(t *testing.T) {
 			if _, err := ParseVerdict(value[:size]); err == nil {
 				t.Errorf("%d bytes are taken for an event", size)
 			}
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	for _, each := range load(t).Events {
+		record, wanted := &kgo.Record{}, each.Event
+		for _, pair := range each.Headers {
+			value := (*spaced)(pair[1]).bytes(t)
+			record.Headers = append(record.Headers, kgo.RecordHeader{Key: *pair[0], Value: value})
+		}
+		found, ok := ParseFired(record)
+		same := ok && found.FireID == wanted.FireID && found.ID == wanted.ScheduleID &&
+			found.Tenant == or(wanted.Tenant) && found.Group == or(wanted.Group) &&
+			found.Type == or(wanted.EventType) && found.Backfill == or(wanted.Backfill) &&
+			found.Redriven == or(wanted.Redriven) && found.Missed == wanted.Missed &&
+			found.ScheduledAt.UnixMilli() == wanted.ScheduledAtMS &&
+			found.Occurrence == wanted.Occurrence && found.Version == or(wanted.Version)
+		if !same || or(found.Source) != or(wanted.Source) || (found.Source == nil) != (wanted.Source == nil) {
+			t.Errorf("%+v is not %+v", found, wanted)
+		}
+		claim := or(wanted.Claim)
+		if (found.Claim == nil) != (wanted.Claim == nil) ||
+			or(found.Claim) != (Claim{claim.Digest, claim.SizeBytes, or(claim.EncryptedFor)}) {
+			t.Errorf("%+v is not %+v", found.Claim, wanted.Claim)
 		}
 	}
 }

@@ -2,6 +2,7 @@
 
     git archive HEAD ─► README with absolute links, addresses in pyproject.toml
                      ─► belfry-scheduler (sdist, wheel), belfry-client (wheel)
+                     ─► the clients for Java and TypeScript (`clients.py`)
                      ─► SHA256SUMS, provenance.json
 
 The address of the repository is given (URL), for the repository does not hold it; without one,
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from belfry import __version__
+from deploy.release import clients
 
 ROOT: Final = Path(__file__).parents[2]
 DIST: Final = ROOT / "dist"
@@ -83,7 +85,11 @@ def main(url: str) -> None:
         subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
         for project, kinds in PROJECTS.items():
             _build(Path(folder, project), url, epoch, kinds)
-    files = sorted(DIST.glob(f"belfry_*-{__version__}*"))
+        if lacking := clients.missing():
+            print(f"The clients for Java and TypeScript are left out: {lacking} is not here.")
+        else:
+            clients.build(Path(folder, "clients"), DIST, url, epoch)
+    files = sorted(DIST.glob(f"belfry[_-]*-{__version__}*"))
     made = json.dumps(provenance(files, commit, url), indent=2) + "\n"
     DIST.joinpath("provenance.json").write_text(made, "utf-8")
     told = "".join(f"{_sha256(each)}  {each.name}\n" for each in files)

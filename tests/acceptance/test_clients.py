@@ -7,6 +7,9 @@ secret.  What it was for is then looked up in Kafka:
     example ──► an event in a second, a cron and an instant that are cancelled, a cancel of nothing
             ──► an acknowledgement of the event
             ──► a charge that fails three times: two retries, then a dead letter
+
+``docs/first-event.md`` is run in the same copy, against a stack and a worker as ``make run`` starts
+them: each way in is a project of its own that takes the client as a stranger's would.
 """
 
 from __future__ import annotations
@@ -23,11 +26,14 @@ from typing import Final
 
 import pytest
 
+from belfry.devstack import Stack, free_port
+from belfry.devstack.stack import Worker
 from belfry.schedules.identity import partition_of
+from tests.acceptance.harness.first_event import Way, ways
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.site import Site
-from tests.acceptance.test_readme_commands import Step, steps
+from tests.acceptance.test_readme_commands import Shell, Step, steps
 from tests.architecture.tree import ROOT, project_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -221,3 +227,36 @@ def test_the_code_on_the_page_is_that_of_the_example(language: Language) -> None
     for block in blocks:
         for part in "\n".join(block).split("\n// …\n"):
             assert f"\n{part}\n" in "\n" + "\n".join(example) + "\n", part
+
+
+@pytest.fixture(scope="module")
+def started(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A worker with the settings that `make run` gives."""
+    running = Worker(stack, tmp_path_factory.mktemp("worker"), free_port(0))
+    try:
+        running.wait_ready(120, lambda: False)
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize("way", ways(), ids=lambda way: way.title)
+def test_a_first_event_fires_by_what_the_page_says(
+    way: Way, checkout: Checkout, stack: Stack, started: Worker
+) -> None:
+    if shutil.which(way.needs) is None and way.needs != "python":
+        pytest.skip(f"{way.needs} is not installed, and a first event by {way.title} needs it")
+    shell = Shell(checkout.folder, stack, started, BUILD_S)
+    for path, text in way.files.items():
+        (checkout.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (checkout.folder / path).write_text(shell.addressed(text))
+    said = [shell.run(Step(*each)) for each in way.typed]
+    assert way.shows in said[-1], said
+
+
+def test_the_page_has_the_ways_that_it_names() -> None:
+    page = (ROOT / "docs/first-event.md").read_text("utf-8")
+    named = re.findall(r"\[([\w ]+)\]\(#", page.partition("\n## ")[0])
+    assert [way.title for way in ways()] == named
+    assert {"curl", "kcat", "Python", "Java", "Go", "TypeScript"} <= {*named}
+    assert all(way.typed for way in ways())

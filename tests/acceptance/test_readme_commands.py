@@ -49,10 +49,6 @@ SEEN: Final = {
         ["UPDATED demo/reminder", "CANCELLED demo/reminder", "ACCEPTED 1", "'belfry-fire-id'"],
         {"hello", "order/4711", "price/0", "price/1", "price/2"},
     ),
-    "docs/first-event.md": (
-        ['"state":"FIRED"', "hello from kcat", "hello from Python"],
-        set[str](),
-    ),
     "docs/rejections.md": ([], set[str]()),
     "docs/http.md": (
         [
@@ -117,9 +113,11 @@ ELSEWHERE: Final = {
     "docs/apply.md": "tests/integration/test_promise_declared.py",
     "docs/audit.md": "tests/integration/test_promise_audit.py",
     "docs/doctor.md": "tests/acceptance/test_doctor_faults.py",
+    "docs/first-event.md": "tests/acceptance/test_clients.py",
     "docs/mcp.md": "tests/integration/test_promise_mcp.py",
     "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/mirror.md": "tests/integration/test_promise_mirror.py",
+    "docs/payloads.md": "tests/integration/test_promise_swept_payloads.py",
     "docs/rebalance.md": "tests/integration/test_promise_rebalance_plan.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
     "docs/replay.md": "tests/integration/test_promise_replayed.py",
@@ -166,12 +164,17 @@ class Shell:
     folder: Path
     stack: Stack
     worker: Worker
+    timeout_s: float = 60
+
+    def addressed(self, text: str) -> str:
+        """A text of a page with the addresses of this stack and worker."""
+        text = text.replace("localhost:9092", self.stack.bootstrap_servers)
+        text = text.replace("http://localhost:8081/apis/ccompat/v7", self.stack.schema_registry_url)
+        return text.replace("http://localhost:8700", self.worker.http_url)
 
     def run(self, step: Step) -> str:
         """Type it; returns what it printed."""
-        text = step.text.replace("localhost:9092", self.stack.bootstrap_servers)
-        text = text.replace("http://localhost:8081/apis/ccompat/v7", self.stack.schema_registry_url)
-        text = text.replace("http://localhost:8700", self.worker.http_url)
+        text = self.addressed(step.text)
         program = [sys.executable] if step.language == "python" else ["bash", "-o", "pipefail"]
         answer = subprocess.run(
             [*program, "-c", text],
@@ -179,7 +182,7 @@ class Shell:
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=self.timeout_s,
             check=False,
         )
         assert answer.returncode == 0, f"{step.text}\n{answer.stdout}{answer.stderr}"

@@ -60,18 +60,6 @@ def test_every_explanation_is_a_sentence_of_its_own() -> None:
     assert len(set(explanations)) == len(explanations)
 
 
-def test_the_first_event_of_a_language_is_what_its_page_runs() -> None:
-    page = read("docs/first-event.md")
-    for title in ("Java", "Go", "TypeScript"):
-        _, section = page.split(f"## {title}\n")
-        (typed,) = re.findall(r"```text\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
-        # tests/acceptance/test_clients.py runs these, and sees this line.
-        run = read(f"docs/how-to/{title.lower()}.md")
-        assert set(typed.splitlines()) <= set(run.splitlines())
-        assert f"fired greeting/1, occurrence 0: hello from {title}" in run
-        assert f"`fired greeting/1, occurrence 0: hello from {title}`" in section
-
-
 def test_the_index_lists_every_page() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     listed = re.findall(r"\]\(([a-z-]+\.md)\)", read("docs/README.md"))
@@ -83,6 +71,25 @@ def test_the_site_has_every_page() -> None:
     named = set(re.findall(r"^ +- ([a-z/-]+\.md|README\.md)$", read("mkdocs.yml"), re.MULTILINE))
     runbooks = {each for each in pages if each.startswith("runbooks/")}
     assert pages - runbooks - named == set(), "mkdocs.yml: add it to the navigation."
+
+
+def test_index_and_site_put_each_page_under_the_same_kind() -> None:
+    kinds = ("Tutorial", "How to", "Reference", "Explanation")
+    nav = re.split(r"^  - ([A-Z][\w ]+):$", read("mkdocs.yml"), flags=re.MULTILINE)
+    index = re.split(r"^## (.+)$", read("docs/README.md"), flags=re.MULTILINE)
+    of_site = {
+        kind: re.findall(r"^ +- ([a-z/-]+(?:README)?\.md)$", text, re.MULTILINE)
+        for kind, text in zip(nav[1::2], nav[2::2], strict=True)
+    }
+    of_index = {
+        kind: re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", text, re.MULTILINE)
+        for kind, text in zip(index[1::2], index[2::2], strict=True)
+    }
+    assert tuple(of_site) == kinds == tuple(of_index)[:4]
+    for kind in kinds:
+        # The site has pages besides that lie elsewhere, or are made for it.
+        there = [page for page in of_site[kind] if (ROOT / "docs" / page).is_file()]
+        assert of_index[kind] == there, kind
 
 
 def test_the_readme_names_every_promise() -> None:

@@ -18,6 +18,7 @@ from belfry.api.auth.access import Gate
 from belfry.api.auth.keys import ApiKeys, digest
 from belfry.api.routes.app import create_app
 from belfry.api.server.limits import PortLimits
+from belfry.api.workers.checkpoint_door import CheckpointDoor
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -87,14 +88,20 @@ class Desk:
 class Door:
     """The application behind its guard; `opened` says whether the worker is connected."""
 
-    def __init__(self, keys: list[dict[str, Any]], *, opened: bool) -> None:
+    def __init__(
+        self,
+        keys: list[dict[str, Any]],
+        *,
+        opened: bool,
+        checkpoints: CheckpointDoor | None = None,
+    ) -> None:
         entries = [{**each, "sha256": digest(each["sha256"])} for each in keys]
         known = [ApiKeys(json.dumps(entries), None, lambda: float(NOW_MS))] if keys else []
         parts = ApiDependencies(Gate(known), (), lambda: float(NOW_MS))
         self.holdings, self.desk = Holdings(), Desk()
         self.trail = parts.trail
         if opened:
-            fakes: Any = (self.desk, self.holdings, None, None, None)
+            fakes: Any = (self.desk, self.holdings, None, None, None, None, checkpoints)
             parts.open(Open(*fakes))
         metrics = Metrics(CollectorRegistry())
         # Who attacks as often as a table has rows is not slowed down here.

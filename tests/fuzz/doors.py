@@ -6,6 +6,8 @@
     cursors    a cursor of a list: 200 or 422, and no other tenant's schedule
     policies   a record of the topic of policies: a policy, or a refusal that says why
     crons      the text of a cron expression: a rule, or a mistake that says where it is
+    rrules, icalendars, backups     texts (`text_doors.py`)
+    members, rows, answers          what lies in Kafka, and what brokers say (`log_doors.py`)
 
 `limits.py` says how long each input may take, and how much memory may stay.
 """
@@ -32,6 +34,7 @@ from belfry.tenants.policy import problems
 from belfry.wire.catalogue import MalformedError
 from belfry.wire.policies import decode_policy, encode_policy
 from tests.attack.door import OTHER, OWN
+from tests.fuzz import log_doors, text_doors
 from tests.fuzz.engine_door import EngineDoor
 from tests.fuzz.http_door import CALLER, HttpDoor, Route, is_answer, scope_of
 from tests.fuzz.inputs import headers_of, record_of
@@ -116,7 +119,8 @@ def records(name: str, data: bytes) -> int:
     It has a bound of its own in belfry, 2 s of work, and here the time of ten records.
     """
     preview = name == "bodies" and data and PLACES[data[0] % len(PLACES)][1] == PREVIEW
-    return 10 if preview else 1
+    # A calendar is a file that somebody gives to a command.
+    return 10 if preview or name == "icalendars" else 1
 
 
 def policies() -> Input:
@@ -163,4 +167,10 @@ DOORS: Final[dict[str, Callable[[], Input]]] = {
     "cursors": cursors,
     "policies": policies,
     "crons": crons,
+    "rrules": text_doors.rrules,
+    "icalendars": text_doors.icalendars,
+    "backups": text_doors.backups,
+    "members": log_doors.members,
+    "rows": log_doors.rows,
+    "answers": log_doors.answers,
 }

@@ -19,6 +19,7 @@ from belfry.store.layout.pending import decode_pending
 from belfry.store.schedules import ScheduleStore
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
+from tests.s3.server import BUCKET, S3Server
 
 pytestmark = pytest.mark.slow
 
@@ -76,14 +77,30 @@ def flip_own_file(stored: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.fixture(params=["files", "s3"])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, unique: Callable[[str], str]
+) -> tuple[Path, dict[str, str]]:
+    """Where checkpoints lie: a folder of this machine, and the settings that lead there."""
+    if request.param == "files":
+        stored = tmp_path / "stored"
+        return stored, {"CHECKPOINT_STORE": f"file://{stored}"}
+    s3: S3Server = request.getfixturevalue("s3")
+    folder = unique("checkpoints")
+    return s3.bucket / folder, {
+        "CHECKPOINT_STORE": f"s3://{BUCKET}/{folder}",
+        "CHECKPOINT_OPTIONS": json.dumps(s3.options()),
+    }
+
+
 @pytest.mark.timeout(300)
 def test_a_worker_without_a_disk_comes_back_from_the_newest_checkpoint_that_is_whole(
-    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+    kafka: str, tmp_path: Path, place: tuple[Path, dict[str, str]], unique: Callable[[str], str]
 ) -> None:
-    stored = tmp_path / "stored"
+    stored, store = place
     given = {
         "CLUSTER__PARTITIONS": "1",
-        "CHECKPOINT_STORE": f"file://{stored}",
+        **store,
         "CHECKPOINT_INTERVAL_S": "2",
         "HTTP_WORKER_SECRET": SECRET,
         "CHANGELOG": "required",

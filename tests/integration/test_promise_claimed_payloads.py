@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -17,6 +18,7 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire.claim_check import CLAIM, digest_of, object_name
 from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.s3.server import BUCKET, S3Server
 
 pytestmark = pytest.mark.slow
 
@@ -37,20 +39,29 @@ def site(kafka: str, tmp_path: Path, store: Path, unique: Callable[[str], str]) 
     """A belfry whose large payloads go to that folder; nothing is started."""
     given = {"PAYLOAD_STORE": f"file://{store}"}
     with Site(kafka, unique("claimed"), tmp_path, **given) as site:
-        site.schedules_topic()
-        site.create_topics([site.topic("tenants")], {"cleanup.policy": "compact"})
-        policy = TenantPolicy("shop", claim_check_over_bytes=OVER)
-        TenantPolicies(Cluster(site.bootstrap), site.prefix).put(policy)
+        with_policy(site)
         yield site
+
+
+def with_policy(site: Site) -> None:
+    """Let large payloads of the tenant lie elsewhere."""
+    site.schedules_topic()
+    site.create_topics([site.topic("tenants")], {"cleanup.policy": "compact"})
+    policy = TenantPolicy("shop", claim_check_over_bytes=OVER)
+    TenantPolicies(Cluster(site.bootstrap), site.prefix).put(policy)
+
+
+def as_event(record: Record) -> FiredRecord:
+    """A fired record as the client reads it."""
+    return FiredRecord(
+        record.topic, record.partition, record.offset, record.timestamp_ms, record.key,
+        record.value, record.headers,
+    )  # fmt: skip
 
 
 def redeemed(store: Path, record: Record) -> bytes | None:
     """What a consumer that redeems claims gets of a fired record."""
-    event = FiredRecord(
-        record.topic, record.partition, record.offset, record.timestamp_ms, record.key,
-        record.value, record.headers,
-    )  # fmt: skip
-    return ClaimCheck(f"file://{store}/shop").redeem(event)
+    return ClaimCheck(f"file://{store}/shop").redeem(as_event(record))
 
 
 def large(number: int) -> bytes:
@@ -118,3 +129,41 @@ def test_an_outage_of_the_store_refuses_large_payloads_and_holds_up_nobody(
     wait_for("the store", lambda: asked("shop", large(4)) in ("ACCEPTED", "UPDATED"))
     wait_for("its event", lambda: large(4) in {redeemed(store, e) for e in site.fired("shop")})
     assert worker.stop() == 0
+
+
+@pytest.mark.parametrize("trouble", ["down", "silent"])
+def test_an_object_store_that_is_away_holds_up_nobody(
+    kafka: str, tmp_path: Path, s3: S3Server, unique: Callable[[str], str], trouble: str
+) -> None:
+    """Refused, or silent with its connections open: others go on, and it is found again."""
+    folder = unique("claimed")
+    given = {
+        "PAYLOAD_STORE": f"s3://{BUCKET}/{folder}",
+        "PAYLOAD_STORE_OPTIONS": json.dumps(s3.options()),
+    }
+    with Site(kafka, folder, tmp_path, **given) as site:
+        with_policy(site)
+        worker = site.worker().start().wait_ready()
+        numbers = count()
+
+        def asked(tenant: str, payload: bytes) -> str:
+            request_id = f"{tenant}-{next(numbers)}"
+            site.ask(tenant, "a", at=now_ms(), payload=payload, request_id=request_id)
+            told = site.outcome(request_id)
+            return str(told["code"] or told["outcome"])
+
+        def redeemed_events() -> set[bytes | None]:
+            claims = ClaimCheck(f"s3://{BUCKET}/{folder}/shop", **s3.options())
+            return {claims.redeem(as_event(each)) for each in site.fired("shop")}
+
+        # A busy machine may not store the first one in time.
+        wait_for("the store", lambda: asked("shop", large(1)) in ("ACCEPTED", "UPDATED"))
+        wait_for("its event", lambda: large(1) in redeemed_events())
+        s3.stop() if trouble == "down" else s3.hang()
+        assert asked("shop", large(2)) == "payload_not_stored"
+        assert asked("mail", large(2)) in ("ACCEPTED", "UPDATED")
+        site.wait_fired("mail", 1)
+        s3.start() if trouble == "down" else s3.go_on()
+        wait_for("the store", lambda: asked("shop", large(3)) in ("ACCEPTED", "UPDATED"), 90)
+        wait_for("its event", lambda: large(3) in redeemed_events())
+        assert worker.stop() == 0

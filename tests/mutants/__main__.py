@@ -2,8 +2,9 @@
 
 mutmut makes the mutants. All tests of the room are run once to see which of them reach what, and
 then those that reach each mutant (`forking.py`). Of those that survive, mypy refuses some
-(`typed.py`). A run ends after so many seconds, and the next one goes on. `--show` prints the change
-of each mutant that survived.
+(`typed.py`). A run ends after so many seconds, and the next one goes on. `--one-in 5` looks at a
+fifth of the mutants, always the same ones, and `--most 6` tries each with its shortest tests alone.
+`--show` prints the change of each mutant that survived.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter, defaultdict
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +34,7 @@ from tests.mutants.stage import (
     keep,
     made_of,
     results,
+    sampled,
     staged,
 )
 from tests.mutants.typed import refused
@@ -50,13 +53,20 @@ def main() -> int:
         "--seconds", type=int, default=600, help="of the whole run; its tests come first"
     )
     parser.add_argument("--children", type=int, default=1)
+    parser.add_argument(
+        "--one-in", type=int, default=1, metavar="N", help="look at one mutant in N, drawn by name"
+    )
+    parser.add_argument(
+        "--most", type=float, default=inf, metavar="SECONDS", help="of the tests of each mutant"
+    )
     parser.add_argument("--again", action="store_true", help="only what survived, by new tests")
     parser.add_argument("--show", action="store_true", help="changes that no test noticed")
     given = parser.parse_args()
     until_s = time.time() + given.seconds
     folder = staged(given.room, given.only, _mutate)
     wanted = LEFT if given.again else (NOT_RUN,)
-    todo = [each for each in results(folder, given.only) if each.outcome in wanted]
+    drawn = sampled(results(folder, given.only), given.one_in)
+    todo = [each for each in drawn if each.outcome in wanted]
     if todo and not _run(folder, given, todo, until_s):
         return 2
     if todo:
@@ -87,7 +97,7 @@ def _run(folder: Path, given: Namespace, todo: list[MutantResult], until_s: floa
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     for each in todo:
         by_module[each.module].append(each.name)
-    plan = Plan(str(folder), by_module, until_s, given.children)
+    plan = Plan(str(folder), by_module, until_s, given.children, given.most)
     place = folder / "plan.json"
     place.write_text(json.dumps(plan._asdict()), "utf-8")
     source = folder / "src"

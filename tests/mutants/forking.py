@@ -11,6 +11,7 @@ another one has left behind.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -21,6 +22,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
+from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -39,12 +42,16 @@ _SPARE_CPU_S: Final = 3
 
 
 class Plan(NamedTuple):
-    """Which mutants to look at, by module, in which folder, until when (epoch seconds)."""
+    """Which mutants to look at, by module, in which folder, until when (epoch seconds).
+
+    `most_s`: of the tests that reach a mutant, only the shortest that take so long together.
+    """
 
     folder: str
     mutants: dict[str, list[str]]
     until_s: float
     children: int
+    most_s: float = inf
 
 
 @dataclass(slots=True)
@@ -59,9 +66,13 @@ class Reach:
     cpu_s: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
-    def of(self, function: str) -> list[int]:
-        """Tests of a function, the shortest first."""
-        return sorted(self.tests.get(function, ()), key=self.took_s.__getitem__)
+    def of(self, function: str, most_s: float) -> list[int]:
+        """Tests of a function, the shortest first, as far as they compute no longer together."""
+        ordered = sorted(self.tests.get(function, ()), key=self.took_s.__getitem__)
+        computed = accumulate(self.cpu_s[each] for each in ordered)
+        return [
+            each for each, so_far_s in zip(ordered, computed, strict=True) if so_far_s <= most_s
+        ]
 
     def seconds(self, function: str) -> float:
         """How long its tests take together."""
@@ -102,8 +113,12 @@ class ForkedRuns:
             return True
         reach = self._reach(session)
         for failed in reach.failed:
-            # It would kill all that it reaches.
-            warnings.warn(f"left out, since it fails without a mutant: {failed}", stacklevel=1)
+            # It would kill all that it reaches.  Tests turn warnings into errors; this is none.
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                warnings.warn(f"left out, since it fails without a mutant: {failed}", stacklevel=1)
+        # A child that collects garbage would copy all pages that it looks at.
+        gc.freeze()
         try:
             self._look_at(session, reach)
         finally:
@@ -125,7 +140,7 @@ class ForkedRuns:
                 self._wait()
             if time.time() > self._plan.until_s:
                 return
-            tests = [session.items[each] for each in reach.of(function)]
+            tests = [session.items[each] for each in reach.of(function, self._plan.most_s)]
             if not tests:
                 self._outcomes[module][name.rpartition(".")[2]] = "no tests"
                 continue

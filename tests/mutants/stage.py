@@ -16,8 +16,9 @@ import ast
 import hashlib
 import json
 import shutil
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, field
 from difflib import ndiff
@@ -151,6 +152,11 @@ def results(folder: Path, only: Sequence[str] = ("*",)) -> Iterator[MutantResult
             for name in made.functions:
                 full = f"{python_name(module)}.{name}"
                 yield MutantResult(full, module, made.outcomes.get(name, NOT_RUN))
+
+
+def sampled(found: Iterable[MutantResult], one_in: int) -> Iterator[MutantResult]:
+    """One mutant in so many, drawn by its name, so that a later run draws the same ones."""
+    return (each for each in found if zlib.crc32(each.name.encode()) % one_in == 0)
 
 
 def counted(found: Sequence[MutantResult]) -> dict[str, Counter[str]]:

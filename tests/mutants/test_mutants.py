@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,18 @@ import pytest
 
 from tests.architecture.tree import ROOT
 from tests.mutants import forking, stage
-from tests.mutants.forking import ForkedRuns, Plan
+from tests.mutants.forking import ForkedRuns, Plan, Reach
 from tests.mutants.rooms import ROOMS, MutatedRoom
-from tests.mutants.stage import MadeModule, MutantResult, change, counted, keep, results, staged
+from tests.mutants.stage import (
+    MadeModule,
+    MutantResult,
+    change,
+    counted,
+    keep,
+    results,
+    sampled,
+    staged,
+)
 from tests.mutants.typed import functions_with_errors
 
 MUTATED = """
@@ -91,6 +101,15 @@ def test_outcomes_are_told_by_module(tmp_path: Path) -> None:
     assert [*results(tmp_path, ["firing/rates.py"])] == []
 
 
+def test_a_sample_draws_the_same_mutants_each_time_and_one_in_so_many() -> None:
+    found = [MutantResult(f"belfry.firing.due.x_due__mutmut_{n}", "", "") for n in range(1_000)]
+    drawn = [*sampled(found, 5)]
+    assert 150 < len(drawn) < 250
+    assert [*sampled(reversed(found), 5)] == drawn[::-1]
+    assert {*sampled(found, 10)} < {*drawn}
+    assert [*sampled(found, 1)] == found
+
+
 @pytest.mark.usefixtures("package")
 def test_a_mutant_is_shown_by_the_lines_that_it_changes() -> None:
     folder = staged("firing", [], mutate())
@@ -151,6 +170,14 @@ def test_each_mutant_meets_the_tests_that_reach_its_function(
     assert ForkedRuns(plan).pytest_runtestloop(session)
     assert outcomes(tmp_path) == ["killed", "survived", "timeout", "timeout", "no tests"]
     assert session.mutant == "", "a mutant is tried in a process of its own"
+
+
+def test_the_shortest_tests_come_first_and_take_no_longer_than_they_may() -> None:
+    reach = Reach({"due": [0, 1, 2]}, took_s=[3.0, 1.0, 2.0], cpu_s=[2.9, 0.9, 1.9])
+    assert reach.of("due", inf) == [1, 2, 0]
+    assert reach.of("due", 3.0) == [1, 2]
+    assert reach.of("due", 0.5) == []
+    assert reach.of("later", inf) == []
 
 
 def test_nothing_is_looked_at_when_the_time_is_up(

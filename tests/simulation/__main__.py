@@ -42,11 +42,13 @@ def _asked() -> argparse.Namespace:
         "--writer", choices=("librdkafka", "direct"), help="who writes; drawn unless given"
     )
     parser.add_argument("--replay", action="store_true", help="play the logs again, too")
+    parser.add_argument("--coverage", action="store_true", help="say what the worlds came by")
     parser.add_argument("--stop", action="store_true", help="end at the first finding")
     return parser.parse_args()
 
 
 def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
+    from tests.simulation.coverage import told
     from tests.simulation.run import simulate
     from tests.simulation.scenario import scenarios
     from tests.simulation.watch import Watch
@@ -62,6 +64,7 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     sums: Counter[str] = Counter()
     replayed: Counter[str] = Counter()
     struck: Counter[str] = Counter()
+    covered: Counter[str] = Counter()
     for seed in seeds:
         scenario = chosen[seed % len(chosen)]
         watch.begins()
@@ -70,6 +73,7 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         sums.update(transactions=report.transactions)
         struck.update(report.struck)
         replayed.update(report.replayed)
+        covered.update(report.covered)
         prints.update(report.fingerprint.encode())
         if report.problems:
             bad += 1
@@ -84,6 +88,8 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     if replayed:
         print("replayed: " + ", ".join(f"{name} {count}" for name, count in replayed.items()))
     print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))
+    if asked.coverage:
+        print("\n".join(told(covered)))
     print(f"fingerprint: {prints.hexdigest()}")
     return 1 if bad else 0
 

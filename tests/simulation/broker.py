@@ -144,7 +144,8 @@ class Broker:
         self.configs: dict[str, dict[str, str]] = {}
         self.refused: dict[str, str] = {}
         self.coordinated: dict[str, Coordinated] = {}
-        self.anchors: dict[tuple[str, str, int], str] = {}
+        # By group, topic and partition: what was committed, and its text.
+        self.offsets: dict[tuple[str, str, int], tuple[int, str]] = {}
         self.made: dict[str, int] = {}
         self.own_epochs = False
         # Until then a stranger copies what is written to the changelog, as soon as it lies there.

@@ -21,6 +21,7 @@ from tests.simulation.trail import Step
 
 JOB: Final = b"\0j"
 HEAD_BYTES: Final = 2
+REKEY: Final = "REKEY"
 JOB_NAME: Final = re.compile(r"bulk job ([^.:]+)")
 # The outcome that each action has for what waits.
 OUTCOMES: Final = {
@@ -30,6 +31,7 @@ OUTCOMES: Final = {
     "PAUSE": ("PAUSED", "UNCHANGED"),
     "RESUME": ("RESUMED", "UNCHANGED"),
     "BACKFILL": ("TRIGGERED", "UNCHANGED", "REJECTED"),
+    REKEY: ("UPDATED",),
 }
 
 
@@ -96,16 +98,28 @@ class JobSeen:
     # Of a backfill: what was told of each candidate, and in which step.
     told: dict[str, tuple[dict[str, Any], Step]] = field(default_factory=dict)
 
+    @property
+    def rekeys(self) -> bool:
+        """Whether it encrypts anew all that waits, what was asked for behind it as well."""
+        return bool(self.spec["action"] == REKEY)
+
+    def concerns(self, name: str) -> bool:
+        """Whether the definition of this name is its business."""
+        return self.rekeys or name in self.candidates
+
     def problems(self) -> list[str]:
         """What is wrong with a finished job."""
         if self.ended_in is None:
             return [f"I24 {self.sent.name} never ended"]
         found = []
-        for name, definition in self.candidates.items():
-            times = self.outcomes[name]
+        for name, times in self.outcomes.items():
             if times > 1:
                 found.append(f"I24 {self.sent.name} had {times} outcomes for {name}")
-            elif not times and not self.is_stopped and not self._excused(definition):
+        if self.rekeys:
+            # What was under the newest key before has no outcome; the rows say the rest.
+            return found
+        for name, definition in self.candidates.items():
+            if not self.outcomes[name] and not self.is_stopped and not self._excused(definition):
                 found.append(f"I24 {self.sent.name} left {name} out")
         return found
 
@@ -174,7 +188,7 @@ class JobsSeen:
         standing = self._standing[event["tenant"], event["schedule_id"]]
         waiting = standing.waiting
         what = f"{name} of {event['tenant']}: {event['outcome']} {event['schedule_id']}"
-        if job is None or waiting is None or waiting.sent.name not in job.candidates:
+        if job is None or waiting is None or not job.concerns(waiting.sent.name):
             self._problems.append(f"I24 {what}, which is none of its business")
             return
         if event["outcome"] not in OUTCOMES[job.spec["action"]]:
@@ -186,6 +200,8 @@ class JobsSeen:
         if event["outcome"] in ("PAUSED", "RESUMED"):
             key = (event["tenant"], event["schedule_id"])
             self.pauses.append((key, step, event["outcome"]))
+        elif job.rekeys:
+            return
         elif job.spec["action"] == "BACKFILL":
             job.told[waiting.sent.name] = (event, step)
         elif event["outcome"] == "CANCELLED":

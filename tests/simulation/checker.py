@@ -7,37 +7,44 @@ records have to say the same.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
 from tests.simulation.broker import T0, Entry
-from tests.simulation.bulk import Definition, JobsSeen, Standing
+from tests.simulation.bulk import REKEY, Definition, JobsSeen, Standing
+from tests.simulation.coverage import OUTCOME
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
 from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
+from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
 from tests.simulation.taking import Seen, is_move, last_places, origin, taken_in
 from tests.simulation.trail import Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
+from tests.simulation.treated import UNSTORED, check_treated
 from tests.simulation.usage import check_usage
 from tests.simulation.world import World
 
 # Requests that define no schedule, and are judged by checks of their own.
-OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE", "BULK_STOP")
+OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE")
+# After one of these a store may not have answered in time: one of its own, or a worker's pause.
+TROUBLES: Final = {"store_away", "store_slow", "store_silent", "pause_at"}
 
 
-def check(world: World) -> list[str]:
-    """All that is wrong with a finished world."""
+def check(world: World, covered: Counter[str]) -> list[str]:
+    """All that is wrong with a finished world; outcomes are counted."""
     try:
         partitions = steps_of(world)
     except AssertionError as error:
         return [f"I4 {error}"]
     checker = Checker(world, partitions)
     checker.fold()
+    covered.update(f"{OUTCOME} {each.sent.action}, {each.outcome}" for each in checker.seen.taken)
     checker.given_up()
     fires = FiresSeen(checker.definitions, world.scenario.early_ms)
     fires.compare(partitions, checker.throttled)
@@ -46,7 +53,9 @@ def check(world: World) -> list[str]:
     if not world.scenario.faults.get("move_group"):
         # It compares what waits in one partition.
         problems += check_priorities(world, checker.seen, checker.jobs)
+    problems += check_treated(world, partitions, checker.jobs, checker.definitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
+    problems += check_rules(world)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -61,6 +70,8 @@ class Checker:
         self._moves = bool(world.scenario.faults.get("move_group"))
         self._nights = bool(world.scenario.faults.get("night"))
         self.definitions: dict[str, Definition] = {}
+        # Whether the request that is judged was refused for want of a store.
+        self._unstored = False
         self._standing: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
         self.jobs = JobsSeen(self._standing)
         self.throttled: list[Throttled] = []
@@ -131,21 +142,27 @@ class Checker:
             return
         if sent.schema_id and self._unread(sent, kept):
             return
+        self._unstored = self._is_unstored(sent, kept)
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
-        self.seen.note(sent, step, outcome)
-        if sent.action == "BULK_STOP":
-            self.jobs.stop(sent, outcome)
-        if sent.action in OF_OTHERS:
-            return
-        if sent.action != "BULK":
+        if not self._unstored:
+            # No feature has a part in that.
+            self.seen.note(sent, step, outcome)
+        if sent.action in ("BULK", "BULK_STOP"):
+            self._judge_job(sent, outcome)
+        elif sent.action not in OF_OTHERS:
             # Offsets of two partitions say nothing of what was asked for first.
             seq = len(self.seen.taken) if self._moves else entry.offset
             self._apply(sent, outcome, step, seq)
+
+    def _judge_job(self, sent: Sent, outcome: str) -> None:
+        """A job was asked for, or its end."""
+        if sent.action == "BULK_STOP":
+            self.jobs.stop(sent, outcome)
         elif outcome == "ACCEPTED":
             self.jobs.begin(sent)
-        elif outcome != "DUPLICATE":
+        elif outcome != "DUPLICATE" and not self._lacks_key(sent, outcome):
             self._wrong("I5", f"{sent.name} (BULK) ended in {outcome}, which cannot be")
 
     def _unread(self, sent: Sent, kept: list[Entry]) -> bool:
@@ -163,9 +180,27 @@ class Checker:
             self._wrong("I17", f"{named} was refused, and the registry knows its schema")
         return True
 
+    def _is_unstored(self, sent: Sent, kept: list[Entry]) -> bool:
+        """Whether it was refused since its payload could not be stored; that has to be possible."""
+        codes = [headers_of(each)["belfry-error-code"].decode() for each in kept]
+        if UNSTORED not in codes:
+            return False
+        rules, payload = self._world.policies.of(sent.tenant), sent.name.encode()
+        keeps = sent.action in ("UPSERT", "CREATE")
+        may = keeps and rules.is_large(payload) and self._world.scenario.faults.keys() & TROUBLES
+        if not may or codes != [UNSTORED]:
+            self._wrong("I35", f"{sent.name} ({sent.action}) was refused {codes}")
+        return True
+
+    def _lacks_key(self, sent: Sent, outcome: str) -> bool:
+        """Whether a job may be refused: its worker has not read yet that there is a key."""
+        rekeys = json.loads(sent.fields["bulk"])["action"] == REKEY
+        first_keys = self._world.policies.of(sent.tenant).first_keys
+        return outcome == "REJECTED" and rekeys and first_keys is None
+
     def _outcome(self, sent: Sent, step: Step) -> str:
         if sent.request_id is None:
-            return "ACCEPTED"
+            return "REJECTED" if self._unstored else "ACCEPTED"
         told = [
             event
             for event in step.told
@@ -209,7 +244,7 @@ class Checker:
             "NOT_FOUND": (waiting is None and not standing.fired) or self._nights,
             "CONFLICT": "expected_version" in sent.fields or sent.action == "CREATE",
             "DUPLICATE": True,
-            "REJECTED": sent.action == "TRIGGER" or sent.of_feature,
+            "REJECTED": sent.action == "TRIGGER" or sent.of_feature or self._unstored,
             "UNCHANGED": "throttle_ms" in sent.fields or sent.action in ("PAUSE", "RESUME"),
             "PAUSED": waiting is not None and sent.action == "PAUSE",
             "RESUMED": waiting is not None and sent.action == "RESUME",

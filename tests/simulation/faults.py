@@ -21,10 +21,13 @@ LEAST_GROUPS: Final = 4_096
 MOVE: Final = Struct(">4sBIIQQ")
 DAY_MS: Final = 86_400_000
 NIGHT_MS: Final = DAY_MS * 1.1
+# A clock that drifts is set so often, by little.
+DRIFT_LOOK_MS: Final = 50.0
 STEPS: Final = (
     *("S0", "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"),
     *("R1", "R2", "R3", "R4"),
 )
+STORED: Final = "P1"
 
 
 def _one(world: World) -> SimWorker:
@@ -45,12 +48,22 @@ def crash(world: World) -> None:
 def crash_at(world: World) -> None:
     """SIGKILL at a named step."""
     worker = _one(world)
+    _strike(world, worker, _killing(world, worker))
 
-    def kill(machine: Machine) -> None:
+
+def crash_stored(world: World) -> None:
+    """SIGKILL when large payloads are stored, and what claims them is not committed."""
+    worker = _one(world)
+    after = world.random.choice((1, 1, 3))
+    worker.machine.strikes.append(Strike(STORED, after, _killing(world, worker)))
+
+
+def _killing(world: World, worker: SimWorker) -> Callable[[Machine], None]:
+    def kill(_machine: Machine) -> None:
         _restart_soon(world, worker)
         world.crash(worker)
 
-    _strike(world, worker, kill)
+    return kill
 
 
 def pause_at(world: World) -> None:
@@ -109,6 +122,60 @@ def step_clock(world: World) -> None:
 def skew(world: World) -> None:
     """A clock is wrong by less than the tolerance, and stays so."""
     _one(world).machine.skew_ms = world.random.choice((-400.0, -50.0, 50.0, 300.0))
+
+
+def drift(world: World) -> None:
+    """A machine's clocks run fast or slow for some seconds: both together, or its wall clock alone.
+
+    Both together as a crystal does, by one in two thousand at most; alone as one that is set right
+    slowly, by up to one in a hundred.
+    """
+    machine = _one(world).machine
+    both = world.random.random() < 0.5
+    rate = world.random.choice((-1, -0.1, 0.1, 1)) * (0.0005 if both else 0.01)
+    until_ms = world.stage.now_ms + world.random.choice((2_000.0, 9_000.0))
+
+    def go_on() -> None:
+        if world.stage.now_ms < until_ms and not machine.dead:
+            machine.skew_ms += rate * DRIFT_LOOK_MS
+            machine.slept_ms -= both * rate * DRIFT_LOOK_MS
+            world.stage.later(DRIFT_LOOK_MS, go_on)
+
+    go_on()
+
+
+def suspend(world: World) -> None:
+    """A machine sleeps: its monotonic clock stands still, and its wall clock goes on."""
+    machine = _one(world).machine
+    lasts_ms = world.random.choice((150.0, 1_500.0, 5_000.0))
+
+    def wake() -> None:
+        machine.slept_ms += lasts_ms
+        world.stage.resume(machine)
+
+    world.stage.later(lasts_ms, wake)
+    world.stage.pause(machine)
+
+
+def wake_amid(world: World) -> None:
+    """SIGSTOP at a named step, and SIGCONT while another one takes over: before or after a fence.
+
+    At the latest after nine seconds, where nobody does.
+    """
+    worker = _one(world)
+
+    def stop(machine: Machine) -> None:
+        def wake(_successor: Machine) -> None:
+            world.stage.resume(machine)
+
+        step = world.random.choice(STEPS[-4:])
+        for other in world.workers:
+            if other is not worker:
+                other.machine.strikes.append(Strike(step, 1, wake))
+        world.stage.later(9_000.0, lambda: world.stage.resume(machine))
+        world.stage.pause(machine)
+
+    _strike(world, worker, stop)
 
 
 def rebalance(world: World) -> None:
@@ -232,6 +299,26 @@ def silent_registry(world: World) -> None:
     world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
 
 
+def store_away(world: World) -> None:
+    """The store of large payloads refuses everything for a while."""
+    world.objects.be_away(world.random.choice((100.0, 1_500.0, 4_000.0)))
+
+
+def store_slow(world: World) -> None:
+    """The store of large payloads is slow for a while."""
+    world.objects.be_slow(world.random.choice((300.0, 2_000.0, 5_000.0)))
+
+
+def store_silent(world: World) -> None:
+    """The store of large payloads answers nothing for a while."""
+    world.objects.be_silent(world.random.choice((300.0, 2_000.0, 9_000.0)))
+
+
+def newer_key(world: World) -> None:
+    """A tenant gets a newer key for its payloads, and what waits is encrypted anew."""
+    world.policies.renew()
+
+
 def redrive(world: World) -> None:
     """Somebody sends a range of refused requests, or of fired events, again."""
     world.redriving.begin()
@@ -260,6 +347,7 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         old_disk, copy_disk, damage_disk, refuse_topic, compact, night,
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
-        redrive_together, move_group,
+        redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
+        move_group, drift, suspend, wake_amid,
     )
 }  # fmt: skip

@@ -167,7 +167,7 @@ class FeatureLoad:
                         break
                     self._seen[place] = self._seen.get(place, 0) + 1
                     if entry.committed:
-                        self._fired(entry)
+                        self._fired(self._load.payloads.as_read(tenant, entry))
         broker.stage.later(TICK_MS, self.read)
 
     def _fired(self, entry: Entry) -> None:

@@ -38,7 +38,7 @@ class Group:
         self._members: dict[str, Member] = {}
         self.generation = 0
 
-    def beat(self, machine: Machine) -> list[int] | None:
+    def beat(self, machine: Machine, _entry: object = None) -> list[int] | None:
         """A heartbeat; the partitions to own, where that has changed."""
         member = self._members.get(machine.name)
         if member is None or member.machine is not machine:
@@ -56,6 +56,10 @@ class Group:
         """A member leaves in order."""
         if self._members.pop(machine.name, None) is not None:
             self.rebalance()
+
+    def rejoin(self, _machine: Machine) -> None:
+        """A member asks to deal anew."""
+        self.rebalance()
 
     def rebalance(self) -> None:
         """Deal the partitions anew."""

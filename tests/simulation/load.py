@@ -14,7 +14,9 @@ from typing import Any, Final
 from tests.simulation.broker import Broker, Headers
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.murmur import partition_of
+from tests.simulation.payloads import Payloads
 from tests.simulation.registry import IDS
+from tests.simulation.rules import RuleLoad
 from tests.simulation.sent import IN_HEADERS, REQUEST_HEAD, Sent, as_avro, as_headers
 
 TENANTS: Final = ("ash", "birch", "cedar", "dogwood")
@@ -29,6 +31,8 @@ class Load:
     broker: Broker
     random: Random
     partitions: int
+    # Reads what fires.
+    payloads: Payloads = field(kw_only=True)
     rhythms: float = 0.0
     schema_ids: float = 0.0
     bulk: float = 0.0
@@ -38,6 +42,9 @@ class Load:
     # Requests of later features, where a seed has some, and which share of all they are.
     features: FeatureLoad | None = None
     share: float = 0.0
+    # Recurring schedules of all sorts, where there are some, and which share they are.
+    rules: RuleLoad | None = None
+    ruled: float = 0.0
 
     def expect(self, at_ms: int) -> None:
         """Something may be due until then."""
@@ -47,6 +54,9 @@ class Load:
         """Draw a request and append it."""
         if self.features is not None and self.random.random() < self.share:
             self.features.send_one()
+            return
+        if self.rules is not None and self.random.random() < self.ruled:
+            self.rules.send_one()
             return
         if self.rhythms and self.random.random() < self.rhythms:
             self._rhythm()
@@ -158,7 +168,7 @@ class Load:
     def _again(self, first: Sent) -> None:
         """A producer that sends the same record once more."""
         fresh = self.broker.now_ms() - first.appended_ms < 60_000
-        if fresh and first.request_id is not None and not first.stray:
+        if fresh and first.request_id is not None and not (first.stray or first.once):
             again = Sent(
                 first.name, first.tenant, first.schedule_id, first.action, dict(first.fields),
                 first.request_id, schema_id=first.schema_id,

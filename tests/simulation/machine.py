@@ -12,6 +12,7 @@ from random import Random
 
 from tests.simulation.broker import T0, Broker
 from tests.simulation.disk import Disk
+from tests.simulation.objects import Objects
 from tests.simulation.stage import Host, here
 
 
@@ -79,7 +80,11 @@ class Machine(Host):
     broker: Broker = field(kw_only=True)
     weather: Weather = field(kw_only=True)
     disk: Disk = field(kw_only=True)
+    # Where its large payloads go.
+    objects: Objects | None = field(default=None, kw_only=True)
     skew_ms: float = 0.0
+    # How long the machine was suspended: for so long its monotonic clock stood still.
+    slept_ms: float = 0.0
     cut: bool = False
     strikes: list[Strike] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
@@ -105,7 +110,7 @@ class Machine(Host):
 
     def monotonic_ms(self) -> float:
         """Milliseconds since some instant; never steps."""
-        return 1_000_000.0 + here().now_ms
+        return 1_000_000.0 + here().now_ms - self.slept_ms
 
     def both_ms(self) -> tuple[float, float]:
         """Both clocks of one moment."""

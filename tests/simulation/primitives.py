@@ -190,7 +190,8 @@ class SimRLock(SimSemaphore):
 
 def monotonic() -> float:
     """`time.monotonic`: seconds of the stage; steps of wall clocks do not touch it."""
-    return 1_000.0 + here().now_ms / 1000
+    slept_ms = getattr(here().current.host, "slept_ms", 0.0)
+    return 1_000.0 + (here().now_ms - slept_ms) / 1000
 
 
 def sleep(seconds: float) -> None:

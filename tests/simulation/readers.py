@@ -7,17 +7,20 @@ with the position behind what markers and aborted records took.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import (
+    OFFSET_END,
+    OFFSET_INVALID,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from tests.simulation.broker import Log
 from tests.simulation.clients import SimMessage, failure, metadata
 from tests.simulation.machine import machine
 from tests.simulation.stage import here
-
-# Seconds that a commit which is waited for may take.
-COMMIT_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -112,7 +115,12 @@ class SimConsumer:
     def offsets_for_times(
         self, places: list[TopicPartition], timeout: float = -1
     ) -> list[TopicPartition]:
-        """The first offset from an instant on (epoch ms) of each partition; -1 for none."""
+        """The first offset from an instant on (epoch ms) of each partition; -1 for none.
+
+        For `OFFSET_END` instead of an instant it is where a reader of this isolation stops today.
+        """
+        if all(place.offset == OFFSET_END for place in places):
+            return [self._ended(place, timeout) for place in places]
         self._ask(timeout)
         found = []
         for place in places:
@@ -121,24 +129,13 @@ class SimConsumer:
             found.append(TopicPartition(place.topic, place.partition, next(later, -1)))
         return found
 
-    def committed(self, places: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
-        """Offsets that the group has committed, with their texts; -1001 where it has none."""
-        self._ask(timeout)
-        anchors, found = self._machine.broker.anchors, []
-        for place in places:
-            text = anchors.get((self._group, place.topic, place.partition))
-            offset = -1001 if text is None else 0
-            found.append(TopicPartition(place.topic, place.partition, offset, text or ""))
-        return found
-
-    def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
-        """Commit offsets with their texts; whoever asks waits for the answer."""
-        assert not asynchronous
-        self._ask(COMMIT_S)
-        for place in offsets:
-            key = (self._group, place.topic, place.partition)
-            self._machine.broker.anchors[key] = place.metadata or ""
-        return offsets
+    def _ended(self, place: TopicPartition, timeout: float) -> TopicPartition:
+        """One of several ends; none where the broker does not answer."""
+        try:
+            end = self.get_watermark_offsets(place, timeout)[1]
+        except KafkaException:
+            end = OFFSET_INVALID
+        return TopicPartition(place.topic, place.partition, end)
 
     def _ask(self, timeout: float) -> None:
         if not self._machine.travel(timeout * 1000):

@@ -9,18 +9,21 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from belfry.client.key_ring import KeyRing
 from belfry.engine.reports import SourcePartition
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.logged import LoggedRow, StepCutter
-from belfry.playback.treatment import Treatment
+from belfry.playback.treatment import PolicyAt, Treatment
 from belfry.playback.written_events import WrittenEvents
 from belfry.schedules.identity import Homes
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.signatures import FILLER
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.headers import FIRE_ID
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 from tests.simulation.broker import Log
+from tests.simulation.payload_keys import SECRETS
 from tests.simulation.stores import bare
 from tests.simulation.trail import CHANGELOG, FIRED, REQUESTS
 from tests.simulation.world import World
@@ -50,7 +53,7 @@ def _played(world: World, log: Log, events: WrittenEvents) -> tuple[list[str], C
         SourcePartition(REQUESTS, log.partition, homes),
         MemoryMap,
         RequestReader(),
-        lambda: Treatment([], "belfry."),
+        lambda: _treatment(world),
         world.settings.fire_chunk,
     )
     cutter, done, compared = StepCutter(), 0, 0
@@ -74,6 +77,20 @@ def _played(world: World, log: Log, events: WrittenEvents) -> tuple[list[str], C
     sums = {"steps": counts.steps, "requests": counts.requests, "fires": counts.fires}
     more = {"owners": counts.owners, "attempts": counts.attempts, "compared": compared}
     return [], Counter(**sums, **more)
+
+
+def _treatment(world: World) -> Treatment:
+    """Policies by their time, with the keys that they name."""
+    changes = [
+        PolicyAt(at_ms, policy["tenant"], TenantPolicy(**policy))
+        for at_ms, policy in world.policies.written
+    ]
+    return Treatment(changes, "belfry.", keys_of=_keys_of)
+
+
+def _keys_of(policy: TenantPolicy) -> KeyRing | None:
+    reference = policy.payload_key_ref
+    return None if reference is None else KeyRing(policy.tenant, SECRETS[reference])
 
 
 def _rows(log: Log) -> Iterator[LoggedRow]:

@@ -12,11 +12,13 @@ import structlog
 
 from tests.simulation import faults
 from tests.simulation.checker import check
+from tests.simulation.coverage import SAID, counted
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced
 from tests.simulation.stage import enter, here, leave
 from tests.simulation.stores import check_believed
+from tests.simulation.treated import struck_by_policies
 from tests.simulation.world import World
 
 # What a partition may start over from; anything else is a bug.
@@ -38,16 +40,19 @@ class Report:
     transactions: int = 0
     struck: list[str] = field(default_factory=list)
     replayed: Counter[str] = field(default_factory=Counter)
+    # States, transitions, outcomes and lines of the log that this world came by (`coverage`).
+    covered: Counter[str] = field(default_factory=Counter)
 
 
 def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
     """Play a seed, let all faults end, and judge; with `replays` an engine plays its logs again."""
     world = World(scenario, seed)
     notes: list[str] = []
-    _listen(notes)
+    covered: Counter[str] = Counter()
+    _listen(notes, covered)
     enter(world.stage)
     try:
-        with replaced():
+        with replaced(), counted(covered):
             _play(world)
             healed = world.drain()
             world.close()
@@ -59,7 +64,7 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
     problems += [f"I20 refused: {each}" for life in world.lives for each in life.refusals]
     if not healed:
         problems.append("I15 the backlog does not drain")
-    problems += world.problems + check(world) + believed
+    problems += world.problems + check(world, covered) + believed
     replayed: Counter[str] = Counter()
     if replays and scenario.name not in OTHERS:
         differing, replayed = played_again(world)
@@ -72,8 +77,9 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
         sum(len(world.committed(topic)) for topic in world.broker.topics if "fired" in topic),
         len(world.load.sent),
         world.broker.decided,
-        [step for life in world.lives for step in life.machine.struck],
+        [step for life in world.lives for step in life.machine.struck] + struck_by_policies(world),
         replayed,
+        covered,
     )
 
 
@@ -99,13 +105,15 @@ def _play(world: World) -> None:
     world.heal()
 
 
-def _listen(notes: list[str]) -> None:
+def _listen(notes: list[str], covered: Counter[str]) -> None:
     """Hear what the shell's log says of a partition that starts over."""
 
     def hear(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> str:
         cause = str(event.get("cause", ""))
         # A process that was killed writes nothing while its threads unwind.
         killed = here().current.host.dead
+        if not killed:
+            covered[f"{SAID} {event.get('event')}"] += 1
         if event.get("exc_info") and not killed and not cause.startswith(EXPECTED):
             notes.append(f"{event.get('event')}: {cause or event.get('reason')}")
         raise structlog.DropEvent

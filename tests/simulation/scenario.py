@@ -8,9 +8,14 @@ early_ms = 0           by how much an event may be early: what the weather's lat
 rhythms = 0.0          share of requests that recur
 bulk = 0.0             share of requests that begin a bulk job
 keys = 0.0             share of requests that slide what waits, or are throttled
+rules = 0.0            share of requests that recur by rules of all sorts
 features = 0.0         share of requests of later features, of which each seed has some
 only = ["calendars"]   which of them; none: each seed draws
+policies = 0.0         by this chance a tenant has each rule of `tenant_policies`
 schema_ids = 0.0       share of requests that name a schema of the registry
+standbys = 0           for each partition; the group is led by the shipped assignor then
+preempted = false      threads lose their turn between lines of what they share
+sizes = false          each seed has 2 to 12 workers and 1 to 64 partitions
 own_epochs = false     protocol v1 of transactions, or v2 (true); not given: each seed draws
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 named = false          is played only where it is named: sharp for a planted bug, or slow
@@ -30,6 +35,9 @@ from typing import Any, Final
 
 # Shares of requests that a swarm leaves out.
 SHARES: Final = ("rhythms", "bulk", "keys")
+# Sizes of worlds: few are large, for those take long.
+MACHINES: Final = (2, 2, 3, 3, 4, 6, 12)
+HOMES: Final = (1, 1, 2, 3, 4, 7, 16, 64)
 FOLDER: Final = Path(__file__).parent / "scenarios"
 
 
@@ -51,21 +59,30 @@ class Scenario:
     rhythms: float = 0.0
     bulk: float = 0.0
     keys: float = 0.0
+    rules: float = 0.0
     features: float = 0.0
     only: tuple[str, ...] = ()
+    policies: float = 0.0
     schema_ids: float = 0.0
     swarm: bool = False
+    standbys: int = 0
+    preempted: bool = False
+    sizes: bool = False
     own_epochs: bool | None = None
     named: bool = False
 
     def drawn(self, random: Random) -> Scenario:
         """The scenario of one seed: where it is a swarm, about half of it is left out."""
+        sized = self
+        if self.sizes:
+            machines, partitions = random.choice(MACHINES), random.choice(HOMES)
+            sized = replace(self, machines=machines, partitions=partitions)
         if not self.swarm:
-            return self
+            return sized
         faults = {name: count for name, count in self.faults.items() if random.random() < 0.5}
         weather = {name: chance for name, chance in self.weather.items() if random.random() < 0.5}
         shares = {name: getattr(self, name) * (random.random() < 0.5) for name in SHARES}
-        return replace(self, faults=faults, weather=weather, **shares)
+        return replace(sized, faults=faults, weather=weather, **shares)
 
 
 def read(path: Path) -> Scenario:

@@ -4,12 +4,14 @@ The shell takes them by the name of a module, each time anew: threads and time o
 clients of `kafka/librdkafka.py`, and the few adapters of belfry's own.  So these names of modules
 are all that is set, and `tests/architecture/test_doors.py` checks that no room goes past them.  Of
 constants one is less: the number of fillers; and engines may move key groups, which no setting
-lets them do so far.  Nothing else is replaced: take-over, loop,
+lets them do so far.  Workers find keys of payloads in their environment.
+Nothing else is replaced: take-over, loop,
 transactions, outputs, readers and the pure rooms run as shipped.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,7 +19,7 @@ from typing import Any, Final
 
 from belfry.client import redrive, redrive_reading
 from belfry.engine.options import EngineOptions
-from belfry.host import machine, rocks
+from belfry.host import machine, object_store, rocks
 from belfry.kafka import (
     broker_features,
     client_loop,
@@ -32,7 +34,18 @@ from belfry.partitions import parts
 from belfry.store import row_judge
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers
-from tests.simulation import admin, clients, direct, disk, fetching, primitives, readers
+from tests.simulation import (
+    admin,
+    clients,
+    direct,
+    disk,
+    fetching,
+    objects,
+    offsets,
+    primitives,
+    readers,
+)
+from tests.simulation.payload_keys import VARIABLES
 
 # Records that say nothing slow the stage down: there are fewer, for writers and readers alike.
 FILLERS: Final = 32
@@ -57,7 +70,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (librdkafka, "Consumer", readers.SimConsumer),
     (librdkafka, "Message", clients.SimMessage),
     (librdkafka, "AdminClient", admin.SimAdmin),
-    (offset_client, "OffsetClient", readers.SimConsumer),
+    (offset_client, "OffsetClient", offsets.SimOffsets),
     (fetcher, "Fetcher", fetching.SimFetcher),
     (open_transactions, "look_up", admin.look_up),
     (broker_features, "ask_brokers", admin.ask_brokers),
@@ -67,6 +80,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (rocks, "RocksMap", disk.SimRocks),
     (rocks, "wipe", disk.wipe),
     (rocks, "move", disk.move),
+    (object_store, "opened", objects.opened),
     # Groups move where a scenario says so, and nowhere else.
     (parts, "EngineOptions", partial(EngineOptions, moves=True)),
     (row_judge, "NEAR", FILLERS),
@@ -82,8 +96,11 @@ def replaced() -> Iterator[None]:
     shipped = [(module, name, getattr(module, name)) for module, name, _ in DOORS]
     for module, name, stand_in in DOORS:
         setattr(module, name, stand_in)
+    os.environ.update(VARIABLES)
     try:
         yield
     finally:
         for module, name, value in shipped:
             setattr(module, name, value)
+        for name in VARIABLES:
+            os.environ.pop(name, None)

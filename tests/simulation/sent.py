@@ -26,13 +26,14 @@ def schema(name: str) -> Any:
     return fastavro.schema.load_schema(str(SCHEMAS / f"io.belfry.{name}.avsc"))
 
 
-def _head(name: str) -> bytes:
+def head(name: str) -> bytes:
+    """What a record of this schema begins with where no registry is."""
     canonical = fastavro.schema.to_parsing_canonical_form(schema(name))
     return b"\xc3\x01" + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
 
 
 REQUEST: Final = schema("ScheduleRequest")
-REQUEST_HEAD: Final = _head("ScheduleRequest")
+REQUEST_HEAD: Final = head("ScheduleRequest")
 
 
 @dataclass(slots=True)
@@ -54,6 +55,8 @@ class Sent:
     headers: Headers | None = None
     # Of the registry, where the request names its schema so.
     schema_id: int = 0
+    # Nobody sends it again: who judges it wants one verdict.
+    once: bool = False
 
     @property
     def recurs(self) -> bool:
@@ -63,7 +66,8 @@ class Sent:
     @property
     def of_feature(self) -> bool:
         """Whether a check of its own says when it fires (`features`)."""
-        return bool({"calendar", "overlap", "after_ack", "after_group"} & self.fields.keys())
+        features = {"calendar", "overlap", "after_ack", "after_group", "max_lateness_ms"}
+        return bool(features & self.fields.keys())
 
     @property
     def due_ms(self) -> int:

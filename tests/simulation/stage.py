@@ -13,6 +13,7 @@ whatever they touch on the way (broker, disk, queue) raises `Crashed` again inst
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -60,6 +61,10 @@ class Stage:
         self.now_ms = 0.0
         self.switches = 0
         self.failures: list[str] = []
+        # While an action of `later` is done, which never waits.
+        self.acting = False
+        # Called by each task's thread before its first line.
+        self.begins: Callable[[], None] = _nothing
         self._ready: list[Task] = []
         self._timers: list[tuple[float, int, Task | Callable[[], None], int]] = []
         self._numbers = count()
@@ -81,11 +86,13 @@ class Stage:
         task.gate.acquire()
         try:
             if not task.host.dead:
+                self.begins()
                 target()
         except Crashed:
             pass
         except BaseException as error:  # noqa: BLE001  # a task that fails is the run's business
             self.failures.append(f"{task.name}: {type(error).__name__}: {error}")
+        sys.settrace(None)
         task.done = True
         task.host.tasks.remove(task)
         for joiner in task.joiners:
@@ -180,10 +187,16 @@ class Stage:
         at_ms, _, what, generation = heappop(self._timers)
         self.now_ms = max(self.now_ms, at_ms)
         if not isinstance(what, Task):
+            self.acting = True
             what()
+            self.acting = False
         elif what.waiting and what.generation == generation:
             what.waiting = False
             self._ready.append(what)
+
+
+def _nothing() -> None:
+    """Tasks begin as they are."""
 
 
 _ACTIVE: Final[list[Stage]] = []

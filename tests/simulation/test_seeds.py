@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.simulation.faults import STEPS
+from tests.simulation.faults import STEPS, STORED
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
@@ -22,6 +22,14 @@ SHORT_S: Final = 900.0
 OTHERS: Final = (
     *("late EndTxn", "lost reply", "lost batch"),
     *("late request", "moved leader", "moved coordinator", "partial Produce", "refused EndTxn"),
+    *("store away", "store silent", "payload refused", "payload elsewhere", "source told"),
+    *("key renewed", STORED),
+)
+# Rows of the table of ownership, and lines of the log, that no run may lack (`coverage`).
+COVERED: Final = (
+    *("IDLE, ASSIGNED", "CATCHING_UP, CAUGHT_UP", "FENCING, FENCED", "REPLAYING, REPLAYED"),
+    *("TAKING_IN, TAKEN_IN", "FIRING, UNKNOWN", "FIRING, FENCED_OFF", "IDLE, REVOKED"),
+    *("taking over ahead of the group", "the owner is silent", "a standby starts over"),
 )
 # Beyond the thousand, and found something once: scenario and seed, with librdkafka.
 FOUND: Final = (("clocks", 1597),)
@@ -31,12 +39,15 @@ FOUND: Final = (("clocks", 1597),)
 def test_seeds_find_nothing_and_every_fault_strikes() -> None:
     share = SEEDS // PROCESSES
     started = [
-        start("--seeds", str(share), "--first", str(number * share)) for number in range(PROCESSES)
+        start("--seeds", str(share), "--first", str(number * share), "--coverage")
+        for number in range(PROCESSES)
     ]
     printed = [finish(each, TIMEOUT_S) for each in started]
     assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
     struck = set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", "\n".join(printed)))
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
+    never = [each for each in COVERED if f"{each}: " not in "\n".join(printed)]
+    assert not never, f"no world came by these: {never}"
 
 
 @pytest.mark.timeout(SHORT_S + 30)

@@ -25,6 +25,7 @@ _LIFECYCLE: Final = schema("LifecycleEvent")
 FIRED: Final = "belfry.fired."
 REQUESTS: Final = "belfry.schedules"
 CHANGELOG: Final = "belfry.changelog"
+POLICIES: Final = "belfry.tenants"
 
 
 class Manifest(NamedTuple):
@@ -44,7 +45,8 @@ class Step:
     """One committed transaction of a partition and all that it wrote.
 
     `order` is its place among the transactions of all partitions, that of its manifest.
-    `places` are the output partitions of fired records, by their order.
+    Fired records have their payloads as consumers read them (`payloads`).  `places` are the output
+    partitions of fired records, by their order.
     """
 
     partition: int
@@ -94,10 +96,10 @@ def steps_of(world: World) -> list[list[Step]]:
 
 
 def _outputs(world: World, steps: dict[Txn, Step]) -> None:
-    # Requests need no transaction, and neither does a stranger where one writes.
+    # Requests and policies need no transaction, and neither does a stranger where one writes.
     faults = world.scenario.faults
     strangers = faults.get("write_in_changelog") or faults.get("copy_lost_step")
-    unbound = (REQUESTS, CHANGELOG) if strangers else (REQUESTS,)
+    unbound = (REQUESTS, POLICIES, CHANGELOG) if strangers else (REQUESTS, POLICIES)
     for topic, logs in sorted(world.broker.topics.items()):
         places = {entry.order: log.partition for log in logs for entry in log.history}
         for entry in world.committed(topic):
@@ -108,7 +110,8 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
             if step is None:
                 assert topic in unbound, f"{topic}: {entry} has no transaction"
             elif topic.startswith(FIRED):
-                step.fired.append((topic, entry))
+                read = world.payloads.as_read(topic.removeprefix(FIRED), entry)
+                step.fired.append((topic, read))
                 step.places[entry.order] = places[entry.order]
             elif topic == "belfry.lifecycle":
                 reader = BytesIO((entry.value or b"")[10:])

@@ -8,6 +8,7 @@ loses one.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from pydantic import SecretStr
 from belfry.balance.assignment_map import MemberMetadata
 from belfry.group.group import Group as AssignedMember
 from belfry.group.group import Surroundings
+from belfry.group.heartbeats import Heartbeats
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.surroundings import WorkerPort
@@ -25,6 +27,7 @@ from belfry.process import cluster_start, sharing
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
 from tests.simulation.group import Group
+from tests.simulation.leading import LedGroup
 from tests.simulation.machine import Machine
 from tests.simulation.registry import SimLookups, SimRegistry
 from tests.simulation.stage import Stage, here
@@ -53,7 +56,11 @@ class SimWorker:
     """A process on a machine; `boot` starts it."""
 
     def __init__(
-        self, machine: Machine, group: Group, settings: Settings, registry: SimRegistry | None
+        self,
+        machine: Machine,
+        group: Group | LedGroup,
+        settings: Settings,
+        registry: SimRegistry | None,
     ) -> None:
         self.machine = machine
         self.owners: Owners | None = None
@@ -102,20 +109,48 @@ class SimWorker:
             opener.watch.start()
         except (KafkaException, ConnectionError):
             return
-        self.owners = owners = Owners(opener, shared.runners(port), entry)
-        entry.connect(Surroundings(rejoin=self._group.rebalance, holdings=owners.holdings))
+        beats = self._heartbeats() if isinstance(self._group, LedGroup) else None
+        self.owners = owners = Owners(opener, shared.runners(port), entry, beats)
+        entry.connect(
+            Surroundings(
+                rejoin=partial(self._group.rejoin, self.machine),
+                holdings=owners.holdings,
+                keeps_heartbeat=None if beats is None else lambda: beats.works,
+            )
+        )
+        if beats is not None:
+            beats.start(owners.well)
         owners.start()
-        while not self._stopping:
-            if not self.machine.cut:
-                told = self._group.beat(self.machine)
-                if told is not None:
-                    owners.assign(told)
-            here().sleep(IDLE_COMMIT_MS)
+        if beats is not None:
+            beats.begun()
+        self._be_member(owners, entry)
         owners.stop()
+        if beats is not None:
+            beats.stop()
         opener.policies.stop()
         shared.outputs.stop()
         opener.watch.stop()
         self._group.leave(self.machine)
+
+    def _heartbeats(self) -> Heartbeats:
+        clock: Any = self.machine
+        return Heartbeats(self.machine.name, "belfry.changelog", {}, "belfry.heartbeats", clock)
+
+    def _be_member(self, owners: Owners, entry: AssignedMember) -> None:
+        """Beat until the process is to stop; where others stand by, hand on what is owned."""
+        while not self._stopping:
+            self._beat(owners, entry)
+        if isinstance(self._group, LedGroup) and not (self.refusals or entry.alone):
+            entry.leave()
+            deadline_ms = here().now_ms + self._settings.hand_over_limit_ms
+            while here().now_ms < deadline_ms and any(each.alive for each in owners.runners()):
+                self._beat(owners, entry)
+
+    def _beat(self, owners: Owners, entry: AssignedMember) -> None:
+        told = None if self.machine.cut else self._group.beat(self.machine, entry)
+        if told is not None:
+            owners.assign(told)
+        here().sleep(IDLE_COMMIT_MS)
 
     def _hand_over(self, runner: Any, term: int, batch: Any) -> None:
         weather = self.machine.weather

@@ -10,13 +10,19 @@ from tests.simulation.broker import Broker, Entry
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
+from tests.simulation.leading import LedGroup
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
+from tests.simulation.objects import URL, Objects
+from tests.simulation.payloads import Payloads
+from tests.simulation.preemption import Preemption
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
+from tests.simulation.rules import RuleLoad
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
 from tests.simulation.stores import check_disk
+from tests.simulation.tenant_policies import TenantPolicies
 from tests.simulation.worker import SimWorker, settings_of
 
 QUIET_MS: Final = 90_000.0
@@ -32,7 +38,11 @@ class World:
         self.scenario = scenario = scenario.drawn(Random(f"{seed}/swarm"))
         self.random = Random(f"{seed}/faults")
         self.stage = Stage(Random(f"{seed}/turns"))
+        if scenario.preempted:
+            self.stage.begins = Preemption(self.stage, Random(f"{seed}/lines")).trace
         self.broker = Broker(self.stage)
+        self.objects = Objects(self.broker, Random(f"{seed}/objects"))
+        self.payloads = Payloads(self.objects)
         self.load = Load(
             self.broker,
             Random(f"{seed}/load"),
@@ -41,7 +51,11 @@ class World:
             scenario.schema_ids,
             bulk=scenario.bulk,
             keys=scenario.keys,
+            payloads=self.payloads,
         )
+        if scenario.rules:
+            self.load.rules = RuleLoad(self.load, TENANTS, Random(f"{seed}/rules"))
+            self.load.ruled = scenario.rules
         if scenario.features:
             self.load.share = scenario.features
             features = (Random(f"{seed}/features"), scenario.only)
@@ -56,15 +70,16 @@ class World:
         if scenario.own_epochs is not None:
             self.broker.own_epochs = scenario.own_epochs
         written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
+        policies = Random(f"{seed}/policies"), TENANTS, scenario.policies, level
+        self.policies = TenantPolicies(self.load, *policies)
+        written |= {"payload_store": URL} if self.policies.any_claims else {}
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
-        self.group = Group(
-            self.stage,
-            Random(f"{seed}/group"),
-            scenario.partitions,
-            self.settings.session_timeout_ms,
-        )
+        dealt = (scenario.partitions, self.settings.session_timeout_ms)
+        self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
+        if scenario.standbys:
+            self.group = LedGroup(self.stage, *dealt, scenario.standbys)
         self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
         self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
         self.workers: list[SimWorker] = []
@@ -84,6 +99,7 @@ class World:
                 "cleanup.policy": policy,
                 "message.timestamp.type": kind,
             }
+        self.policies.write()
         for number in range(self.scenario.machines):
             self.workers.append(self._booted(number))
         if self.load.features is not None:
@@ -95,6 +111,7 @@ class World:
             broker=self.broker,
             weather=self.weather,
             disk=self.disks[number],
+            objects=self.objects,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
@@ -125,6 +142,7 @@ class World:
         """All faults end, and every machine runs."""
         self.weather.calm()
         self.broker.refused.clear()
+        self.objects.heal()
         for worker in list(self.workers):
             machine = worker.machine
             machine.strikes.clear()

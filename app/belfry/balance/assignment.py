@@ -20,6 +20,8 @@ from belfry.balance.assignment_map import (
     AssignmentMap,
     MemberMetadata,
     read_assignment_map,
+    read_numbered,
+    read_numbers,
     read_object,
 )
 from belfry.balance.members import Share
@@ -147,25 +149,24 @@ def read_answer(told: bytes, worker: str) -> tuple[Assignment, AssignmentMap | N
     if "watches" not in found:
         assignment_map = read_assignment_map(told)
         return of_map(assignment_map, worker), assignment_map
-    commits_for = found.get("commits_for")
     return Assignment(
         bool(found.get("others")),
         _whole(found.get("heartbeat"), NO_HEARTBEAT),
-        tuple(commits_for) if isinstance(commits_for, list) else (),
+        read_numbers(found.get("commits_for")),
         tuple(_watched(found["watches"])),
     ), None
 
 
 def _watched(told: Any) -> Iterator[Watched]:
     for row in told if isinstance(told, list) else ():
-        ranks = row.get("ranks")
-        yield Watched(
-            str(row.get("worker", "")),
-            _whole(row.get("owns"), 0),
-            _whole(row.get("heartbeat"), NO_HEARTBEAT),
-            {int(p): int(rank) for p, rank in ranks.items()} if isinstance(ranks, dict) else {},
-        )
+        if isinstance(row, dict):
+            yield Watched(
+                str(row.get("worker", "")),
+                _whole(row.get("owns"), 0),
+                _whole(row.get("heartbeat"), NO_HEARTBEAT),
+                read_numbered(row.get("ranks")),
+            )
 
 
 def _whole(told: Any, otherwise: int) -> int:
-    return told if isinstance(told, int) else otherwise
+    return told if type(told) is int else otherwise

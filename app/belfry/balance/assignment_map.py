@@ -23,6 +23,11 @@ from belfry.balance.members import Member
 # Of the assignment map as it travels to members of format 1.
 FORMAT: Final = 1
 LISTS: Final = ("owns", "stands_by", "held")
+_KINDS: Final[dict[str, type]] = {
+    **dict.fromkeys(("worker", "version", "http", "rack"), str),
+    **dict.fromkeys(("weight", "format"), int),
+    **dict.fromkeys(("leaving", "heartbeats"), bool),
+}
 METADATA_FORMAT: Final = 2
 IDLE_COMMIT_MS: Final = 300
 IDLE_COMMIT_MS_PER_PARTITION: Final = 25
@@ -142,20 +147,18 @@ def idle_commit_ms(partitions: int) -> int:
 
 def read_metadata(told: bytes, name: str) -> MemberMetadata:
     """What a member said; a plain member where it said nothing that can be read."""
-    found = {"format": 1, **read_object(told)}
-    owns = found.get("owns")
-    kept = {int(key): int(epoch) for key, epoch in owns.items()} if isinstance(owns, dict) else {}
-    member_metadata: MemberMetadata = _made(
-        MemberMetadata, {"worker": name, **found, "owns": kept}, ("warm", "cannot")
-    )
+    found = read_object(told)
+    said = {**_readable(found, ("warm", "cannot")), "owns": read_numbered(found.get("owns"))}
+    member_metadata: MemberMetadata = _made(MemberMetadata, {"worker": name, "format": 1, **said})
     return member_metadata
 
 
 def read_assignment_map(told: bytes) -> AssignmentMap:
     """The whole map, as a member of format 1 is told it; an empty one where there is none."""
     entries = read_object(told).get("seats")
-    rows: Iterable[dict[str, Any]] = entries if isinstance(entries, list) else ()
-    return AssignmentMap(tuple(_made(AssignedMember, row, LISTS) for row in rows))
+    rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
+    named = [row for row in rows if isinstance(row.get("worker"), str)]
+    return AssignmentMap(tuple(_made(AssignedMember, _readable(row, LISTS)) for row in named))
 
 
 def read_object(told: bytes) -> dict[str, Any]:
@@ -167,7 +170,28 @@ def read_object(told: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _made(kind: Any, given: dict[str, Any], lists: tuple[str, ...]) -> Any:
+def read_numbers(told: Any) -> tuple[int, ...]:
+    """A list of numbers of partitions; none where it is no such list."""
+    whole = isinstance(told, list) and all(type(each) is int and each >= 0 for each in told)
+    return tuple(told) if whole else ()
+
+
+def read_numbered(told: Any) -> dict[int, int]:
+    """Numbers by partitions; none where it is no such object."""
+    if not isinstance(told, dict):
+        return {}
+    whole = all(key.isdecimal() and type(each) is int for key, each in told.items())
+    return {int(key): each for key, each in told.items()} if whole else {}
+
+
+def _readable(given: dict[str, Any], lists: tuple[str, ...]) -> dict[str, Any]:
+    """What is of the kind that it has to be; the rest is left out, as if it had not been said."""
+    found = {name: given[name] for name, kind in _KINDS.items() if type(given.get(name)) is kind}
+    if found.get("weight", 0) < 0:
+        del found["weight"]
+    return {**found, **{name: read_numbers(given.get(name)) for name in lists}}
+
+
+def _made(kind: Any, given: dict[str, Any]) -> Any:
     """One of the classes above from what it knows of a dictionary."""
-    known = {key: value for key, value in given.items() if key in kind.__slots__}
-    return kind(**{**known, **{key: tuple(known.get(key) or ()) for key in lists}})
+    return kind(**{key: value for key, value in given.items() if key in kind.__slots__})

@@ -68,6 +68,11 @@ class BenchWorker:
                 stderr=out,
             )
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
     def view(self) -> dict[str, Any]:
         """The worker's own answer about itself, or nothing while it does not answer."""
         if self._process.poll() is not None:
@@ -99,9 +104,9 @@ class BenchWorker:
 
     def usage(self) -> tuple[float, float]:
         """CPU seconds, and peak resident memory in MB; it has to run still."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return cpu_seconds(self._process.pid), int(peak.split()[1]) / 1024
+        return cpu_seconds(self.pid), int(peak.split()[1]) / 1024
 
     def stop(self, how: int = signal.SIGTERM) -> None:
         """End the process by a signal, and kill it where it has not ended in 20 s."""

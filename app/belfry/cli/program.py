@@ -36,7 +36,7 @@ MODULES: Final = (
     *("dev", "worker", "schedule", "bulk", "backfill", "redrive", "calendar", "events"),
     *("deliveries", "tenant", "apply", "topics", "doctor", "audit", "verify", "replay", "slo"),
     *("top", "backup", "recover", "mirror", "api_key", "acls", "config", "bench", "plan"),
-    *("rebalance", "mcp", "sql"),
+    *("rebalance", "payloads", "mcp", "sql"),
 )
 # Where a command is that is not named as its module is.
 ELSEWHERE: Final = {

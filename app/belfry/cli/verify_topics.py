@@ -83,6 +83,12 @@ class TopicReader:
         ends = self._asked(places, LATEST, uncommitted)
         return {each.partition for each in places if ends[each] > spans[each.partition].end}
 
+    def log_ends(self, topics: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
+        """Where partitions end, with what an open transaction still holds back."""
+        places = [TopicPartition(name, each) for name in topics for each in topics[name]]
+        ends = self._asked(places, LATEST, IsolationLevel.READ_UNCOMMITTED)
+        return {(place.topic, place.partition): end for place, end in ends.items()}
+
     def _asked(
         self,
         places: list[TopicPartition],

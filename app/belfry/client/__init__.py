@@ -48,7 +48,7 @@ from belfry.client.errors import (
     TooLate,
     Unavailable,
 )
-from belfry.client.fired_record import FiredRecord, RequestSource
+from belfry.client.fired_record import Claim, FiredRecord, RequestSource
 from belfry.client.handlers import Handlers
 from belfry.client.key_ring import KeyRing
 from belfry.client.listing import Http
@@ -67,6 +67,7 @@ __all__ = [
     "BelfryError",
     "BulkCount",
     "BulkJob",
+    "Claim",
     "ClaimBroken",
     "ClaimCheck",
     "Client",

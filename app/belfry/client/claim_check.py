@@ -10,13 +10,15 @@ A worker stores payloads in the same way where the policy of their tenant says s
 redeems what it stored of the tenant `shop`.
 
 A file is named by its content, so the same payload is stored once and a repeat changes nothing.
-Small payloads travel in the event as ever.  Nothing is deleted here: give the folder a rule that
-lets files go some time after the last schedule that could need them is due.
+Small payloads travel in the event as ever.  Nothing is deleted here: `belfry payloads sweep` does
+that in the folder of the workers.  Give any other folder a rule that lets files go some time after
+the last schedule that could need them is due.
 """
 
 from __future__ import annotations
 
 import re
+from time import time
 from typing import Any, Final, NotRequired, TypedDict
 
 from belfry.client.errors import BelfryError, ClaimBroken, NotDecrypted
@@ -25,6 +27,8 @@ from belfry.tenants.payload_keys import PayloadKeys, Undecryptable
 from belfry.wire.claim_check import CLAIM, ENCRYPTED, SIZE, claims_of, digest_of, object_name
 
 ABOVE_BYTES: Final = 500_000
+# What was stored so long ago is stored anew: sweeps leave alone what is younger than a day.
+FRESH_S: Final = 3600.0
 _HEX: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -118,14 +122,26 @@ class ClaimCheck:
             raise NotDecrypted(f"{event.schedule_id}: {error}.") from None
 
     def _store(self, digest: str, payload: bytes) -> None:
-        """Write a payload under its digest, unless a file of this name and size is there."""
+        """Write a payload under its digest, unless it was written lately.
+
+        An older file may be one that a sweep is about to put aside: written anew, it is young.
+        """
         path = self._path(digest)
-        if self._files.exists(path) and self._files.size(path) == len(payload):
+        if self._is_fresh(path, len(payload)):
             return
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
         # A transaction of fsspec writes aside and moves: nobody reads half a file.
         with self._files.transaction, self._files.open(path, "wb") as file:
             file.write(payload)
+
+    def _is_fresh(self, path: str, size: int) -> bool:
+        """Whether a file of this size is there, and was stored lately."""
+        self._files.invalidate_cache(path.rpartition("/")[0])
+        try:
+            age_s = time() - self._files.modified(path).timestamp()
+            return bool(self._files.size(path) == size and abs(age_s) < FRESH_S)
+        except (FileNotFoundError, NotImplementedError):
+            return False
 
     def _path(self, digest: str) -> str:
         """Where a payload lies."""

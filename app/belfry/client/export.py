@@ -43,11 +43,26 @@ class HiddenChangelog(BelfryError):
     """An open transaction hides a part of the changelog."""
 
 
-class _Fold:
-    """What waits in one partition, by name, and the last manifest."""
+def _ignored(_row: bytes) -> None:
+    """What hears of rows that nobody asked for."""
 
-    def __init__(self, judge: Judge) -> None:
+
+class Fold:
+    """What waits in one partition, by name, and the last manifest.
+
+    `held` says what is kept of the row of a schedule, and `noted` hears of rows that belong to no
+    schedule: locks, jobs, requests set aside.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        held: Callable[[bytes], bytes] = bytes,
+        noted: Callable[[bytes], object] = _ignored,
+    ) -> None:
         self._judge = judge
+        self._held = held
+        self._noted = noted
         self.waiting: dict[bytes, bytes] = {}
         self.manifest: Manifest | None = None
 
@@ -64,9 +79,9 @@ class _Fold:
             self.manifest = self.manifest if value is None else decode_manifest(value)
         # Keys of belfry's own begin so: locks, jobs and others. An export is of schedules alone.
         elif key[:1] == b"\0":
-            return
+            self._noted(value or b"")
         elif value is not None and check_format(value) == PENDING:
-            self.waiting[key] = value
+            self.waiting[key] = self._held(value)
         else:
             self.waiting.pop(key, None)
 
@@ -100,16 +115,29 @@ def waiting_records(
     `DamagedChangelog`, `HiddenChangelog` and `Unavailable`, and closes its consumers where the
     caller ends early.
     """
+    for _, fold in folded(cluster, changelog, group, lambda each: Fold(judges(each))):
+        for name in sorted(fold.waiting):
+            if tenant is None or name.startswith(f"{tenant}/".encode()):
+                yield fold.waiting[name]
+        # Before the next partition is read, for two of them may not fit into memory.
+        del fold
+
+
+def folded(
+    cluster: Cluster, changelog: str, group: str, fold_of: Callable[[int], Fold]
+) -> Iterator[tuple[int, Fold]]:
+    """Each partition of a changelog, and what waits there; one after the other.
+
+    The caller lets go of one before it takes the next. Raises as `waiting_records` does.
+    """
     consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
     ends = cluster.consumer(group, uncommitted=True)
     try:
         for partition in sorted(cluster.partitions(consumer, changelog)):
-            fold, place = _Fold(judges(partition)), TopicPartition(changelog, partition)
+            fold, place = fold_of(partition), TopicPartition(changelog, partition)
             _read(cluster, consumer, place, fold, _log_end(cluster, ends, place))
             fold.check(partition)
-            for name in sorted(fold.waiting):
-                if tenant is None or name.startswith(f"{tenant}/".encode()):
-                    yield fold.waiting[name]
+            yield partition, fold
     finally:
         consumer.close()
         ends.close()
@@ -124,7 +152,7 @@ def _log_end(cluster: Cluster, consumer: Consumer, place: TopicPartition) -> int
 
 
 def _read(
-    cluster: Cluster, consumer: Consumer, place: TopicPartition, fold: _Fold, end: int
+    cluster: Cluster, consumer: Consumer, place: TopicPartition, fold: Fold, end: int
 ) -> None:
     """Fold a partition up to `end`; HiddenChangelog where it cannot be read so far."""
     try:
@@ -145,7 +173,7 @@ def _read(
         raise cluster.unavailable(error.args[0], place.topic) from None
 
 
-def _take(fold: _Fold, message: Message) -> None:
+def _take(fold: Fold, message: Message) -> None:
     """Fold one record; a format of a later release is damage here, for nothing may be left out."""
     try:
         fold.take(message)
@@ -153,7 +181,7 @@ def _take(fold: _Fold, message: Message) -> None:
         raise DamagedChangelog(f"{message.topic()}/{message.partition()}: {error}") from None
 
 
-def _fold(cluster: Cluster, messages: Sequence[Message], fold: _Fold) -> int:
+def _fold(cluster: Cluster, messages: Sequence[Message], fold: Fold) -> int:
     """Fold records; returns the offset to be read next, past the marks of transactions."""
     reached = 0
     for message in messages:

@@ -6,13 +6,20 @@ ignore belfry and take key and value, or ask this class which schedule and which
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from belfry.client.requests import EVENT_TYPE
 from belfry.schedules.instants import parse_instant
-from belfry.wire.headers import SOURCE, TENANT
+from belfry.wire.claim_check import CLAIM, ENCRYPTED, SIZE
+from belfry.wire.headers import EVENT_TYPE as SCHEDULE_TYPE
+from belfry.wire.headers import GROUP, SOURCE, TENANT, VERSION
 from belfry.wire.record import Headers
+
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+_NUMBER: Final = re.compile("-?[0-9]{1,19}")
+_SOURCE: Final = re.compile("([^/]+)/([0-9]{1,9})/([0-9]{1,18})")
 
 
 class RequestSource(NamedTuple):
@@ -21,6 +28,18 @@ class RequestSource(NamedTuple):
     topic: str
     partition: int
     offset: int
+
+
+class Claim(NamedTuple):
+    """Where the payload of an event lies, if not in the event: `ClaimCheck` redeems it.
+
+    `digest` is its SHA-256, by which it is stored, and `size_bytes` how long it is there.  What a
+    worker has encrypted says for which schedule, as ``tenant/id``.
+    """
+
+    digest: str
+    size_bytes: int
+    encrypted_for: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +89,24 @@ class FiredRecord:
 
     @property
     def event_type(self) -> str | None:
-        """Its type: the envelope's, else the CloudEvent's, else the header ``event-type``."""
+        """Its type: the envelope's, the CloudEvent's, the header ``event-type``, the schedule's.
+
+        The first of these that is there.
+        """
         if self.event is not None:
             found: str | None = self.event["event_type"]
             return found
-        return self.header("ce_type") or self.header(EVENT_TYPE)
+        return self.header("ce_type") or self.header(EVENT_TYPE) or self.header(SCHEDULE_TYPE)
+
+    @property
+    def group(self) -> str | None:
+        """The group of its schedule; None for none."""
+        return self.header(GROUP)
+
+    @property
+    def version(self) -> int | None:
+        """Which version of its schedule fired, from 1 on."""
+        return self._number(VERSION)
 
     @property
     def fire_id(self) -> str | None:
@@ -98,17 +130,26 @@ class FiredRecord:
     @property
     def occurrence(self) -> int | None:
         """0, 1, 2 … within one life of the schedule; -1 for a TRIGGER or a backfill."""
-        text = self.header("belfry-occurrence")
-        return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+        return self._number("belfry-occurrence")
+
+    @property
+    def missed(self) -> int:
+        """How many further occurrences it stands for, which did not fire in time."""
+        return self._number("belfry-missed") or 0
 
     @property
     def source(self) -> RequestSource | None:
         """Where its request lies; None unless the policy says `source_header`, or nobody knows."""
-        topic, _, place = (self.header(SOURCE) or "").partition("/")
-        partition, _, offset = place.partition("/")
-        if not (topic and partition.isdecimal() and offset.isdecimal()):
+        found = _SOURCE.fullmatch(self.header(SOURCE) or "")
+        return None if found is None else RequestSource(found[1], int(found[2]), int(found[3]))
+
+    @property
+    def claim(self) -> Claim | None:
+        """Where its payload lies, if not in the event; None as well for what is no claim."""
+        digest, size_bytes = self.header(CLAIM), self._number(SIZE)
+        if size_bytes is None or size_bytes < 0 or not _DIGEST.fullmatch(digest or ""):
             return None
-        return RequestSource(topic, int(partition), int(offset))
+        return Claim(digest or "", size_bytes, self.header(ENCRYPTED))
 
     @property
     def backfill(self) -> str | None:
@@ -119,6 +160,11 @@ class FiredRecord:
     def redriven(self) -> str | None:
         """For an event that was sent again: the name of the redrive, ``@`` and its first offset."""
         return self.header("belfry-redriven")
+
+    def _number(self, name: str) -> int | None:
+        """A header that is a whole number; None where there is none."""
+        text = self.header(name)
+        return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 
     def header(self, name: str) -> str | None:
         """The last header of this name as text: belfry puts its own after the user's."""

@@ -25,6 +25,7 @@ It runs once per event, which is why names are local and tuples are taken apart 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 
 from belfry.engine.deliveries import deliver, fired_event
@@ -50,6 +51,9 @@ LENGTH: Final = len(OURS)
 # What a fired record has besides its row, without texts that it repeats; and the most with them.
 FIXED_OVERHEAD_BYTES: Final = 614
 MOST_OVERHEAD_BYTES: Final = FIXED_OVERHEAD_BYTES + 5 * 255 + 3 * 100
+# Headers that most events have in common.
+_FIRST_OCCURRENCE: Final = ("belfry-occurrence", b"0")
+_FIRST_VERSION: Final = (VERSION, b"1")
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class Route:
     lateness_ms: list[int]
     waits: bool = False
     of: bytes = b""
+    # The header that says whose the event is.
+    named: tuple[str, bytes] = TENANT, b""
 
 
 class Emit(Protocol):
@@ -85,7 +91,8 @@ def route_to(tenant: Tenant, step: Step, *, waits: bool = False) -> Route:
     told_of = Outcome.FIRED in tenant.written
     late = step.effects.lateness.setdefault(tenant.name, [])
     topic, outside = tenant.topic, tenant.non_transactional
-    return Route(tenant, topic, tenant.enveloped, told_of, outside, late, waits, tenant.key_of)
+    key_of, named = tenant.key_of, (TENANT, tenant.name_bytes)
+    return Route(tenant, topic, tenant.enveloped, told_of, outside, late, waits, key_of, named)
 
 
 def emit(
@@ -97,15 +104,15 @@ def emit(
     occurrences it stands for besides itself.  `job` is the backfill that it fires for.
     """
     (due_ms, nominal_ms, _, _, _, version, occurrence, _, _, _,
-     tenant, schedule_id, group, event_type, key, given, rule, value) = row  # fmt: skip
+     _, schedule_id, group, event_type, key, given, rule, value) = row  # fmt: skip
     effects = step.effects
     headers: Headers = [
         ("belfry-fire-id", identity),
         ("belfry-schedule-id", schedule_id),
-        ("belfry-scheduled-at", rfc3339(nominal_ms)),
-        ("belfry-occurrence", b"%d" % occurrence if occurrence else b"0"),
-        (TENANT, tenant),
-        (VERSION, b"%d" % version if version > 1 else b"1"),
+        _scheduled_at(nominal_ms),
+        ("belfry-occurrence", b"%d" % occurrence) if occurrence else _FIRST_OCCURRENCE,
+        route.named,
+        (VERSION, b"%d" % version) if version > 1 else _FIRST_VERSION,
     ]
     if group or event_type:
         headers += [each for each in ((GROUP, group), (EVENT_TYPE, event_type)) if each[1]]
@@ -132,6 +139,12 @@ def emit(
     effects.fired.append((route.topic, of + key, of + group if group else None, value, headers))
     effects.fire_ids.append(identity)
     route.lateness_ms.append(step.now_ms - due_ms)
+
+
+@lru_cache(maxsize=1024)
+def _scheduled_at(nominal_ms: int) -> tuple[str, bytes]:
+    """The header with an event's instant, which many events have."""
+    return "belfry-scheduled-at", rfc3339(nominal_ms)
 
 
 def tell_fired(row: Pending, route: Route, identity: bytes, step: Step) -> None:

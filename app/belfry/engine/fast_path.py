@@ -76,8 +76,13 @@ class FastPath:
         """
         earliest_ms = max(step.scan.watermark_ms + 1, SECONDS_LIMIT)
         newest_ms, first_life = step.now_ms + MOST_AHEAD_MS, self._first_life
-        names = [_name(request) for request in requests]
-        answers = [_answer_name(request) for request in requests]
+        # Changelog keys of schedules, and of verdicts of requests that have an id of their own;
+        # empty for what is not plain, or has none.
+        names = [b"%b/%b" % each[:2] if type(each) is tuple else b"" for each in requests]
+        answers = [
+            answer_key(each[0], each[-1]) if name and each[-1] is not None else b""
+            for name, each in zip(names, requests, strict=True)
+        ]
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         isolated, keep_isolated = self._waiting.hints, self._waiting.keep_isolated
@@ -103,11 +108,12 @@ class FastPath:
                     or (event_type is not None and not _is_plain(event_type))
                     # An id that was answered before, or needs a closer look.
                     or (answer and (answer in changed or found[answer]))
-                    or not (request_id is None or _is_plain(request_id))
+                    or (careful and answer and not _is_plain(request_id))
                 ):
                     yield record, request
                     continue
-                kept = encode_plain(request, accepted_ms, seq, first_life + seq)
+                life = first_life + seq
+                kept = encode_plain(request, accepted_ms, seq, life)
                 if len(kept) > (rooms.get(tenant) or self._room(tenant, rooms)):
                     yield record, request
                     continue
@@ -116,7 +122,7 @@ class FastPath:
                 else:
                     keep(name, kept, due_ms, seq)
                 if answer:
-                    self._reports.accepted(seq, request, accepted_ms, step)
+                    self._reports.accepted(answer, life, request, record, step)
                 kept_of.append(tenant)
         finally:
             if kept_of:
@@ -150,21 +156,11 @@ class FastPath:
         return rooms[name]
 
 
-def _name(request: Any) -> bytes:
-    """Changelog key of a plain request's schedule; empty for one that is not plain."""
-    return b"%b/%b" % request[:2] if type(request) is tuple else b""
-
-
-def _answer_name(request: Any) -> bytes:
-    """Changelog key of the verdict of a plain request that has an id; empty for any other."""
-    if type(request) is not tuple or request[-1] is None:
-        return b""
-    return answer_key(request[0], request[-1])
-
-
 def _any_odd_id(requests: Sequence[Any]) -> bool:
-    """Whether any id is empty or holds what is not plain: then each is looked at."""
-    ids = [request[1] for request in requests if type(request) is tuple]
+    """Whether any id, of a schedule or a request, is empty or not plain: then each is looked at."""
+    plain = [request for request in requests if type(request) is tuple]
+    ids = [request[1] for request in plain]
+    ids += [request[-1] for request in plain if request[-1] is not None]
     return b"" in ids or bool(b"".join(ids).translate(None, PLAIN_BYTES))
 
 

@@ -66,7 +66,7 @@ class Occurrences:
 
         Its place may be later than its due instant: that of the last of a run, which fires for it.
         """
-        if fires_once(record):
+        if not row.extra and fires_once(record):
             plain = self._decrypted(row, record, route.tenant, step)
             if plain is not None:
                 self.fires.fire_once(plain, route, step)
@@ -99,13 +99,14 @@ class Occurrences:
 
     def _rule_of(self, row: Pending, record: bytes) -> CompiledRule | None:
         """The compiled rule; None where this version cannot fire the schedule."""
-        if not row.extra or not has_rule(record):
+        extra = row.extra
+        if not extra or not has_rule(record):
             return None
-        rule = self._rules.get(row.extra)
+        rule = self._rules.get(extra)
         if rule is not None:
             return rule
         try:
-            rule = self._rules[row.extra] = compiled(row.extra)
+            rule = self._rules[extra] = compiled(extra)
         except UNREADABLE:
             return None
         return rule

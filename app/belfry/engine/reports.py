@@ -23,7 +23,7 @@ from belfry.engine.payloads import digests
 from belfry.engine.rejected_record import LEAST_REJECTED_BYTES, MAX_REJECTED_BYTES, as_rejected
 from belfry.engine.reply import MOST_REASON, MOST_SHOWN, Reply
 from belfry.engine.step import Step
-from belfry.schedules.identity import Homes, generation_at, generation_of
+from belfry.schedules.identity import Homes, generation_of
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import PASSING, Rejection
 from belfry.schedules.request import KEEPING, PlainRequest, Request, may_be_kept
@@ -182,13 +182,17 @@ class Reports:
         name = request["tenant"].encode(errors="replace")
         return digests(request, None if self._tenants is None else self._tenants.known(name))
 
-    def accepted(self, offset: int, request: PlainRequest, accepted_ms: int, step: Step) -> None:
-        """`conclude` for a request on the fast path that has an id; its caller counts it."""
+    def accepted(
+        self, name: bytes, life: int, request: PlainRequest, record: SourceRecord, step: Step
+    ) -> None:
+        """`conclude` for a request on the fast path that has an id; its caller counts it.
+
+        `name` is the changelog key of its verdict, `life` the one that it begins.
+        """
         tenant, schedule_id, due_ms, _, _, _, _, request_id = request
+        offset, accepted_ms, _, _, _ = record
         assert request_id is not None
-        name = keys.answer_key(tenant, request_id)
-        generation = generation_at(self._place.partition, offset)
-        row = encode_accepted(request, accepted_ms, generation, digest_of_plain(request))
+        row = encode_accepted(request, accepted_ms, life, digest_of_plain(request))
         self._store.note(name, row, REQUEST_ID_MS)
         step.effects.lifecycle.append(
             LifecycleEvent(
@@ -202,7 +206,7 @@ class Reports:
                 source_topic=self._place.topic,
                 source_partition=self._place.partition,
                 source_offset=offset,
-                generation=generation_of(generation),
+                generation=generation_of(life),
             )
         )
 

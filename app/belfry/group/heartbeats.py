@@ -49,10 +49,18 @@ log = structlog.get_logger(__name__)
 class Heartbeats:
     """A thread that keeps this worker's heartbeat and reads those of the owners it watches."""
 
-    def __init__(self, worker: str, topic: str, properties: dict[str, Any], group: str) -> None:
+    def __init__(
+        self,
+        worker: str,
+        topic: str,
+        properties: dict[str, Any],
+        group: str,
+        clock: SystemClock | None = None,
+    ) -> None:
+        """Of a worker by its name; they lie beside a topic, in a group, both by full names."""
         self._worker = worker
         self._topic = topic
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._lock = machine.Lock()
         self._watches: dict[int, HeartbeatWatch] = {}
         self._key = NO_HEARTBEAT

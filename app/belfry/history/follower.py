@@ -27,14 +27,14 @@ from typing import Final
 
 import structlog
 
-from belfry.client.kafka import Cluster
 from belfry.history.backlog import Backlog
 from belfry.history.history_store import HistoryStore
 from belfry.history.layout import HOUR_MS
 from belfry.history.lifecycle_reader import LifecycleReader
 from belfry.host.background import Background
-from belfry.host.passing import PassThrough, all_pass, at_once
+from belfry.host.passing import PassThrough, at_once
 from belfry.host.rocks import RocksMap, wipe
+from belfry.kafka.followed_topic import FollowedTopic
 from belfry.settings import ServerSettings
 from belfry.store.ordered_map import Damaged
 
@@ -42,8 +42,9 @@ from belfry.store.ordered_map import Damaged
 LOOK_S: Final = 0.5
 SWEEP_S: Final = 60.0
 FLUSH_S: Final = 20.0
-# The longest rest after a batch.
+# The longest rest after a batch, and after a small answer of a partition: each is a batch.
 REST_S: Final = 0.05
+SIP_S: Final = 0.1
 # Who wrote a record may have a clock that is ahead of this one.
 AHEAD_MS: Final = HOUR_MS
 
@@ -69,15 +70,13 @@ class Follower:
         """
         self._through = through
         self._topic = settings.topic("lifecycle")
-        self._group = f"{settings.cluster.app_id}-history"
         self._path = settings.data_dir / "history"
         self._homes = 1
         self._head = head
         self._held = held
         self._retention_ms = retention_ms
         self._now_ms = now_ms
-        properties = settings.kafka_properties()
-        self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
+        self._properties = settings.kafka_properties()
         self._rows: RocksMap | None = None
         self.store: HistoryStore | None = None
         self.partitions = 0
@@ -136,11 +135,10 @@ class Follower:
             rows.close()
 
     def _follow(self, store: HistoryStore, rows: RocksMap) -> None:
-        consumer = self._cluster.consumer(self._group, from_beginning=True, tells_ends=True)
-        reader = LifecycleReader(consumer, self._topic, self._backlog, self._head)
+        topic = FollowedTopic(self._properties, self._topic, SIP_S)
+        reader = LifecycleReader(topic, self._backlog, self._head)
         try:
-            count = len(self._cluster.partitions(consumer, self._topic))
-            self.partitions = reader.partitions = count
+            self.partitions = reader.partitions = len(topic.partitions())
             looked = 0.0
             while not self._thread.stopping.is_set():
                 if monotonic() - looked >= LOOK_S:
@@ -162,11 +160,14 @@ class Follower:
 
     def _take(self, reader: LifecycleReader, store: HistoryStore) -> None:
         """One batch into the store, by way of the agent, and a rest."""
-        messages = reader.batch()
-        if messages and all_pass(self._through, self._topic, messages, self._thread.stopping):
+        batch = reader.batch()
+        if batch is None:
+            return
+        stopping = self._thread.stopping
+        if not batch.records or self._through(self._topic, batch.partition, batch.offset, stopping):
             began = monotonic()
-            reader.keep(messages, store)
-            self._thread.stopping.wait(min(monotonic() - began, REST_S))
+            reader.keep(batch, store)
+            stopping.wait(min(monotonic() - began, REST_S))
 
     def _chores(self, store: HistoryStore, rows: RocksMap) -> None:
         now = monotonic()

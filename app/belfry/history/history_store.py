@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from belfry.history import counters, layout
 from belfry.history.layout import HOUR_MS, SortKey
 from belfry.store.ordered_map import OrderedMap, Range
-from belfry.wire.lifecycle import Headline
+from belfry.wire.lifecycle_heads import Headline
 
 EXAMINE: Final = 10_000
 COUNT_ROWS: Final = 1_000
@@ -90,17 +90,17 @@ class HistoryStore:
         Counters are read once for each tenant and hour in the batch, and not for each record.
         """
         writes: dict[bytes, bytes | None] = {}
-        counted: dict[bytes, list[int]] = {}
-        for offset, head, body in notes:
-            place = SortKey(head.at_ms, partition, offset)
-            writes[layout.by_time(head.tenant, place)] = body
-            writes[layout.by_schedule(head.tenant, head.schedule_id, place)] = b""
-            key = layout.counters_key(head.tenant, head.at_ms // HOUR_MS, partition)
-            if key not in counted:
-                counted[key] = self._counters(key)
-            late_ms = None if head.due_ms is None else head.at_ms - head.due_ms
-            counters.count(counted[key], head.outcome, late_ms)
-        writes.update((key, counters.pack(value)) for key, value in counted.items())
+        counted: dict[tuple[bytes, int], list[int]] = {}
+        for offset, (tenant, schedule_id, outcome, at_ms, due_ms), body in notes:
+            by_time, by_schedule = layout.both_keys(tenant, schedule_id, (at_ms, partition, offset))
+            writes[by_time], writes[by_schedule] = body, b""
+            of_hour = tenant, at_ms // HOUR_MS
+            if of_hour not in counted:
+                counted[of_hour] = self._counters(layout.counters_key(*of_hour, partition))
+            late_ms = None if due_ms is None else at_ms - due_ms
+            counters.count(counted[of_hour], outcome, late_ms)
+        for of_hour, value in counted.items():
+            writes[layout.counters_key(*of_hour, partition)] = counters.pack(value)
         writes[layout.position_key(partition)] = layout.pack_offset(next_offset)
         self._rows.write(writes)
 

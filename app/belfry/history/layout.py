@@ -47,9 +47,11 @@ def by_time(tenant: bytes, place: SortKey) -> bytes:
     return b"h%b\0%b" % (tenant, _PLACE.pack(*place))
 
 
-def by_schedule(tenant: bytes, schedule_id: bytes, place: SortKey) -> bytes:
-    """Key under which a schedule finds its record."""
-    return _of_day(tenant, schedule_id, place.at_ms // DAY_MS) + _PLACE.pack(*place)
+def both_keys(tenant: bytes, schedule_id: bytes, place: tuple[int, int, int]) -> list[bytes]:
+    """The two keys of a record, by time and by schedule, with its place packed once."""
+    packed = _PLACE.pack(*place)
+    of_day = _of_day(tenant, schedule_id, place[0] // DAY_MS)
+    return [b"h%b\0%b" % (tenant, packed), of_day + packed]
 
 
 def place_in(key: bytes) -> SortKey:

@@ -14,29 +14,23 @@ counts, and nothing is kept of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import monotonic
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import structlog
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
 
 from belfry.client.decoding import Decoder
 from belfry.history.backlog import Backlog
 from belfry.history.history_store import HistoryEntry, HistoryStore
-from belfry.wire.lifecycle import Headline, encode_record, headline
+from belfry.kafka.followed_topic import FollowedTopic, portions
+from belfry.wire.lifecycle import encode_record
+from belfry.wire.lifecycle_heads import Headline, headline
+from belfry.wire.record import SourceRecord
 
-# Messages of a batch, and seconds for the first of them and for the others.
+# Records of a batch, and seconds for the first of them.
 BATCH: Final = 500
 WAIT_S: Final = 0.2
-BATCH_S: Final = 0.005
 # Seconds between questions about ends, between counts of partitions, and for an answer.
 AGAIN_S: Final = 2.0
 COUNT_S: Final = 10.0
@@ -45,57 +39,70 @@ ASK_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
+class LifecycleBatch(NamedTuple):
+    """Records of one partition, from an offset on, and the offset behind them.
+
+    One without records and with the same offset twice says that nothing follows.
+    """
+
+    partition: int
+    offset: int
+    records: list[SourceRecord]
+    behind: int
+
+
 class LifecycleReader:
-    """A consumer of the lifecycle topic, from its begin to `close`.
+    """A reader of the lifecycle topic, from its begin to `close`.
 
     It tells `backlog` how far each partition has been read.  `head` is what stands before a body
     that this release wrote: such a record is kept without being decoded.
     """
 
-    def __init__(self, consumer: Consumer, topic: str, backlog: Backlog, head: bytes) -> None:
+    def __init__(self, topic: FollowedTopic, backlog: Backlog, head: bytes) -> None:
         self.partitions = 0
-        self._consumer = consumer
         self._topic = topic
         self._backlog = backlog
         self._head = head
         self._decoder = Decoder("LifecycleEvent", only=True)
-        self._assigned: frozenset[int] = frozenset()
+        self._positions: dict[int, int] = {}
+        self._batches: Iterator[LifecycleBatch] = iter(())
         self._ask_at = 0.0
         self._counted = monotonic()
 
     def close(self) -> None:
         """Read no more; nothing counts as followed from here on."""
         self._backlog.assign(frozenset())
-        self._consumer.close()
+        self._topic.close()
 
     def assign(self, wanted: frozenset[int], store: HistoryStore) -> None:
-        """Read these partitions from now on, each from where the store has it."""
-        if wanted == self._assigned:
+        """Read these partitions from now on, each from where the store has it.
+
+        Those that are read already go on.
+        """
+        if wanted == self._positions.keys():
             return
-        places = []
-        for partition in sorted(wanted):
-            position = store.position(partition)
-            start = OFFSET_BEGINNING if position is None else position
-            places.append(TopicPartition(self._topic, partition, start))
-        self._consumer.assign(places)
-        self._assigned = wanted
+        kept = {each: at for each, at in self._positions.items() if each in wanted}
+        for partition in wanted - kept.keys():
+            kept[partition] = store.position(partition) or 0
+        # What was fetched and not kept is fetched again.
+        self._batches = iter(())
+        self._topic.follow(kept)
+        self._positions = kept
         self._backlog.assign(wanted)
         self._ask_at = 0.0
 
     def ask_ends(self, store: HistoryStore) -> None:
-        """Ask where the partitions end that have come here; the consumer may tell it sooner."""
-        wanted = [TopicPartition(self._topic, p, OFFSET_END) for p in self._backlog.unknown()]
+        """Ask where the partitions end that have come here; the reader may find it sooner."""
+        wanted = self._backlog.unknown()
         if not wanted or monotonic() < self._ask_at:
             return
         try:
-            found = self._consumer.offsets_for_times(wanted, timeout=ASK_S)
-        except KafkaException as error:
+            found = self._topic.ends(wanted, ASK_S)
+        except ConnectionError as error:
             log.info("ends of the lifecycle topic not told", reason=str(error))
-            found = []
-        for each in found:
-            if each.error is None and each.offset >= 0:
-                position = store.position(each.partition) or 0
-                self._backlog.ends_at(each.partition, each.offset, position)
+            found = {}
+        for partition, end in found.items():
+            self._backlog.ends_at(partition, end, store.position(partition) or 0)
         self._ask_at = monotonic() + AGAIN_S
 
     def count(self) -> None:
@@ -104,43 +111,49 @@ class LifecycleReader:
             return
         self._counted = monotonic()
         try:
-            found = self._consumer.list_topics(self._topic, ASK_S).topics[self._topic]
-        except KafkaException as error:
+            found = self._topic.partitions(ASK_S)
+        except ConnectionError as error:
             log.info("partitions of the lifecycle topic not told", reason=str(error))
             return
-        self.partitions = max(self.partitions, len(found.partitions))
+        self.partitions = max(self.partitions, len(found))
 
-    def batch(self) -> list[Message]:
-        """The next messages, and what the consumer says of ends; none where nothing came."""
-        first = self._consumer.poll(WAIT_S)
-        return [] if first is None else [first, *self._consumer.consume(BATCH - 1, BATCH_S)]
+    def batch(self) -> LifecycleBatch | None:
+        """What comes next of some partition; None where nothing comes in `WAIT_S`.
 
-    def keep(self, messages: list[Message], store: HistoryStore) -> None:
-        """Put them into the store, each partition's with the offset behind them.
-
-        Raises KafkaException for an error that the consumer does not overcome.
+        Raises ConnectionError where it may not be read.
         """
-        by_partition: dict[int, list[Message]] = {}
-        ended: list[int] = []
-        for message in messages:
-            error, partition = message.error(), message.partition() or 0
-            if error is None:
-                by_partition.setdefault(partition, []).append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ended.append(partition)
-            elif error.fatal():
-                raise KafkaException(error)
-        for partition, read in by_partition.items():
-            found = [entry for message in read if (entry := self._entry(message)) is not None]
-            position = (read[-1].offset() or 0) + 1
-            store.add(partition, found, position)
-            self._backlog.reached(partition, position)
-        for partition in ended:
-            self._backlog.ended(partition)
+        found = next(self._batches, None)
+        if found is None:
+            self._batches = self._fetched()
+            found = next(self._batches, None)
+        return found
 
-    def _entry(self, message: Message) -> HistoryEntry | None:
+    def _fetched(self) -> Iterator[LifecycleBatch]:
+        """What is fetched next, so many records at once."""
+        answer = self._topic.take(WAIT_S)
+        if answer is None:
+            return
+        partition, offset = answer.where[1], answer.offset
+        if not answer.data:
+            yield LifecycleBatch(partition, offset, [], offset)
+        for records, behind in portions(answer, BATCH):
+            yield LifecycleBatch(partition, offset, records, behind)
+            offset = behind
+
+    def keep(self, batch: LifecycleBatch, store: HistoryStore) -> None:
+        """Put a batch into the store, with the offset behind it."""
+        partition, offset, records, behind = batch
+        if behind == offset:
+            self._backlog.ended(partition)
+            return
+        found = [entry for record in records if (entry := self._entry(record)) is not None]
+        store.add(partition, found, behind)
+        self._positions[partition] = behind
+        self._backlog.reached(partition, behind)
+
+    def _entry(self, record_read: SourceRecord) -> HistoryEntry | None:
         """The entry of a record; None for a record that is no lifecycle event."""
-        value: Any = message.value()
+        offset, _, _, value, _ = record_read
         if value is None:
             return None
         body = value[len(self._head) :] if value.startswith(self._head) else None
@@ -153,4 +166,4 @@ class LifecycleReader:
             head: Headline = headline(body)
         except (IndexError, ValueError):
             return None
-        return HistoryEntry(message.offset() or 0, head, body)
+        return HistoryEntry(offset, head, body)

@@ -9,12 +9,15 @@ raises them, and a store that never answers holds nobody up.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, TypeVar
 
 from belfry.host import machine
 
 _Answer = TypeVar("_Answer")
+# By which names file systems tell when a file was written.
+_MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
 class NoStore(ValueError):
@@ -43,6 +46,20 @@ def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[A
             " that file system."
         ) from None
     return files, path.rstrip("/")
+
+
+def modified_ms(entry: Mapping[str, Any]) -> float | None:
+    """When a file was written, epoch ms by its file system's clock; None where that tells no time.
+
+    `entry` is what the file system lists of the file.
+    """
+    for name in _MODIFIED:
+        at = entry.get(name)
+        if isinstance(at, datetime):
+            return at.timestamp() * 1000
+        if isinstance(at, (int, float)):
+            return at * 1000
+    return None
 
 
 def within(seconds: float, call: Callable[[], _Answer]) -> _Answer:

@@ -20,7 +20,8 @@ from belfry.kafka import fetcher
 from belfry.kafka.changelog_batches import UnreadableRows, records_in
 from belfry.kafka.changelog_sieve import Changes, Sieve
 from belfry.kafka.fetch_position import Fetched, OffsetGone
-from belfry.kafka.log_bounds import LogEnds, LogReader, OutOfRange
+from belfry.kafka.log_bounds import LogReader, OutOfRange
+from belfry.kafka.log_ends import LogEnds
 from belfry.store.row_judge import LoggedRecord
 from belfry.wire.record_batches import CommittedBatches, RecordBatch, batches_in
 

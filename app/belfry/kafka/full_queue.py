@@ -36,14 +36,15 @@ def produce_in_time(producer: Producer, produce: Callable[[], Any]) -> None:
 
 
 def produce_rows(
-    producer: Producer, topic: str, partition: int, rows: list[dict[str, Any]]
+    producer: Producer, topic: str, partition: int, rows: list[tuple[bytes, bytes | None]]
 ) -> bool:
-    """Produce all these rows; BufferError where the queue stays full.
+    """Produce all these rows, keys and values; BufferError where the queue stays full.
 
     False if they were taken in several parts, so that they may lie in another order.
     """
     deadline = machine.monotonic() + LONGEST_S
-    left = rows
+    messages: list[dict[str, Any]] = [{"key": key, "value": value} for key, value in rows]
+    left = messages
     while (taken := producer.produce_batch(topic, left, partition=partition)) != len(left):
         left = [row for row in left if _ERROR in row]
         for row in left:
@@ -53,4 +54,4 @@ def produce_rows(
         if not taken and machine.monotonic() > deadline:
             raise BufferError(f"the producer's queue has no room for {len(left)} rows")
         producer.flush(LOOK_S)
-    return left is rows
+    return left is messages

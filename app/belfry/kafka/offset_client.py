@@ -23,7 +23,7 @@ from queue import Empty
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
 from belfry.kafka import client_loop
@@ -63,6 +63,18 @@ class OffsetClient:
         del cached
         where = str(partition.topic), partition.partition
         return self._told(self._requests.ends(where, self._isolation), timeout)
+
+    def offsets_for_times(
+        self, partitions: Sequence[TopicPartition], timeout: float
+    ) -> list[TopicPartition]:
+        """Where partitions have the instant (epoch ms) that stands in place of their offset.
+
+        `OFFSET_END` is where readers of this client's isolation stop. It takes one request to each
+        leader; one that does not answer leaves `OFFSET_INVALID` to all of its partitions.
+        """
+        asked = [((str(each.topic), each.partition), each.offset) for each in partitions]
+        found = self._told(self._requests.offsets(asked, self._isolation), timeout)
+        return [TopicPartition(*where, found.get(where, OFFSET_INVALID)) for where, _ in asked]
 
     def list_topics(self, topic: str, timeout: float) -> Any:
         """Ask brokers who leads a topic; `topics` has it with its `partitions`, if it is there."""

@@ -13,22 +13,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
-from aiokafka import errors
 from aiokafka.client import CoordinationType
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
-from belfry.host.errors import named
+from belfry.kafka.answer_errors import MOVED, answered, error_of, failure, unmoved
 from belfry.kafka.fetch_position import Where
-from belfry.kafka.shared_client import AWAY, SharedClient, shared
+from belfry.kafka.shared_client import SharedClient, shared
 
-T = TypeVar("T")
 # What ListOffsets takes for the two ends of a log.
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -40,11 +38,6 @@ LOOKS: Final = 5
 LONGEST_S: Final = 1.0
 # Generation, member and retention of a commit of a group that has no members.
 NOBODY: Final = (-1, "", -1)
-_MOVED: Final = (
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
 
 
 class CommittedOffset(NamedTuple):
@@ -85,6 +78,26 @@ class OffsetRequests:
         )
         return begin, end
 
+    async def offsets(self, asked: Iterable[tuple[Where, int]], isolation: int) -> dict[Where, int]:
+        """Where partitions have an instant (epoch ms) or an end, by one request to each leader.
+
+        One whose leader does not tell is missing.
+        """
+        by_leader: dict[int, list[tuple[Where, int]]] = defaultdict(list)
+        for where, which in asked:
+            by_leader[await self._leader(where)].append((where, which))
+        answers = await asyncio.gather(
+            *(self._listed(leader, each, isolation) for leader, each in by_leader.items()),
+            return_exceptions=True,
+        )
+        found: dict[Where, int] = {}
+        for answer in answers:
+            if not isinstance(answer, BaseException):
+                found.update({where: offset for where, code, offset in answer if not code})
+            elif not isinstance(answer, KafkaException):
+                raise answer
+        return found
+
     async def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic as brokers tell them now; none where it is not there."""
         used = await self._refreshed(topic)
@@ -98,7 +111,7 @@ class OffsetRequests:
         answer = await self._coordinated(group, OffsetFetchRequest(group, [*topics.items()]))
         found = {
             (topic, partition): CommittedOffset(
-                topic, partition, OFFSET_INVALID if at < 0 else at, text or "", _error(code)
+                topic, partition, OFFSET_INVALID if at < 0 else at, text or "", error_of(code)
             )
             for topic, rows in answer.topics
             for partition, at, text, code in rows
@@ -114,7 +127,7 @@ class OffsetRequests:
         answer = await self._coordinated(group, request)
         told = {(topic, at): code for topic, rows in answer.topics for at, code in rows}
         return [
-            CommittedOffset(topic, partition, offset, text, _error(told[topic, partition]))
+            CommittedOffset(topic, partition, offset, text, error_of(told[topic, partition]))
             for topic, rows in topics.items()
             for partition, offset, text in rows
         ]
@@ -133,7 +146,7 @@ class OffsetRequests:
         try:
             await used.start()
         except ConnectionError as error:
-            raise _failure(KafkaError._TRANSPORT, str(error)) from error
+            raise failure(KafkaError._TRANSPORT, str(error)) from error
         return used
 
     async def _refreshed(self, *topics: str) -> SharedClient:
@@ -142,13 +155,13 @@ class OffsetRequests:
         # Whoever waits no more leaves it to find out whether the client is of any use still.
         await asyncio.shield(used.refresh(topics))
         if used.left:
-            raise _failure(KafkaError._TRANSPORT, "no broker tells who leads")
+            raise failure(KafkaError._TRANSPORT, "no broker tells who leads")
         unknown = set(topics) - used.client.cluster.topics(exclude_internal_topics=False)
         if unknown:
             # Left in, they would be asked for, and missed, for ever.
             used.forget(unknown)
         if unknown & used.client.cluster.unauthorized_topics:
-            raise KafkaException(_error(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+            raise KafkaException(error_of(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         return used
 
     async def _leader(self, where: Where) -> int:
@@ -159,26 +172,37 @@ class OffsetRequests:
             if leader is not None and leader >= 0:
                 return leader
             if leader is None and looks >= LOOKS:
-                raise KafkaException(_error(KafkaError.UNKNOWN_TOPIC_OR_PART))
+                raise KafkaException(error_of(KafkaError.UNKNOWN_TOPIC_OR_PART))
             if looks:
                 await asyncio.sleep(LOOK_S)
             used, looks = await self._refreshed(where[0]), looks + 1
 
     async def _offset(self, leader: int, where: Where, isolation: int, which: int) -> int:
-        topic, partition = where
-        asked = OffsetRequest(-1, isolation, [(topic, [(partition, which)])])
-        answer = await self._answer(leader, asked)
-        ((_, ((_, code, _, offset),)),) = answer.topics
+        ((_, code, offset),) = await self._listed(leader, [(where, which)], isolation)
         if code:
-            raise KafkaException(_error(code))
-        return int(offset)
+            raise KafkaException(error_of(code))
+        return offset
+
+    async def _listed(
+        self, leader: int, asked: Iterable[tuple[Where, int]], isolation: int
+    ) -> list[tuple[Where, int, int]]:
+        """What a leader says of partitions: the code of an error, or 0, and an offset."""
+        topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for (topic, partition), which in asked:
+            topics[topic].append((partition, which))
+        answer = await self._answer(leader, OffsetRequest(-1, isolation, [*topics.items()]))
+        return [
+            ((topic, partition), code, offset)
+            for topic, rows in answer.topics
+            for partition, code, _, offset in rows
+        ]
 
     async def _coordinated(self, group: str, request: Any) -> Any:
         """The answer of a group's coordinator, which is looked for until it is found."""
         pause_s = LOOK_S
         while True:
             try:
-                return _unmoved(await self._answer(await self._coordinator(group), request))
+                return unmoved(await self._answer(await self._coordinator(group), request))
             except BaseException as error:
                 # Also where the time is over: the next question looks for another one.
                 self._coordinators.pop(group, None)
@@ -186,7 +210,7 @@ class OffsetRequests:
                 if code == KafkaError._TRANSPORT:
                     with suppress(KafkaException):
                         await self._refreshed()
-                elif code not in _MOVED:
+                elif code not in MOVED:
                     raise
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_S)
@@ -196,42 +220,10 @@ class OffsetRequests:
         if node is None:
             client = (await self._client()).client
             look = client.coordinator_lookup(CoordinationType.GROUP, group)
-            node = self._coordinators[group] = await _told(look)
+            node = self._coordinators[group] = await answered(look)
         return node
 
     async def _answer(self, node: int, request: Any) -> Any:
         """A broker's answer."""
         client = (await self._client()).client
-        return await _told(client.send(node, request, group=self._user))
-
-
-def _unmoved(answer: Any) -> Any:
-    """The answer of a coordinator; raises KafkaException where it is not that, or refuses all."""
-    whole = getattr(answer, "error_code", 0)
-    codes = [whole, *(row[-1] for _, rows in answer.topics for row in rows)]
-    if why := next((code for code in codes if code in _MOVED), whole):
-        raise KafkaException(_error(why))
-    return answer
-
-
-async def _told(answer: Awaitable[T]) -> T:
-    """What a broker says; raises KafkaException with its code, or for no answer."""
-    try:
-        return await answer
-    except (*AWAY, NotImplementedError) as error:
-        code: Any = getattr(error, "errno", None)
-        # A time-out has the code of a broker's, and no broker has sent it.
-        if (
-            not isinstance(error, errors.BrokerResponseError)
-            or code == KafkaError.REQUEST_TIMED_OUT
-        ):
-            code = KafkaError._TRANSPORT
-        raise _failure(code, named(error)) from error
-
-
-def _error(code: int) -> KafkaError | None:
-    return KafkaError(code) if code else None
-
-
-def _failure(code: int, reason: str) -> KafkaException:
-    return KafkaException(KafkaError(code, reason))
+        return await answered(client.send(node, request, group=self._user))

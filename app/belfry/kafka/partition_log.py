@@ -11,7 +11,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from belfry.kafka import librdkafka
-from belfry.kafka.log_bounds import LogEnds, LogReader, OutOfRange, asked
+from belfry.kafka.log_bounds import LogReader, OutOfRange
+from belfry.kafka.log_ends import LogEnds, asked
 
 _READS: Final[dict[str, Any]] = {
     "enable.partition.eof": True,

@@ -17,7 +17,8 @@ from typing import Any
 
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.fetch_position import Fetched, OffsetGone
-from belfry.kafka.log_bounds import LogBounds, LogEnds, OutOfRange
+from belfry.kafka.log_bounds import LogBounds, OutOfRange
+from belfry.kafka.log_ends import LogEnds
 from belfry.wire.record import SourceRecord
 
 

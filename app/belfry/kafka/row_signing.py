@@ -38,7 +38,7 @@ _ROW_BYTES: Final = 128
 
 log = structlog.get_logger(__name__)
 
-Row = dict[str, Any]
+Row = tuple[bytes, bytes | None]
 Record = tuple[bytes, bytes | None, Headers]
 _FILLERS: Final[list[Record]] = [(FILLER, None, [])] * NEAR
 
@@ -117,13 +117,14 @@ class RowSigner:
             (name, [(SIGNATURE, PLACE + token(place))]) for place, name in enumerate(ended, first)
         ]
         proof = PLACE + token(self._manifest_at)
-        return Signed(signed, tombstones, {"key": key, "value": proof + manifest})
+        return Signed(signed, tombstones, (key, proof + manifest))
 
     def _placed(self, rows: list[tuple[bytes, Any]]) -> list[Row]:
         """The hot path: a row costs a slice of the tokens and one more copy."""
-        tokens, signed, at = self._by.tokens(self._next, len(rows)), [], 0
+        tokens, at = self._by.tokens(self._next, len(rows)), 0
+        signed: list[Row] = []
         for key, row in rows:
-            signed.append({"key": key, "value": PLACE + tokens[at : at + _TOKEN] + row})
+            signed.append((key, PLACE + tokens[at : at + _TOKEN] + row))
             at += _TOKEN
         return signed
 
@@ -138,7 +139,7 @@ class RowSigner:
             place += len(signed[-1])
         self.fillers = NEAR
         self._manifest_at, self._tolerated = place - NEAR - 1, NEAR
-        return Signed([], [], {}, signed)
+        return Signed([], [], (b"", None), signed)
 
     def _record(self, base: int, name: bytes, row: bytes | None) -> Record:
         """One row with its signature: before its value, or in a header where it is a tombstone."""

@@ -76,7 +76,7 @@ def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[S
     for event in effects.lifecycle:
         about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
         value = output_topics.lifecycle_head + encode_lifecycle(event)
-        yield output_topics.lifecycle, None, about, value, [*headers_of(event)]
+        yield output_topics.lifecycle, None, about, value, headers_of(event)
     for tenant, used in effects.metered:
         yield output_topics.metering, None, tenant, used, []
 
@@ -90,6 +90,6 @@ def changelog_rows(
     """
     if signer is not None:
         return signer.sign(rows, batch_bytes)
-    plain = [{"key": key, "value": value} for key, value in rows.items()]
+    plain = [*rows.items()]
     manifest = plain.pop()
     return Signed(plain, [], manifest)

@@ -135,7 +135,8 @@ class PartitionProducer:
             self._produce(topic, None, key, partition=self._partition, headers=headers)
         sent_ms = self._sends_manifest()
         told = {"partition": self._partition, "on_delivery": self._on_manifest}
-        self._produce(topic, manifest["value"], manifest["key"], **told)
+        key, value = manifest
+        self._produce(topic, value, key, **told)
         self._failpoint("S4")
         return sent_ms
 

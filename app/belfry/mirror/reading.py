@@ -19,7 +19,8 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from belfry.kafka import librdkafka
 from belfry.kafka.changelog_batches import StreamedRecord
 from belfry.kafka.changelog_sieve import Sieve
-from belfry.kafka.log_bounds import REQUEST_S, WITHOUT_GROUP, asked
+from belfry.kafka.log_bounds import WITHOUT_GROUP
+from belfry.kafka.log_ends import REQUEST_S, asked
 from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.marks import CHANGELOG, MARKS

@@ -24,15 +24,15 @@ moved, so that nobody reads half of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
 
 import structlog
 
-from belfry.host import machine
+from belfry.host import machine, object_store
 from belfry.host.background import END, Background
 from belfry.host.errors import named
-from belfry.host.object_store import opened
 from belfry.kafka.outcome import Aborted
 from belfry.outputs.payload_writing import Name, Writing
 from belfry.settings import Settings
@@ -195,11 +195,26 @@ def payload_files(settings: Settings) -> tuple[Any, str]:
     """The file system and the folder that are set, None where none is; raises `NoStore`."""
     if settings.payload_store is None:
         return None, ""
-    return opened(settings.payload_store, settings.payload_store_options, _NAMES)
+    return object_store.opened(settings.payload_store, settings.payload_store_options, _NAMES)
 
 
 def payload_store(
     settings: Settings, tenants: Tenants, counted: Callable[[str, int], object]
 ) -> PayloadStore:
     """The store of a worker's payloads, by its settings; raises `NoStore`."""
-    return PayloadStore(*payload_files(settings), tenants, counted)
+    files, path = payload_files(settings)
+    if files is not None and files.async_impl:
+        machine.Thread(
+            target=_reached, args=(files, path), name="belfry-payload-store", daemon=True
+        ).start()
+    return PayloadStore(files, path, tenants, counted)
+
+
+def _reached(files: Any, path: str) -> None:
+    """Ask a store for the first time, which takes it a second of credentials and certificates.
+
+    A step would not wait for that, and the first large payload would be refused.  What is wrong is
+    told where somebody stores.
+    """
+    with suppress(Exception):
+        files.exists(path)

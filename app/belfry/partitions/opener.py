@@ -198,7 +198,7 @@ class PartitionOpener(PartitionDependencies):
             mark = self.trust.check(partition)
             here = self.identities.now()
             changelog.sieve = self.trust.sieve(partition, here.changelog, mark)
-            rows = parts.local(here).open_newest(changelog)
+            rows = parts.local(here).open_newest(changelog, patient=True)
             undo.callback(rows.close)
             warm = Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
             undo.pop_all()

@@ -20,7 +20,7 @@ from belfry.host.failpoints import Failpoints
 from belfry.host.passing import PassThrough
 from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.client_properties import consumer_properties, producer_properties
-from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.log_ends import LogEnds
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.step_records import OutputTopics

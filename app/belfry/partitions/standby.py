@@ -153,9 +153,9 @@ class Standby:
             self._alarm(self.partition)
 
     def _fold_what_is_held(self) -> None:
-        """Let the copy go as far as was read, so that it shows where the log is cut off behind."""
+        """Let the copy show where the log is cut off; whatever fails, it has to be closed."""
         if self._warm is not None:
-            with suppress(Damaged, HoleInChangelog, UnknownFormat):
+            with suppress(Exception):
                 self._warm.replay.fold(int(self._clock.wall_ms()))
 
     def _drop(self, why: str) -> None:

@@ -26,7 +26,7 @@ from belfry.kafka import fetcher, librdkafka
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
-from belfry.kafka.log_bounds import asked
+from belfry.kafka.log_ends import asked
 from belfry.partitions.forwarding import RENEW_MS, TenantInputProducer
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.tenant_topics import TenantTopics

@@ -32,7 +32,7 @@ from belfry.host.clock import SystemClock
 from belfry.kafka import open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold, tell, untold
-from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.log_ends import LogEnds
 from belfry.partitions.gauges import Gauges
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
@@ -214,13 +214,11 @@ class TransactionWatch:
 
     def _stuck(self) -> list[Where]:
         """Partitions whose last stable offset is before the log's end, as at the last look."""
-        stable = {}
-        for place in self._places():
-            # In this order: what is appended in between does not look like something hidden.
-            end = self._ends.end(*place, REQUEST_S)
-            readable = self._ends.ends(*place, REQUEST_S)[1]
-            if readable < end:
-                stable[place] = readable
+        places = self._places()
+        # In this order: what is appended in between does not look like something hidden.
+        ends = self._ends.all_ends(places, REQUEST_S)
+        readable = self._ends.all_readable(places, REQUEST_S)
+        stable = {place: readable[place] for place in places if readable[place] < ends[place]}
         stuck = [place for place, at in stable.items() if self._stable.get(place) == at]
         now_ms = self._clock.wall_ms()
         self._since_ms = {place: self._since_ms.get(place, now_ms) for place in stuck}

@@ -22,7 +22,7 @@ from belfry.kafka import fetcher
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
 from belfry.kafka.fetch_position import Fetched, OffsetGone
-from belfry.kafka.log_bounds import REQUEST_S, LogEnds
+from belfry.kafka.log_ends import REQUEST_S, LogEnds
 from belfry.settings import Settings
 from belfry.wire.record import SourceRecord
 

@@ -24,7 +24,6 @@ from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.request_client import Frames, RequestClient
 from belfry.canary.asking import CanaryRequests
 from belfry.canary.canary import Canary, CanaryPlace
-from belfry.client.errors import BelfryError
 from belfry.group.group import Group
 from belfry.group.schedules_store import HeldPartitions
 from belfry.history.follower import Follower
@@ -33,6 +32,7 @@ from belfry.host.passing import PassThrough
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.policies.policy_client import PolicyClient
+from belfry.process.checkpoints import door_of
 from belfry.process.kept_topics import ReadKeptTopics
 from belfry.schedules.identity import Homes
 from belfry.tenants.policy import TenantPolicy
@@ -145,10 +145,7 @@ class Front:
     def _open(self) -> object:
         """A turn of the thread: open all, or raise ConnectionError, so that it is tried again."""
         assert self._holdings is not None
-        try:
-            self._request_client.start()
-        except BelfryError as error:
-            raise ConnectionError(str(error)) from error
+        self._request_client.start()
         self._parts.open(self._opened(self._holdings))
         return END
 
@@ -161,6 +158,7 @@ class Front:
             self._history,
             self._policies,
             self._kept,
+            door_of(self._opener.settings, self._opener.clock, self._opener.checkpoints),
         )
 
 

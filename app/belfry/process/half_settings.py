@@ -222,6 +222,12 @@ def _stores(settings: DeliverySettings) -> Iterator[str]:
             open_store(settings)
         except NoStore as error:
             yield str(error)
+    if settings.checkpoint_peers == "always" and not settings.http_worker_secret:
+        yield (
+            "BELFRY_CHECKPOINT_PEERS is always, and BELFRY_HTTP_WORKER_SECRET is not set, by which"
+            " workers know one another: give all workers the same secret of 16 characters or more,"
+            " such as `openssl rand -base64 32` makes, or leave BELFRY_CHECKPOINT_PEERS out."
+        )
 
 
 def _variable(name: str) -> str:

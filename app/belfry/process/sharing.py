@@ -32,7 +32,7 @@ from belfry.kafka.agreement import Agreement, Statements, statement_notes
 from belfry.kafka.anchors import anchors_of
 from belfry.kafka.changelog_trust import ChangelogTrust
 from belfry.kafka.client_properties import consumer_properties
-from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.log_ends import LogEnds
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.step_records import OutputTopics
 from belfry.outputs.payload_store import payload_store
@@ -47,10 +47,10 @@ from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Warm
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.policies.follower import Policies
+from belfry.process.checkpoints import checkpoints_of
 from belfry.process.cluster_start import ClusterState, asker, homes
 from belfry.recovery.checkpoint_making import CheckpointMaker
 from belfry.recovery.checkpoint_restoring import CheckpointRestorer
-from belfry.recovery.checkpoint_store import CheckpointDependencies, checkpoint_store
 from belfry.recovery.identities import Identities
 from belfry.registry import startup
 from belfry.schedules.identity import Homes
@@ -90,28 +90,6 @@ def _readers(settings: Settings, gauges: Gauges) -> RequestReaders:
     """What reads the requests of all partitions."""
     told = gauges.client("requests", settings.client_statistics_interval_ms)
     return RequestReaders(consumer_properties(settings) | told)
-
-
-def _checkpoints(
-    settings: Settings,
-    clock: SystemClock,
-    gauges: Gauges,
-    trust: ChangelogTrust,
-    failpoints: Failpoints,
-) -> CheckpointDependencies | None:
-    """What makes and restores checkpoints, where a store of them is set."""
-    store = checkpoint_store(settings)
-    if store is None:
-        return None
-    return CheckpointDependencies(
-        store=store,
-        keys=trust.index_keys,
-        interval_s=settings.checkpoint_interval_s,
-        data_dir=settings.data_dir,
-        clock=clock,
-        failpoints=failpoints,
-        metrics=gauges.checkpoints,
-    )
 
 
 class Shared(NamedTuple):
@@ -181,7 +159,7 @@ def share(
     trust = ChangelogTrust(settings, marks_of(settings), gauges.foreign)
     # Tests kill a worker at a named place by this variable; without it nothing is done.
     failpoints = Failpoints(os.environ.get("BELFRY_FAILPOINT", ""))
-    given = _checkpoints(settings, clock, gauges, trust, failpoints)
+    given = checkpoints_of(settings, clock, gauges.checkpoints, trust, failpoints, group)
     names, log_ends = (changelog, requests), LogEnds(settings.kafka_properties())
     connect = partial(asker, settings)
     opener = PartitionOpener(

@@ -2,15 +2,17 @@
 
     partition's thread    turn ───► turn ────► flush, a second later: hard links ─► goes on
                            │ due?    ▲ wanted                              │
-    belfry-checkpoints    look: is the newest one old enough?             carry: files, index, drop
+    belfry-checkpoints    look: is the newest one old enough?     keep for other workers, send
 
 The links take the partition's thread some ten milliseconds, and no row is copied: RocksDB never
-changes a file that is written.  What they keep is carried away while the partition goes on.  Only
-files that the newest checkpoint has not got are sent, and the index comes last, so a checkpoint
-that was interrupted is none.
+changes a file that is written.  What they keep is carried away while the partition goes on, to
+other workers (`checkpoint_serving.py`), to the store of checkpoints (`checkpoint_sending.py`), or
+to both.
 
 A standby makes checkpoints where there is one, since its thread holds nobody up.  No word is needed
-for that: each looks how old the newest checkpoint is, and an owner waits half as long again.
+for that: each looks how old the newest checkpoint is, and an owner waits half as long again.  What
+it keeps for others each has on its own disk, so there owner and standby go by what they have
+themselves.
 """
 
 from __future__ import annotations
@@ -25,16 +27,12 @@ from belfry.host import machine, rocks
 from belfry.host.background import Background
 from belfry.host.errors import named
 from belfry.host.rocks import RocksMap
-from belfry.recovery.checkpoint_store import (
-    INDEX,
-    CheckpointDependencies,
-    CheckpointFolder,
-    believed,
-    sha256_of,
-)
+from belfry.recovery.checkpoint_parts import CheckpointDependencies
+from belfry.recovery.checkpoint_sending import CheckpointSender
+from belfry.recovery.checkpoint_serving import ServedCheckpoints
+from belfry.recovery.checkpoint_store import sha256_of
 from belfry.recovery.stamp import STORE_FORMAT, stamp_of
-from belfry.store.checkpoint import Checkpoint, CheckpointFile, encode_index
-from belfry.store.checkpoint_choice import to_drop, unused_files
+from belfry.store.checkpoint import Checkpoint, CheckpointFile
 from belfry.store.layout import keys
 from belfry.store.schedules import ScheduleStore
 
@@ -43,18 +41,24 @@ OWNER_WAITS: Final = 1.5
 # So long after a flush the memory of a store holds little that the links have to wait for.
 SETTLED_MS: Final = 1_000
 _LOOK_S: Final = 0.5
+# What is kept of a partition that nobody here has held for so many intervals is removed.
+FORGOTTEN_AFTER: Final = 3
 
 log = structlog.get_logger(__name__)
 
 
 class _Job(NamedTuple):
-    """What the thread does next: look, or carry away what lies under `linked`."""
+    """What the thread does next: look, or carry away what lies under `linked`.
+
+    `sends` says that it goes to the store of checkpoints.
+    """
 
     partition: int
-    folder: CheckpointFolder
-    every_ms: float
+    stamp: tuple[str, str] = ("", "")
+    every_ms: float = 0.0
     linked: Path | None = None
     made: Checkpoint | None = None
+    sends: bool = False
 
 
 class CheckpointMaker:
@@ -63,18 +67,28 @@ class CheckpointMaker:
     def __init__(self, given: CheckpointDependencies) -> None:
         self._given = given
         self._clock = given.clock
-        # By partition: when its newest checkpoint was written, as far as this worker knows.
+        self._sender = None if given.store is None else CheckpointSender(given, given.store)
+        # By partition: when its newest checkpoint in the store was written, as far as this worker
+        # knows; when the one that is kept here was; and when the partition was held here last.
         self._newest_ms: dict[int, float] = {}
-        # Those whose thread is to link, and those that are looked at, wanted or carried away.
-        self._wanted: set[int] = set()
+        self._kept_ms: dict[int, float] = {}
+        self._held_ms: dict[int, float] = {}
+        # Those whose thread is to link, and whether that is sent to the store; and those that are
+        # looked at, wanted or carried away.
+        self._wanted: dict[int, bool] = {}
         self._busy: set[int] = set()
         # Digests of files that do not change any more, so each is read once.
         self._digests: dict[int, dict[tuple[str, int, int, int], str]] = {}
         self._jobs: machine.SimpleQueue[_Job] = machine.SimpleQueue()
         self._thread = Background("checkpoints", self._work, log, "a checkpoint failed")
 
+    @property
+    def served(self) -> ServedCheckpoints | None:
+        """What other workers may fetch, None where nothing is kept for them."""
+        return self._given.served
+
     def start(self) -> None:
-        """Begin to look and to carry; what a former process has left half done is removed."""
+        """Begin to look and to carry; what a former process has left is removed."""
         for left in self._given.data_dir.glob("checkpoint-*"):
             rocks.wipe(left)
         self._thread.start()
@@ -92,16 +106,20 @@ class CheckpointMaker:
             if flushed_ms_ago >= SETTLED_MS:
                 self._link(partition, rows)
             return
+        now_ms = self._held_ms[partition] = self._clock.wall_ms()
+        if partition in self._busy:
+            return
         every_ms = self._given.interval_s * 1000 * (OWNER_WAITS if owner else 1.0)
-        known_ms = self._newest_ms.get(partition, 0.0)
-        if partition not in self._busy and self._clock.wall_ms() - known_ms >= every_ms:
-            cluster, changelog = stamp_of(rows.get(keys.META_STAMP) or b"")
+        if self._sender and now_ms - self._newest_ms.get(partition, 0.0) >= every_ms:
             self._busy.add(partition)
-            folder = self._given.store.folder(cluster, changelog, partition)
-            self._jobs.put(_Job(partition, folder, every_ms))
+            stamp = stamp_of(rows.get(keys.META_STAMP) or b"")
+            self._jobs.put(_Job(partition, stamp, every_ms))
+        elif self.served and now_ms - self._kept_ms.get(partition, 0.0) >= every_ms:
+            self._busy.add(partition)
+            self._wanted[partition] = False
 
     def _link(self, partition: int, rows: RocksMap) -> None:
-        self._wanted.discard(partition)
+        sends = self._wanted.pop(partition)
         linked = self._given.data_dir / f"checkpoint-{partition}"
         try:
             made = _described(partition, rows)
@@ -113,13 +131,13 @@ class CheckpointMaker:
         except Exception as error:  # noqa: BLE001  # the partition goes on without a checkpoint
             self._failed(partition, error)
             return
-        folder = self._given.store.folder(made.cluster, made.changelog, partition)
-        self._jobs.put(_Job(partition, folder, 0.0, linked, made))
+        self._jobs.put(_Job(partition, linked=linked, made=made, sends=sends))
 
     def _work(self) -> None:
         try:
             job = self._jobs.get(timeout=_LOOK_S)
         except Empty:
+            self._forget()
             return
         try:
             if job.linked is None or job.made is None:
@@ -133,49 +151,35 @@ class CheckpointMaker:
 
     def _look(self, job: _Job) -> None:
         """Want a checkpoint, unless somebody has made one lately."""
-        now_ms = self._clock.wall_ms()
-        there = self._believed(job)
-        # One of a clock that is far ahead would keep everybody from making another.
-        written = [each.written_ms for each in there.values() if each.written_ms <= now_ms + 60_000]
-        newest_ms = max(written, default=0)
-        if written:
+        assert self._sender is not None
+        newest_ms = self._sender.newest_ms(*job.stamp, job.partition)
+        if newest_ms:
             self._tell(job.partition, newest_ms)
-        if now_ms - newest_ms >= job.every_ms:
-            self._wanted.add(job.partition)
+        if self._clock.wall_ms() - newest_ms >= job.every_ms:
+            self._wanted[job.partition] = True
         else:
             self._busy.discard(job.partition)
 
     def _carry(self, job: _Job, linked: Path, made: Checkpoint) -> None:
-        """Send what is not there yet, then the index, then drop what is replaced."""
+        """Keep what is linked for other workers, and send it to the store; both where both are."""
         began_ms = self._clock.monotonic_ms()
-        there = self._believed(job)
-        newest = max(there.values(), key=lambda each: each.offset, default=None)
-        known = set() if newest is None else {each.sha256 for each in newest.files}
-        files, sent = self._digested(job.partition, linked), 0
-        for file in files:
-            if file.sha256 not in known:
-                job.folder.put_file(file.sha256, linked / file.name)
-                sent += file.size
-                self._given.failpoints.reach("C1")
-        made = made._replace(files=tuple(files))
-        index = encode_index(made, self._given.keys)
-        name = f"{made.offset:020d}-{index.split()[3][:16].decode()}{INDEX}"
-        self._given.failpoints.reach("C2")
-        job.folder.put_index(name, index)
-        self._given.metrics.made(sent)
-        self._tell(job.partition, made.written_ms)
-        _drop(job.folder, {**there, name: made}, self._clock.wall_ms())
+        made = made._replace(files=tuple(self._digested(job.partition, linked)))
+        kept = None if self.served is None else self.served.keep(made, linked)
+        # Where it could not be kept it is tried again in its time.
+        self._kept_ms[job.partition] = self._clock.wall_ms()
+        sent = None
+        if job.sends and self._sender is not None:
+            sent = self._sender.send(made, kept or linked)
+            self._given.metrics.made(sent)
+            self._tell(job.partition, made.written_ms)
         rocks.wipe(linked)
         self._busy.discard(job.partition)
         seconds = (self._clock.monotonic_ms() - began_ms) / 1000
         log.info(
             "a checkpoint was made", partition=job.partition, offset=made.offset,
-            transaction=made.transaction, bytes=made.size, sent_bytes=sent, seconds=seconds,
+            transaction=made.transaction, pending=made.pending, bytes=made.size, sent_bytes=sent,
+            kept=kept is not None, seconds=seconds,
         )  # fmt: skip
-
-    def _believed(self, job: _Job) -> dict[str, Checkpoint]:
-        found = job.folder.indexes()
-        return believed(found, self._given.keys, lambda _name, _why: None)
 
     def _digested(self, partition: int, linked: Path) -> list[CheckpointFile]:
         """The files under `linked`, with digests: those that were there before are not read."""
@@ -189,13 +193,22 @@ class CheckpointMaker:
         self._digests[partition] = now
         return files
 
+    def _forget(self) -> None:
+        """Remove what is kept for others and not needed any more."""
+        if self.served is None:
+            return
+        self.served.sweep()
+        oldest_ms = self._clock.wall_ms() - FORGOTTEN_AFTER * self._given.interval_s * 1000
+        kept = self.served.partitions()
+        self.served.drop([each for each in kept if self._held_ms.get(each, 0.0) < oldest_ms])
+
     def _tell(self, partition: int, written_ms: float) -> None:
         self._newest_ms[partition] = written_ms
         self._given.metrics.newest(partition, written_ms / 1000)
 
     def _done(self, partition: int) -> None:
         """Nothing to do before another interval has gone by."""
-        self._newest_ms[partition] = self._clock.wall_ms()
+        self._newest_ms[partition] = self._kept_ms[partition] = self._clock.wall_ms()
         self._busy.discard(partition)
 
     def _failed(self, partition: int, error: Exception) -> None:
@@ -219,13 +232,3 @@ def _described(partition: int, rows: RocksMap) -> Checkpoint | None:
         cluster, changelog, partition, STORE_FORMAT, begun.offset, begun.written_ms,
         last.txn_seq, begun.pending, last.digest.hex(), (),
     )  # fmt: skip
-
-
-def _drop(folder: CheckpointFolder, there: dict[str, Checkpoint], now_ms: float) -> None:
-    """Remove checkpoints that newer ones have replaced, and what belongs to none."""
-    dropped = to_drop(there)
-    kept = [each for name, each in there.items() if name not in dropped]
-    needed = {file.sha256 for each in kept for file in each.files}
-    freed = {file.sha256 for name in dropped for file in there[name].files} - needed
-    freed |= set(unused_files(folder.modified_ms(), kept, now_ms))
-    folder.remove(dropped, sorted(freed))

@@ -1,9 +1,13 @@
 """Restoring a partition's store from a checkpoint, where much of the changelog would be read else.
 
     local state is old, or there is none
-      └─ indexes ─► those that may be used, newest first ─┬─ files, by their digests ─► opened, used
-                                                          ├─ damaged or missing: the one before
-                                                          └─ none left: the changelog, as ever
+      └─ other workers' indexes ─► those that may be used, newest first ─┐
+         the store's indexes    ─► those that may be used, newest first ─┤
+                                     files, by their digests ─► opened, used
+                                     damaged, missing, too slow: the next one
+                                     none left: the changelog, as ever
+
+Other workers come first: theirs is as new, and no store has to be asked.
 
 A checkpoint becomes local state and nothing more.  What is read behind it is checked as ever:
 numbers of transactions, how many schedules wait.  Where that finds it wrong, the changelog is read
@@ -15,39 +19,46 @@ asked where local state is near the changelog's end, so a usual take-over knows 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
 from belfry.host import rocks
 from belfry.host.errors import named
 from belfry.host.object_store import within
-from belfry.recovery.checkpoint_store import (
-    CheckpointDependencies,
-    CheckpointFolder,
-    believed,
-    sha256_of,
-)
+from belfry.recovery.checkpoint_fetching import Bring, fetched, try_out
+from belfry.recovery.checkpoint_parts import CheckpointDependencies
+from belfry.recovery.checkpoint_peers import PeerCheckpoints
+from belfry.recovery.checkpoint_store import CheckpointStore, believed
 from belfry.recovery.stamp import STORE_FORMAT, Stamp
-from belfry.store.checkpoint import BadCheckpoint, Checkpoint, CheckpointFile
+from belfry.store.checkpoint import Checkpoint, CheckpointFile, IndexKeys
 from belfry.store.checkpoint_choice import Sought, to_try, worth_looking
-from belfry.store.layout import keys
+from belfry.store.fetch_budget import FetchBudget
 from belfry.store.schedules import ScheduleStore
 
 # Seconds for the indexes, and for a file: so many, and one for each MB.
 INDEXES_S: Final = 15.0
 FILE_S: Final = 30.0
 BYTES_PER_S: Final = 1_000_000
-# Files of this kind are never changed once they are written, so one may be in two stores.
-TABLE: Final = ".sst"
-_PARTS: Final = count()
 
 log = structlog.get_logger(__name__)
+
+
+class _Candidate(NamedTuple):
+    """A checkpoint that may be used: its name there, from where, and how its files are had.
+
+    `begin` is called before the first of them, `done` with bytes that are here.
+    """
+
+    name: str
+    found: Checkpoint
+    source: str
+    bring: Bring
+    begin: Callable[[], object]
+    done: Callable[[int], object]
 
 
 class CheckpointRestorer:
@@ -74,18 +85,20 @@ class CheckpointRestorer:
         stale_ms: int,
         rows: rocks.RocksMap,
         ends: Callable[[], tuple[int, int]],
+        *,
+        patient: bool = False,
     ) -> Path | None:
         """A store that is to take the place of these rows, or None where there is no better one.
 
         They lie at `path`. What is fetched is of this stamp, and younger than `stale_ms`. `ends`
-        gives the first offset of the changelog, and the one behind its last.
+        gives the first offset of the changelog, and the one behind its last. A `patient` worker
+        has nobody who waits for it.
         """
         sought, to = self._sought(stamp, stale_ms, rows, ends()), path.with_name(f"{path.name}.new")
         if worth_looking(sought):
-            folder = self._given.store.folder(sought.cluster, sought.changelog, sought.partition)
-            for name, found in self._found(folder, sought):
-                if self._usable(folder, found, name, to=to, own=path):
-                    self._given.metrics.restored("checkpoint")
+            for candidate in self._candidates(sought, patient=patient):
+                if self._usable(candidate, to=to, own=path):
+                    self._given.metrics.restored(candidate.source)
                     return to
             rocks.wipe(to)
             log.info(
@@ -95,24 +108,24 @@ class CheckpointRestorer:
         self._given.metrics.restored("local" if sought.offset else "changelog")
         return None
 
-    def _usable(
-        self, folder: CheckpointFolder, found: Checkpoint, name: str, *, to: Path, own: Path
-    ) -> bool:
+    def _usable(self, candidate: _Candidate, *, to: Path, own: Path) -> bool:
         """Fetch a checkpoint and try it out; False where it is not what its index says."""
-        clock, partition = self._given.clock, found.partition
+        clock, found = self._given.clock, candidate.found
         began_ms = clock.monotonic_ms()
         try:
-            fetched = _fetched(folder, found, to, own)
-            _try_out(to, found)
+            candidate.begin()
+            size = fetched(candidate.bring, found, to, own, candidate.done)
+            try_out(to, found)
         except Exception as error:  # noqa: BLE001  # whatever a file system or RocksDB raises
-            self._refused(partition, name, named(error))
+            self._refused(found.partition, candidate.name, named(error))
             return False
-        self._restored_ms[partition] = clock.wall_ms()
+        self._restored_ms[found.partition] = clock.wall_ms()
+        self._given.metrics.fetched(candidate.source, size)
         log.info(
-            "state is restored from a checkpoint", partition=partition, checkpoint=name,
-            offset=found.offset, transaction=found.transaction, pending=found.pending,
-            bytes=found.size, fetched_bytes=fetched,
-            seconds=(clock.monotonic_ms() - began_ms) / 1000,
+            "state is restored from a checkpoint", partition=found.partition,
+            source=candidate.source, checkpoint=candidate.name, offset=found.offset,
+            transaction=found.transaction, pending=found.pending, bytes=found.size,
+            fetched_bytes=size, seconds=(clock.monotonic_ms() - began_ms) / 1000,
         )  # fmt: skip
         return True
 
@@ -127,10 +140,35 @@ class CheckpointRestorer:
             *ends, max(oldest_ms, wrong_ms),
         )  # fmt: skip
 
-    def _found(self, folder: CheckpointFolder, sought: Sought) -> list[tuple[str, Checkpoint]]:
-        """Checkpoints that may be used, the one to be tried first in front; none where the store
-        of checkpoints is away.
+    def _candidates(self, sought: Sought, *, patient: bool) -> Iterator[_Candidate]:
+        """Checkpoints that may be used, the one to be tried first in front.
+
+        The store is not asked before those of other workers have failed.
         """
+        if self._given.peers is not None:
+            clock = self._given.clock
+            budget = FetchBudget(sought.unread, clock.monotonic_ms(), patient=patient)
+            yield from self._of_peers(self._given.peers, sought, budget)
+        if self._given.store is not None:
+            yield from self._stored(self._given.store, sought)
+
+    def _of_peers(
+        self, peers: PeerCheckpoints, sought: Sought, budget: FetchBudget
+    ) -> Iterator[_Candidate]:
+        indexes = peers.indexes(sought.partition, budget)
+        for url, found in self._to_try(indexes, peers.keys, sought):
+            bring = partial(peers.get_file, (url, sought.partition), budget=budget)
+            begin = partial(budget.begin, found.size, self._given.clock.monotonic_ms())
+            yield _Candidate(url, found, "peer", bring, begin, budget.done)
+
+    def _stored(self, store: CheckpointStore, sought: Sought) -> Iterator[_Candidate]:
+        """Those of the store; none where it is away."""
+        folder = store.folder(sought.cluster, sought.changelog, sought.partition)
+
+        def bring(file: CheckpointFile, to: Path) -> None:
+            seconds = FILE_S + file.size / BYTES_PER_S
+            within(seconds, lambda: folder.get_file(file.sha256, to))
+
         try:
             indexes = within(INDEXES_S, folder.indexes)
         except Exception as error:  # noqa: BLE001  # whatever a file system raises
@@ -138,62 +176,16 @@ class CheckpointRestorer:
                 "checkpoints cannot be looked for", partition=sought.partition,
                 reason=named(error), to_do="see whether the store of checkpoints can be read",
             )  # fmt: skip
-            return []
-        found = believed(indexes, self._given.keys, partial(self._refused, sought.partition))
+            return
+        for name, found in self._to_try(indexes, self._given.keys, sought):
+            yield _Candidate(name, found, "checkpoint", bring, lambda: None, lambda _size: None)
+
+    def _to_try(
+        self, indexes: dict[str, bytes], keys: IndexKeys, sought: Sought
+    ) -> list[tuple[str, Checkpoint]]:
+        found = believed(indexes, keys, partial(self._refused, sought.partition))
         return [(name, found[name]) for name in to_try(found, sought)]
 
     def _refused(self, partition: int, name: str, why: str) -> None:
         self._given.metrics.refused()
         log.warning("a checkpoint is not used", partition=partition, checkpoint=name, reason=why)
-
-
-def _fetched(folder: CheckpointFolder, found: Checkpoint, to: Path, own: Path) -> int:
-    """Bring all files of a checkpoint together; how many bytes were fetched for it.
-
-    What is there from an earlier try, and tables of the `own` store, are used where they are the
-    same. Raises BadCheckpoint for a file that is not what the index says.
-    """
-    to.mkdir(parents=True, exist_ok=True)
-    names = {each.name for each in found.files}
-    for left in to.iterdir():
-        if left.name not in names:
-            left.unlink()
-    return sum(_file(folder, each, to / each.name, own / each.name) for each in found.files)
-
-
-def _file(folder: CheckpointFolder, file: CheckpointFile, to: Path, own: Path) -> int:
-    if _is(file, to):
-        return 0
-    to.unlink(missing_ok=True)
-    if file.name.endswith(TABLE):
-        with suppress(OSError):
-            to.hardlink_to(own)
-            if _is(file, to):
-                return 0
-            to.unlink()
-    # What was given up may still be written to, so nobody else ever has its name.
-    part = to.with_name(f"{next(_PARTS)}.part")
-    within(FILE_S + file.size / BYTES_PER_S, lambda: folder.get_file(file.sha256, part))
-    if not _is(file, part):
-        raise BadCheckpoint(f"{file.name} is not what the index says: {file.sha256}")
-    part.rename(to)
-    return file.size
-
-
-def _is(file: CheckpointFile, path: Path) -> bool:
-    return path.is_file() and path.stat().st_size == file.size and sha256_of(path) == file.sha256
-
-
-def _try_out(path: Path, found: Checkpoint) -> None:
-    """Open a store and close it again; BadCheckpoint where it says other things than its index."""
-    rows = rocks.RocksMap(path)
-    try:
-        begun, stamp = ScheduleStore(rows).replayed(), rows.get(keys.META_STAMP) or b""
-    finally:
-        rows.close()
-    number = None if begun.manifest is None else begun.manifest.txn_seq
-    said = found.offset, found.written_ms, found.pending, found.transaction
-    if (begun.offset, begun.written_ms, begun.pending, number) != said:
-        raise BadCheckpoint(f"the store in it goes to offset {begun.offset}, not {found.offset}")
-    if not Stamp(found.cluster, found.changelog, found.partition).fits(stamp):
-        raise BadCheckpoint(f"the store in it belongs to {stamp.decode(errors='replace')}")

@@ -14,15 +14,12 @@ Errors are raised as the file system raises them; whoever asks goes on without a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import datetime
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
 
-from belfry.host.clock import SystemClock
-from belfry.host.failpoints import Failpoints
-from belfry.host.object_store import opened
+from belfry.host import object_store
+from belfry.host.object_store import modified_ms
 from belfry.settings import Settings
 from belfry.store.checkpoint import (
     MOST_BYTES,
@@ -31,13 +28,10 @@ from belfry.store.checkpoint import (
     IndexKeys,
     decode_index,
 )
-from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 
 INDEX: Final = ".checkpoint"
 # More indexes than that are not read: two are kept, and a few more while several are at work.
 MOST_INDEXES: Final = 20
-# By which names file systems tell when a file was written.
-_MODIFIED: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 _NAMES: Final = ("BELFRY_CHECKPOINT_STORE", "BELFRY_CHECKPOINT_OPTIONS")
 
@@ -79,7 +73,7 @@ class CheckpointFolder:
         out.
         """
         entries = self._entries("files")
-        told = {name: _modified_ms(each) for name, each in entries.items()}
+        told = {name: modified_ms(each) for name, each in entries.items()}
         return {name: at for name, at in told.items() if at is not None}
 
     def remove(self, indexes: Iterable[str], sha256s: Iterable[str]) -> None:
@@ -109,28 +103,12 @@ class CheckpointStore:
 
         Raises NoStore where there is no such file system. Nobody is asked yet.
         """
-        self._files, self._path = opened(url, options, _NAMES)
+        self._files, self._path = object_store.opened(url, options, _NAMES)
 
     def folder(self, cluster: str, changelog: str, partition: int) -> CheckpointFolder:
         """The checkpoints of a partition of the changelog with this topic id."""
         path = f"{self._path}/{cluster}/{changelog}/{partition}"
         return CheckpointFolder(self._files, path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointDependencies:
-    """What makers and users of checkpoints have of their worker.
-
-    `interval_s` is how old the newest checkpoint of a partition becomes before there is another.
-    """
-
-    store: CheckpointStore
-    keys: IndexKeys
-    interval_s: float
-    data_dir: Path
-    clock: SystemClock
-    failpoints: Failpoints
-    metrics: CheckpointMetrics
 
 
 def checkpoint_store(settings: Settings) -> CheckpointStore | None:
@@ -159,14 +137,3 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file in hex digits."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def _modified_ms(entry: dict[str, Any]) -> float | None:
-    """When a file was written, as its file system tells it."""
-    for name in _MODIFIED:
-        at = entry.get(name)
-        if isinstance(at, datetime):
-            return at.timestamp() * 1000
-        if isinstance(at, (int, float)):
-            return at * 1000
-    return None

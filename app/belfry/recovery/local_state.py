@@ -60,17 +60,17 @@ class LocalState:
     # None where no checkpoints are kept.
     checkpoints: CheckpointRestorer | None = None
 
-    def open_newest(self, changelog: ChangelogReader) -> rocks.RocksMap:
+    def open_newest(self, changelog: ChangelogReader, *, patient: bool = False) -> rocks.RocksMap:
         """The store as it was left, or a checkpoint's where that saves much reading.
 
-        Raises what `open` raises, and ConnectionError.
+        `patient` says that nobody waits for it. Raises what `open` raises, and ConnectionError.
         """
         rows = self.open(changelog.holds_records)
         if self.checkpoints is None:
             return rows
         try:
             fetched = self.checkpoints.fetch(
-                self.path, self.stamp, self.stale_ms, rows, changelog.ends
+                self.path, self.stamp, self.stale_ms, rows, changelog.ends, patient=patient
             )
         except BaseException:
             rows.close()

@@ -83,15 +83,14 @@ class Lookups:
         self._doubted_from = 0.0
         self._why = ""
         self._closing = False
-        self._threads = [
-            Thread(target=self._run, name=f"belfry-registry-{number}", daemon=True)
-            for number in range(THREADS)
-        ]
+        self._started = False
+        self._begun = self._idle = 0
 
     def start(self) -> Lookups:
-        """Begin to ask."""
-        for thread in self._threads:
-            thread.start()
+        """Begin to ask. A thread begins with the first want, others while all are busy."""
+        with self._changed:
+            self._started = True
+            self._have_one_look()
         return self
 
     def close(self) -> None:
@@ -115,6 +114,7 @@ class Lookups:
             known = self._lanes.want(lane, reference) is not None
             wanted = self._lanes.ask(lane, reference, self._clock())
             if wanted and not known:
+                self._have_one_look()
                 self._changed.notify()
         return wanted
 
@@ -147,6 +147,15 @@ class Lookups:
 
     # -- the threads -----------------------------------------------------------------------------
 
+    def _have_one_look(self) -> None:
+        """Begin a thread where something is wanted and none waits for it: one has to look when a
+        lane may be asked for again."""
+        busy = not self._idle and self._lanes.waiting
+        if self._started and busy and self._begun < THREADS:
+            name = f"belfry-registry-{self._begun}"
+            Thread(target=self._run, name=name, daemon=True).start()
+            self._begun += 1
+
     def _run(self) -> None:
         while (turn := self._take()) is not None:
             reference = turn.reference
@@ -174,8 +183,11 @@ class Lookups:
                 turn = self._lanes.next(now)
                 if turn is not None:
                     self._lanes.goes_out(turn, now)
+                    self._have_one_look()
                     return turn
+                self._idle += 1
                 self._changed.wait(0.1 if self._lanes.waiting else None)
+                self._idle -= 1
         return None
 
     def _missed(self, turn: Lookup, why: str) -> None:

@@ -135,12 +135,13 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "what it does, and how much of it": (
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),
-        "last_fires",
+        *("last_fires", "checkpoint_peers"),
     ),
     "its pace: outcomes do not depend on it": (
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),
         *("webhook_in_flight", "webhook_per_host", "transaction_writer"),
         *("transactional_ids", "client_statistics_interval_ms", "checkpoint_interval_s"),
+        "checkpoint_peer_bytes_per_s",
     ),
     "how soon it gives up: Kafka fences owners whatever it is": (
         *("session_timeout_ms", "heartbeat_interval_ms", "transaction_timeout_ms"),

@@ -86,6 +86,18 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         le=86_400,
         description="Seconds after which a partition's newest checkpoint is replaced.",
     )
+    # Each keeps one on its own disk then, so it is off where nobody has asked for checkpoints.
+    checkpoint_peers: Literal["with_store", "always", "never"] = Field(
+        "with_store",
+        description="Whether workers keep a checkpoint of each partition for one another, and fetch"
+        " theirs: `with_store`, where a store and a workers' secret are set; `always`; `never`.",
+    )
+    checkpoint_peer_bytes_per_s: int = Field(
+        200_000_000,
+        ge=10_000_000,
+        le=10_000_000_000,
+        description="Bytes a second that a worker sends of its checkpoints to others, at most.",
+    )
     # Where large payloads go, for tenants whose policy says from which size on.
     payload_store: str | None = Field(
         None,

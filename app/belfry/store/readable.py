@@ -62,7 +62,7 @@ def _why(rule: bytes) -> str:
     try:
         trigger_of(rule)
     except UNREADABLE as error:
-        return str(error) or type(error).__name__
+        return str(error).removesuffix(".") or type(error).__name__
     return ""
 
 

@@ -39,6 +39,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, Location
 from belfry.store.layout.manifests import Manifest, Progress, StoredState
 from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.records import whole_records
 from belfry.store.net import Change, after_last_manifest, net_of
 from belfry.store.readable import note_unreadable, reads, unreadable_in
 from belfry.store.schedules import ScheduleStore
@@ -133,7 +134,8 @@ class Replay:
         # See that the buckets go as far as the rows, before rows change.
         self._store.derive_buckets(self.offset)
         self.offset = self._buffered[cut - 1] + 1
-        self._fold(self._buffer[:cut])
+        with whole_records():
+            self._fold(self._buffer[:cut])
         del self._buffer[:cut], self._buffered[:cut]
         self._whole, self._held_bytes = 0, _bytes_of(self._buffer)
         readable_by = None if self.unreadable else reads()
@@ -207,7 +209,8 @@ class Replay:
         if self.manifest is None:
             self._store.forget_progress()
         else:
-            self._settle(self.manifest, now_ms)
+            with whole_records():
+                self._settle(self.manifest, now_ms)
 
     def _settle(self, manifest: Manifest, now_ms: int) -> None:
         """Put rows that are due up to the watermark, and still wait, into the backlog again."""

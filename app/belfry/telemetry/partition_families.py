@@ -91,20 +91,33 @@ OF_PARTITIONS: Final = (
         "belfry_restores_total",
         "counter",
         "Stores of partitions that were opened, by where their state came from: local, what was on"
-        " the disk; checkpoint; changelog, from its beginning.",
+        " the disk; peer, a checkpoint of another worker; checkpoint, one of the store; changelog,"
+        " from its beginning.",
         ("source",),
     ),
     Family(
         "belfry_checkpoints_total",
         "counter",
-        "Checkpoints of partitions by what became of them: made, failed, or refused when one was to"
-        " be restored.",
+        "Checkpoints of partitions by what became of them: made, in the store; kept, for other"
+        " workers; failed; or refused when one was to be restored.",
         ("outcome",),
     ),
     Family(
         "belfry_checkpoint_sent_bytes_total",
         "counter",
         "Bytes that were sent to the store of checkpoints.",
+    ),
+    Family(
+        "belfry_checkpoint_served_bytes_total",
+        "counter",
+        "Bytes of checkpoints that other workers were given.",
+    ),
+    Family(
+        "belfry_checkpoint_fetched_bytes_total",
+        "counter",
+        "Bytes that were fetched for checkpoints that were restored, by where they came from: peer,"
+        " another worker; checkpoint, the store.",
+        ("source",),
     ),
     Family(
         "belfry_checkpoint_timestamp_seconds",

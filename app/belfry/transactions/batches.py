@@ -99,14 +99,14 @@ class StepBatches:
             filling.append(0, self._now_ms, key, value, headers)
         filling.count += 1
 
-    def add_rows(self, where: Where, rows: Iterable[Mapping[str, bytes | None]]) -> None:
+    def add_rows(self, where: Where, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """The same for many records of one partition, which have a key and a value alone."""
         filling, now_ms = self._open.get(where) or self._next(where), self._now_ms
         append, count, none = filling.append, filling.count, list[Any]()
-        for row in rows:
-            if append(count, now_ms, row["key"], row["value"], none) is None:
+        for key, value in rows:
+            if append(count, now_ms, key, value, none) is None:
                 filling.count = count
-                self.add(where, row["key"], row["value"], none)
+                self.add(where, key, value, none)
                 filling = self._open[where]
                 append, count = filling.append, filling.count
             else:

@@ -81,7 +81,7 @@ class PlacedRecords:
         step.add_rows(where, plain)
         for key, headers in tombstones:
             step.add(where, key, None, headers)
-        step.add(where, manifest["key"], manifest["value"], [])
+        step.add(where, *manifest, [])
 
     def _partitions_of(self, topic: str) -> int:
         """How many partitions a topic has; raises TopicGone where it has none."""

@@ -16,6 +16,7 @@ The pattern is known as claim check (Enterprise Integration Patterns).
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from typing import Final
 
@@ -24,6 +25,8 @@ SIZE: Final = "claim-check-bytes"
 # Where the object is encrypted by a key of the tenant: for which schedule, as ``tenant/id``.
 ENCRYPTED: Final = "claim-check-encrypted"
 _NAMES: Final = (CLAIM.encode(), SIZE.encode(), ENCRYPTED.encode())
+# Also one within a longer run of digits: what is found too much keeps an object, and harms nobody.
+_DIGEST: Final = re.compile(rb"(?=([0-9a-f]{64}))")
 # User headers with their names in UTF-8.
 _Headers = list[tuple[bytes, bytes | None]]
 
@@ -36,6 +39,16 @@ def digest_of(payload: bytes) -> str:
 def object_name(digest: str) -> str:
     """Where a payload lies in its folder; two digits of its digest keep folders small."""
     return f"{digest[:2]}/{digest}"
+
+
+def claims_in(data: bytes) -> set[str]:
+    """Digests that these bytes may claim: a row, a request, an event, in whatever form it is.
+
+    All that looks like a digest counts, where the name of the header stands anywhere.
+    """
+    if CLAIM.encode() not in data:
+        return set()
+    return {found.decode() for found in _DIGEST.findall(data)}
 
 
 def claims_of(stored: bytes) -> list[tuple[str, str]]:

@@ -6,16 +6,14 @@
     a delivery       DELIVERED, FAILED   fire_id, target, attempt
     a fire that nobody acknowledged      FAILED with the code ack_timeout, fire_id
 
-The topic has many such records and many readers, and most of them look for few.  So beside
-the whole decoder there are two that read only the head of what this release wrote: `asked_in` for
-those that wait for a verdict, `headline` for an index.  Both walk over Avro's bytes by hand.
+What reads only the head of an event is in `lifecycle_heads.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import catalogue
@@ -57,6 +55,7 @@ _FIELDS = tuple(field.name for field in fields(LifecycleEvent) if field.name != 
 _NULL: Final = b"\0"
 _SOME: Final = b"\2"
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
+_MORE_FOLLOWS: Final = tuple(bytes((number | 0x80,)) for number in range(0x80))
 _OUTCOME_BYTES: Final = {each: _ONE_BYTE[2 * place] for place, each in enumerate(Outcome)}
 
 
@@ -65,7 +64,7 @@ def record_of(event: LifecycleEvent) -> dict[str, Any]:
     return {name: getattr(event, name) for name in _FIELDS}
 
 
-def headers_of(event: LifecycleEvent) -> list[tuple[str, bytes]]:
+def headers_of(event: LifecycleEvent) -> Headers:
     """Headers of an event's record."""
     if event.generation is None:
         return []
@@ -87,7 +86,7 @@ def encode_lifecycle(event: LifecycleEvent) -> bytes:
     """
     return b"".join(
         (
-            _string(event.tenant),
+            _known(event.tenant),
             _string(event.schedule_id),
             _OUTCOME_BYTES[event.outcome],
             _NULL if event.request_id is None else _SOME + _string(event.request_id),
@@ -99,7 +98,7 @@ def encode_lifecycle(event: LifecycleEvent) -> bytes:
             _NULL if event.reason is None else _SOME + _string(event.reason),
             _NULL if event.target is None else _SOME + _string(event.target),
             _NULL if event.attempt is None else _SOME + _long(event.attempt),
-            _NULL if event.source_topic is None else _SOME + _string(event.source_topic),
+            _NULL if event.source_topic is None else _SOME + _known(event.source_topic),
             _NULL if event.source_partition is None else _SOME + _long(event.source_partition),
             _NULL if event.source_offset is None else _SOME + _long(event.source_offset),
         )
@@ -108,7 +107,8 @@ def encode_lifecycle(event: LifecycleEvent) -> bytes:
 
 def _string(text: str) -> bytes:
     encoded = text.encode()
-    return _long(len(encoded)) + encoded
+    size = len(encoded)
+    return (_ONE_BYTE[2 * size] if size < 0x40 else _long(size)) + encoded
 
 
 def _long(number: int) -> bytes:
@@ -116,6 +116,10 @@ def _long(number: int) -> bytes:
     number = number << 1 ^ number >> 63
     if number < 0x80:
         return _ONE_BYTE[number]
+    return _MORE_FOLLOWS[number & 0x7F] + _upper(number >> 7)
+
+
+def _base_128(number: int) -> bytes:
     coded = bytearray()
     while number >= 0x80:
         coded.append(number & 0x7F | 0x80)
@@ -124,8 +128,11 @@ def _long(number: int) -> bytes:
     return bytes(coded)
 
 
-# All events of a step have one instant.
+# All events of a step have one instant, and there are few tenants and topics.
 _instant = lru_cache(maxsize=8)(_long)
+_known = lru_cache(maxsize=1024)(_string)
+# Offsets rise one by one, and what is due together differs by a few ms: their upper bits stay.
+_upper = lru_cache(maxsize=1024)(_base_128)
 
 
 def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> LifecycleEvent:
@@ -136,70 +143,6 @@ def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> Lifecyc
     record = (reader or catalogue.own_reader(NAME)).read(body)
     record["outcome"] = Outcome(record["outcome"])
     return LifecycleEvent(**record)
-
-
-def asked_in(body: bytes, at: int = 0) -> tuple[bytes, bytes, bytes] | None:
-    """Tenant, schedule and request id of an event, without reading the rest; None without an id.
-
-    Only for what this release wrote: a reader that waits for verdicts skips all other records.
-    IndexError for bytes that are no event.
-    """
-    tenant, at = _text(body, at)
-    schedule_id, at = _text(body, at)
-    _, at = _number(body, at)
-    branch, at = _number(body, at)
-    return None if branch == 0 else (tenant, schedule_id, _text(body, at)[0])
-
-
-def _text(body: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _number(body, at)
-    return body[at : at + size], at + size
-
-
-def _number(body: bytes, at: int) -> tuple[int, int]:
-    """A number of Avro's that is not negative, and where the next byte lies."""
-    number = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number >> 1, at
-        shift += 7
-
-
-class Headline(NamedTuple):
-    """What the head of a lifecycle event says: all that an index of events needs.
-
-    Names are UTF-8 as they lie in the record; instants are epoch milliseconds.
-    """
-
-    tenant: bytes
-    schedule_id: bytes
-    outcome: Outcome
-    at_ms: int
-    due_ms: int | None
-
-
-_OUTCOMES: Final = tuple(Outcome)
-
-
-def headline(body: bytes) -> Headline:
-    """The head of an event that this release wrote; IndexError for bytes that are none."""
-    tenant, at = _text(body, 0)
-    schedule_id, at = _text(body, at)
-    outcome, at = _number(body, at)
-    for _ in ("request_id", "fire_id"):
-        branch, at = _number(body, at)
-        if branch:
-            _, at = _text(body, at)
-    branch, at = _number(body, at)
-    if branch:
-        _, at = _number(body, at)
-    at_ms, at = _number(body, at)
-    branch, at = _number(body, at)
-    due_ms = _number(body, at)[0] if branch else None
-    return Headline(tenant, schedule_id, _OUTCOMES[outcome], at_ms, due_ms)
 
 
 def encode_record(record: dict[str, Any]) -> bytes:

@@ -38,6 +38,7 @@ class Purpose(Enum):
     ORIGIN = b"origins of requests that are sent on"
     CHANGELOG = b"rows of the changelog"
     POLICIES = b"policies of tenants"
+    CHECKPOINTS = b"checkpoints of one worker for another"
 
 
 # What releases that signed with the secrets themselves have signed.

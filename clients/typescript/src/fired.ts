@@ -22,10 +22,35 @@ export interface FiredEvent {
   tenant?: string
   group?: string
   version?: number
+  /** Where its request lies, if the tenant's policy says `source_header` and belfry knows. */
+  source?: Source
+  /** The id of the job, for what a backfill fires of the past. */
+  backfill?: string
+  /** For an event that was sent again: the name of the redrive, `@` and the first one's offset. */
+  redriven?: string
+  /** Where its payload lies, if not in the value. */
+  claim?: Claim
   key: Buffer | null
   /** The payload, unless the tenant's policy asks for envelopes. */
   value: Buffer | null
   headers: IHeaders
+}
+
+/** Where a request lies. */
+export interface Source {
+  topic: string
+  partition: number
+  offset: bigint
+}
+
+/** A payload that lies elsewhere: in the store's folder of its tenant, as `<2 digits>/<sha256>`. */
+export interface Claim {
+  /** Of what is stored, in hexadecimal digits: its name. */
+  sha256: string
+  /** How long it is there. */
+  bytes: number
+  /** The schedule, as `tenant/id`, that a worker has encrypted it for. */
+  encryptedFor?: string
 }
 
 /** Read a fired record; undefined for a record that belfry did not fire. */
@@ -44,8 +69,25 @@ export function parseFired(message: KafkaMessage): FiredEvent | undefined {
   const [tenant, group] = [last(headers, 'belfry-schedule-tenant'), last(headers, 'belfry-schedule-group')]
   const told = last(headers, 'belfry-schedule-version')
   const version = told === undefined ? undefined : Number(told)
-  const schedule = { id, tenant, group, type, version }
-  return { ...schedule, fireId, scheduledAt, occurrence, missed, key, value, headers }
+  const schedule = { id, tenant, group, type, version, source: sourceOf(headers) }
+  const [backfill, redriven] = [last(headers, 'belfry-backfill'), last(headers, 'belfry-redriven')]
+  const fire = { fireId, scheduledAt, occurrence, missed, backfill, redriven }
+  return { ...schedule, ...fire, claim: claimOf(headers), key, value, headers }
+}
+
+function sourceOf(headers: IHeaders): Source | undefined {
+  const told = last(headers, 'belfry-source') ?? ''
+  const [, topic, partition, offset] = /^([^/]+)\/(\d{1,9})\/(\d{1,18})$/.exec(told) ?? []
+  if (!topic || !partition || !offset) return undefined
+  return { topic, partition: Number(partition), offset: BigInt(offset) }
+}
+
+function claimOf(headers: IHeaders): Claim | undefined {
+  const sha256 = last(headers, 'claim-check-sha256') ?? ''
+  const bytes = last(headers, 'claim-check-bytes') ?? ''
+  if (!/^[0-9a-f]{64}$/.test(sha256) || !/^\d{1,15}$/.test(bytes)) return undefined
+  const encryptedFor = last(headers, 'claim-check-encrypted')
+  return { sha256, bytes: Number(bytes), ...(encryptedFor === undefined ? {} : { encryptedFor }) }
 }
 
 /** The last header of a name as text: belfry puts its own after the user's. */

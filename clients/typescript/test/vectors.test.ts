@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import type { Message, PartitionMetadata } from 'kafkajs'
+import type { IHeaders, KafkaMessage, Message, PartitionMetadata } from 'kafkajs'
 import { createPartitioner } from '../src/client.js'
+import { parseFired } from '../src/fired.js'
 import { delayMs } from '../src/retry.js'
 import { asking } from '../src/schedule.js'
 import { signature } from '../src/signature.js'
@@ -69,6 +70,35 @@ test('verdicts', () => {
     for (let size = 0; size < whole.length; size++) {
       assert.throws(() => parseVerdict(whole.subarray(0, size)), RangeError)
     }
+  }
+})
+
+test('events', () => {
+  for (const { headers: given, event: wanted } of vectors['events']) {
+    const headers: IHeaders = {}
+    for (const [name, value] of given as [string, string | null][]) {
+      // A header that is null is one that says nothing.
+      const more = bytes(value) ?? undefined
+      const before = headers[name]
+      headers[name] = before === undefined ? more : ([before, more].flat() as Buffer[])
+    }
+    const message = { key: null, value: null, headers, offset: '0', timestamp: '0', attributes: 0 }
+    const found = parseFired(message as KafkaMessage)!
+    assert.deepEqual(
+      [found.fireId, found.id, found.scheduledAt.getTime(), found.occurrence, found.missed],
+      [wanted.fire_id, wanted.schedule_id, wanted.scheduled_at_ms, wanted.occurrence, wanted.missed],
+    )
+    assert.deepEqual(
+      [found.tenant, found.group, found.type, found.version, found.backfill, found.redriven],
+      ['tenant', 'group', 'event_type', 'version', 'backfill', 'redriven'].map(
+        (n) => wanted[n] ?? undefined,
+      ),
+    )
+    const source = found.source && { ...found.source, offset: Number(found.source.offset) }
+    assert.deepEqual(source ?? null, wanted.source)
+    const { sha256: digest, bytes: size_bytes, encryptedFor } = found.claim ?? {}
+    const claim = found.claim && { digest, size_bytes, encrypted_for: encryptedFor ?? null }
+    assert.deepEqual(claim ?? null, wanted.claim)
   }
 })
 

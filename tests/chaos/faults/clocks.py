@@ -8,6 +8,7 @@ come while a clock is hours off mean what they would mean otherwise.
 from __future__ import annotations
 
 import re
+import time
 from typing import Any, Final
 
 from tests.acceptance.harness.evidence import rfc3339
@@ -17,6 +18,8 @@ from tests.chaos.scene import Scene
 
 BEYOND_MS = 3_000
 WITHIN_MS = 250
+DRIFT_STEPS: Final = 150
+DRIFT_EVERY_S: Final = 0.1
 HOURS_MS: Final = 2 * 3_600_000
 # Enough that their homes are on several partitions, the victim's among them.
 ASKING: Final = 8
@@ -51,6 +54,25 @@ def a_little(scene: Scene) -> str:
         scene.clock.put(0)
     scene.wait_calm()
     return f"{WITHIN_MS} ms ahead; measured {skew * 1000:.0f} ms"
+
+
+def drifts(scene: Scene) -> str:
+    """The clock gains a millisecond in every hundred, as one that is set right slowly, and back."""
+    scene.gather()
+    ahead_ms = 0
+    try:
+        for step_ms in (1, -1):
+            for _ in range(DRIFT_STEPS):
+                ahead_ms += step_ms
+                scene.clock.put(ahead_ms)
+                time.sleep(DRIFT_EVERY_S)
+            if step_ms > 0:
+                measured = value(scene.victim, "belfry_clock_skew_seconds")
+    finally:
+        scene.clock.put(0)
+    assert measured > DRIFT_STEPS / 1000 / 2, measured
+    scene.wait_calm()
+    return f"{DRIFT_STEPS} ms ahead, by and by; measured {measured * 1000:.0f} ms"
 
 
 def hours_off(scene: Scene) -> str:

@@ -22,6 +22,8 @@ from tests.chaos.scene import Scene
 STAMP: Final = b"mstamp"
 STATE: Final = b"mstate"
 OFFSET_AND_WRITTEN: Final = Struct(">qq")
+# So many come out before the worker that has lost its directories ends.
+REMOVED_FIRES: Final = 200
 THIRTEEN_HOURS_MS: Final = 13 * 3_600_000
 
 
@@ -60,6 +62,38 @@ def older_copy(scene: Scene) -> str:
     scene.steady.start()
     scene.wait_calm()
     return f"a copy that lacked {lacks} offsets of partition 0"
+
+
+def removed(scene: Scene) -> str:
+    """The directories of all partitions are deleted under the worker that has them open."""
+    scene.gather()
+    gone = sorted(each for each in scene.victim.data_dir.glob("partition-*") if each.is_dir())
+    assert gone, "the victim has no state to delete"
+    for each in gone:
+        shutil.rmtree(each)
+    scene.wait_fires(REMOVED_FIRES)
+    # What it writes to disk from now on meets no directory, and so does its end.
+    scene.victim.kill()
+    scene.victim.start()
+    scene.wait_calm()
+    return f"{len(gone)} directories went while they were open"
+
+
+def swapped(scene: Scene) -> str:
+    """The directories of two partitions change places under the worker that has them open."""
+    scene.gather()
+    folders = sorted(each for each in scene.victim.data_dir.glob("partition-*") if each.is_dir())
+    first, second = folders[0], folders[-1]
+    assert first != second, "the victim has one state only"
+    aside = first.with_name("aside")
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+    scene.wait_fires(REMOVED_FIRES)
+    scene.victim.kill()
+    scene.victim.start()
+    scene.wait_calm()
+    return f"{first.name} and {second.name} changed places"
 
 
 def _all_to_the_victim(scene: Scene) -> Path:

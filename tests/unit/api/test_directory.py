@@ -43,6 +43,24 @@ def test_a_standby_is_no_holder() -> None:
     assert Directory(group, MINE).standbys(1) == []
 
 
+def test_those_that_may_keep_a_checkpoint_are_all_that_have_or_had_the_partition() -> None:
+    group = Group(MemberMetadata("one", http=MINE))
+    group.seated(
+        told(
+            AssignedMember("one", http=MINE, owns=(0,), held=(1,)),
+            AssignedMember("two", http=OTHER, owns=(1,), held=(0, 1)),
+            AssignedMember("three", http="http://three", stands_by=(0, 1)),
+            AssignedMember("four", http="http://four", owns=(2,)),
+            AssignedMember("old", stands_by=(0,), held=(0,)),
+        )
+    )
+    directory = Directory(group, MINE)
+    assert directory.keepers(0) == ["http://three", OTHER]
+    assert directory.keepers(1) == ["http://three", OTHER]
+    assert directory.keepers(2) == ["http://four"]
+    assert directory.keepers(3) == []
+
+
 def test_a_member_that_tells_no_address_is_not_found() -> None:
     group = Group(MemberMetadata("one", http=MINE))
     group.seated(told(AssignedMember("old", owns=(0,))))

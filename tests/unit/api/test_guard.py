@@ -198,3 +198,11 @@ async def test_each_call_through_the_guard_counts_once(
         await door.ask()
     assert door.traffic.many(10.0)
     assert door.traffic.calls == 0
+
+
+async def test_a_call_without_an_answer_is_told_that_the_worker_stops(door: Door) -> None:
+    door.waits.clear()
+    asked = asyncio.create_task(door.ask())
+    await asyncio.sleep(0.01)
+    asked.cancel("the port closes")
+    assert await asked == 503

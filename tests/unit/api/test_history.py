@@ -29,7 +29,8 @@ from belfry.store.layout.keys import schedule_key
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.effective import Level
-from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headline
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
+from belfry.wire.lifecycle_heads import headline
 from tests.unit.api.conftest import FakeWorker
 
 NOW_MS = 1_800_000_000_000

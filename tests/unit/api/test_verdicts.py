@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from queue import Empty, SimpleQueue
+from typing import Any
 
+import pytest
+
+from belfry.api.workers import verdicts
 from belfry.api.workers.verdicts import AwaitedVerdict, VerdictReader
-from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
+from belfry.kafka.fetch_position import Fetched
 from belfry.schedules.outcomes import Outcome
 from belfry.settings import Settings
-from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire import framing
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
 
 
 def verdict(outcome: Outcome, offset: int) -> Verdict:
@@ -55,7 +61,7 @@ def event(
 
 
 def test_what_is_committed_here_is_told_at_once_to_whom_it_concerns() -> None:
-    reader = VerdictReader(Cluster("127.0.0.1:1", {}), Settings(), b"")
+    reader = VerdictReader(Settings(), b"")
 
     async def hear(*events: LifecycleEvent) -> Verdict | None:
         awaited = AwaitedVerdict(asyncio.get_running_loop().create_future())
@@ -78,3 +84,70 @@ def test_what_is_committed_here_is_told_at_once_to_whom_it_concerns() -> None:
     assert (found.outcome, found.at_ms) == (Outcome.CONFLICT, 5)
     # Nobody waits any more.
     reader.committed([event(Outcome.ACCEPTED)])
+
+
+HEAD = framing.single_object("LifecycleEvent")
+
+
+class Topic:
+    """A followed topic whose one partition brings batches; `read` are those that were opened."""
+
+    name = "belfry.lifecycle"
+
+    def __init__(self) -> None:
+        self.coming: SimpleQueue[Fetched] = SimpleQueue()
+        self.opened: list[int] = []
+        self.passed: list[int] = []
+
+    def partitions(self) -> list[int]:
+        return [1]
+
+    def ends(self, partitions: list[int]) -> dict[int, int]:
+        return dict.fromkeys(partitions, 5)
+
+    def follow(self, positions: dict[int, int]) -> None:
+        assert positions == {1: 5}
+
+    def take(self, wait_s: float) -> Fetched | None:
+        try:
+            found = self.coming.get(wait_s > 0, wait_s)
+        except Empty:
+            return None
+        self.passed.append(found.offset)
+        return found
+
+    def close(self) -> None:
+        pass
+
+    def records(self, fetched: Fetched, _most: int) -> list[Any]:
+        self.opened.append(fetched.offset)
+        value = HEAD + encode_lifecycle(event(Outcome.UPDATED))
+        return [([(fetched.offset, 0, None, value, None)], fetched.behind)]
+
+
+def test_the_tail_is_opened_only_while_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic()
+    monkeypatch.setattr(verdicts, "FollowedTopic", lambda *_: topic)
+    monkeypatch.setattr(verdicts, "portions", topic.records)
+    monkeypatch.setattr(verdicts, "UNASKED_S", 60.0)
+    reader = VerdictReader(Settings(), HEAD)
+
+    async def hear() -> Verdict:
+        awaited = AwaitedVerdict(asyncio.get_running_loop().create_future())
+        awaited.written(1, 8)
+        reader.expect((b"t", b"a", b"r"), awaited)
+        topic.coming.put(Fetched(("belfry.lifecycle", 1), 6, 7, b"packed"))
+        async with asyncio.timeout(20):
+            return await awaited.answer
+
+    reader._topic.follow({1: 5})
+    reader._read = {1: 5}
+    # A turn that has begun before anybody waits.
+    reader._expects.set()
+    topic.coming.put(Fetched(("belfry.lifecycle", 1), 5, 6, b"packed"))
+    reader._turn()
+    assert (topic.passed, topic.opened) == ([5], [])
+    reader.start()
+    assert asyncio.run(hear()).outcome == Outcome.UPDATED
+    assert (topic.passed, topic.opened) == ([5, 6], [6])
+    reader.stop()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from belfry.api.workers.writing import answer, created
+from belfry.api.problems import Problem
+from belfry.api.workers.writing import Writes, answer, created, request_fields
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome, repeat_reason
 
@@ -56,3 +61,24 @@ def test_a_repeat_of_a_post_gets_the_status_of_the_first_answer(
     path = "/v1/tenants/demo/schedules"
     assert answer(created(first), path).status_code == status
     assert answer(created(again), path).status_code == status
+
+
+async def test_who_waits_for_a_verdict_while_the_worker_stops_is_told_how_to_ask_again() -> None:
+    begun = asyncio.Event()
+
+    async def ask(*_: Any) -> Verdict:
+        begun.set()
+        await asyncio.sleep(60)
+        return FIRST
+
+    holdings = SimpleNamespace(home_of=lambda *_: 0)
+    ready = SimpleNamespace(holdings=holdings, request_client=SimpleNamespace(ask=ask))
+    parts: Any = SimpleNamespace(ready=ready)
+    reads: Any = None
+    fields = request_fields("demo", "a", "UPSERT", {"request_id": "r1"})
+    asked = asyncio.create_task(Writes(parts, reads).carry_out(fields, wait=True))
+    await begun.wait()
+    asked.cancel("the port closes")
+    with pytest.raises(Problem, match="with request_id 'r1' is safe") as told:
+        await asked
+    assert told.value.status == 503

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
+from belfry.balance.assignment import read_answer
 from belfry.balance.assignment_map import (
     AssignedMember,
     AssignmentMap,
@@ -13,6 +16,8 @@ from belfry.balance.assignment_map import (
     read_assignment_map,
     read_metadata,
 )
+from belfry.balance.owners import ASSIGNERS
+from belfry.balance.shares import shares
 
 STANDING = MemberMetadata(
     "w1", "0.1.0", "http://h:1", 2, "r", leaving=True, owns={3: 7}, warm=(1, 2)
@@ -64,3 +69,46 @@ def test_what_a_roster_says() -> None:
 def test_many_partitions_are_shown_alive_less_often() -> None:
     assert idle_commit_ms(1) == 300
     assert idle_commit_ms(100) == 2_500
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"owns": {"a": 1}},
+        {"owns": {"1": "x"}},
+        {"owns": [1, 2]},
+        {"warm": 5},
+        {"warm": ["x"]},
+        {"cannot": {"1": 2}},
+        {"weight": "heavy"},
+        {"weight": -3},
+        {"weight": True},
+        {"leaving": "no"},
+        {"format": "2"},
+        {"worker": 7},
+    ],
+    ids=str,
+)
+def test_what_is_not_of_its_kind_counts_as_not_said(said: dict[str, Any]) -> None:
+    assert read_metadata(orjson.dumps(said), "odd") == MemberMetadata("odd", format=1)
+
+
+def test_one_odd_member_leaves_each_partition_an_owner() -> None:
+    odd = read_metadata(b'{"owns":{"x":1},"warm":3,"weight":-1}', "odd")
+    members = [odd.member("odd"), MemberMetadata("fine").member("fine")]
+    found = shares([0, 1, 2], members, ASSIGNERS["even"], {})
+    assert sorted(p for share in found.values() for p in share.owns) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b'{"watches":[1,"x",{"worker":"w","ranks":{"a":0}}]}',
+        b'{"watches":{},"commits_for":[null]}',
+        b'{"seats":[1,{"owns":[0]},{"worker":"w","owns":"all"}]}',
+    ],
+)
+def test_an_odd_answer_is_no_error(told: bytes) -> None:
+    assignment, _ = read_answer(told, "w")
+    assert assignment.stands_by == ()
+    assert assignment.commits_for == ()

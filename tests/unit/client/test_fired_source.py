@@ -18,7 +18,7 @@ def test_it_has_topic_partition_and_offset() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, b"", b"t", b"t/1", b"t/1/", b"/1/2", b"t/1/2/3", b"t/-1/x"]
+    "value", [None, b"", b"t", b"t/1", b"t/1/", b"/1/2", b"t/1/2/3", b"t/-1/x", b"t/1/" + b"9" * 19]
 )
 def test_an_event_that_does_not_say_it_has_none(value: bytes | None) -> None:
     assert event(value).source is None

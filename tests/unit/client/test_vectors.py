@@ -1,7 +1,8 @@
 """``clients/vectors.json`` is what belfry's own code says; the clients' tests hold them to it.
 
-Where a tenant is at home, what a signature is, how a verdict reads, how long a retry waits: each
-client writes that anew in its language.  To make the file anew after a change, run this module:
+Where a tenant is at home, what a signature is, how a verdict and an event read, how long a retry
+waits: each client writes that anew in its language.  To make the file anew after a change, run this
+module:
 
     python -m tests.unit.client.test_vectors > clients/vectors.json
 """
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.client import Backoff
+from belfry.client import Backoff, FiredRecord
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import framing
@@ -67,6 +68,39 @@ VERDICTS: Final = [
         attempt=7,
     ),
 ]
+_DIGEST: Final = b"5f0c" * 16
+# Headers of events besides those that each has.
+EVENTS: Final[list[list[tuple[str, bytes | None]]]] = [
+    [],
+    [
+        ("belfry-schedule-tenant", b"demo"),
+        ("belfry-schedule-version", b"7"),
+        ("belfry-schedule-group", "grüße".encode()),
+        ("belfry-schedule-type", b"order.expired"),
+        ("belfry-missed", b"3"),
+    ],
+    [("event-type", b"own"), ("belfry-schedule-type", b"own")],
+    [("ce_type", b"of a CloudEvent"), ("event-type", b"own"), ("belfry-schedule-type", b"own")],
+    [("belfry-source", b"belfry.schedules/3/5000000000")],
+    [("belfry-source", b"theirs/1/2"), ("belfry-source", b"belfry.schedules/0/0")],
+    *[
+        [("belfry-source", place)]
+        for place in (None, b"", b"t", b"t/1", b"t/1/", b"/1/2", b"t/1/2/3", b"t/-1/2", b"t/1/x")
+    ],
+    [("belfry-backfill", b"job-1")],
+    [("belfry-redriven", b"redrive@41")],
+    [("claim-check-sha256", _DIGEST), ("claim-check-bytes", b"1048576")],
+    [
+        ("claim-check-sha256", _DIGEST),
+        ("claim-check-bytes", b"0"),
+        ("claim-check-encrypted", b"demo/order/1"),
+    ],
+    [("claim-check-sha256", _DIGEST)],
+    [("claim-check-sha256", _DIGEST[1:]), ("claim-check-bytes", b"1")],
+    [("claim-check-sha256", _DIGEST.upper()), ("claim-check-bytes", b"1")],
+    [("claim-check-sha256", _DIGEST), ("claim-check-bytes", b"-1")],
+    [("claim-check-sha256", _DIGEST), ("claim-check-bytes", b"many")],
+]
 WAITS: Final = [
     Backoff(first=1_000, factor=2, most=60_000, attempts=9),
     Backoff(first=500, factor=1.5, most=2_000, attempts=4),
@@ -78,6 +112,28 @@ WAITS: Final = [
 def spaced(given: bytes | None) -> str | None:
     """Bytes as hexadecimal digits, four by four."""
     return None if given is None else given.hex(" ", -2)
+
+
+def event(more: list[tuple[str, bytes | None]]) -> dict[str, Any]:
+    """Headers of a fired record, and what they say."""
+    headers = [
+        *more,
+        ("belfry-fire-id", b"f1"),
+        ("belfry-schedule-id", b"order/1"),
+        ("belfry-scheduled-at", b"2026-12-01T09:00:00.250Z"),
+        ("belfry-occurrence", b"-1"),
+    ]
+    # The topic names no tenant, so that the headers have to.
+    read = FiredRecord("belfry.fired", 0, 0, None, None, None, headers)
+    texts = ("fire_id", "schedule_id", "tenant", "group", "event_type", "backfill", "redriven")
+    numbers = ("scheduled_at_ms", "occurrence", "missed", "version")
+    said = {name: getattr(read, name) for name in (*texts, *numbers)}
+    source = None if read.source is None else read.source._asdict()
+    claim = None if read.claim is None else read.claim._asdict()
+    return {
+        "headers": [[name, spaced(given)] for name, given in headers],
+        "event": {**said, "source": source, "claim": claim},
+    }
 
 
 def vectors() -> dict[str, Any]:
@@ -112,6 +168,7 @@ def vectors() -> dict[str, Any]:
             for event in VERDICTS
             for frame in (framing.single_object("LifecycleEvent"), framing.prefix(4_711))
         ],
+        "events": [event(more) for more in EVENTS],
         "waits": [
             {
                 "first_ms": wait.first,
@@ -143,7 +200,7 @@ def test_the_file_says_what_belfry_does() -> None:
     assert FILE.read_text("utf-8") == text()
 
 
-@pytest.mark.parametrize("name", ["partitions", "signatures", "verdicts", "waits"])
+@pytest.mark.parametrize("name", ["partitions", "signatures", "verdicts", "events", "waits"])
 def test_every_client_is_held_to_it(name: str) -> None:
     for tests in (
         "go/vectors_test.go",

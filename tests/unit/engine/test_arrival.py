@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.arrival import MOST_AHEAD_MS, arrival_ms, newest_ms
+from belfry.schedules.instant_bounds import SECONDS_LIMIT
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.pending import Pending, decode_pending
@@ -184,7 +185,9 @@ def test_the_newest_append_time_of_a_batch() -> None:
     assert newest_ms(SourceBatch(0, 3, records)) == T0 + 9
     assert newest_ms(SourceBatch(0, 3, records, appended=False)) is None
     assert newest_ms(SourceBatch(0, 1, [(0, -1, None, None, None)])) is None
-    assert newest_ms(SourceBatch(0, 3, [])) is not None
+    assert newest_ms(SourceBatch(0, 3, [])) == SECONDS_LIMIT
+    for first_ms, found in ((SECONDS_LIMIT, SECONDS_LIMIT), (SECONDS_LIMIT - 1, None)):
+        assert newest_ms(SourceBatch(0, 1, [(0, first_ms, None, None, None)])) == found
 
 
 # -- a clock that went back ------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
 from belfry.wire.claims import signature
 from belfry.wire.readings import reading_of
+from belfry.wire.record import size_of
 from tests.unit.engine.driver import HOUR, T0, Driver, Step, request
 
 SEVEN = 7
@@ -134,6 +135,24 @@ def test_a_step_that_is_rolled_back_changes_nothing() -> None:
     assert len(driver.engine.aside.heads()) == 1
     assert told(take(driver)) == took
     assert lying(driver) == 0
+
+
+def test_room_is_given_back_by_what_is_taken_in_and_by_a_step_that_is_rolled_back() -> None:
+    """Else a tenant would be refused, in time, while nothing of its waits."""
+    driver = two_tenants()
+    room = driver.engine.aside._room
+    send(driver, "slow", SEVEN, request_id="x")
+    send(driver, "slow", SEVEN, schedule_id="b", request_id="y")
+    size = sum(size_of(each) for each in driver.source)
+    take(driver, commit=False)
+    assert (room._records[b"slow"], room._bytes[b"slow"]) == (0, 0)
+    take(driver)
+    assert (room._records[b"slow"], room._bytes[b"slow"]) == (2, size)
+    learn(driver)
+    take(driver, commit=False)
+    assert (room._records[b"slow"], room._bytes[b"slow"]) == (2, size)
+    take(driver)
+    assert (room._records[b"slow"], room._bytes[b"slow"]) == (0, 0)
 
 
 @pytest.mark.parametrize("from_changelog", [False, True], ids=["its disk", "the changelog"])
@@ -303,6 +322,9 @@ def test_a_partition_that_only_forwards_sends_what_it_cannot_read_on_in_order() 
     step = take(driver, {(stranger_of((0, 0, b"demo", b"", None)), 8): UNAVAILABLE})
     assert (step.codes, lying(driver)) == (["schema_unavailable"], 0)
     for each in step.effects.rerouted:
+        assert [name for name, _ in each.headers if name.startswith("belfry-origin")] == [
+            f"belfry-origin-{part}" for part in ("topic", "partition", "offset", "timestamp")
+        ]
         home.send(each.value, each.key, each.headers)
     assert told(take(home)) == [("other", "ACCEPTED", 1)]
     learn(home)

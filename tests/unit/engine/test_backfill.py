@@ -105,6 +105,15 @@ def test_each_step_fires_what_its_budget_allows_and_the_next_goes_on_behind() ->
     assert (done.state, done.fired, done.done, done.examined) == (DONE, 10, 2, 2)
 
 
+@pytest.mark.parametrize("none", [Budget(0, 10), Budget(10, 0)])
+def test_a_step_without_a_budget_leaves_a_job_where_it_is_amid_a_schedule(none: Budget) -> None:
+    driver = with_hourly("a")
+    fill(driver, 5)
+    assert fired_by(driver, Budget(10, 2)) == [5, 4]
+    assert fired_by(driver, none) == []
+    assert fired_by(driver) == [3, 2, 1]
+
+
 def test_a_step_that_is_rolled_back_is_done_again_with_the_same_ids() -> None:
     driver = with_hourly("a")
     fill(driver, 4)
@@ -194,7 +203,14 @@ def test_what_fires_once_is_refused_and_what_has_no_occurrence_is_unchanged() ->
     driver.ask(schedule_id="once", at=T0 + HOUR)
     driver.step(T0)
     fill(driver, 1, range_until=T0 - HOUR + 1)
-    assert finish(driver) == ["UNCHANGED every", "REJECTED once"]
+    none, refused = advance(driver)
+    assert (none.schedule_id, str(none.outcome), none.reason) == (
+        *("every", "UNCHANGED", "bulk job job. The range holds no occurrence that is over"),
+    )
+    assert (refused.schedule_id, str(refused.outcome), refused.version) == ("once", "REJECTED", 1)
+    assert refused.reason == (
+        "bulk job job. It fires once, and waits for that: a range of the past is for what recurs."
+    )
     done = row(driver)
     assert (done.unchanged, done.refused, done.refusals) == (1, 1, {"not_recurring": 1})
 
@@ -207,11 +223,17 @@ def test_a_schedule_that_ends_or_is_defined_anew_amid_its_range_is_left_there(ch
     fields: dict[str, Any] = {**HOURLY, "payload": b"new"} if change == "UPSERT" else {}
     driver.ask(action=change, schedule_id="a", **fields)
     driver.step(T0, fire=False)
-    told = finish(driver)
     if change == "PAUSE":
-        assert told == ["TRIGGERED a", "TRIGGERED b"]
+        assert finish(driver) == ["TRIGGERED a", "TRIGGERED b"]
         return
-    assert told == ["REJECTED a", "TRIGGERED b"]
+    left, filled = advance(driver)
+    assert (str(left.outcome), left.schedule_id, str(filled.outcome)) == (
+        *("REJECTED", "a", "TRIGGERED"),
+    )
+    assert left.reason == (
+        "bulk job job. It ended, or was defined anew, amid the job: 2 occurrences were fired, the"
+        " last that of 2027-01-15T06:30:00.000Z."
+    )
     done = row(driver)
     assert (done.refusals, done.fired) == ({"schedule_changed": 1}, 5)
 
@@ -367,3 +389,10 @@ def test_each_fire_is_told_of_where_the_tenant_wants_it() -> None:
         *[("FIRED", "backfill")] * 2,
         ("TRIGGERED", None),
     ]
+    last = "2027-01-15T07:30:00.000Z"
+    assert told[1].reason == f"bulk job job: the occurrence of {last}"
+    assert told[2].reason == f"bulk job job. 2 occurrences were fired, the last that of {last}"
+    fill(driver, 1, name="one")
+    assert advance(driver)[-1].reason == (
+        f"bulk job one. 1 occurrence was fired, the last that of {last}"
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.job_counts import Budget
+from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from tests.unit.engine.driver import HOUR, T0, Driver
 from tests.unit.engine.test_jobs import MUCH, advance, begin, finish, job, row, with_schedules
 
@@ -92,6 +93,59 @@ def test_a_moved_delay_and_a_moved_pause_stay_what_they_are() -> None:
     driver.step(T0)
     assert driver.run(T0 + 2 * HOUR - 1) == []
     assert driver.run(T0 + 2 * HOUR + 500) == ["a"]
+
+
+@pytest.mark.parametrize(("move_ms", "delay_ms"), [(HOUR, 2 * HOUR), (-2 * HOUR, 0)])
+def test_a_moved_delay_is_the_one_that_a_request_with_the_longer_delay_asks_for(
+    move_ms: int, delay_ms: int
+) -> None:
+    delay: dict[str, Any] = {"at": None, "kind": "AFTER"}
+    driver = with_schedules("a", **delay, delay_ms=HOUR)
+    begin(driver, "MOVE", move_ms=move_ms)
+    assert finish(driver) == ["UPDATED a"]
+    driver.ask(schedule_id="a", kind="AFTER", delay_ms=delay_ms, request_id="r")
+    assert driver.step(T0, fire=False).outcomes == ["UNCHANGED"]
+
+
+def test_a_schedule_that_is_not_moved_is_told_with_its_version_and_why() -> None:
+    driver = with_schedules("a")
+    driver.ask(schedule_id="b", kind="EVERY", interval_ms=HOUR)
+    driver.ask(schedule_id="c", kind="AFTER_ACK", after_ack="x", latest_at=T0 + HOUR)
+    driver.ask(schedule_id="a", at=T0 + HOUR, payload=b"second")
+    assert "REJECTED" not in driver.step(T0).outcomes
+    begin(driver, "MOVE", move_ms=-T0 + 5)
+    told = {each.schedule_id: each for each in advance(driver)}
+    said = "bulk job job. "
+    assert {name: (each.version, each.code) for name, each in told.items()} == {
+        "a": (2, "instant_in_seconds"),
+        "b": (1, "not_movable"),
+        "c": (1, "not_movable"),
+    }
+    assert told["b"].reason == (
+        said + "It recurs, and its rule says when it is due: update the rule instead."
+    )
+    assert told["c"].reason == (
+        said + "It waits for an acknowledgement, and has no instant yet: update it instead."
+    )
+
+
+def test_a_schedule_of_the_last_version_is_not_moved() -> None:
+    driver = with_schedules("a")
+    name, store = b"demo/a", driver.engine._store
+    place = store.named(name)
+    assert place is not None
+    row = decode_pending(store.pending_at(name, place))._replace(version=MOST_NUMBER)
+    store.remove(name, place)
+    store.keep_in_timeline(name, encode_pending(row), row.due_ms, row.seq)
+    driver.engine.claim(None)
+    driver.end(T0)
+    begin(driver, "MOVE", move_ms=5)
+    (told,) = advance(driver)
+    assert (told.version, told.code) == (MOST_NUMBER, "version_used_up")
+    assert told.reason == (
+        "bulk job job. Its version is the largest there is: cancel it, and create it anew."
+    )
+    assert driver.run(T0 + HOUR) == ["a"]
 
 
 def test_what_cannot_be_moved_is_refused_and_counted() -> None:

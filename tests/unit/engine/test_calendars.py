@@ -10,6 +10,7 @@ import pytest
 
 from belfry.engine.job_counts import Budget
 from belfry.schedules.instants import format_instant, parse_instant
+from belfry.schedules.jitter import jitter_ms
 from belfry.store.calendar_lookup import calendars, days_in
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import calendar_key, decode_calendar
@@ -35,6 +36,12 @@ def days(*dates: str, weekend: tuple[str, ...] = ("SAT", "SUN"), source: str = "
 def set_calendar(driver: Driver, *dates: str, now_ms: int = NOW, name: str = "de") -> list[str]:
     driver.ask(now_ms, action="CALENDAR", schedule_id=name, days_off=days(*dates))
     return driver.step(now_ms, fire=False).outcomes
+
+
+NEVER: Final = (
+    "The schedule is never due: calendar 'de' leaves out each instant of its rule, or more than is"
+    " looked through. Use another calendar, or on_holiday NEXT_BUSINESS_DAY."
+)
 
 
 def begun(*ids: str, level: Level = Level.ALL, **fields: Any) -> Driver:
@@ -146,7 +153,7 @@ def test_an_unknown_calendar_is_refused_and_told_what_there_is() -> None:
         ({"kind": "EVERY", "cron": None, "interval_ms": HOUR, "on_holiday": "NEXT_BUSINESS_DAY"},
          "start_at"),
         ({"cron": "* * * * * *", "on_holiday": "PREVIOUS_BUSINESS_DAY"}, "a minute apart"),
-        ({"cron": "0 9 * * SAT"}, "leaves out each instant"),
+        ({"cron": "0 9 * * SAT"}, NEVER),
         ({"timezone": "Nowhere/Atall", "kind": "EVERY", "cron": None, "interval_ms": HOUR},
          "no IANA"),
         ({"days_off": "{}"}, "is for CALENDAR"),
@@ -158,6 +165,7 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], says: str) -> None:
     step = driver.step(NOW)
     assert step.outcomes == ["REJECTED"]
     assert says in (step.effects.lifecycle[0].reason or "")
+    assert (step.codes == ["never_fires"]) is (says is NEVER)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +203,14 @@ def test_a_calendar_is_set_changed_and_removed() -> None:
     assert driver.engine._store.named(calendar_key(b"demo", "de")) is None
 
 
+def test_a_calendar_that_is_not_there_is_not_removed_and_told_what_there_is() -> None:
+    driver = begun()
+    driver.ask(NOW, action="CALENDAR_REMOVE", schedule_id="fr", request_id="r")
+    (told,) = driver.step(NOW).effects.lifecycle
+    assert str(told.outcome) == "NOT_FOUND"
+    assert told.reason == "The tenant has no calendar of this name. It has de."
+
+
 def test_a_change_moves_what_is_pending_and_tells_of_it_at_any_level() -> None:
     driver = begun("a", "b", level=Level.FAILURES)
     driver.ask(NOW, schedule_id="plain", kind="CRON", cron="0 9 * * *")
@@ -210,6 +226,19 @@ def test_a_change_moves_what_is_pending_and_tells_of_it_at_any_level() -> None:
     assert (
         decode_calendar(driver.engine._store.named(calendar_key(b"demo", "de")) or b"").moved == 3
     )
+
+
+def test_what_a_change_moves_keeps_its_jitter() -> None:
+    driver = begun("a", jitter_ms=HOUR)
+    set_calendar(driver, "2026-12-22", "2026-12-23")
+    finish(driver, NOW)
+    nominal_ms = at("2026-12-24T09")
+    found = driver.engine._store.pending_at(b"demo/a", driver.engine._store.named(b"demo/a") or b"")
+    row = decode_pending(found)
+    assert (row.nominal_ms, row.due_ms) == (
+        *(nominal_ms, nominal_ms + jitter_ms(b"demo/a", nominal_ms, HOUR)),
+    )
+    assert row.due_ms > nominal_ms
 
 
 def test_a_change_back_brings_an_earlier_instant() -> None:
@@ -275,11 +304,15 @@ def test_a_schedule_that_is_asked_for_before_its_turn_follows_first() -> None:
 
 
 def test_a_change_that_leaves_nothing_ends_a_schedule() -> None:
-    driver = begun("a", end_at=at("2026-12-24T12"))
+    driver = begun("a", "b", end_at=at("2026-12-24T12"))
     set_calendar(driver, "2026-12-22", "2026-12-23", "2026-12-24")
-    assert finish(driver, NOW) == [
-        "COMPLETED a calendar de was changed, and leaves out all that follows"
-    ]
+    effects = driver.engine.advance_jobs(NOW, Budget(100, 100))
+    assert effects.outcomes == {"COMPLETED": 2}
+    for told in effects.lifecycle:
+        assert (told.reason, told.code) == (
+            *("calendar de was changed, and leaves out all that follows", "calendar"),
+        )
+    driver.end(NOW)
     assert driver.engine.pending == 0
 
 

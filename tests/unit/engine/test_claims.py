@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 from struct import pack
+from zlib import crc32
 
 import pytest
 
+from belfry.engine.claims import STRANGER, STRANGERS_LANES, claimed, stranger_of
 from belfry.engine.effects import Effects
 from belfry.engine.forward import TenantInput, forward_requests
 from belfry.engine.reports import SourcePartition
@@ -189,3 +191,25 @@ def test_what_is_handed_over_is_signed_by_the_worker(secret: bytes) -> None:
     moved = [(n, b"victim" if n == "belfry-origin-tenant" else v) for n, v in handed.headers]
     other.send(handed.value, handed.key, moved, timestamp_ms=T0 + 1)
     assert other.step(T0 + 1).codes == ["bad_signature"]
+
+
+@pytest.mark.parametrize(
+    ("key", "stamp", "name"),
+    [
+        (b"demo", None, b"demo"),
+        (b"demo/a", None, b"demo"),
+        (None, None, b""),
+        (b"demo/a", b"mine", b"mine"),
+        (None, b"mine", b"mine"),
+        (b"n" * 100, None, b"n" * 100),
+        (b"n" * 101, None, b""),
+        (b"demo", b"n" * 101, b""),
+    ],
+)
+def test_what_a_record_shows_is_its_stamp_or_the_begin_of_its_key(
+    key: bytes | None, stamp: bytes | None, name: bytes
+) -> None:
+    headers: Headers | None = None if stamp is None else [("belfry-origin-tenant", stamp)]
+    record = (7, T0, key, b"", headers)
+    assert claimed(record) == name
+    assert stranger_of(record) == STRANGER + bytes([crc32(name) % STRANGERS_LANES])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,10 @@ from tests.unit.engine.driver import HOUR, T0, Driver, Step
 
 ONE = {"url": "https://one.example.com/hook"}
 TWO = {"url": "https://two.example.com/hook", "max_attempts": 3}
+TOO_LARGE = (
+    r"The delivery takes 99\d{4} bytes; at most 990000 are delivered over HTTP. The event is in"
+    r" belfry.fired.demo: store the content elsewhere and schedule its address \(claim check\)."
+)
 
 
 def fired(driver: Driver, **fields: Any) -> Step:
@@ -159,6 +164,10 @@ def test_a_delivery_that_fits_nowhere_fails_at_once_and_the_event_fires() -> Non
         assert len(step.effects.deliveries) == delivered
         told = [e for e in step.effects.lifecycle if e.outcome == "FAILED"]
         assert [event.code for event in told] == ["too_large"] * (1 - delivered)
+        for event in told:
+            assert (event.at, event.due_at, event.version) == (T0 + 7, T0 + 5, 1)
+            assert event.fire_id == step.effects.fire_ids[0].decode()
+            assert re.fullmatch(TOO_LARGE, event.reason or "")
 
 
 def test_a_cloudevent_is_delivered_as_one() -> None:

@@ -7,6 +7,7 @@ from belfry.engine.forward import TenantInput, forward_requests
 from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes
 from belfry.wire.record import Headers, SourceRecord
+from belfry.wire.unread import unread
 from tests.unit.engine.driver import HOUR, T0, Driver, request
 
 PARTITIONS = 4
@@ -111,3 +112,13 @@ def test_what_is_too_large_to_go_on_is_refused_with_a_verdict() -> None:
     assert ("belfry-error-topic", TOPIC.encode()) in refused.headers
     (told,) = effects.lifecycle
     assert (told.tenant, told.request_id, told.code) == ("mine", "r", "request_too_large")
+
+
+def test_what_its_reader_could_not_unpack_goes_no_further() -> None:
+    """The reader kept the first bytes of it, and says so in a header."""
+    headers: Headers = [unread("unreadable_batch", "No codec of belfry's unpacks it.")]
+    effects = forward_requests([(7, T0, b"k", b"half", headers)], INLET, T0, Effects())
+    assert not effects.rerouted
+    (refused,) = effects.rejected
+    assert ("belfry-error-code", b"unreadable_batch") in refused.headers
+    assert ("belfry-error-reason", b"No codec of belfry's unpacks it.") in refused.headers

@@ -211,7 +211,10 @@ def test_a_job_is_stopped_and_what_it_did_stays() -> None:
     assert driver.run(T0 + HOUR) == ["b"]
     driver.ask(action="BULK_STOP", schedule_id="job", request_id="r2")
     driver.ask(action="BULK_STOP", schedule_id="none", request_id="r3")
-    assert driver.step(T0 + HOUR).outcomes == ["UNCHANGED", "NOT_FOUND"]
+    ended, none = driver.step(T0 + HOUR).effects.lifecycle
+    assert (str(ended.outcome), ended.code, ended.reason) == ("UNCHANGED", "bulk_job", None)
+    assert (str(none.outcome), none.code) == ("NOT_FOUND", "not_found")
+    assert none.reason == "No job has this id, or it ended more than a week ago."
 
 
 def test_an_id_belongs_to_one_job_and_a_repeat_begins_nothing() -> None:
@@ -335,3 +338,4 @@ def test_what_a_job_fires_counts_for_the_rate_of_its_tenant() -> None:
     begin(driver, "TRIGGER")
     told = [len(advance(driver, now_ms=T0 + 1_000 + 100 * each)) for each in range(11)]
     assert told[1:] == [2] * 10
+    assert advance(driver, now_ms=T0 + 2_000) == [], "all of the rate was used at this instant"

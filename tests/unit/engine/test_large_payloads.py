@@ -108,6 +108,32 @@ def test_another_policy_leaves_what_waits_as_it_is(before: int | None, after: in
     assert asked(driver, payload=LARGE[:-1] + b"q", at=T0 + 5).outcomes == ["UPDATED"]
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, OVER), (OVER, None)])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"at": None, "kind": "AFTER", "delay_ms": HOUR},
+        {"at": None, "kind": "EVERY", "interval_ms": 100},
+        {"at": T0 + HOUR, "jitter_ms": 500},
+    ],
+    ids=["AFTER", "EVERY", "AT"],
+)
+def test_a_later_repeat_under_another_policy_is_the_same_as_well(
+    before: int | None, after: int | None, rule: dict[str, Any]
+) -> None:
+    """Whenever it came, whatever it waits for by then, and however often it has fired."""
+    driver = claiming(before)
+    asked(driver, payload=LARGE, **rule)
+    asked(driver, payload=LARGE + b"q", **rule)
+    driver.step(T0 + 250)
+    driver.apply(claim_check_over_bytes=after)
+    again = asked(driver, T0 + 260, payload=LARGE + b"q", **rule)
+    assert (again.outcomes, again.effects.objects) == (["UNCHANGED"], {})
+    other = {"delay_ms": HOUR + 1} if "delay_ms" in rule else {"priority": 1}
+    changed = asked(driver, T0 + 270, payload=LARGE + b"q", **{**rule, **other})
+    assert changed.outcomes == ["UPDATED"]
+
+
 def test_a_claim_of_the_users_own_stays_and_gives_way_to_belfrys() -> None:
     own = [{"name": CLAIM, "value": b"0" * 64}, {"name": "mine", "value": b"1"}]
     driver = claiming()

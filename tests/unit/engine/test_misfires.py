@@ -260,6 +260,15 @@ def test_what_skips_its_last_is_over() -> None:
     assert decode_marker(step.effects.rows[NAME] or b"").how == ENDED_COMPLETED
 
 
+def test_what_several_schedules_missed_is_added_up() -> None:
+    driver = minutely(misfire="SKIP", end_at=T0 + 3 * MINUTE)
+    driver.ask(schedule_id="b", kind="EVERY", interval_ms=MINUTE, misfire="SKIP",
+               end_at=T0 + 2 * MINUTE)  # fmt: skip
+    driver.step(T0, fire=False)
+    outcomes = driver.step(T0 + HOUR, take=0).effects.outcomes
+    assert (outcomes[Outcome.MISSED], outcomes[Outcome.COMPLETED]) == (3 + 2, 2)
+
+
 def test_what_is_given_up_is_no_fire_of_max_fires() -> None:
     driver = minutely(max_fires=3)
     shots = driver.step(T0 + 10 * MINUTE + 30 * SECOND, take=0).shots

@@ -230,6 +230,9 @@ def test_a_count_that_is_used_up_already_is_refused() -> None:
     driver.ask(kind="EVERY", interval_ms=SECOND, max_fires=3)
     step = driver.step(T0 + 3_400)
     assert (step.outcomes, step.codes) == (["REJECTED"], ["bad_max_fires"])
+    assert step.effects.lifecycle[-1].reason == (
+        "max_fires is 3, and the schedule has fired 3 times: give more, or cancel it."
+    )
 
 
 @pytest.mark.parametrize("pausing", [False, True])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -114,6 +117,9 @@ REACHED: dict[str, Given] = {
     "unsigned": avro(tenant="signs", at=T0),
     "bad_signature": (request(tenant="signs", at=T0), [("belfry-signature", b"00")]),
 }
+# What each of them says, word by word: senders read it.
+SAID: Final = json.loads(Path(__file__).with_name("refusals.json").read_text("utf-8"))
+RELEASES: Final = r"(?<=IANA time zone of release )\w+|(?<=ScheduleRequest of schema )\w+"
 # What the worker's resolver says where no registry answers; no bytes lead there by themselves.
 BY_THE_SHELL = {"schema_unavailable"}
 
@@ -182,7 +188,8 @@ def test_each_code_can_be_reached(code: str) -> None:
     (kept,) = step.effects.rejected
     origin = (2, 7) if headers == LOST else (0, offset)
     added = {name: given for name, given in kept.headers if name.startswith("belfry-error-")}
-    assert added.pop("belfry-error-reason")
+    said = (added.pop("belfry-error-reason") or b"").decode()
+    assert re.sub(RELEASES, "…", said) == SAID[code]
     added.pop("belfry-error-cut", None)
     # A tenant finds its own, and only what can be read says whose it is.
     (told,) = [each.tenant for each in step.effects.lifecycle] or [""]

@@ -24,13 +24,19 @@ from belfry.store.layout.locations import (
     decode_location,
     is_location,
 )
-from belfry.store.layout.pending import Encrypted, Pending, decode_pending
+from belfry.store.layout.pending import (
+    Encrypted,
+    Pending,
+    decode_headers,
+    decode_pending,
+    encode_headers,
+)
 from belfry.store.layout.pending_bytes import last_fires, paused, same_definition, with_encrypted
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.payload_keys import key_id_of
-from belfry.wire.claim_check import CLAIM
+from belfry.wire.claim_check import CLAIM, ENCRYPTED
 from tests.unit.engine.driver import HOUR, T0, Driver
 from tests.unit.engine.test_encrypted_payloads import (
     NEW,
@@ -255,6 +261,13 @@ def test_a_payload_that_lies_elsewhere_keeps_its_key_and_is_told_of() -> None:
     advance(driver)
     rows = rows_of(driver).values()
     assert [each.name for each in rows if is_sealed_elsewhere(each)] == [b"demo/a"]
+    whole = next(each for each in rows if is_sealed_elsewhere(each))
+    given = [(name.encode(), value) for name, value in decode_headers(whole.headers)]
+    sealed = [each for each in given if each[0] == ENCRYPTED.encode()]
+    assert is_sealed_elsewhere(whole._replace(headers=encode_headers(sealed)))
+    # The name of that header in the value of another one seals nothing.
+    named: list[tuple[bytes, bytes | None]] = [(CLAIM.encode(), ENCRYPTED.encode())]
+    assert not is_sealed_elsewhere(whole._replace(headers=encode_headers(named)))
     assert KeyRing("demo", [OLD]).decrypt(b"demo/a", stored) == b"large"
     assert not [each for each in rows if is_under_another(each, NEWEST)]
 

@@ -37,6 +37,33 @@ def test_everything_that_is_pending_is_cancelled_once() -> None:
     assert driver.run(T0 + 1_000) == ["n"]
 
 
+def test_each_cancel_says_why_and_which_schedule_it_ended() -> None:
+    driver = removed(2)
+    told = driver.sweep(T0 + 6).lifecycle
+    assert [(each.schedule_id, each.version, each.at, each.due_at) for each in told] == [
+        *(("g0", 1, T0 + 6, T0 + 5), ("g1", 1, T0 + 6, T0 + 6)),
+    ]
+    assert {each.reason for each in told} == {"the tenant was removed"}
+
+
+def test_a_tenant_that_has_nothing_left_is_not_walked_through_again() -> None:
+    driver, rows = Driver(), CountingMap()
+    driver.start(rows)
+    for number in range(30):
+        driver.ask(tenant="gone", schedule_id=f"g{number:04}", at=T0 + 1)
+    driver.ask(tenant="gone", schedule_id="left", at=T0 + 1_000)
+    driver.step(T0)
+    driver.run(T0 + 1)
+    policy = TenantPolicy("gone", removed=True)
+    driver.tenants.follow(EffectivePolicy(policy, blocked="it was removed"))
+    for _ in range(3):
+        driver.sweep(T0 + 6)
+    assert driver.engine.pending == 0
+    rows.scanned = 0
+    driver.sweep(T0 + 6)
+    assert rows.scanned < 30
+
+
 def test_a_rolled_back_sweep_is_done_again() -> None:
     driver = removed(3)
     driver.engine.sweep(T0 + 6, 10)

@@ -6,12 +6,14 @@ import pytest
 
 from belfry.engine import tenant_figures
 from belfry.engine.partition import PartitionEngine
-from belfry.engine.tenant_figures import REST, TenantFigures
+from belfry.engine.tenant_figures import REST, TenantFigures, merged
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
-from belfry.tenants.waits import Wait
+from belfry.tenants.waits import Wait, Why
 from tests.unit.engine.acknowledging import ack, fires, serial
 from tests.unit.engine.driver import T0, Driver
+
+HELD = Why("tenant_blocked", "output_topic", "its topic is missing")
 
 
 def figures(driver: Driver, tenant: str = "demo") -> TenantFigures:
@@ -165,3 +167,22 @@ def test_a_tenant_over_its_rate_is_told_of_with_the_rate_and_how_many_are_due() 
     assert found.why[1] == "rate"
     assert "1 fires a second" in found.why[2]
     assert found[1:] == (T0 + 10, 2, T0 + 1)
+
+
+def test_figures_of_several_partitions_are_added_up_and_the_oldest_wait_counts() -> None:
+    """One that knows of nothing due comes behind all that do; of two, who has waited longer."""
+    unknown, later, late = Wait(HELD, 1, 3), Wait(HELD, 5, 4, 60), Wait(HELD, 7, 5, 50)
+    found = merged(
+        [
+            TenantFigures(1, 2, 3, 4, unknown, accepted=5, delivered=6),
+            TenantFigures(10, 20, 30, 40, later, accepted=50, delivered=60),
+            TenantFigures(100, 200, 300, 400, late, accepted=500, delivered=600),
+            TenantFigures(),
+        ]
+    )
+    wait = Wait(HELD, 7, 3 + 4 + 5, 50)
+    assert found == TenantFigures(111, 222, 333, 444, wait, accepted=555, delivered=666)
+    assert merged([TenantFigures(), TenantFigures(1)]) == TenantFigures(1)
+    assert merged([TenantFigures(wait=unknown)]).wait == unknown
+    same = [TenantFigures(wait=Wait(HELD, since_ms, 1, 50)) for since_ms in (9, 8)]
+    assert merged(same).wait == Wait(HELD, 8, 2, 50)

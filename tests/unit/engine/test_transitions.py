@@ -13,6 +13,12 @@ from belfry.store.layout.records import MARKER, PENDING, decode_marker
 from tests.unit.engine.driver import HOUR, T0, Driver, Step
 
 NAME = b"demo/a"
+# Code and sentence of the outcomes that have one.
+WHY: dict[str, tuple[str | None, str | None]] = {
+    "NOT_FOUND": ("not_found", "No schedule has this id."),
+    "CONFLICT": ("exists", "A schedule with this id exists; UPSERT replaces it."),
+    "TOO_LATE": ("fired", "The schedule has fired within the last 24 hours."),
+}
 
 
 def standing(state: State) -> Driver:
@@ -72,6 +78,10 @@ def test_outcome_version_and_what_waits(
     assert told.source_offset == len(driver.source) - 1
     assert driver.engine.pending == pending
     assert len(step.shots) == (outcome == "TRIGGERED")
+    assert (told.code, told.reason) == WHY.get(outcome, (None, None))
+    due = {"ACCEPTED": 2 * HOUR, "UPDATED": 2 * HOUR, "TOO_LATE": 5}.get(outcome, HOUR)
+    assert told.due_at == (None if outcome in ("NOT_FOUND", "CONFLICT") else T0 + due)
+    assert (told.generation is None) == (outcome == "NOT_FOUND")
 
 
 @pytest.mark.parametrize("state", State)
@@ -106,6 +116,16 @@ def test_what_fires_leaves_a_marker() -> None:
         1,
         1,
     )
+
+
+def test_what_is_created_twice_is_told_from_another_one_of_its_id() -> None:
+    driver, step = asked(State.PENDING, "CREATE", at=T0 + HOUR, payload=b"old")
+    (told,) = step.effects.lifecycle
+    assert (str(told.outcome), told.version, told.due_at) == ("CONFLICT", 1, T0 + HOUR)
+    assert (told.code, told.reason) == (
+        *("same_definition", "A schedule with this id and this very definition exists."),
+    )
+    assert driver.engine.pending == 1
 
 
 def test_a_replaced_instant_never_fires() -> None:

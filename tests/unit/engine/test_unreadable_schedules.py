@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 from belfry.schedules.instants import parse_instant
@@ -9,12 +12,14 @@ from belfry.store.layout.pending import KIND_CODES
 from belfry.store.layout.pending_bytes import due_and_seq
 from tests.unit.engine.acknowledging import rebuilt
 from tests.unit.engine.driver import T0, Driver
+from tests.unit.engine.test_jobs import advance, job
 from tests.unit.engine.unreadable import ZONES, newer_rule, pending, zone_known
 
 __all__ = ["zone_known"]
 
 NINE = parse_instant("2027-01-15T08:00:00Z")
 DAY = 86_400_000
+PAST = {"range_from": T0 - DAY, "range_until": T0}
 
 
 def with_record(record: bytes, name: bytes = b"demo/new") -> Driver:
@@ -63,6 +68,26 @@ def test_what_is_held_back_can_be_cancelled_paused_and_replaced() -> None:
     assert driver.run(T0 + 20) == ["new"]
     driver.ask(action="CANCEL", schedule_id="new")
     assert driver.step(T0 + 21).outcomes == ["TOO_LATE"]
+
+
+@pytest.mark.parametrize(
+    ("said", "verb"),
+    [({"action": "MOVE", "move_ms": 5}, "read"), ({"action": "BACKFILL", **PAST}, "fired")],
+    ids=["MOVE", "BACKFILL"],
+)
+def test_a_bulk_job_leaves_it_as_it_is_and_says_why(said: dict[str, Any], verb: str) -> None:
+    driver = with_record(pending(newer_rule(), "new", T0 + 1))
+    driver.ask(action="BULK", schedule_id="job", bulk=job(**said, prefix="new"))
+    driver.step(T0, fire=False)
+    before = driver.rows.get(b"kdemo/new")
+    (told,) = advance(driver)
+    assert (str(told.outcome), told.version, told.code) == ("REJECTED", 1, "unreadable_schedule")
+    assert re.fullmatch(
+        rf"bulk job job. The schedule cannot be {verb} by this worker: A rule starts with \w+: this"
+        r" version reads format 1 with fields \w+. Run the version that wrote it, or a newer one.",
+        told.reason or "",
+    )
+    assert driver.rows.get(b"kdemo/new") == before
 
 
 def test_a_cancel_takes_what_is_held_back_away() -> None:

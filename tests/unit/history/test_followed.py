@@ -3,77 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from belfry.history import lifecycle_reader
+from belfry.history import follower, lifecycle_reader
 from belfry.history.follower import Follower
 from belfry.history.history_store import HistoryStore
 from belfry.history.lifecycle_reader import LifecycleReader
 from belfry.host.rocks import RocksMap
+from belfry.kafka.fetch_position import Fetched
 from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
+from belfry.wire.record import SourceRecord
 
 
-class Told:
-    """A message, or (with an error) what a consumer says of a partition."""
+def record(offset: int) -> SourceRecord:
+    return (offset, 0, None, None, None)
 
-    def __init__(self, partition: int, offset: int, code: int | None = None) -> None:
-        self._told = (partition, offset)
-        self._error = None if code is None else KafkaError(code)
 
-    def partition(self) -> int:
-        return self._told[0]
+class Told(NamedTuple):
+    """What is fetched of a partition: a record at an offset, or (`over`) nothing behind it."""
 
-    def offset(self) -> int:
-        return self._told[1]
-
-    def value(self) -> None:
-        return None
-
-    def error(self) -> KafkaError | None:
-        return self._error
+    partition: int
+    offset: int
+    over: bool = False
 
 
 def end(partition: int, offset: int = 0) -> Told:
-    return Told(partition, offset, KafkaError._PARTITION_EOF)
+    return Told(partition, offset, over=True)
 
 
 class Log:
-    """Implements what the follower needs of a consumer."""
+    """Implements what the follower needs of a followed topic."""
+
+    name = "belfry.lifecycle"
 
     def __init__(self, ends: dict[int, int]) -> None:
-        self.ends = ends
+        self.at = ends
         self.is_away = False
         self.queue: list[Told] = []
         self.assigned: dict[int, int] = {}
         self.closed = False
 
-    def assign(self, places: list[TopicPartition]) -> None:
-        self.assigned = {place.partition: place.offset for place in places}
+    def follow(self, positions: dict[int, int]) -> None:
+        self.assigned = dict(positions)
 
-    def poll(self, _timeout: float) -> Told | None:
-        return self.queue.pop(0) if self.queue else None
+    def take(self, _wait_s: float) -> Fetched | None:
+        if not self.queue:
+            return None
+        partition, offset, over = self.queue.pop(0)
+        where = self.name, partition
+        return Fetched(where, offset, offset if over else offset + 1, b"" if over else b"packed")
 
-    def consume(self, count: int, _timeout: float) -> list[Told]:
-        found, self.queue = self.queue[:count], self.queue[count:]
-        return found
-
-    def offsets_for_times(self, wanted: list[Any], timeout: float) -> list[Any]:
+    def ends(self, wanted: list[int], _wait_s: float) -> dict[int, int]:
         if self.is_away:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        return [
-            SimpleNamespace(partition=each.partition, offset=self.ends[each.partition], error=None)
-            for each in wanted
-        ]
+            raise ConnectionError("away")
+        return {each: self.at[each] for each in wanted}
 
-    def list_topics(self, topic: str, _timeout: float) -> Any:
+    def partitions(self, _wait_s: float = 1.0) -> list[int]:
         if self.is_away:
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-        return SimpleNamespace(topics={topic: SimpleNamespace(partitions=self.ends)})
+            raise ConnectionError("away")
+        return sorted(self.at)
 
     def close(self) -> None:
         self.closed = True
@@ -88,9 +79,9 @@ class Following:
         settings = Settings(data_dir=data_dir)
         self.inner = Follower(settings, b"", lambda: self.held, lambda _: 1_000, lambda: 0.0)
         self.inner._homes = 4
-        consumer: Any = log
-        self.reader = LifecycleReader(consumer, "belfry.lifecycle", self.inner._backlog, b"")
-        self.reader.partitions = len(log.ends)
+        topic: Any = log
+        self.reader = LifecycleReader(topic, self.inner._backlog, b"")
+        self.reader.partitions = len(log.at)
 
     @property
     def followed(self) -> frozenset[int]:
@@ -100,7 +91,8 @@ class Following:
         """What is followed after a look at what is told."""
         self.inner._look(self.reader, self.store)
         self.log.queue += told
-        self.inner._take(self.reader, self.store)
+        for _ in told:
+            self.inner._take(self.reader, self.store)
         return self.followed
 
 
@@ -112,6 +104,11 @@ def log() -> Log:
 @pytest.fixture
 def following(tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> Following:
     monkeypatch.setattr(lifecycle_reader, "AGAIN_S", 0.0)
+    monkeypatch.setattr(
+        lifecycle_reader,
+        "portions",
+        lambda each, _most: iter([([record(each.offset)], each.behind)] if each.data else []),
+    )
     return Following(tmp_path, log)
 
 
@@ -128,7 +125,7 @@ def test_marks_of_transactions_at_the_end_hold_nothing_up(following: Following) 
 
 
 def test_a_log_that_compaction_has_emptied_holds_nothing_up(following: Following, log: Log) -> None:
-    log.ends[1] = 9
+    log.at[1] = 9
     assert following.look(end(1, 9)) == {1}
 
 
@@ -138,10 +135,6 @@ def test_ends_that_nobody_tells_are_asked_for_again(following: Following, log: L
     assert following.look(end(1)) == {1}
     log.is_away = False
     assert following.look() == {0, 1}
-
-
-def test_other_errors_are_no_end(following: Following) -> None:
-    assert following.look(Told(0, 0, KafkaError._TRANSPORT)) == {1}
 
 
 def test_after_a_rebalance_what_stays_is_followed_and_what_comes_is_read_first(
@@ -154,7 +147,7 @@ def test_after_a_rebalance_what_stays_is_followed_and_what_comes_is_read_first(
     assert following.look(Told(0, 4)) == {0, 1}
     following.held = [0]
     assert following.look() == {0}
-    log.ends[1] = 3
+    log.at[1] = 3
     following.held = [0, 1]
     assert following.look() == {0}
     assert log.assigned.keys() == {0, 1}
@@ -166,7 +159,7 @@ def test_partitions_that_are_added_are_followed(
 ) -> None:
     monkeypatch.setattr(lifecycle_reader, "COUNT_S", 0.0)
     following.look(Told(0, 4))
-    log.ends |= {2: 0, 3: 0, 4: 1, 5: 0}
+    log.at |= {2: 0, 3: 0, 4: 1, 5: 0}
     assert following.look() == {0, 1}
     assert following.inner.partitions == 6
     assert following.look() == {0, 1, 5}
@@ -182,11 +175,8 @@ def test_nothing_is_followed_once_the_reader_has_gone(
     following.look(Told(0, 4))
     assert following.followed == {0, 1}
     inner, rows = following.inner, RocksMap.__new__(RocksMap)
-    asked: dict[str, bool] = {}
-    monkeypatch.setattr(inner._cluster, "consumer", lambda _, **how: (asked.update(how), log)[1])
-    monkeypatch.setattr(inner._cluster, "partitions", lambda *_: [0, 1])
+    monkeypatch.setattr(follower, "FollowedTopic", lambda *_: log)
     monkeypatch.setattr(inner, "_chores", lambda *_: inner._thread.stopping.set())
     inner._follow(following.store, rows)
-    assert asked["tells_ends"]
     assert log.closed
     assert following.followed == frozenset()

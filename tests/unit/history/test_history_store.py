@@ -12,7 +12,8 @@ from belfry.history.history_store import HistoryEntry, HistoryStore, Walk, page
 from belfry.history.layout import DAY_MS, HOUR_MS, SortKey, after
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import MemoryMap
-from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, encode_lifecycle, headline
+from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, encode_lifecycle
+from belfry.wire.lifecycle_heads import headline
 
 NOW_MS = 1_800_000_000_000
 ALWAYS = {0, 1}

@@ -103,4 +103,4 @@ def test_rows_that_are_refused_for_another_reason_are_not_tried_again() -> None:
 
     client.produce_batch = refuse
     with pytest.raises(KafkaException):
-        produce_rows(client, "c", 0, [{"key": b"k", "value": b"v"}])
+        produce_rows(client, "c", 0, [(b"k", b"v")])

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
 from belfry.kafka import librdkafka, offset_client
-from belfry.kafka.log_bounds import AheadOfLog, LogBounds, LogEnds, LostRange
+from belfry.kafka.log_bounds import AheadOfLog, LogBounds, LostRange
+from belfry.kafka.log_ends import LogEnds
 
 
 class Client:

@@ -14,7 +14,15 @@ import pytest
 from aiokafka.client import AIOKafkaClient
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.errors import GroupAuthorizationFailedError
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Producer, TopicPartition
+from aiokafka.protocol.offset import OffsetRequest
+from confluent_kafka import (
+    OFFSET_END,
+    OFFSET_INVALID,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 
 from belfry.kafka import offset_client
 from belfry.kafka.offset_client import OffsetClient
@@ -69,6 +77,44 @@ def test_it_says_where_a_log_begins_and_ends(cluster: MockCluster, connect: Conn
         client = connect(**{"isolation.level": isolation})
         assert client.get_watermark_offsets(place(1), SOON_S) == (0, 3)
         assert client.get_watermark_offsets(place(0), SOON_S) == (0, 0)
+
+
+def test_many_ends_take_one_request_to_each_leader(
+    cluster: MockCluster, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = Producer({"bootstrap.servers": cluster.servers})
+    producer.produce("in", b"value", partition=1)
+    assert producer.flush(SOON_S) == 0
+    sent: list[int] = []
+    send = AIOKafkaClient.send
+
+    async def counted(self: AIOKafkaClient, node: int, request: Any, **more: Any) -> Any:
+        if isinstance(request, OffsetRequest):
+            sent.append(node)
+        return await send(self, node, request, **more)
+
+    monkeypatch.setattr(AIOKafkaClient, "send", counted)
+    client, asked = connect(), [place(0, OFFSET_END), place(1, OFFSET_END)]
+    cluster.lead("in", 1, 2)
+    client.list_topics("in", SOON_S)
+    told = client.offsets_for_times(asked, SOON_S)
+    assert [(each.partition, each.offset) for each in told] == [(0, 0), (1, 1)]
+    assert sorted(sent) == [1, 2]
+    cluster.lead("in", 1, 1)
+    client.list_topics("in", SOON_S)
+    client.offsets_for_times(asked, SOON_S)
+    assert sorted(sent) == [1, 1, 2]
+
+
+def test_an_end_that_its_broker_does_not_tell_takes_no_other_away(
+    cluster: MockCluster, connect: Connect
+) -> None:
+    cluster.lead("in", 1, 2)
+    client, asked = connect(), [place(0, OFFSET_END), place(1, OFFSET_END)]
+    client.list_topics("in", SOON_S)
+    cluster.stop(2)
+    told = client.offsets_for_times(asked, SOON_S)
+    assert [each.offset for each in told] == [0, OFFSET_INVALID]
 
 
 def test_it_says_which_partitions_there_are_and_makes_no_topic(connect: Connect) -> None:

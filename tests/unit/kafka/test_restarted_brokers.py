@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.log_ends import LogEnds
 from tests.unit.kafka.mock_cluster import MockCluster
 
 CLIENTS = 8

@@ -37,9 +37,9 @@ def lying(signed: Signed) -> list[Record]:
     if signed.parts:
         return [record for part in signed.parts for record in part]
     return [
-        *((row["key"], row["value"], []) for row in signed.rows),
+        *((*row, []) for row in signed.rows),
         *((key, None, headers) for key, headers in signed.tombstones),
-        (signed.manifest["key"], signed.manifest["value"], []),
+        (*signed.manifest, []),
     ]
 
 
@@ -68,7 +68,7 @@ def careful(end: int = 0) -> RowSigner:
 def test_the_first_of_an_owner_lies_where_the_log_ended_after_its_fence() -> None:
     signer = RowSigner(BY, 10, Log())
     signed = signer.sign(ROWS)
-    assert all(row["value"].startswith(PLACE) for row in signed.rows)
+    assert all(value is not None and value.startswith(PLACE) for _, value in signed.rows)
     assert believed(lying(signed), 10) == ROWS
     assert believed(lying(signed), 11) == {}
     assert signer.lies_as_signed(13)

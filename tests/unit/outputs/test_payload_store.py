@@ -244,3 +244,21 @@ def test_without_a_store_large_payloads_are_refused_with_the_setting(tmp_path: P
     )
     assert (tmp_path / PATH).read_bytes() == PAYLOAD
     assert not tenants.store_problem
+
+
+def test_an_object_store_is_asked_before_the_first_payload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first answer takes longer than a step waits, and may be a refusal of what was asked."""
+    bucket, asked = Bucket(), Event()
+
+    def exists(path: str, **_given: Any) -> bool:
+        assert path == "/bucket/belfry"
+        asked.set()
+        raise PermissionError("it may store, and not look")
+
+    monkeypatch.setattr(bucket, "exists", exists)
+    monkeypatch.setattr(module, "payload_files", lambda _settings: (bucket, "/bucket/belfry"))
+    tenants = Tenants(FIRED, Delivery.PAYLOAD, Level.FAILURES)
+    store = payload_store(Settings(), tenants, lambda *_: None)
+    assert asked.wait(10)
+    store.put(OBJECTS)
+    assert (store.away, tenants.store_problem) == ("", "")

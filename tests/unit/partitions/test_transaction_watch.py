@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 
 from belfry.kafka import offset_client, open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
-from belfry.kafka.log_bounds import LogEnds
+from belfry.kafka.log_ends import LogEnds
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.settings import Settings
 
@@ -63,12 +63,18 @@ class Cluster:
             end, stable = self.ends.get(self.asked[-1], (5, 5))
             return 0, stable if committed else end
 
+        def all_ends(places: list[TopicPartition], _wait_s: float) -> list[TopicPartition]:
+            assert {place.offset for place in places} <= {OFFSET_END}
+            found = [(place, ends(place)[1]) for place in places]
+            return [TopicPartition(place.topic, place.partition, end) for place, end in found]
+
         def topics(*_: object) -> SimpleNamespace:
             tenants = SimpleNamespace(partitions=dict(self.partitions))
             return SimpleNamespace(topics={"belfry.tenants": tenants})
 
         return SimpleNamespace(
             get_watermark_offsets=ends,
+            offsets_for_times=all_ends,
             list_topics=topics,
             close=lambda: None,
         )

@@ -136,8 +136,7 @@ def test_an_index_that_says_more_than_its_store_is_refused(cold: Worker, maker: 
 def test_one_of_another_partition_under_this_ones_name_is_refused(
     cold: Worker, maker: Worker
 ) -> None:
-    whole = cold.given.store.folder("cluster-a", "log-1", 3)
-    path = Path(whole._path)
+    path = Path(cold.folder._path)
     shutil.copytree(path, path.with_name("2"))
     other = Worker(cold.home, cold.stored)
     object.__setattr__(other.local, "stamp", other.local.stamp.__class__("cluster-a", "log-1", 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -250,6 +251,29 @@ def test_lookups_that_never_end_are_a_silence_too() -> None:
         assert not found.silent(ACME, 7)
         now[0] += 10.0
         assert "no lookup has ended" in found.silent(ACME, 7)
+
+
+def askers() -> set[threading.Thread]:
+    return {each for each in threading.enumerate() if each.name.startswith("belfry-registry")}
+
+
+def test_threads_begin_when_something_is_wanted() -> None:
+    before = askers()
+    registry = Registry(OURS)
+    lookups = Lookups(registry, 5.0).start()
+    try:
+        assert not askers() - before
+        lookups.ask(ACME, 1)
+        soon(lambda: registry.at_once == 1)
+        assert 1 <= len(askers() - before) <= 2
+        # Nobody waits for the one that has no answer.
+        registry.prompt = {2}
+        lookups.ask(OTHER, 2)
+        soon(lambda: lookups.answer(OTHER, 2) is not None)
+        assert registry.at_once == 1
+    finally:
+        registry.may.set()
+        lookups.close()
 
 
 def test_whatever_a_client_raises_the_threads_go_on() -> None:

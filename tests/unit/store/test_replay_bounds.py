@@ -12,6 +12,7 @@ from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
 from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest, encode_manifest
+from belfry.store.layout.records import UnknownFormat
 from belfry.store.layout.verdicts import HEAD_OF_ANSWERED
 from belfry.store.net import Change
 from belfry.store.ordered_map import MemoryMap
@@ -265,3 +266,13 @@ def test_what_is_overdue_goes_to_the_backlog_a_portion_at_a_time(
     driver.note(held="")
     driver.start(store._rows)  # type: ignore[arg-type]
     assert driver.run(T0 + 10) == [f"{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize("size", [2, 10, 59])
+def test_a_manifest_that_was_cut_off_is_of_an_unknown_format(size: int) -> None:
+    replay, (key, whole) = begin(MemoryMap()), manifest(1)
+    replay.hold([(key, (whole or b"")[:size])], [0])
+    # Whoever folds once more what is held, before it gives the store up, is told the same.
+    for _ in range(2):
+        with pytest.raises(UnknownFormat, match="cannot be read any further"):
+            replay.fold(T0)

@@ -77,13 +77,13 @@ def test_what_lies_apart_is_a_batch_of_its_own() -> None:
 
 
 def test_rows_lie_as_if_they_had_been_added_one_by_one() -> None:
-    rows = [{"key": b"%d" % n, "value": None if n % 7 == 0 else b"v" * n} for n in range(90)]
+    rows = [(b"%d" % n, None if n % 7 == 0 else b"v" * n) for n in range(90)]
     steps = [StepBatches(0, {"c": 500}, NOW_MS) for _ in range(2)]
     for step in steps:
         step.add(("c", 0), b"before", b"", [])
     steps[0].add_rows(("c", 0), rows)
     for row in rows:
-        steps[1].add(("c", 0), row["key"], row["value"], [])
+        steps[1].add(("c", 0), *row, [])
     found, wanted = ([b.data for b in step.finish(Writer(7, 0), {})] for step in steps)
     assert found == wanted
     assert len(found) > 3

@@ -11,7 +11,7 @@ from belfry.wire.headers import REDRIVEN
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import T0
 from tests.unit.verification.planted import TOPIC
-from tests.unit.verification.trace import Trace, Verification, varied
+from tests.unit.verification.trace import MemoryInProcess, Trace, Verification, varied
 
 REJECTED = "belfry.rejected"
 # A user's headers may have belfry's names: what belfry says comes last.
@@ -47,7 +47,32 @@ def test_a_copy_of_an_event_is_no_second_event(trace: Trace) -> None:
     made = redriven(trace, b"monday@3", 900)
     assert made.findings == []
     assert made.counts.copies == 1
+    assert made.counts.outputs == len(trace.fired) + 1
     assert made.counts.unchecked() == {}
+
+
+def test_a_mark_that_is_no_text_is_one_all_the_same(trace: Trace) -> None:
+    made = redriven(trace, b"\xff@3", 900)
+    made.outputs.copied(trace.fired[3]._replace(spot=Spot(TOPIC, 1, 901)), b"\xff@3")
+    assert [each.found for each in made.findings] == [
+        f"belfry-redriven \ufffd@3 in {TOPIC}/1, as at {TOPIC}/1@900"
+    ]
+
+
+def test_marks_and_refusals_are_remembered_with_their_time(trace: Trace) -> None:
+    """By it they are forgotten, once their topic has."""
+
+    class Timed(MemoryInProcess):
+        def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
+            times.append(timestamp_ms)
+            return super().add_once(what, spot, timestamp_ms)
+
+    times: list[int] = []
+    made = Verification(memory=Timed())
+    made.outputs.copied(trace.fired[3]._replace(timestamp_ms=T0 + 1), b"monday@3")
+    made.outputs.refused("belfry.schedules/0@7", Spot(REJECTED, 0, 1), T0 + 2)
+    made.outputs.marked(f"{REJECTED}/0@1", Spot(REJECTED, 0, 2), T0 + 3)
+    assert times == [T0 + 1, T0 + 2, T0 + 3]
 
 
 def test_another_redrive_and_another_event_are_no_second_copy(trace: Trace) -> None:

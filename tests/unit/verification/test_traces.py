@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -21,6 +24,9 @@ from tests.unit.verification.planted import (
     rewritten,
 )
 from tests.unit.verification.trace import MINUTE, Recording, Trace, Verification, varied, verified
+
+# Where each finding lies and what it says, word by word: people read it.
+SAID: Final = json.loads(Path(__file__).with_name("findings.json").read_text("utf-8"))
 
 
 @pytest.fixture
@@ -145,6 +151,8 @@ def test_what_is_planted_is_found_and_nothing_else(planted: Planted, trace: Trac
     planted.plant(trace)
     found = verified(trace).findings
     assert [each.breach for each in found] == [planted.breach], found
+    spot, *said = (re.sub("[0-9a-f]{32}", "…", str(each)) for each in found[0][1:])
+    assert [spot, *said] == SAID[planted.plant.__name__]
 
 
 def test_every_kind_of_finding_is_planted_and_explained() -> None:
@@ -158,6 +166,9 @@ def test_a_request_that_was_refused_twice_is_found() -> None:
         made.outputs.refused("belfry.schedules/0@7", Spot("belfry.rejected", 0, offset), T0)
     assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE]
     assert made.findings[0].spot.offset == 9
+    assert made.findings[0].found == (
+        "the request at belfry.schedules/0@7, as at belfry.rejected/0@3"
+    )
 
 
 @pytest.mark.parametrize(("late", "told"), [(True, []), (False, [Breach.DIGEST])])

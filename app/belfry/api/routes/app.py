@@ -30,6 +30,7 @@ from belfry.api.json.document import describe
 from belfry.api.routes.audited import Audited
 from belfry.api.routes.calendars import calendar_routes
 from belfry.api.routes.callers import Callers
+from belfry.api.routes.checkpoints import checkpoint_routes
 from belfry.api.routes.cluster import cluster_routes
 from belfry.api.routes.deliveries import delivery_routes
 from belfry.api.routes.delivery_hosts import delivery_host_routes
@@ -140,6 +141,7 @@ def _routers(
         usage_routes(parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
         me_routes(callers),
+        checkpoint_routes(parts),
     )
 
 

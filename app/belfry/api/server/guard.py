@@ -91,6 +91,11 @@ class Guard:
                 raise
             problem = _slow(self._limits.answer_s)
             await problem_response(problem, scope["path"])(scope, receive, answer)
+        except asyncio.CancelledError:
+            # The port closes, and waits no longer; a caller that was cut off is not there either.
+            if answer.begun:
+                raise
+            await problem_response(_stopping(), scope["path"])(scope, receive, answer)
         finally:
             slot.free()
             body.forget()
@@ -205,6 +210,12 @@ def _too_many(most: int) -> Problem:
         "busy",
         {"retry-after": "1"},
     )
+
+
+def _stopping() -> Problem:
+    """The worker stops, and this call has no answer yet."""
+    detail = "This worker stops. Ask again: another one, or this one when it has started."
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "stopping", {"retry-after": "1"})
 
 
 def _slow(seconds: float) -> Problem:

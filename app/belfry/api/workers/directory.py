@@ -30,3 +30,17 @@ class Directory:
         """Addresses of those who take it over, ahead of the group, should the holder be silent."""
         entries = self._group.assignment_map.entries
         return [entry.http for entry in entries if partition in entry.stands_by and entry.http]
+
+    def keepers(self, partition: int) -> list[str]:
+        """Addresses of other workers that may keep a checkpoint of a partition.
+
+        Standbys come first, for they have time; then the owner, and who owned it before the last
+        rebalance.
+        """
+        entries = self._group.assignment_map.entries
+        found = [
+            *self.standbys(partition),
+            *(entry.http for entry in entries if partition in entry.owns),
+            *(entry.http for entry in entries if partition in entry.held),
+        ]
+        return list(dict.fromkeys(each for each in found if each and each != self.mine))

@@ -17,6 +17,7 @@ from http import HTTPStatus
 from belfry.api.auth.access import Gate
 from belfry.api.problems import Problem
 from belfry.api.server.limits import Traffic
+from belfry.api.workers.checkpoint_door import CheckpointDoor
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.host_breaks import HostBreaks
@@ -44,7 +45,7 @@ class Open:
     `request_client` writes requests and hears verdicts, `holdings` are the partitions that are held
     here, `directory` tells who holds the others, `history` follows the lifecycle topic, and
     `policies` reads and writes those of tenants. `kept` is None where this process does not read
-    those topics.
+    those topics, and `checkpoints` where it keeps none for other workers.
     """
 
     request_client: RequestClient
@@ -53,6 +54,7 @@ class Open:
     history: Follower
     policies: PolicyClient
     kept: KeptTopics | None = None
+    checkpoints: CheckpointDoor | None = None
 
 
 class ApiDependencies:
@@ -116,6 +118,11 @@ class ApiDependencies:
             detail = "The worker is starting: it has not reached Kafka yet. Try again."
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
         return self._open
+
+    @property
+    def checkpoints(self) -> CheckpointDoor | None:
+        """What other workers may fetch; None where there is nothing, or not yet."""
+        return None if self._open is None else self._open.checkpoints
 
     @property
     def kept(self) -> KeptTopics:

@@ -31,7 +31,6 @@ from belfry.api.workers.acknowledgements import (
     told_to,
 )
 from belfry.api.workers.verdicts import AwaitedVerdict, VerdictReader, asked_in_fields
-from belfry.client.kafka import Cluster
 from belfry.client.verdict import Verdict
 from belfry.engine.effects import Fired
 from belfry.host.background import Background
@@ -77,12 +76,10 @@ class RequestClient:
         self._secret_of = secret_of
         self._topic = settings.topic("schedules")
         self._frame, head = frames
-        properties = settings.kafka_properties()
-        cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._settings = settings
         self._lock = Lock()
         self._made: Producer | None = None
-        self._verdicts = VerdictReader(cluster, settings, head)
+        self._verdicts = VerdictReader(settings, head)
         self._thread = Background("http-writer", self._turn, log, "requests not confirmed")
 
     def start(self) -> None:

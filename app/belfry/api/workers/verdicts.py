@@ -3,6 +3,9 @@
 The reader stands at the end of every partition before the first request is written.  What this
 worker commits it says at once: readers see a record in Kafka only when all transactions that began
 before it in the same partition have ended.
+
+Most of the tail is about requests of others.  While nobody waits, what was fetched is passed over
+unopened, ten times a second; who begins to wait wakes the reader.
 """
 
 from __future__ import annotations
@@ -14,19 +17,22 @@ from time import monotonic
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from belfry.client.answers import VERDICTS
 from belfry.client.decoding import Decoder
-from belfry.client.kafka import Cluster, headers_of
 from belfry.client.verdict import Verdict
+from belfry.host import machine
 from belfry.host.background import Background
+from belfry.kafka.fetch_position import Fetched
+from belfry.kafka.followed_topic import FollowedTopic, portions
 from belfry.settings import SharedSettings
-from belfry.wire.lifecycle import LifecycleEvent, asked_in, generation_in, record_of
+from belfry.wire.lifecycle import LifecycleEvent, generation_in, record_of
+from belfry.wire.lifecycle_heads import asked_in
+from belfry.wire.record import SourceRecord
 
-# Seconds for a first record, and for those that have come with it.
+# Seconds for what comes next, and between two takes while nobody waits.
 POLL_S: Final = 0.1
-BATCH_S: Final = 0.001
+UNASKED_S: Final = 0.1
 BATCH: Final = 1_000
 # Seconds between two looks for partitions that were added to the topic.
 LOOK_S: Final = 30.0
@@ -73,32 +79,31 @@ class VerdictReader:
     decoded.
     """
 
-    def __init__(self, cluster: Cluster, settings: SharedSettings, head: bytes) -> None:
-        self._cluster = cluster
-        self._topic = settings.topic("lifecycle")
+    def __init__(self, settings: SharedSettings, head: bytes) -> None:
+        self._topic = FollowedTopic(settings.kafka_properties(), settings.topic("lifecycle"))
         self._head = head
-        self._group = f"{settings.cluster.app_id}-http"
         self._decoder = Decoder("LifecycleEvent", only=True)
         self._waiting: dict[Asked, AwaitedVerdict] = {}
-        self._read: set[int] = set()
-        self._consumer: Consumer | None = None
+        self._read: dict[int, int] = {}
         self._looked = monotonic()
+        self._expects = machine.Event()
         self._thread = Background("http-verdicts", self._turn, log, "verdicts not read")
 
     def start(self) -> None:
-        """Stand at the end of every partition, and begin to read."""
-        if self._consumer is None:
-            self._consumer = self._cluster.consumer(self._group)
-        ends = self._cluster.ends(self._consumer, self._topic)
-        self._read = {end.partition for end in ends}
-        self._consumer.assign(ends)
+        """Stand at the end of every partition, and begin to read.
+
+        Raises ConnectionError where the topic is not there, or nobody tells its ends.
+        """
+        self._read = self._topic.ends(self._topic.partitions())
+        self._topic.follow(self._read)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and the consumer."""
+        """End the thread and the connections."""
+        self._thread.stopping.set()
+        self._expects.set()
         self._thread.stop()
-        if self._consumer is not None:
-            self._consumer.close()
+        self._topic.close()
 
     def expected(self, asked: Asked) -> asyncio.Future[Verdict] | None:
         """The future that waits for this verdict already."""
@@ -107,7 +112,10 @@ class VerdictReader:
 
     def expect(self, asked: Asked, awaited: AwaitedVerdict) -> None:
         """From here on verdicts on this request are told."""
+        first = not self._waiting
         self._waiting[asked] = awaited
+        if first:
+            self._expects.set()
 
     def forget(self, asked: Asked) -> None:
         """Nobody waits for this verdict any more."""
@@ -127,42 +135,48 @@ class VerdictReader:
             yield awaited, Verdict.from_record(record_of(event), event.generation)
 
     def _turn(self) -> None:
-        assert self._consumer is not None
-        first = self._consumer.poll(POLL_S)
-        if first is not None:
-            self._take([first, *self._consumer.consume(BATCH, BATCH_S)])
+        if not self._waiting:
+            self._expects.wait(UNASKED_S)
+            self._expects.clear()
+        fetched = self._topic.take(POLL_S)
+        # All that has come, or what somebody waits for would lie behind it.
+        while fetched is not None and not self._thread.stopping.is_set():
+            self._read[fetched.where[1]] = fetched.behind
+            self._take(fetched)
+            fetched = self._topic.take(0.0)
         if monotonic() - self._looked > LOOK_S:
             self._looked = monotonic()
-            self._look_for_more(self._consumer)
+            self._look_for_more()
 
-    def _look_for_more(self, consumer: Consumer) -> None:
+    def _look_for_more(self) -> None:
         """Read partitions that were added to the topic, from their beginning."""
         try:
-            added = set(self._cluster.partitions(consumer, self._topic)) - self._read
-        except Exception as error:  # noqa: BLE001  # the cluster is away: the next look tells
+            added = set(self._topic.partitions()) - self._read.keys()
+        except ConnectionError as error:
+            # The cluster is away: the next look tells.
             log.debug("the lifecycle topic was not looked at", reason=str(error))
             return
         if added:
-            places = [TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in sorted(added)]
-            consumer.incremental_assign(places)
-            self._read |= added
+            self._read |= dict.fromkeys(added, 0)
+            self._topic.follow(self._read)
 
-    def _take(self, messages: list[Message]) -> None:
+    def _take(self, fetched: Fetched) -> None:
         if not self._waiting:
             return
-        _tell([settled for message in messages for settled in self._answered(message)])
+        for records, _ in portions(fetched, BATCH):
+            _tell([settled for record in records for settled in self._answered(record)])
 
-    def _answered(self, message: Message) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
+    def _answered(self, record_read: SourceRecord) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
         """A verdict in a record, for those who wait for it."""
-        value = message.value()
-        if message.error() is not None or value is None or not self._may_be_awaited(value):
+        _, _, _, value, headers = record_read
+        if value is None or not self._may_be_awaited(value):
             return
         record = self._decoder.record(value)
         if record is None or record["outcome"] not in VERDICTS or record["request_id"] is None:
             return
         awaited = self._waiting.get(asked_in_fields(record))
         if awaited is not None:
-            yield awaited, Verdict.from_record(record, generation_in(headers_of(message)))
+            yield awaited, Verdict.from_record(record, generation_in(headers))
 
     def _may_be_awaited(self, value: bytes) -> bool:
         """Whether a record is worth decoding; most belong to others."""

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
@@ -101,7 +102,7 @@ class Writes:
             return _refused(fields, "request_too_large", f"Kafka does not take it: {error}.")
         except (ValueError, OverflowError) as error:
             return _refused(fields, "bad_fields", f"A field cannot be written as Avro: {error}.")
-        except (NotWritten, VerdictTimeout) as error:
+        except (NotWritten, VerdictTimeout, asyncio.CancelledError) as error:
             raise _unsettled(fields, error) from None
         self._reads.wrote(verdict.source_partition, verdict.source_offset)
         return verdict
@@ -194,13 +195,19 @@ def _refused(fields: Mapping[str, Any], code: str, reason: str) -> Verdict:
     )
 
 
-def _unsettled(fields: Mapping[str, Any], error: Exception) -> Problem:
+def _unsettled(fields: Mapping[str, Any], error: BaseException) -> Problem:
     """The problem (503) for a request of which the outcome is not known; asking again is safe."""
     request_id = fields["request_id"]
     if isinstance(error, VerdictTimeout):
         detail = (
             f"No verdict within {VERDICT_S:g} s. The request lies in Kafka and is carried out as"
             f" soon as a worker takes it in; asking again with request_id {request_id!r} is safe."
+        )
+        code = "no_verdict"
+    elif isinstance(error, asyncio.CancelledError):
+        detail = (
+            "This worker stops before it has heard of a verdict. The request may lie in Kafka or"
+            f" not; asking again with request_id {request_id!r} is safe."
         )
         code = "no_verdict"
     else:

@@ -58,7 +58,8 @@ def rrule_problem(request: Request) -> Rejection | None:
         _check_cost(found)
         return _bounds_problem(request)
     except RRuleMistake as mistake:
-        return Rejection("bad_rule", f"rrule {text[:MAX_SHOWN]!r} cannot be read: {mistake}.")
+        end = "" if str(mistake).endswith("?") else "."
+        return Rejection("bad_rule", f"rrule {text[:MAX_SHOWN]!r} cannot be read: {mistake}{end}")
 
 
 def _check_zone(found: RuleText, given: str | None) -> None:

@@ -15,6 +15,9 @@ Frozen numbers: `FORMAT`, the row letters, the struct layouts.  A change of any 
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -65,6 +68,21 @@ MARKER_MS: Final = 24 * 3_600_000
 
 class UnknownFormat(Exception):
     """A record that this version cannot read: the partition has to stop, not to guess."""
+
+
+@contextmanager
+def whole_records() -> Iterator[None]:
+    """Within it a record that ends too early, or says impossible sizes, is of an unknown format.
+
+    A known head does not make it known: whoever else may write to a changelog can copy a head.
+    """
+    try:
+        yield
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise UnknownFormat(
+            f"A record has a known head and cannot be read any further ({error}): it was cut off,"
+            " or is nothing that belfry wrote. Find out who else may write to the changelog."
+        ) from error
 
 
 class Marker(NamedTuple):

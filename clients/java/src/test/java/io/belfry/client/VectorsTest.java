@@ -71,6 +71,39 @@ class VectorsTest {
     }
 
     @Test
+    void events() {
+        for (JsonNode each : vectors.required("events")) {
+            Headers headers = new RecordHeaders();
+            each.get("headers").forEach(pair -> headers.add(pair.get(0).asText(), bytes(pair.get(1))));
+            JsonNode wanted = each.get("event");
+            FiredEvent.Source source =
+                    or(
+                            wanted, "source",
+                            told ->
+                                    new FiredEvent.Source(
+                                            told.get("topic").asText(), told.get("partition").asInt(),
+                                            told.get("offset").asLong()));
+            FiredEvent.Claim claim =
+                    or(
+                            wanted, "claim",
+                            told ->
+                                    new FiredEvent.Claim(
+                                            told.get("digest").asText(), told.get("size_bytes").asLong(),
+                                            text(told, "encrypted_for")));
+            Long version = number(wanted, "version");
+            FiredEvent event =
+                    new FiredEvent(
+                            text(wanted, "fire_id"), text(wanted, "schedule_id"),
+                            Instant.ofEpochMilli(number(wanted, "scheduled_at_ms")),
+                            number(wanted, "occurrence"), number(wanted, "missed"),
+                            text(wanted, "event_type"), text(wanted, "tenant"), text(wanted, "group"),
+                            version == null ? 0 : version, source, text(wanted, "backfill"),
+                            text(wanted, "redriven"), claim);
+            assertEquals(Optional.of(event), FiredEvent.of(headers), each::toString);
+        }
+    }
+
+    @Test
     void waits() {
         for (JsonNode each : vectors.required("waits")) {
             Backoff backoff =

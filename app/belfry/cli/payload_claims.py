@@ -1,0 +1,129 @@
+"""What refers to stored payloads, in all topics of a belfry: rows, requests, events, refusals.
+
+    1  where the changelog ends, to follow it from there later
+    2  the changelog: what waits claims, and up to where requests are taken in
+    3  requests behind that, refusals, deliveries and output topics
+
+A claim moves from a request to a row, and from a row to an event.  Read in another order, one that
+moves between two looks would be seen in neither place:
+
+    12:00:00  the changelog is read: a row claims 5f0c…, and waits
+    12:00:01  it fires, and its row is gone
+    12:00:02  its output topic is read to an end that is asked for now: the event claims 5f0c…
+
+Each topic is read to the end that it had, behind open transactions, which are waited for.  What
+cannot be read ends the command, so nothing is taken for unclaimed because it was not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from belfry.cli.changelog import judges
+from belfry.cli.failures import CommandError
+from belfry.cli.policies import kafka_policies
+from belfry.cli.verified_topics import VerifiedTopics, quick_cluster
+from belfry.cli.verify_topics import TopicReader
+from belfry.client.export import Fold, folded
+from belfry.client.kafka import headers_of
+from belfry.wire.claim_check import claims_in
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from belfry.cli.session import Session
+
+Claimed = Callable[[Iterable[str]], object]
+
+
+class ClaimReader:
+    """Reads what claims objects, and tells it to `claimed`; nothing is written to Kafka."""
+
+    def __init__(self, session: Session, also: list[str], claimed: Claimed) -> None:
+        """`also` are topics beside those that names and policies lead to."""
+        self._session = session
+        self._claimed = claimed
+        self._topic = session.settings.topic
+        self._also = also
+        self._names = VerifiedTopics(self._topic, also)
+        self._reader = TopicReader(quick_cluster(session))
+        # The next offset of each partition of the changelog, and of requests not taken in yet.
+        self._followed = self._reader.log_ends(self._of([self._topic("changelog")]))
+        self._taken: dict[tuple[str, int], int] = {}
+
+    def waiting(self) -> None:
+        """What waits, by the changelog."""
+        judge = judges(self._session)
+        changelog, group = self._topic("changelog"), self._topic("client")
+
+        def fold_of(partition: int) -> Fold:
+            return Fold(judge(partition), _claims_of, self._note)
+
+        for partition, fold in folded(self._session.cluster(), changelog, group, fold_of):
+            for claims in fold.waiting.values():
+                self._note(claims)
+            if fold.manifest is not None:
+                self._taken[self._topic("schedules"), partition] = fold.manifest.position
+            # Before the next partition is read, for two of them may not fit into memory.
+            del fold
+
+    def elsewhere(self) -> int:
+        """All else: requests that were not taken in yet, events, refusals; how many records."""
+        self._names.follow(kafka_policies(self._session).all())
+        there = self._reader.topics()
+        if missing := sorted(set(self._also) - there.keys()):
+            raise CommandError(f"There is no topic {', '.join(missing)}: see what --topic names.")
+        fixed = [
+            self._topic(each) for each in ("schedules", "rejected", "deliveries", "undelivered")
+        ]
+        topics = {name for name in there if name.startswith(self._topic("schedules."))}
+        topics.update(self._names.outputs(there), set(fixed) & there.keys())
+        parts = {name: there[name] for name in topics}
+        ends, spans = self._reader.log_ends(parts), self._reader.spans(parts)
+        starts = {
+            (name, partition): max(span.low, self._taken.get((name, partition), 0))
+            for name, of in spans.items()
+            for partition, span in of.items()
+        }
+        return sum(map(self._take, self._reader.read(starts, ends)))
+
+    def follow(self) -> None:
+        """What the changelog has more than at the last look."""
+        starts = self._followed
+        self._followed = self._reader.log_ends(self._of([self._topic("changelog")]))
+        for messages in self._reader.read(starts, self._followed):
+            self._take(messages)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+    def _of(self, topics: list[str]) -> dict[str, list[int]]:
+        there = self._reader.topics()
+        return {name: there[name] for name in topics if name in there}
+
+    def _take(self, messages: list[Message]) -> int:
+        for message in messages:
+            for part in _parts(message):
+                self._note(part)
+        return len(messages)
+
+    def _note(self, data: bytes) -> None:
+        if found := claims_in(data):
+            self._claimed(found)
+
+
+def _claims_of(row: bytes) -> bytes:
+    """What of a row is kept until its partition is read: all of it where it claims something.
+
+    Such a row has no payload, and of others the name is enough to count them.
+    """
+    return row if claims_in(row) else b""
+
+
+def _parts(message: Message) -> Iterator[bytes]:
+    """What of a record may claim something: its value, and its headers as they stand."""
+    yield message.value() or b""
+    for name, value in headers_of(message):
+        yield name.encode() + b" " + (value if isinstance(value, bytes) else str(value).encode())

@@ -1,0 +1,58 @@
+"""What aiokafka raises and brokers answer, as errors of confluent-kafka.
+
+a broker's code               ─► KafkaError of that code
+no answer, a connection gone  ─► KafkaError._TRANSPORT
+a coordinator that has moved  ─► one of `MOVED`: it is looked for again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+from aiokafka import errors
+from confluent_kafka import KafkaError, KafkaException
+
+from belfry.host.errors import named
+from belfry.kafka.shared_client import AWAY
+
+T = TypeVar("T")
+MOVED: Final = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+def unmoved(answer: Any) -> Any:
+    """The answer of a coordinator; raises KafkaException where it is not that, or refuses all."""
+    whole = getattr(answer, "error_code", 0)
+    codes = [whole, *(row[-1] for _, rows in answer.topics for row in rows)]
+    if why := next((code for code in codes if code in MOVED), whole):
+        raise KafkaException(error_of(why))
+    return answer
+
+
+async def answered(answer: Awaitable[T]) -> T:
+    """What a broker says; raises KafkaException with its code, or for no answer."""
+    try:
+        return await answer
+    except (*AWAY, NotImplementedError) as error:
+        code: Any = getattr(error, "errno", None)
+        # A time-out has the code of a broker's, and no broker has sent it.
+        if (
+            not isinstance(error, errors.BrokerResponseError)
+            or code == KafkaError.REQUEST_TIMED_OUT
+        ):
+            code = KafkaError._TRANSPORT
+        raise failure(code, named(error)) from error
+
+
+def error_of(code: int) -> KafkaError | None:
+    """A broker's code as an error; None for 0."""
+    return KafkaError(code) if code else None
+
+
+def failure(code: int, reason: str) -> KafkaException:
+    """What to raise for a code, in these words."""
+    return KafkaException(KafkaError(code, reason))

@@ -1,0 +1,67 @@
+"""How long a fetch of a checkpoint from another worker may take: no longer than reading the log.
+
+How much of the changelog would be read without a checkpoint is known before one is looked for, and
+its size before it is fetched.  A fetch that cannot be over before that reading would be is given up
+as soon as that shows, and not at the end:
+
+    to read      2 000 000 offsets, at 100 000 a second     20 s
+    after 2 s    40 of 200 MB have come                     10 s in all: it goes on
+    after 2 s    10 of 200 MB have come                     40 s in all: it is given up now
+
+Nobody waits for a standby, and copying files costs it less than reading rows, so it is patient.
+
+Instants are monotonic milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# So many offsets of a changelog a worker reads at least in a second (docs/checkpoints.md).
+READ_PER_S: Final = 100_000
+# All together has so long at least; each fetch is judged by its speed after so long.
+LEAST_MS: Final = 3_000.0
+JUDGED_MS: Final = 1_500.0
+# A standby takes so many times as long.
+PATIENCE: Final = 10
+
+
+class TooSlow(TimeoutError):
+    """A fetch that would take longer than reading the changelog."""
+
+
+class FetchBudget:
+    """The time for one partition: to ask, and for fetches one after the other.
+
+    It belongs to one thread.
+    """
+
+    def __init__(self, unread: int, now_ms: float, *, patient: bool = False) -> None:
+        """So many offsets would be read without a checkpoint; `patient` is for a standby."""
+        self._all_ms = max(LEAST_MS, unread / READ_PER_S * 1000) * (PATIENCE if patient else 1)
+        self._until_ms = now_ms + self._all_ms
+        self.begin(0, now_ms)
+
+    def begin(self, size: int, now_ms: float) -> None:
+        """A fetch of so many bytes begins; what the one before has used up is gone."""
+        self._size = size
+        self._began_ms = now_ms
+        # Bytes that are there, be they fetched or found.
+        self._done = 0
+
+    def done(self, size: int) -> None:
+        """So many bytes more are there."""
+        self._done += size
+
+    def left_s(self, now_ms: float) -> float:
+        """Seconds until it has to be over; raises `TooSlow` where it cannot be."""
+        spent_ms = now_ms - self._began_ms
+        # What it will have taken at the speed that it had so far.
+        expected_ms = spent_ms * self._size / max(1, self._done)
+        late = self._began_ms + expected_ms > self._until_ms and spent_ms >= JUDGED_MS
+        if late or now_ms >= self._until_ms:
+            raise TooSlow(
+                f"{self._done} of {self._size} bytes have come in {spent_ms / 1000:.1f} s, and"
+                f" {self._all_ms / 1000:.1f} s are worth it: then the changelog is read sooner"
+            )
+        return (self._until_ms - now_ms) / 1000

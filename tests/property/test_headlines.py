@@ -1,0 +1,54 @@
+"""The head of a lifecycle event, read by hand, is what was written, and what the long way reads."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from belfry.schedules.outcomes import Outcome
+from belfry.wire import lifecycle_heads
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
+from belfry.wire.lifecycle_heads import Headline, headline
+
+NAMES = st.text(max_size=80)
+MAYBE = st.none() | NAMES
+NUMBERS = st.none() | st.integers(0, 2**62)
+EVENTS = st.builds(
+    LifecycleEvent,
+    tenant=NAMES,
+    schedule_id=NAMES,
+    outcome=st.sampled_from(Outcome),
+    request_id=MAYBE,
+    fire_id=MAYBE,
+    version=NUMBERS,
+    at=st.integers(0, 2**62) | st.integers(1_700_000_000_000, 1_900_000_000_000),
+    due_at=NUMBERS,
+    code=MAYBE,
+    source_offset=NUMBERS,
+)
+BODIES = EVENTS.map(encode_lifecycle)
+
+
+@given(EVENTS)
+def test_it_is_what_was_written(event: LifecycleEvent) -> None:
+    found = headline(encode_lifecycle(event))
+    names = event.tenant.encode(), event.schedule_id.encode()
+    assert found == Headline(*names, event.outcome, event.at, event.due_at)
+
+
+@given(BODIES, st.integers(0, 40), st.integers(0, 255))
+@example(
+    encode_lifecycle(LifecycleEvent(tenant="", schedule_id="", outcome=Outcome.FIRED, at=0)), 0, 1
+)
+def test_damaged_ones_are_read_or_refused_as_by_the_long_way(
+    body: bytes, at: int, byte: int
+) -> None:
+    for damaged in (body[:at], body[:at] + bytes([byte]) + body[at + 1 :]):
+        expected = found = None
+        with suppress(IndexError):
+            expected = lifecycle_heads._headline(damaged)
+        with suppress(IndexError):
+            found = headline(damaged)
+        assert found == expected

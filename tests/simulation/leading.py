@@ -1,0 +1,126 @@
+"""A group whose leader shares by the shipped assignor: owners, and standbys beside them.
+
+    a member is new, silent, or asks   ─► another generation: each says what it holds as it beats
+    the last of them has said it       ─► the leader's assignor computes what each is told
+    each hears its part as it beats    ─► it owns, stands by, watches heartbeats
+
+`group.Group` deals partitions by chance, and nobody stands by.  This one runs what a group of
+Kafka's carries for belfry: metadata of members, the leader's answer, and wishes to share anew, of
+which the ones that come amid a rebalance are dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from belfry.balance.owners import ASSIGNERS
+from belfry.group.assignor import assignor_of
+from belfry.group.group import Group as AssignedMember
+from tests.simulation.group import LOOK_MS
+from tests.simulation.machine import Machine
+from tests.simulation.stage import Stage
+
+TOPIC: Final = "belfry.schedules"
+
+
+class _Cluster:
+    """What an assignor asks of the cluster."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = set(range(partitions))
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions."""
+        assert topic == TOPIC
+        return self._partitions
+
+
+@dataclass(eq=False, slots=True)
+class Joined:
+    """A member: what it said, in which generation, and what it was told."""
+
+    name: str
+    assignor: Any
+    seen_ms: float
+    said: Any = None
+    said_in: int = 0
+    answer: Any = None
+    told: int = 0
+
+
+class LedGroup:
+    """The coordinator of one group, and its leader's part."""
+
+    def __init__(self, stage: Stage, partitions: int, session_ms: float, standbys: int) -> None:
+        self._stage = stage
+        self._partitions = partitions
+        self._session_ms = session_ms
+        self._standbys = standbys
+        self._members: dict[Machine, Joined] = {}
+        self._joined = 0
+        self.generation = 0
+        self._settled = 0
+
+    def beat(self, machine: Machine, entry: AssignedMember) -> list[int] | None:
+        """A heartbeat, which joins where that is due; the partitions to own, where that changed."""
+        member = self._members.get(machine) or self._join(machine, entry)
+        member.seen_ms = self._stage.now_ms
+        if member.said_in < self.generation:
+            generation = self.generation
+            # Others have their turns while it is asked.
+            said = member.assignor.metadata([TOPIC])
+            member.said, member.said_in = said, generation
+            self._settle()
+        if member.told == self._settled or self._settled != self.generation:
+            return None
+        member.told, answer = self._settled, member.answer
+        member.assignor.on_assignment(answer)
+        return [partition for _, told in answer.assignment for partition in told]
+
+    def leave(self, machine: Machine) -> None:
+        """A member leaves in order."""
+        if self._members.pop(machine, None) is not None:
+            self.rebalance()
+
+    def rejoin(self, machine: Machine) -> None:
+        """A member asks to share anew; dropped while that is under way."""
+        if machine in self._members and self._settled == self.generation:
+            self.rebalance()
+
+    def rebalance(self) -> None:
+        """Begin another generation."""
+        self.generation += 1
+
+    def _join(self, machine: Machine, entry: AssignedMember) -> Joined:
+        assignor = assignor_of(entry, ASSIGNERS["even"], self._partitions, self._standbys)
+        self._joined += 1
+        member = Joined(f"{machine.name}-{self._joined}", assignor, self._stage.now_ms)
+        if not self._members:
+            self._stage.later(LOOK_MS, self._look)
+        self._members[machine] = member
+        self.rebalance()
+        return member
+
+    def _settle(self) -> None:
+        """Let the leader answer, once all have said what they hold."""
+        members = list(self._members.values())
+        if not members or any(each.said_in != self.generation for each in members):
+            return
+        said = {each.name: each.said for each in members}
+        answers = members[0].assignor.assign(_Cluster(self._partitions), said)
+        for each in members:
+            each.answer = answers[each.name]
+        self._settled = self.generation
+
+    def _look(self) -> None:
+        now_ms = self._stage.now_ms
+        silent = [
+            m for m, each in self._members.items() if now_ms - each.seen_ms > self._session_ms
+        ]
+        for machine in silent:
+            del self._members[machine]
+        if silent:
+            self.rebalance()
+        if self._members:
+            self._stage.later(LOOK_MS, self._look)
