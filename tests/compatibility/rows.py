@@ -19,6 +19,7 @@ from belfry.store.identity import Identity, decode_identity, encode_identity
 from belfry.store.layout import locations, manifests, pending_bytes, records, verdicts
 from belfry.store.layout import pending as pending_records
 from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
+from belfry.store.layout.groups import NOWHERE, RESTS, GroupRow, decode_group, encode_group
 from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.pending import Pending
@@ -139,6 +140,7 @@ def rows() -> dict[str, bytes]:
             for name, (where, lock) in PLACES.items()
         },
         **{f"aside: {name}": encode_aside(row) for name, row in ASIDE.items()},
+        "group": encode_group(GroupRow(RESTS, 2, NOWHERE, 900, 0, (b"big",))),
         "usage": encode_usage_row(UsageRow(NOON, NOON + 3_600_000, NOON + 7, 3, 2, 500, 3_500)),
         "identity": encode_identity(WORLD),
         "zones": records.encode_zones("2026b"),
@@ -147,6 +149,9 @@ def rows() -> dict[str, bytes]:
         "manifest": manifests.encode_manifest(Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)))),
         "manifest: with a read lease": manifests.encode_manifest(
             Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), read_lease=True)
+        ),
+        "manifest: with groups": manifests.encode_manifest(
+            Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), grouped=True)
         ),
     }
 
@@ -184,8 +189,10 @@ def said(row: bytes) -> dict[str, Any]:
         records.MARKER: records.decode_marker,
         records.ANSWERED: verdicts.decode_verdict,
         records.MANIFEST: manifests.decode_manifest,
+        records.GROUPED: manifests.decode_manifest,
         records.AWAITED: records.decode_awaited,
         records.USAGE: decode_usage_row,
+        records.GROUP: decode_group,
     }
     return shown(_as_golden(readers[letter](row)._asdict()))
 
@@ -196,8 +203,9 @@ def _as_golden(fields: dict[str, Any]) -> dict[str, Any]:
     if "locks" in fields:
         fields["closes"] = fields.pop("locks")
     # Not there in what was written before there were leases.
-    if not fields.get("read_lease", True):
-        del fields["read_lease"]
+    for later in ("read_lease", "grouped"):
+        if not fields.get(later, True):
+            del fields[later]
     if fields.get("at_once") == 1:
         # As in what was written before there were others.
         del fields["at_once"]

@@ -27,7 +27,12 @@ def test_the_same_rows_are_written_byte_for_byte() -> None:
 
 def test_every_letter_has_a_golden_row() -> None:
     letters = {bytes.fromhex(golden["hex"])[1] for golden in GOLDEN.values()}
-    assert letters == {*range(records.PENDING, records.ASIDE + 1), records.USAGE}
+    assert letters == {
+        *range(records.PENDING, records.ASIDE + 1),
+        records.USAGE,
+        records.GROUP,
+        records.GROUPED,
+    }
 
 
 def test_each_pending_row_is_known_to_have_a_rule_or_none() -> None:

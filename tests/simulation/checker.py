@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 from tests.simulation.broker import T0, Entry
@@ -22,7 +23,7 @@ from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
-from tests.simulation.taking import Seen, origin, taken_in
+from tests.simulation.taking import Seen, is_move, last_places, origin, taken_in
 from tests.simulation.trail import Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
 from tests.simulation.treated import UNSTORED, check_treated
@@ -49,7 +50,9 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     fires.compare(partitions, checker.throttled)
     fires.orders()
     problems = checker.problems + fires.problems + check_features(checker.seen, checker.jobs)
-    problems += check_priorities(world, checker.seen, checker.jobs)
+    if not world.scenario.faults.get("move_group"):
+        # It compares what waits in one partition.
+        problems += check_priorities(world, checker.seen, checker.jobs)
     problems += check_treated(world, partitions, checker.jobs, checker.definitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world)
@@ -64,6 +67,7 @@ class Checker:
         self._world = world
         self._partitions = partitions
         # A marker lasts for a day: after a night it may be gone.
+        self._moves = bool(world.scenario.faults.get("move_group"))
         self._nights = bool(world.scenario.faults.get("night"))
         self.definitions: dict[str, Definition] = {}
         # Whether the request that is judged was refused for want of a store.
@@ -82,25 +86,39 @@ class Checker:
     def fold(self) -> None:
         """Give each request its verdict, in the order in which they were taken in."""
         answered: Counter[int] = Counter()
-        for steps, log in zip(
-            self._partitions, self._world.broker.topics["belfry.schedules"], strict=True
-        ):
-            entries = [entry for entry in log.history if entry.committed]
-            seen = 0
-            for step, entry in taken_in(steps, entries):
-                # A step takes requests in first, and goes on with jobs then.
-                seen = self.jobs.see(steps, seen, step.index)
-                place = origin(entry, log.partition)
-                sent = self._sent.get(place) or self._again(entry, place)
-                if sent is None:
-                    self._wrong("I4", f"{entry} came from nobody")
-                elif not (sent.stray and entry.txn is None):
-                    answered[id(sent)] += 1
-                    self._judge(sent, step, entry)
-            self.jobs.see(steps, seen, len(steps))
+        seen: Counter[int] = Counter()
+        logs = self._world.broker.topics["belfry.schedules"]
+        last = last_places(logs) if self._moves else {}
+        for step, entry in self._taken_in():
+            # A step takes requests in first, and goes on with jobs then.
+            steps = self._partitions[step.partition]
+            seen[step.partition] = self.jobs.see(steps, seen[step.partition], step.index)
+            place = origin(entry, step.partition)
+            if last.get(place, (step.partition, entry.offset)) != (step.partition, entry.offset):
+                # It was sent on to where its key group lies.
+                continue
+            sent = self._sent.get(place) or self._again(entry, place)
+            if sent is None:
+                self._wrong("I4", f"{entry} came from nobody")
+            elif not (sent.stray and entry.txn is None):
+                answered[id(sent)] += 1
+                self._judge(sent, step, entry)
+        for steps in self._partitions:
+            self.jobs.see(steps, seen[steps[0].partition] if steps else 0, len(steps))
         for sent in self._world.load.sent:
             if answered[id(sent)] != 1:
                 self._wrong("I5", f"{sent.name} was taken in {answered[id(sent)]} times")
+
+    def _taken_in(self) -> Iterator[tuple[Step, Entry]]:
+        """What was taken in: partition after partition, or where groups move as it came to be."""
+        found: list[tuple[Step, Entry]] = []
+        logs = self._world.broker.topics["belfry.schedules"]
+        for steps, log in zip(self._partitions, logs, strict=True):
+            entries = [entry for entry in log.history if entry.committed and not is_move(entry)]
+            found += taken_in(steps, entries)
+        if self._moves:
+            found.sort(key=lambda each: (each[0].order, each[1].offset))
+        yield from found
 
     def _again(self, entry: Entry, place: tuple[int, int]) -> Sent | None:
         """A request that a redrive has sent again, and where it lies now."""
@@ -134,7 +152,9 @@ class Checker:
         if sent.action in ("BULK", "BULK_STOP"):
             self._judge_job(sent, outcome)
         elif sent.action not in OF_OTHERS:
-            self._apply(sent, outcome, step, entry.offset)
+            # Offsets of two partitions say nothing of what was asked for first.
+            seq = len(self.seen.taken) if self._moves else entry.offset
+            self._apply(sent, outcome, step, seq)
 
     def _judge_job(self, sent: Sent, outcome: str) -> None:
         """A job was asked for, or its end."""

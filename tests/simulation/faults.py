@@ -6,14 +6,19 @@ Each is a function that takes the world and draws the rest; a scenario says how 
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 from typing import Final
 
 from belfry.store.signatures import FILLER
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
+from tests.simulation.murmur import partition_of
 from tests.simulation.worker import SimWorker
 from tests.simulation.world import World
 
+LEAST_GROUPS: Final = 4_096
+# Magic, kind, group, target, move, number.
+MOVE: Final = Struct(">4sBIIQQ")
 DAY_MS: Final = 86_400_000
 NIGHT_MS: Final = DAY_MS * 1.1
 # A clock that drifts is set so often, by little.
@@ -324,6 +329,17 @@ def redrive_together(world: World) -> None:
     world.redriving.begin_together()
 
 
+def move_group(world: World) -> None:
+    """The key group of a tenant is to lie at a partition, as `belfry rebalance` would have it."""
+    partitions = world.scenario.partitions
+    tenant = world.random.choice(TENANTS).encode()
+    groups = -(-LEAST_GROUPS // partitions) * partitions
+    group, target = partition_of(tenant, groups), world.random.randrange(partitions)
+    value = MOVE.pack(b"\x02bm\x01", 1, group, target, 0, 0)
+    log = world.broker.log("belfry.schedules", group % partitions)
+    world.broker.append(log, (b"key group %d" % group, value, None))
+
+
 KINDS: Final[dict[str, Callable[[World], None]]] = {
     each.__name__: each
     for each in (
@@ -332,6 +348,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
-        drift, suspend, wake_amid,
+        move_group, drift, suspend, wake_amid,
     )
 }  # fmt: skip

@@ -127,4 +127,4 @@ def _rank(definition: Definition) -> tuple[int, int]:
 
 def _together(late: Definition, first: Definition) -> bool:
     """Whether `late` was waiting already when `first` left."""
-    return late.accepted_in.index < first.fired_in[0][0].index
+    return late.accepted_in.order < first.fired_in[0][0].order

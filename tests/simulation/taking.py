@@ -6,19 +6,23 @@ Checks of single features read this, and the fired records of each definition; `
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.simulation.broker import Entry
+from tests.simulation.broker import Entry, Log
 from tests.simulation.sent import Sent
 from tests.simulation.trail import Step, headers_of
 
 if TYPE_CHECKING:
     from tests.simulation.bulk import Definition
 
-# Begin of the changelog key of a request that waits; its offset follows.
-ASIDE: Final = b"\0w"
+# Begin of the changelog key of a request that waits, for its schema or for its key group; the key
+# ends with its offset.
+WAITS: Final = (b"\0w", b"\0gw")
+OFFSET_BYTES: Final = 8
+# How records of moves begin.
+MOVE: Final = b"\x02bm"
 CHANGED: Final = ("ACCEPTED", "UPDATED")
 
 
@@ -57,15 +61,15 @@ def taken_in(steps: list[Step], entries: list[Entry]) -> Iterator[tuple[Step, En
     """Each request with the transaction that took it in.
 
     That is the first that passes its offset, or a later one where that has set the request aside: a
-    row of the changelog under its offset, which is there until the request is taken in.
+    row of the changelog under its offset, which is there until the request is taken in, or sent on.
     """
     by_offset = {entry.offset: entry for entry in entries}
     waiting = deque(entries)
     for step in steps:
         put, ended = set[int](), list[int]()
         for row in step.rows:
-            if (row.key or b"").startswith(ASIDE):
-                offset = int.from_bytes((row.key or b"")[len(ASIDE) :])
+            if (row.key or b"").startswith(WAITS):
+                offset = int.from_bytes((row.key or b"")[-OFFSET_BYTES:])
                 if row.value is None:
                     ended.append(offset)
                 else:
@@ -84,3 +88,20 @@ def origin(entry: Entry, partition: int) -> tuple[int, int]:
     if entry.txn is not None and "belfry-origin-offset" in headers:
         return int(headers["belfry-origin-partition"]), int(headers["belfry-origin-offset"])
     return partition, entry.offset
+
+
+def last_places(logs: Sequence[Log]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Where each request that was sent on lies last, by where it was first received."""
+    found: dict[tuple[int, int], tuple[int, tuple[int, int]]] = {}
+    for log in logs:
+        for entry in log.history:
+            if entry.committed and not is_move(entry):
+                came = origin(entry, log.partition)
+                last = (entry.order, (log.partition, entry.offset))
+                found[came] = max(found.get(came, last), last)
+    return {came: place for came, (_, place) in found.items()}
+
+
+def is_move(entry: Entry) -> bool:
+    """Whether a record is one by which partitions move a key group."""
+    return (entry.value or b"").startswith(MOVE)

@@ -44,6 +44,7 @@ class Manifest(NamedTuple):
 class Step:
     """One committed transaction of a partition and all that it wrote.
 
+    `order` is its place among the transactions of all partitions, that of its manifest.
     Fired records have their payloads as consumers read them (`payloads`).  `places` are the output
     partitions of fired records, by their order.
     """
@@ -57,6 +58,7 @@ class Step:
     told: list[dict[str, Any]] = field(default_factory=list)
     rejected: list[Entry] = field(default_factory=list)
     manifests: int = 0
+    order: int = 0
     places: dict[int, int] = field(default_factory=dict)
 
 
@@ -86,6 +88,7 @@ def steps_of(world: World) -> list[list[Step]]:
             if (entry.key or b"").startswith(b"\0m") and entry.value is not None:
                 step.manifest = manifest_of(bare(entry.value))
                 step.manifests += 1
+                step.order = entry.order
             step.rows.append(entry)
         found.append(mine)
     _outputs(world, steps)

@@ -185,7 +185,10 @@ class AckLocks:
         awaited = Awaited(
             locks, now_ms, until_ms, row.due_ms, row.version, name, group, at_once or 1
         )
-        key = keys.awaited_key(row.tenant, identity)
+        self.take_in(keys.awaited_key(row.tenant, identity), awaited)
+
+    def take_in(self, key: bytes, awaited: Awaited) -> None:
+        """Await the acknowledgement of a fire, under its changelog key."""
         self._store.await_ack(key, encode_awaited(awaited))
         self._note_fire(key, awaited, 1)
         for lock in locks_of(key, awaited):

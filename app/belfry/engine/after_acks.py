@@ -22,7 +22,7 @@ roll-back leaves either both or neither.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -69,9 +69,17 @@ EVENT_BYTES: Final = 300
 class AfterAcks:
     """Lets dependents of one partition be due, or gives them up."""
 
-    def __init__(self, store: ScheduleStore, waiting: Waiting, undo: UndoLog) -> None:
+    def __init__(
+        self,
+        store: ScheduleStore,
+        waiting: Waiting,
+        undo: UndoLog,
+        is_quiet: Callable[[bytes], bool],
+    ) -> None:
+        """`is_quiet` tells of a tenant whether not all of its schedules may be here."""
         self._store = store
         self._waiting = waiting
+        self._is_quiet = is_quiet
         self._dependents = waiting.dependents
         self._groups = GroupEnds(store, waiting.locks, undo)
         self._round: Iterator[Lock] = iter(())
@@ -122,10 +130,12 @@ class AfterAcks:
         """Walk on through groups; what is left of the budget."""
         for lock in list(self._dependents.fresh_groups):
             # Who joined in this very step is seen by no walk: the next step begins one.
-            if not self._dependents.has_joined(lock):
+            if not (self._dependents.has_joined(lock) or self._is_quiet(lock.tenant)):
                 del self._dependents.fresh_groups[lock]
                 self._groups.watch(lock)
-        ended, names = self._groups.walk(budget.names, self._dependents.fresh_groups)
+        ended, names = self._groups.walk(
+            budget.names, self._dependents.fresh_groups, self._is_quiet
+        )
         for lock in ended:
             self._release(lock, step.now_ms, step)
         return budget.less(budget.names - names, len(ended))
@@ -166,6 +176,8 @@ class AfterAcks:
         if len(some) < LOOKS:
             self._round = iter(list(self._dependents.locks))
         for lock in some:
+            if self._is_quiet(lock.tenant):
+                continue
             if lock in self._dependents.locks and not self._forget(lock):
                 self._look(lock, step)
 

@@ -52,6 +52,7 @@ from belfry.store.layout.aside import (
 )
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.directory import Tenants
+from belfry.wire.moves import is_move
 from belfry.wire.readings import Reference
 from belfry.wire.record import SourceRecord, size_of
 from belfry.wire.requests import RequestReader
@@ -137,6 +138,10 @@ class Aside:
         held = {lane for lane, queue in self._lanes.items() if queue}
         room = self._room.copy()
         for record in records:
+            if is_move(record[3]):
+                # It is in nobody's lane.
+                taken.append(record)
+                continue
             lane = lane_of(record, self._tenants)
             reference = self._reader.unknown_schema(record)
             unread = self._unread(record, lane, reference, refused or {})

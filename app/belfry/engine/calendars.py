@@ -115,7 +115,7 @@ class Calendars:
         if row.under_way:
             self.note(key, row._replace(removed=True), step)
         else:
-            self._forget(key)
+            self.forget(key)
         return Reply(Outcome.CANCELLED, code=CODE)
 
     def days_of(self, tenant: str, name: str) -> bytes | None:
@@ -199,7 +199,7 @@ class Calendars:
     def followed(self, key: bytes, row: CalendarRow, step: Step) -> None:
         """All schedules have followed a change; a calendar that was removed is gone by now."""
         if row.removed:
-            self._forget(key)
+            self.forget(key)
         else:
             self.note(key, row._replace(under_way=False, cursor=""), step)
 
@@ -207,7 +207,7 @@ class Calendars:
         """Forget the calendars of tenants that were removed: no schedule of theirs is left soon."""
         removed = self._tenants.removed
         for key in [key for key in self._known if names_of_calendar(key)[0] in removed]:
-            self._forget(key)
+            self.forget(key)
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -222,7 +222,8 @@ class Calendars:
         elif key in self._going:
             del self._going[key]
 
-    def _forget(self, key: bytes) -> None:
+    def forget(self, key: bytes) -> None:
+        """Forget the row of a calendar."""
         self._store.note(key, None)
         del self._known[key]
         if key in self._going:

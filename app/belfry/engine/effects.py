@@ -11,7 +11,7 @@ Made per event, so entries are plain tuples; the shell produces them and never l
     metered            ─► the topic of metering
     rows, manifest     ─► belfry.changelog                    last, and then the local store
     objects            ─► the store of payloads               before the transaction
-    counters, traced, drained                                 told once the commit is acknowledged
+    counters, traced, drained, move_ends                      told once the commit is acknowledged
 
 Counts lie here too, and not in metrics of the engine: a step that is rolled back has then counted
 nothing.
@@ -93,6 +93,18 @@ class TracedFire(NamedTuple):
 Traced = TracedRequest | TracedFire
 
 
+class MoveEnd(NamedTuple):
+    """A move of a key group is over, as its home hears it: where it lay, and where it was to go.
+
+    `why` it stays where it lay; empty where it has moved.
+    """
+
+    group: int
+    source: int
+    target: int
+    why: str = ""
+
+
 @dataclass(slots=True)
 class Effects:
     """One step's effects; `manifest` says where the partition stands after it.
@@ -101,6 +113,7 @@ class Effects:
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
     `objects` are large payloads by tenant and digest: they are stored before the commit.
+    `move_ends` are moves of key groups that are over; the home tells of them.
     `non_transactional` are topics whose fired records need not be in the transaction, only be there
     before it.
     `drained` are buckets that had ended when the step was committed; they are filled in then.
@@ -134,6 +147,7 @@ class Effects:
     non_transactional: set[str] = field(default_factory=set)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    move_ends: list[MoveEnd] = field(default_factory=list)
     rederived: int = 0
     drained: list[Drained] = field(default_factory=list)
     room: int = field(default=STEP_BYTES, compare=False)

@@ -48,23 +48,30 @@ class Everywhere:
         kept: tuple[KeptJobs, Calendars],
     ) -> None:
         """What is `kept` are the jobs and the calendars of the partition."""
-        self._place = place
+        self._homes = place.homes
         self._reports = reports
         self._rerouting = rerouting
         self._admission = admission
         self._jobs, self._calendars = kept
 
     def take(
-        self, record: SourceRecord, request: Request, tenant: Tenant, accepted_ms: int, step: Step
+        self,
+        record: SourceRecord,
+        request: Request,
+        tenant: Tenant,
+        judged: tuple[int, int],
+        step: Step,
     ) -> Reply | None:
         """Take a bulk job or a calendar in here, and pass it on to the next home of the tenant.
 
-        The verdict falls in the first home; the others follow it.
+        The verdict falls in the first home; the others follow it.  It is `judged` for a home, which
+        may be another partition where a key group has moved, and by when it arrived (epoch ms).
         """
+        here, accepted_ms = judged
         spreads = (*tenant.effective.policy.former_spreads, tenant.spread)
-        route = self._place.homes.all_of(tenant.name, spreads)
+        route = self._homes.all_of(tenant.name, spreads)
         asked = min(asked_of(record), len(route) - 1)
-        if route[asked] != self._place.partition:
+        if route[asked] != here:
             return self._rerouting.send(record, request, (route[asked], asked), step)
         begun = Begun(self._reports.origin(record), len(route), accepted_ms)
         reply, goes_on = None, True

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from belfry.engine.arrival import MOST_AHEAD_MS
 from belfry.engine.emit import MOST_OVERHEAD_BYTES
+from belfry.engine.groups import Groups
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
@@ -52,8 +53,10 @@ class FastPath:
         tenants: StepTenants,
         waiting: Waiting,
         reports: Reports,
+        groups: Groups,
     ) -> None:
         self._waiting = waiting
+        self._groups = groups
         self._reports = reports
         self._partition = place.partition
         self._homes = place.homes
@@ -135,6 +138,7 @@ class FastPath:
             return NO_ROOM
         told = tenant.signs or Outcome.ACCEPTED in tenant.written
         at_home = tenant.simple and self._homes.of(tenant.name) == self._partition
+        at_home = at_home and not self._groups.moved(tenant.name)
         plain = at_home and not told
         if plain and tenant.queued:
             self._waiting.isolate(name)

@@ -22,7 +22,7 @@ sent behind those that it waits for, and then all of them are seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from belfry.engine.ack_locks import AckLocks
@@ -78,13 +78,18 @@ class GroupEnds:
         if lock in self._walks and lock not in self._now and not self._goes_on(lock):
             self._now[lock] = True
 
-    def walk(self, names: int, left_out: Iterable[Lock]) -> tuple[list[Lock], int]:
+    def walk(
+        self, names: int, left_out: Iterable[Lock], is_quiet: Callable[[bytes], bool]
+    ) -> tuple[list[Lock], int]:
         """Walk on through so many names; the groups that have ended, and how many names are left.
 
-        `left_out` are groups for which somebody waits since this very step.
+        `left_out` are groups for which somebody waits since this very step; of a tenant that
+        `is_quiet` some schedules may be elsewhere.
         """
         ended: list[Lock] = []
         for lock in [lock for lock in self._now if lock not in left_out]:
+            if is_quiet(lock.tenant):
+                continue
             if self._goes_on(lock):
                 self._rest(lock)
                 continue

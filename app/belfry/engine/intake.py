@@ -18,6 +18,9 @@ from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.claims import false_claim
 from belfry.engine.conditions import throttled, unexpected
 from belfry.engine.everywhere import EVERYWHERE, Everywhere
+from belfry.engine.groups import Groups
+from belfry.engine.held_requests import HeldRequests
+from belfry.engine.move_records import MoveRecords
 from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.rerouting import Rerouting
@@ -38,6 +41,7 @@ from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.headers import asked_by, unknown_header
+from belfry.wire.moves import is_move
 from belfry.wire.record import SourceRecord, asked_of
 
 # Refused for a name under which nobody can be found.
@@ -54,6 +58,9 @@ class IntakeParts(NamedTuple):
     everywhere: Everywhere
     transitions: Transitions
     followers: CalendarFollowers
+    groups: Groups
+    held: HeldRequests
+    moves: MoveRecords
 
 
 class Intake:
@@ -75,7 +82,8 @@ class Intake:
         self._tenants = tenants
         self._waiting = waiting
         self._reports, self._rerouting, self._admission = parts[:3]
-        self._everywhere, transitions, self._followers = parts[3:]
+        self._everywhere, transitions, self._followers = parts[3:6]
+        self._groups, self._held, self._moves = parts[6:]
         self._checks = RequestChecks()
         self.accepted_ms = 0
         self._begin = transitions.begin
@@ -86,37 +94,47 @@ class Intake:
         came_ms = self._reports.origin(record).timestamp_ms
         self.accepted_ms = arrival_ms(came_ms, step.now_ms)
         if isinstance(request, Rejection):
-            return self._reports.reject(record, asked_by(record), request, step)
+            odd = self._moves.take(record, step) if is_move(record[3]) else request
+            return odd and self._reports.reject(record, asked_by(record), odd, step)
         problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
         if problem is not None and problem.code in NAMELESS:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
         tenant = self._tenants.of(request["tenant"])
+        here = self._place.partition
         # Before any other refusal: one that is remembered under a request id would speak for the
         # tenant.
         forged = false_claim(record, tenant) if tenant.signs else None
         if forged is not None:
             return self._reports.reject(record, request, forged, step)
+        if self._groups.some:
+            judged_for = self._held.judged_for(record, tenant.name)
+            if judged_for is None:
+                return self._held.pass_on(record, request, step)
+            here = judged_for
         if problem is not None:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
-        return self._take_valid(record, request, tenant, step)
+        return self._take_valid(record, request, tenant, here, step)
 
     def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
         """Send a request on that cannot be read here; its verdict falls where it can."""
         self._rerouting.send(record, None, (home, 0), step)
 
     def _take_valid(
-        self, record: SourceRecord, request: Request, tenant: Tenant, step: Step
+        self, record: SourceRecord, request: Request, tenant: Tenant, here: int, step: Step
     ) -> Reply | None:
-        """Take in what is well formed, from whom it says it is; it may have to go on from here."""
+        """Take in what is well formed, from whom it says it is; it may have to go on from here.
+
+        `here` is the partition that it is judged for: another one, where its key group has moved.
+        """
         refused = tenant.effective.refused
         if refused is not None:
             return self._reports.refuse(record, request, refused, self.accepted_ms, step)
         if tenant.collides_with is not None:
             return self._reports.reject(record, request, collision(tenant), step)
         if request["action"] in EVERYWHERE:
-            return self._everywhere.take(record, request, tenant, self.accepted_ms, step)
-        home, asked = self._next_stop(record, tenant, request)
-        if home != self._place.partition:
+            return self._everywhere.take(record, request, tenant, (here, self.accepted_ms), step)
+        home, asked = self._next_stop(record, tenant, request, here)
+        if home != here:
             return self._rerouting.send(record, request, (home, asked), step)
         if tenant.queued:
             self._waiting.isolate(tenant.name_bytes)
@@ -129,7 +147,9 @@ class Intake:
                 return repeated
         return self._decide(record, request, tenant, step)
 
-    def _next_stop(self, record: SourceRecord, tenant: Tenant, request: Request) -> tuple[int, int]:
+    def _next_stop(
+        self, record: SourceRecord, tenant: Tenant, request: Request, here: int
+    ) -> tuple[int, int]:
         """Where a request has to go from here, and how many homes have been asked then.
 
         A tenant's schedules stay in the home that they began in, so each home that its spread ever
@@ -138,7 +158,7 @@ class Intake:
         """
         if tenant.simple:
             return self._place.homes.of(tenant.name), 0
-        here, former = self._place.partition, tenant.effective.policy.former_spreads
+        former = tenant.effective.policy.former_spreads
         route = self._place.homes.route(tenant.name, request["schedule_id"], former, tenant.spread)
         if len(route) == 1:
             return route[0], 0

@@ -37,6 +37,7 @@ from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.kept_jobs import KeptJobs
+from belfry.engine.moving import Moving, Releases
 from belfry.engine.queues import Queues
 from belfry.engine.rekeying import waits_for_key
 from belfry.engine.reports import SourcePartition
@@ -62,6 +63,8 @@ class JobMeans(NamedTuple):
     queues: Queues
     followers: CalendarFollowers
     after_acks: AfterAcks
+    moving: Moving
+    releases: Releases
 
 
 class Jobs:
@@ -79,7 +82,8 @@ class Jobs:
         parts: JobMeans,
         undo: UndoLog,
     ) -> None:
-        self._kept, waiting, self._queues, self._followers, self._after_acks = parts
+        self._kept, waiting, self._queues, self._followers, self._after_acks = parts[:5]
+        self._moving, self._releases = parts[5:]
         self._store = store
         self._tenants = tenants
         self._change = BulkChange(place, store, waiting)
@@ -93,7 +97,8 @@ class Jobs:
     @property
     def under_way(self) -> bool:
         """Whether there is something to do."""
-        return self._kept.under_way or self._followers.under_way or self._after_acks.under_way
+        here = self._kept.under_way or self._followers.under_way or self._after_acks.under_way
+        return here or self._moving.under_way
 
     def advance(
         self, step: Step, budget: Budget, allotted: Mapping[bytes, Budget] | None = None
@@ -108,6 +113,8 @@ class Jobs:
         """
         self._undo.attribute(self, "_last")
         self._undo.attribute(self, "left_off")
+        if self._moving.under_way:
+            self._moving.advance(step, self._releases)
         if self._after_acks.under_way:
             budget = self._after_acks.advance(step, budget)
         left = share = budget.half if self._kept.under_way else budget

@@ -76,6 +76,10 @@ class KeptJobs:
         """Whether any job is."""
         return bool(self._running)
 
+    def tenants(self) -> set[bytes]:
+        """The tenants of whom a job is under way."""
+        return {names_of_job(key)[0] for key in self._running}
+
     def oldest(self) -> dict[bytes, tuple[bytes, JobRow]]:
         """By tenant the job that was asked for first, if this step has not begun it."""
         first: dict[bytes, tuple[bytes, JobRow]] = {}

@@ -219,7 +219,9 @@ class PartitionEngine:
         `read_lease` says that the owner may answer reads for a while without asking anybody.
         """
         self._parts.metering.settle(self._step)
-        manifest = self._step.sealed(owner_epoch, self._store.pending_change, read_lease=read_lease)
+        change, grouped = self._store.pending_change, self._parts.groups.some
+        step = self._step
+        manifest = step.sealed(owner_epoch, change, read_lease=read_lease, grouped=grouped)
         self._store.seal(manifest)
         return manifest
 

@@ -30,6 +30,9 @@ from belfry.engine.everywhere import Everywhere
 from belfry.engine.fast_path import FastPath
 from belfry.engine.fires import Fires
 from belfry.engine.firing import Firing
+from belfry.engine.giving import Giving
+from belfry.engine.groups import Groups
+from belfry.engine.held_requests import HeldRequests
 from belfry.engine.intake import Intake, IntakeParts
 from belfry.engine.jobs import JobMeans, Jobs
 from belfry.engine.judging import Judgement
@@ -37,6 +40,9 @@ from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.limits import Limits
 from belfry.engine.maintenance import Maintenance
 from belfry.engine.metering import Metering
+from belfry.engine.move_records import MoveParts, MoveRecords
+from belfry.engine.moved_rows import MovedRows
+from belfry.engine.moving import Moving, Releases
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.options import EngineOptions
 from belfry.engine.queues import Queues
@@ -70,35 +76,59 @@ class EngineParts:
         scan: ScanPosition,
     ) -> None:
         """`scan` is how far the timeline was emptied by the last commit."""
+        self._directory = tenants
         self.tenants = of_step = StepTenants(tenants)
         self.undo = undo = UndoLog()
         self.waiting = waiting = Waiting(store, undo, scan)
         self.zones = ZoneChange(store, waiting, undo)
         self.calendars = calendars = Calendars(store, of_step, undo)
         followers = CalendarFollowers(store, waiting, calendars, undo)
-        self.after_acks = after_acks = AfterAcks(store, waiting, undo)
+        self.after_acks = AfterAcks(store, waiting, undo, of_step.is_quiet)
         self._make_firing(store, options, followers)
-        kept_jobs = KeptJobs(store, undo)
-        means = JobMeans(kept_jobs, waiting, self.queues, followers, after_acks)
-        self.jobs = Jobs(place, store, of_step, means, undo)
-        reports = Reports(place, store, of_step)
-        rerouting = Rerouting(place, reports)
-        admission = Admission(place, of_step, reports, Limits(store, undo), calendars)
-        everywhere = Everywhere(place, reports, rerouting, admission, (kept_jobs, calendars))
-        transitions = Transitions(place, store, waiting, calendars, after_acks)
-        of_intake = IntakeParts(reports, rerouting, admission, everywhere, transitions, followers)
-        intake = Intake(place, store, of_step, waiting, of_intake)
-        taker = TracedIntake(intake, reports) if options.traces else intake
-        fast_path = FastPath(place, store, of_step, waiting, reports)
-        self._hot_tenants = hot_tenants = HotTenants()
+        self._hot_tenants = HotTenants()
         forwards_to = None if place.partition < place.homes.partitions else place.homes
         self.aside = Aside(store, reader, tenants, undo, forwards_to)
-        ways = WaysIn(fast_path, intake, taker, admission, waiting)
-        self.batches = Batches(reader, self.aside, hot_tenants, ways, options.step_bytes)
+        self._make_intake(place, store, reader, followers, options)
         self.drains = Drains(store)
         self.tallies = tallies = Tallies(store, of_step)
         self.metering = Metering(store, place.partition, options.metering_ms, undo)
         self.maintenance = Maintenance(store, of_step, waiting, self.zones, tallies, undo)
+
+    def _make_intake(
+        self,
+        place: SourcePartition,
+        store: ScheduleStore,
+        reader: RequestReader,
+        followers: CalendarFollowers,
+        options: EngineOptions,
+    ) -> None:
+        """Make what takes requests in, and what goes on with bulk jobs and moves."""
+        of_step, waiting, undo, calendars = self.tenants, self.waiting, self.undo, self.calendars
+        self.groups = groups = Groups(place, store, of_step, undo)
+        kept_jobs = KeptJobs(store, undo)
+        reports = Reports(place, store, of_step)
+        rerouting = Rerouting(place, reports)
+        admission = Admission(place, of_step, reports, Limits(store, undo), calendars)
+        everywhere = Everywhere(place, reports, rerouting, admission, (kept_jobs, calendars))
+        transitions = Transitions(place, store, waiting, calendars, self.after_acks)
+        held = HeldRequests(store, groups, reports, rerouting, admission)
+        rows = MovedRows(store, of_step, waiting, calendars, self.zones)
+        giving = Giving(place, store, of_step, rows, groups, undo)
+        moves = MoveRecords(place, reports, MoveParts(groups, giving, rows), allowed=options.moves)
+        of_intake = IntakeParts(
+            reports, rerouting, admission, everywhere, transitions, followers, groups, held, moves
+        )
+        intake = Intake(place, store, of_step, waiting, of_intake)
+        taker = TracedIntake(intake, reports) if options.traces else intake
+        fast_path = FastPath(place, store, of_step, waiting, reports, groups)
+        ways = WaysIn(fast_path, intake, taker, admission, waiting)
+        self.batches = Batches(reader, self.aside, self._hot_tenants, ways, options.step_bytes)
+        releases = Releases(reader, self._directory, admission, self.aside, taker)
+        moving = Moving(groups, giving, held, self.aside, kept_jobs)
+        means = JobMeans(
+            kept_jobs, waiting, self.queues, followers, self.after_acks, moving, releases
+        )
+        self.jobs = Jobs(place, store, of_step, means, undo)
 
     def _make_firing(
         self, store: ScheduleStore, options: EngineOptions, followers: CalendarFollowers

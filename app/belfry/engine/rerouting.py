@@ -21,6 +21,7 @@ from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.step import Step
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
+from belfry.wire.moves import HANDED_ON
 from belfry.wire.origins import vouched
 from belfry.wire.record import (
     ORIGIN_TENANT,
@@ -37,6 +38,8 @@ from belfry.wire.record import (
 )
 
 MAX_MISROUTED_BYTES: Final = 1_000_000
+# What came to its home may be larger; the topic takes records of 2 MiB.
+MAX_HANDED_ON_BYTES: Final = 2_000_000
 # How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
 # takes some milliseconds at least.
 MAX_RETRIES: Final = 1_000
@@ -50,10 +53,20 @@ class Rerouting:
         self._reports = reports
 
     def send(
-        self, record: SourceRecord, request: Request | None, stop: tuple[int, int], step: Step
+        self,
+        record: SourceRecord,
+        request: Request | None,
+        stop: tuple[int, int],
+        step: Step,
+        *,
+        handed_on: bool = False,
     ) -> Reply | None:
-        """Send a request on, to a `stop` as `sent_on` has it; the reply where it is refused."""
-        sent = sent_on(record, request, stop, self._reports.origin(record), self._place)
+        """Send a request on, to a `stop` as `sent_on` has it; the reply where it is refused.
+
+        `handed_on`: its home sends it to where its key group lies.
+        """
+        origin, place = self._reports.origin(record), self._place
+        sent = sent_on(record, request, stop, origin, place, handed_on=handed_on)
         if isinstance(sent, Rejection):
             return self._reports.reject(record, request, sent, step)
         step.effects.rerouted.append(sent)
@@ -67,6 +80,8 @@ def sent_on(
     stop: tuple[int, int],
     origin: Origin,
     place: SourcePartition,
+    *,
+    handed_on: bool = False,
 ) -> Rerouted | Rejection:
     """What is written of a request that is sent on from a place, or why it is refused instead.
 
@@ -81,7 +96,7 @@ def sent_on(
     if retries > MAX_RETRIES:
         return _misrouted(_named(record, request), origin, place.partition, home)
     size = size_of(record)
-    if size > MAX_MISROUTED_BYTES:
+    if size > (MAX_HANDED_ON_BYTES if handed_on else MAX_MISROUTED_BYTES):
         return Rejection(
             "request_too_large",
             f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
@@ -93,6 +108,8 @@ def sent_on(
     carried += origin_headers(origin, asked if asked or stamp is not None else None)
     if stamp is not None:
         carried.append((ORIGIN_TENANT, stamp.encode()))
+    if handed_on:
+        carried.append((HANDED_ON, b"1"))
     if retries:
         carried.append((RETRIES, b"%d" % retries))
     carried = vouched(place.origin_keys, key, value, carried)

@@ -92,10 +92,12 @@ class Step:
         self.at(now_ms)
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
 
-    def sealed(self, owner_epoch: int, pending_change: int, *, read_lease: bool) -> Manifest:
+    def sealed(
+        self, owner_epoch: int, pending_change: int, *, read_lease: bool, grouped: bool = False
+    ) -> Manifest:
         """The manifest of the step, which is complete: what it did, and where it leads to.
 
-        By the step `pending_change` more schedules wait than before.
+        By the step `pending_change` more schedules wait than before; `grouped` is as in a manifest.
         """
         before, fire_ids = self.begins.manifest, self.effects.fire_ids
         manifest = self.effects.manifest = Manifest(
@@ -107,6 +109,7 @@ class Step:
             fired=len(fire_ids),
             digest=blake2b(b"".join(fire_ids), digest_size=16).digest(),
             read_lease=read_lease,
+            grouped=grouped,
         )
         return manifest
 

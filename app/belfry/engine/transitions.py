@@ -41,6 +41,7 @@ from belfry.engine.conditions import (
 )
 from belfry.engine.dependence_checks import DependenceChecks
 from belfry.engine.emit import fire_extra, fired_bytes
+from belfry.engine.groups import position_of
 from belfry.engine.large_payloads import note_object
 from belfry.engine.payloads import decrypted, is_same, why_undecryptable
 from belfry.engine.reply import Reply
@@ -204,7 +205,8 @@ class Transitions:
             reason = f"The schedule cannot be fired by this worker: {why}."
             return Reply(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
         plain = decrypted(row, asked.tenant.name, asked.tenant.payload_keys)
-        identity = fire_extra(plain, asked.tenant, asked.record[0], step)
+        position = position_of(self._place, asked.tenant, asked.record[0])
+        identity = fire_extra(plain, asked.tenant, position, step)
         return Reply(Outcome.TRIGGERED, asked.version, row.due_ms, fire_id=identity.decode())
 
     def conflict(self, asked: Asked, _step: Step) -> Reply:

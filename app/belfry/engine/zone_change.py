@@ -74,6 +74,16 @@ class ZoneChange:
         self.under_way = False
         self._store.note(keys.ZONES_KEY, self._version)
 
+    def arrived(self, version: bytes) -> None:
+        """Schedules came whose instants are by this version of the data (its row, or empty)."""
+        if version == self._version:
+            return
+        for attribute in ("under_way", "_cursor"):
+            self._undo.attribute(self, attribute)
+        # A walk that is under way may have passed their names.
+        self.under_way, self._cursor = True, None
+        self._store.note(keys.ZONES_KEY, version or None)
+
     def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next schedules, a multiple of `at_most`."""
         if not self.under_way:

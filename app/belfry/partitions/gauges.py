@@ -73,6 +73,12 @@ class Gauges:
             if effects.metered:
                 self._metrics.steps.metered(len(effects.metered))
             self._count_fires(effects, since_begin_ms)
+        for end in effects.move_ends:
+            about = {"group": end.group, "source": end.source, "target": end.target}
+            if end.why:
+                log.warning("a key group stays where it lies", **about, cause=end.why)
+            else:
+                log.info("a key group has moved", **about)
 
     def _count_fires(self, effects: Effects, since_begin_ms: int) -> None:
         """Count what fired, what was given up and what is held back; with the lock."""

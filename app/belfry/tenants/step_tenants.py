@@ -8,6 +8,8 @@
 A step reads thousands of rows, and looks up the tenant of each.  Here that costs a look into a
 dictionary, without a lock; a name that the snapshot lacks is asked of the directory, which puts it
 into the snapshot, so that the step finds the same value again.
+
+Where key groups move, some tenants are seen otherwise than others see them (`regrouped.py`).
 """
 
 from __future__ import annotations
@@ -15,23 +17,32 @@ from __future__ import annotations
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Tenant
 from belfry.tenants.policy import DAY_MS
+from belfry.tenants.regrouped import Regrouped, Seen
 
 
 class StepTenants:
-    """The tenants as one step of a partition sees them: by one snapshot, from begin to end."""
+    """The tenants as one step of a partition sees them: by one snapshot, from begin to end.
+
+    `regrouped` says which of them move with their groups; it counts from the next step on.
+    """
 
     def __init__(self, directory: Tenants) -> None:
         self._directory = directory
         self._now = directory.snapshot
+        self.regrouped: Regrouped | None = None
+        self._seen: Regrouped | None = None
         self._by_name, self._by_bytes, self.removed = self._now
         self.target_problem = directory.target_problem
 
     def renew(self) -> None:
         """A step begins: see tenants as they are treated now."""
-        now = self._directory.snapshot
-        if now is not self._now:
-            self._now = now
+        now, regrouped = self._directory.snapshot, self.regrouped
+        if now is not self._now or regrouped is not self._seen:
+            self._now, self._seen = now, regrouped
             self._by_name, self._by_bytes, self.removed = now
+            if regrouped is not None:
+                self._by_name = Seen(self._by_name, regrouped)
+                self._by_bytes = Seen(self._by_bytes, regrouped)
 
     @property
     def store_problem(self) -> str:
@@ -41,7 +52,7 @@ class StepTenants:
     def of(self, name: str) -> Tenant:
         """The tenant of this name."""
         found = self._by_name.get(name)
-        return found if found is not None else self._directory.meet(name, self._now)
+        return found if found is not None else self._meet(name)
 
     def known(self, name: bytes) -> Tenant | None:
         """The tenant of this UTF-8 name, if it was asked for before."""
@@ -58,4 +69,12 @@ class StepTenants:
     def of_bytes(self, name: bytes) -> Tenant:
         """The tenant of this UTF-8 name."""
         found = self._by_bytes.get(name)
-        return found if found is not None else self._directory.meet(name.decode(), self._now)
+        return found if found is not None else self._meet(name.decode())
+
+    def is_quiet(self, name: bytes) -> bool:
+        """Whether the group of a tenant is on its way from here, or to here."""
+        return self._seen is not None and self._seen.is_quiet(name)
+
+    def _meet(self, name: str) -> Tenant:
+        met = self._directory.meet(name, self._now)
+        return met if self._seen is None else self._seen.seen(met)

@@ -34,6 +34,10 @@ class Leased:
     def proven(self, _partition: int, _lease: Leased, _read_ms: float) -> bool:
         return True
 
+    def lies_at(self, partition: int, _tenant: str, *, handed_on: bool) -> int | None:
+        assert not handed_on
+        return partition
+
     def tenant(self, _tenant: str) -> Any:
         return None
 

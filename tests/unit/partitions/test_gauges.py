@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
-from belfry.engine.effects import Effects
+from belfry.engine.effects import Effects, MoveEnd
 from belfry.partitions.gauges import Gauges
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.metrics import Metrics
@@ -26,3 +27,13 @@ def test_what_bulk_jobs_did_is_counted_by_action_and_outcome() -> None:
     assert counted("CANCEL", "CANCELLED") == 6
     assert counted("MOVE", "REJECTED") == 2
     assert registry.get_sample_value("belfry_requests_total", {"outcome": "CANCELLED"}) is None
+
+
+def test_how_a_move_of_a_key_group_has_ended_is_told() -> None:
+    effects = Effects(move_ends=[MoveEnd(7, 0, 2), MoveEnd(9, 1, 2, "job: a bulk job goes on")])
+    with capture_logs() as told:
+        Gauges(Metrics(CollectorRegistry())).committed(effects, 0.1)
+    assert [(each["log_level"], each["group"], each.get("cause")) for each in told] == [
+        ("info", 7, None),
+        ("warning", 9, "job: a bulk job goes on"),
+    ]

@@ -7,6 +7,7 @@ import pytest
 from belfry.store.layout import locations, manifests, pending, pending_bytes, records, verdicts
 from belfry.store.layout.aside import Waits, encode_aside
 from belfry.store.layout.calendars import CalendarRow, encode_calendar
+from belfry.store.layout.groups import GroupRow, encode_group
 from belfry.store.layout.jobs import JobRow, encode_job
 from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest
@@ -120,6 +121,7 @@ WHOLE = {
         VerdictRow("ACCEPTED", 1, 2, 3, "", bytes(16), "UPSERT", "a", 4)
     ),
     records.MANIFEST: manifests.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16))),
+    records.GROUPED: manifests.encode_manifest(Manifest(1, 2, 3, 4, 5, 6, bytes(16), grouped=True)),
     records.AWAITED: records.encode_awaited(Awaited(1, 2, 3, 4, 5, b"a", b"g")),
     records.ZONES: records.encode_zones("2026b"),
     records.LOCATION: locations.encode_location(Location(locations.IN_BACKLOG, 1, 2)),
@@ -127,6 +129,7 @@ WHOLE = {
     records.CALENDAR: encode_calendar(CalendarRow(b"\x60", "by hand", 1, 3, True, "demo/a", 2)),
     records.JOB: encode_job(JobRow('{"action": "CANCEL"}', 1, 2, (3, 4))),
     records.ASIDE: encode_aside(Waits(b"t", (0, 1, b"k", b"v", None), appended=True)),
+    records.GROUP: encode_group(GroupRow(3, 2, 1, 900, 7, (b"big",))),
 }
 
 

@@ -83,7 +83,7 @@ class DryRuns:
             return Copied(self._copy(found, tenant, partition, now_ms))
 
         for home in self._reads.homes(request, tenant, schedule_id):
-            answer = await self._reads.answer(request, caller, home, look)
+            answer = await self._reads.answer(request, caller, home, look, tenant)
             if answer.status_code != HTTPStatus.NOT_FOUND:
                 break
         return await self._written(answer.copy) if isinstance(answer, Copied) else answer

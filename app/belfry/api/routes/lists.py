@@ -163,14 +163,15 @@ class Lists:
         The cursor's digest is that of the path and of `wanted`, so a cursor of another filter is
         refused with a `Problem`. The `limit` may differ from page to page.
         """
-        homes = self._parts.ready.holdings.homes_of(wanted.tenant.decode())
+        tenant = wanted.tenant.decode()
+        homes = self._parts.ready.holdings.homes_of(tenant)
         asked = question(request.url.path, wanted)
         partition, after = read_cursor(cursor, asked) if cursor else (homes[0], b"")
         if partition not in homes:
             raise bad_cursor(cursor or "")
 
-        async def look(partition: int) -> Response:
-            shown, last = await self._threads.run(partial(pages, partition, after or None))
+        async def look(lies_at: int) -> Response:
+            shown, last = await self._threads.run(partial(pages, lies_at, after or None))
             following = [home for home in homes if home > partition]
             shown["cursor"] = None
             # More lies in this partition; else the tenant's next one follows, if it has one.
@@ -180,4 +181,4 @@ class Lists:
                 shown["cursor"] = write_cursor(asked, following[0], b"")
             return Response(orjson.dumps(shown), HTTPStatus.OK, None, "application/json")
 
-        return await self._reads.answer(request, caller, partition, look)
+        return await self._reads.answer(request, caller, partition, look, tenant)

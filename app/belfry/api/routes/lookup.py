@@ -94,7 +94,7 @@ class ScheduleLookup:
             return answer
 
         for home in self._reads.homes(request, tenant, schedule_id):
-            answer = await self._reads.answer(request, caller, home, look)
+            answer = await self._reads.answer(request, caller, home, look, tenant)
             if answer.status_code != HTTPStatus.NOT_FOUND:
                 break
         if isinstance(answer, FiresShown):

@@ -93,7 +93,7 @@ def preview_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> AP
             return await told(None)
         check(caller, Role.READ, body.tenant)
         home, *_ = parts.ready.holdings.homes_of(body.tenant)
-        return await reads.answer(request, caller, home, look)
+        return await reads.answer(request, caller, home, look, body.tenant)
 
     return routes
 

@@ -70,7 +70,7 @@ class Gathering:
             rows = self._reads.read(partition, lambda rows: self._telling(rows, name))
             return json_answer(rows)
 
-        return await self._reads.answer(request, caller, home, look)
+        return await self._reads.answer(request, caller, home, look, tenant)
 
 
 def json_answer(told: Any) -> Response:

@@ -21,7 +21,9 @@ from belfry.engine.read_lease import ReadLease
 from belfry.host.rocks import RocksMap
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.term import Owned
+from belfry.placement.key_groups import KeyGroups
 from belfry.schedules.identity import Homes
+from belfry.store.group_lookup import lies_at
 from belfry.store.ordered_map import OrderedMap
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import EffectivePolicy, Level, Tenant
@@ -51,6 +53,7 @@ class Holdings:
         self._owners = owners
         self._tenants = tenants
         self._homes = Homes(partitions)
+        self._groups = KeyGroups(partitions)
 
     def home_of(self, tenant: str, schedule_id: str) -> int:
         """The partition in which a schedule lives."""
@@ -130,6 +133,15 @@ class Holdings:
     def position(self, partition: int) -> int:
         """Requests before this offset show in the store; raises `NotHeld`."""
         return self._owned(partition).engine.manifest.position
+
+    def lies_at(self, partition: int, tenant: str, *, handed_on: bool) -> int | None:
+        """Where what a partition is asked for of a tenant lies (`store/group_lookup.py`)."""
+        if not (handed_on or self._owned(partition).engine.manifest.grouped):
+            return partition
+        groups = self._groups
+        return self.read(
+            partition, lambda rows: lies_at(rows, groups, partition, tenant, handed_on=handed_on)
+        )
 
     def drained(self, partition: int) -> tuple[Drained, ...]:
         """Minute buckets that ended lately under this owner; raises `NotHeld`."""

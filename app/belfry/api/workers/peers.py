@@ -7,6 +7,8 @@ it is goes along, signed (`internal_token.py`), and so do the headers that only 
     belfry-partition   which partition is asked for
     belfry-after       the offset that has to show: what the caller has written before
     belfry-not-held    in an answer (421): the partition is not held there, so look again who does
+    belfry-lies-at     in such an answer: the partition where the tenant's key group lies, to be
+                       asked instead; in a question: it is asked so
     traceparent        the span of the caller, where it is traced
 
 Connections are kept and shared by all callers. A worker that is frozen holds a read up for `READ_S`
@@ -34,6 +36,7 @@ from belfry.telemetry.tracing import CURRENT
 NOT_HELD: Final = "belfry-not-held"
 AFTER: Final = "belfry-after"
 AT: Final = "belfry-partition"
+LIES_AT: Final = "belfry-lies-at"
 # Digits of a number in a header of workers.
 MOST_DIGITS: Final = 18
 # Seconds for a connection, and for an answer to a change.
@@ -43,7 +46,7 @@ TOTAL_S: Final = 20.0
 READ_S: Final = 2.0
 # Headers of a caller that go along, and headers of an answer that come back.
 PASSED_ON: Final = ("content-type", "accept", "if-match")
-HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD)
+HANDED_BACK: Final = ("content-type", "etag", "location", "retry-after", NOT_HELD, LIES_AT)
 
 
 class PeerUnreachable(Exception):

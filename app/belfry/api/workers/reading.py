@@ -10,6 +10,10 @@ the rows are read, a transaction that is about to end has to have reached the st
 holder has to prove that nobody had taken the partition over (`engine/read_lease.py`). The highest
 offset that was answered for here travels along as well, and the holder waits until it has that.
 
+A tenant's key group may lie elsewhere than at its home. Its home is asked first, and says where:
+
+    look at the home ─► its row: the group lies at 2 ─► ask partition 2, as handed on
+
 A client writes to W1 and reads from W1; the partition moves in between:
 
     12:00:00.000  PUT: written at offset 70, and answered by W1 with its verdict
@@ -32,20 +36,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal
-from belfry.api.problem_answers import problem_response
-from belfry.api.problems import Problem
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.internal_token import FORWARDED, Target
-from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
+from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.peers import (
     AFTER,
     AT,
-    NOT_HELD,
+    LIES_AT,
     PASSED_ON,
     PeerUnreachable,
     is_misdirected,
+    number_in,
     number_told,
 )
+from belfry.api.workers.places import LiesElsewhere, Place, moving, not_held
 from belfry.engine.read_lease import ReadLease
 from belfry.store.lookup import Moving
 from belfry.store.ordered_map import OrderedMap
@@ -82,26 +86,46 @@ class Reads:
         principal: Principal,
         partition: int,
         look: Callable[[int], Awaitable[Response]],
+        tenant: str | None = None,
     ) -> Response:
-        """The answer of whoever holds a partition; `look` reads it here, raising `NotHeld`."""
+        """The answer of whoever holds a partition; `look` reads it here, raising `NotHeld`.
+
+        What is asked of a `tenant` may lie in another partition, which is looked into then.
+        """
         deadline = monotonic() + TIMEOUT_S
-        after = self._after(request, partition)
+        lies_at = number_told(request, LIES_AT)
+        handed_on = lies_at is not None
+        partition = partition if lies_at is None else lies_at
+        home = place = Place(partition, self._after(request, partition), tenant, handed_on)
         why = ""
         while True:
             try:
-                return await self._here(partition, after, look, deadline)
+                return await self._here(place, look, deadline)
             except NotHeld:
                 if FORWARDED in request.headers:
-                    return _not_held(request, partition)
-                elsewhere = await self._elsewhere(request, principal, partition, after)
+                    return not_held(request, place.partition)
+                elsewhere = await self._elsewhere(request, principal, place)
                 if isinstance(elsewhere, Response):
                     return elsewhere
-                why = elsewhere
+                if isinstance(elsewhere, int):
+                    place = self._handed_on(request, place, elsewhere)
+                else:
+                    place, why = home, elsewhere
+            except LiesElsewhere as error:
+                if FORWARDED in request.headers:
+                    return not_held(request, place.partition, error.partition)
+                place = self._handed_on(request, place, error.partition)
             except Moving as error:
-                why = str(error)
+                place, why = home, str(error)
             if monotonic() > deadline:
-                raise _moving(partition, why)
-            await asyncio.sleep(PAUSE_S)
+                raise moving(place.partition, why)
+            await asyncio.sleep(PAUSE_S if why else 0)
+
+    def _handed_on(self, request: Request, place: Place, partition: int) -> Place:
+        """The place that is asked instead of one from which the tenant's group has moved."""
+        return place._replace(
+            partition=partition, after=self._after(request, partition), handed_on=True
+        )
 
     def homes(self, request: Request, tenant: str, schedule_id: str) -> list[int]:
         """Where a schedule may live, the likeliest first; one place, where another worker asks."""
@@ -122,16 +146,23 @@ class Reads:
         return self._written.get(partition, -1) if told is None else told
 
     async def _here(
-        self,
-        partition: int,
-        after: int,
-        look: Callable[[int], Awaitable[Response]],
-        deadline: float,
+        self, place: Place, look: Callable[[int], Awaitable[Response]], deadline: float
     ) -> Response:
-        """This worker's answer, once it is known to be the truth; raises `NotHeld`."""
-        lease = self._parts.ready.holdings.lease(partition)
+        """This worker's answer, once it is known to be the truth.
+
+        Raises `NotHeld`, and `LiesElsewhere` where the tenant's group does not lie here.
+        """
+        partition, after, tenant, handed_on = place
+        holdings = self._parts.ready.holdings
+        lease = holdings.lease(partition)
         await self._applied(partition, lease, after, deadline)
         answer = await look(partition)
+        if tenant is not None:
+            lies_at = holdings.lies_at(partition, tenant, handed_on=handed_on)
+            if lies_at is None:
+                raise Moving(f"the key group of {tenant} is on its way")
+            if lies_at != partition:
+                raise LiesElsewhere(lies_at)
         await self._proven(partition, lease, deadline)
         return answer
 
@@ -141,7 +172,7 @@ class Reads:
         while not lease.settled or holdings.position(partition) <= after:
             if monotonic() > deadline:
                 what = f"the request at offset {after}" if lease.settled else "the last commit"
-                raise _moving(partition, f"{what} is not applied yet")
+                raise moving(partition, f"{what} is not applied yet")
             await asyncio.sleep(LOOK_S)
 
     async def _proven(self, partition: int, lease: ReadLease, deadline: float) -> None:
@@ -149,35 +180,39 @@ class Reads:
         holdings, read_ms = self._parts.ready.holdings, monotonic() * 1000
         while not holdings.proven(partition, lease, read_ms):
             if monotonic() > deadline:
-                raise _moving(partition, "its owner cannot show that it still is")
+                raise moving(partition, "its owner cannot show that it still is")
             await asyncio.sleep(LOOK_S)
 
     async def _elsewhere(
-        self, request: Request, principal: Principal, partition: int, after: int
-    ) -> Response | str:
-        """The answer of the holder, or of a standby that took over; else why there is none."""
-        directory = self._parts.ready.directory
+        self, request: Request, principal: Principal, place: Place
+    ) -> Response | int | str:
+        """The answer of the holder, or of a standby that took over; else why there is none.
+
+        A number is the partition that is to be asked instead.
+        """
+        directory, partition = self._parts.ready.directory, place.partition
         told = [directory.holder(partition), *directory.standbys(partition)]
         urls = [url for url in dict.fromkeys(told) if url is not None and url != directory.mine]
         why = "the group has not said who holds it"
         for url in urls:
             if not self._parts.internal_token.can_travel:
                 return f"{url} holds it, and without BELFRY_HTTP_WORKER_SECRET it trusts nobody"
-            answer = await self._asked(url, request, principal, (partition, after))
-            if isinstance(answer, Response):
+            answer = await self._asked(url, request, principal, place)
+            if not isinstance(answer, str):
                 return answer
             why = answer
         return why
 
     async def _asked(
-        self, url: str, request: Request, principal: Principal, where: tuple[int, int]
-    ) -> Response | str:
-        """Another worker's answer, or why there is none; `where`: a partition, after an offset."""
-        partition, after = where
+        self, url: str, request: Request, principal: Principal, place: Place
+    ) -> Response | int | str:
+        """Another worker's answer, which partition it says is to be asked, or why there is none."""
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
-        headers[AT] = str(partition)
-        if after >= 0:
-            headers[AFTER] = str(after)
+        headers[AT] = str(place.partition)
+        if place.after >= 0:
+            headers[AFTER] = str(place.after)
+        if place.handed_on:
+            headers[LIES_AT] = str(place.partition)
         try:
             target = await Target.of(request)
             answer = await self._parts.peers.ask(url, target, principal, headers)
@@ -186,19 +221,9 @@ class Reads:
                 answer = await self._parts.peers.ask(url, known, principal, headers)
         except PeerUnreachable as error:
             return str(error)
-        return f"{url} does not hold it any more" if is_misdirected(answer) else answer
-
-
-def _not_held(request: Request, partition: int) -> Response:
-    """The answer to another worker that asks for what is not held here (421)."""
-    detail = f"Partition {partition} is not held by this worker."
-    refusal = Problem(
-        HTTPStatus.MISDIRECTED_REQUEST, detail, "not_held", {NOT_HELD: str(partition)}
-    )
-    return problem_response(refusal, request.url.path)
-
-
-def _moving(partition: int, why: str) -> Problem:
-    """The problem for a caller whose answer could not be had in time (503)."""
-    detail = f"Partition {partition} is on its way to another worker ({why}). Try again."
-    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)
+        if not is_misdirected(answer):
+            return answer
+        lies_at = answer.headers.get(LIES_AT)
+        return (
+            f"{url} does not hold it any more" if lies_at is None else number_in(LIES_AT, lies_at)
+        )

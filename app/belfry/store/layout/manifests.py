@@ -17,7 +17,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from belfry.store.layout.records import FORMAT, MANIFEST, check_format
+from belfry.store.layout.records import FORMAT, GROUPED, MANIFEST, check_format
 
 _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 # changelog offset, when written; a manifest follows
@@ -32,7 +32,12 @@ READ_LEASE: Final = 1
 
 
 class Manifest(NamedTuple):
-    """What one transaction did, and where the partition stands after it."""
+    """What one transaction did, and where the partition stands after it.
+
+    `grouped` says that the partition has rows of key groups which are not simply at home.  Such a
+    manifest has a letter of its own, so that no release goes on from it, or from a local store that
+    ends with it, which knows nothing of them.
+    """
 
     txn_seq: int
     owner_epoch: int
@@ -42,6 +47,7 @@ class Manifest(NamedTuple):
     fired: int
     digest: bytes
     read_lease: bool = False
+    grouped: bool = False
 
 
 class StoredState(NamedTuple):
@@ -68,14 +74,15 @@ NOTHING: Final = Progress(0, 0, 0)
 
 def encode_manifest(row: Manifest) -> bytes:
     """The record of a transaction."""
-    return _MANIFEST.pack(FORMAT, MANIFEST, READ_LEASE * row.read_lease, *row[:7])
+    letter = GROUPED if row.grouped else MANIFEST
+    return _MANIFEST.pack(FORMAT, letter, READ_LEASE * row.read_lease, *row[:7])
 
 
 def decode_manifest(record: bytes) -> Manifest:
     """The transaction in a record."""
-    check_format(record)
+    letter = check_format(record)
     _, _, flags, *fields = _MANIFEST.unpack(record)
-    return Manifest._make((*fields, bool(flags & READ_LEASE)))
+    return Manifest._make((*fields, bool(flags & READ_LEASE), letter == GROUPED))
 
 
 def encode_state(state: StoredState) -> bytes:

@@ -7,7 +7,7 @@ Every record begins with two bytes, the format and the letter of its row.  These
     zones     by which version of the time zone data the instants were found; another text likewise
 
 The others: `pending.py`, `locations.py`, `verdicts.py`, `manifests.py`, `buckets.py`, `aside.py`,
-`usage.py`, `jobs.py`, `calendars.py`, and `store/identity.py`.
+`usage.py`, `jobs.py`, `calendars.py`, `groups.py`, and `store/identity.py`.
 
 Frozen numbers: `FORMAT`, the row letters, the struct layouts.  A change of any of them is a new
 `FORMAT`, and a reader that meets one that it does not know stops its partition (`UnknownFormat`).
@@ -33,10 +33,12 @@ ANSWERED: Final = 8
 # The row of an identity, whose codec is `store/identity.py`: JSON follows.
 IDENTITY: Final = 9
 # Codecs of their own: `layout/aside.py`, `layout/buckets.py` (local only), `layout/usage.py`,
-# `layout/jobs.py`, `layout/calendars.py`, `layout/ends.py` (local only).
-ASIDE, BUCKET, USAGE, JOB, CALENDAR, ENDS = 10, 11, 12, 14, 15, 16
+# `layout/jobs.py`, `layout/calendars.py`, `layout/ends.py` (local only), `layout/groups.py`.
+ASIDE, BUCKET, USAGE, JOB, CALENDAR, ENDS, GROUP = 10, 11, 12, 14, 15, 16, 17
+# A manifest of a partition with rows of key groups: no release reads it that knows none of them.
+GROUPED: Final = 18
 
-_OTHERS: Final = (ASIDE, USAGE, JOB, CALENDAR)
+_OTHERS: Final = (ASIDE, USAGE, JOB, CALENDAR, GROUP, GROUPED)
 _MARKER: Final = Struct(">BBBBqqQII")
 # The same, with its four first bytes in one piece.
 _ENDED: Final = Struct(">4sqqQII")
