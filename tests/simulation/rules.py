@@ -70,7 +70,8 @@ class RuleLoad:
             rule.start_ms = now_ms + random.randint(-2_000, 3_000)
         count = random.randint(1, 12)
         if random.random() < 0.5:
-            rule.end_ms = now_ms + 2_000 + count * min(interval_ms, 1_000)
+            begins_ms = max(now_ms, rule.start_ms or 0)
+            rule.end_ms = begins_ms + 2_000 + count * min(interval_ms, 1_000)
         else:
             rule.max_fires = count
         if random.random() < 0.3:

@@ -132,7 +132,9 @@ class ClockGuard:
             found = found.moved(late_step_ms)
         step_ms, self._stepped_ms = self._stepped_ms, 0
         self._probed_at_ms = acknowledged_at_ms
-        self._trusted_offset_ms = self._offset_ms
+        # Steps that are too small to be told from noise add up, as those of a clock that drifts.
+        if step_ms:
+            self._trusted_offset_ms = self._offset_ms
         for wrong_ms, side in ((found.least, "ahead of"), (-found.most, "behind")):
             if wrong_ms > self._tolerance_ms:
                 self._forget()

@@ -245,3 +245,14 @@ def test_what_was_proven_of_a_clock_that_is_not_trusted_is_forgotten(guard: Cloc
     guard.observe(T0 + 700, M0 + 100)
     assert not guard.may_fire
     assert guard.skew_ms == 600
+
+
+def test_a_clock_that_gains_a_little_between_probes_is_held_back_by_all_of_it() -> None:
+    guard = ClockGuard(1_000)
+    # Records travel for 8 ms either way, and the clock gains 1 ms a second: 40 ms in all.
+    for second in range(41):
+        monotonic_ms, true_ms = 1_000 * second, T0 + 1_000 * second
+        wall_ms = true_ms + second
+        guard.observe(wall_ms, monotonic_ms)
+        assert wall_ms - guard.now_ms(wall_ms) >= second - 3
+        guard.probed(wall_ms, true_ms + 8, wall_ms + 16, monotonic_ms + 16)
