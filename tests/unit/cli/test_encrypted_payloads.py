@@ -39,7 +39,7 @@ class Reads:
     def homes(self, *_: Any) -> list[int]:
         return [0]
 
-    async def answer(self, _request: Any, _caller: Any, home: int, look: Any) -> Any:
+    async def answer(self, _request: Any, _caller: Any, home: int, look: Any, *_: Any) -> Any:
         return await look(home)
 
 
