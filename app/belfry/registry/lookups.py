@@ -102,15 +102,23 @@ class Lookups:
     def answer(self, lane: bytes, reference: Reference) -> Reading | None:
         """How records with this reference are read, or why not; None where nobody knows yet."""
         with self._changed:
-            found = self._known.get(reference) or self._found.get(reference)
-            if found is not None:
-                return found
-            until, missing = self._missing.get((lane, reference), (-inf, None))
-            return missing if self._clock() < until else None
+            return self._answer(lane, reference)
+
+    def _answer(self, lane: bytes, reference: Reference) -> Reading | None:
+        found = self._known.get(reference) or self._found.get(reference)
+        if found is not None:
+            return found
+        until, missing = self._missing.get((lane, reference), (-inf, None))
+        return missing if self._clock() < until else None
 
     def ask(self, lane: bytes, reference: Reference) -> bool:
-        """Want an answer; again and again while it is waited for.  False where there is no room."""
+        """Want an answer; again and again while it is waited for.  False where there is no room.
+
+        Nobody is asked again for what was answered since the caller last looked.
+        """
         with self._changed:
+            if self._answer(lane, reference) is not None:
+                return True
             known = self._lanes.want(lane, reference) is not None
             wanted = self._lanes.ask(lane, reference, self._clock())
             if wanted and not known:

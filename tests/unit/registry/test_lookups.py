@@ -126,6 +126,22 @@ def test_that_there_is_none_counts_for_a_while() -> None:
         assert found.answer(ACME, 7) is None
 
 
+@pytest.mark.parametrize("answer", [OURS, Missing("there is none")], ids=["found", "missing"])
+def test_what_was_answered_since_the_caller_looked_is_not_asked_for_again(
+    answer: WriterSchema,
+) -> None:
+    """A caller looks, finds nothing, and asks; the answer may come between the two."""
+    registry, now = Registry(answer), [100.0]
+    registry.may.set()
+    with lookups(registry, now) as found:
+        found.ask(ACME, 7)
+        soon(lambda: found.answer(ACME, 7))
+        assert found.ask(ACME, 7)
+        found.ask(ACME, 8)
+        soon(lambda: found.answer(ACME, 8))
+    assert registry.asked == [7, 8]
+
+
 def test_few_are_asked_for_at_once_and_only_so_many_are_wanted() -> None:
     registry, now = Registry(OURS), [100.0]
     with lookups(registry, now) as found:
