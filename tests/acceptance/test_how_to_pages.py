@@ -60,7 +60,7 @@ PAGES: Final = {
         "faust got b'from kcat' b'from/kcat'",
     ],
     "tenants.md": ["payments  delivery=ENVELOPE", "removed  payments", "KafkaUser"],
-    "webhooks.md": ["verified order/4711 {'paid': False}", '"broken":true'],
+    "webhooks.md": ["verified order/4711 {'paid': False}", '"state":"broken"'],
 }
 ELSEWHERE: Final = {
     "connect.md": "tests/acceptance/test_connect.py",
