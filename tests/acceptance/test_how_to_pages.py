@@ -1,11 +1,12 @@
 """The pages under ``docs/how-to/`` work as they stand: every block is run, from top to bottom.
 
-The page on Kafka Connect is run by ``test_connect.py``, where a Connect worker is, and those on the
-clients for other languages by ``test_clients.py``.
+The page on Kafka Connect is run by ``test_connect.py``, where a Connect worker is, those on the
+clients for other languages by ``test_clients.py``, and what many workers do in turn by a promise.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -58,9 +59,12 @@ PAGES: Final = {
         "b'4' b'from aiokafka' b'from/aiokafka'",
         "faust got b'from kcat' b'from/kcat'",
     ],
+    "tenants.md": ["payments  delivery=ENVELOPE", "removed  payments", "KafkaUser"],
+    "webhooks.md": ["verified order/4711 {'paid': False}", '"state":"broken"'],
 }
 ELSEWHERE: Final = {
     "connect.md": "tests/acceptance/test_connect.py",
+    "workers.md": "tests/integration/test_promise_signed_changelog.py",
     **dict.fromkeys(
         ("java.md", "spring.md", "go.md", "typescript.md"), "tests/acceptance/test_clients.py"
     ),
@@ -69,8 +73,13 @@ ELSEWHERE: Final = {
 
 @pytest.fixture(scope="module")
 def worker(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """A worker with the settings that `belfry dev` gives."""
-    running = Worker(stack, tmp_path_factory.mktemp("worker"), free_port(0))
+    """A worker with the settings that `belfry dev` gives, and the secret of webhooks.md."""
+    page = (FOLDER / "webhooks.md").read_text(encoding="utf-8")
+    secrets = re.search(r"BELFRY_WEBHOOK_SECRETS='(.*)'", page)
+    assert secrets is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("BELFRY_WEBHOOK_SECRETS", secrets[1])
+        running = Worker(stack, tmp_path_factory.mktemp("worker"), free_port(0))
     try:
         running.wait_ready(120, lambda: False)
         yield running
