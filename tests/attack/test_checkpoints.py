@@ -21,6 +21,7 @@ from tests.attack.door import Answer, Door
 from tests.unit.recovery.checkpoints import FAR, NOW_MS, PEERS, Net, Worker, commit, store
 
 SECRETS: Final = (b"the secret of all workers",)
+MINE: Final = "https://one.example:8080"
 KEY: Final = "belfry_" + "k" * 43
 ALL: Final = Principal("worker", ("*",), Role.OPERATE)
 # What must never come out: it lies beside the checkpoints, on the same disk.
@@ -45,15 +46,19 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 @pytest.fixture
 def door(worker: Worker) -> Iterator[Door]:
     keys = [{"name": "all", "sha256": KEY, "role": "operate", "tenants": ["*"]}]
-    found = Door(keys, opened=True, checkpoints=CheckpointDoor(worker.served, token(), 1e12))
+    found = Door(
+        keys, opened=True, checkpoints=CheckpointDoor(worker.served, token(), 1e12, mine=MINE)
+    )
     yield found
     found.close()
 
 
-def asked(door: Door, path: str, by: InternalToken, signed: str | None = None) -> Answer:
-    """The answer to a question that a worker has signed, for this path or for another one."""
+def asked(
+    door: Door, path: str, by: InternalToken, signed: str | None = None, url: str = MINE
+) -> Answer:
+    """The answer to a question that a worker has signed, for this path and address or others."""
     bare, _, query = (signed or path).partition("?")
-    return door("GET", path, {FORWARDED: by.write(Target("GET", bare, query), ALL)})
+    return door("GET", path, {FORWARDED: by.write(Target("GET", bare, query).at(url), ALL)})
 
 
 def a_file(worker: Worker) -> str:
@@ -118,10 +123,21 @@ def test_a_signature_is_worth_nothing_for_another_question(door: Door, worker: W
     assert asked(door, a_file(worker), token(), signed=a_file(worker)[:-1] + "1").status == 401
 
 
+def test_a_question_that_a_stranger_was_asked_opens_nothing_here(
+    door: Door, worker: Worker
+) -> None:
+    """Who may join the group is asked at an address of his own, and could pass the question on."""
+    for path in (f"{PATH}/3", a_file(worker)):
+        for url in ("https://stranger.example:8080", f"{MINE}0", ""):
+            assert asked(door, path, token(), url=url).status == 401
+
+
 def test_who_has_no_secret_serves_nobody(worker: Worker) -> None:
     """Not even where callers are not asked who they are."""
     open_to_all = token(secrets=())
-    door = Door([], opened=True, checkpoints=CheckpointDoor(worker.served, open_to_all, 1e12))
+    door = Door(
+        [], opened=True, checkpoints=CheckpointDoor(worker.served, open_to_all, 1e12, mine=MINE)
+    )
     assert asked(door, f"{PATH}/3", open_to_all).status == 401
     assert door("GET", f"{PATH}/3").status == 401
     door.close()
@@ -183,7 +199,7 @@ def test_nothing_is_changed_there(door: Door, method: str) -> None:
 def test_only_so_many_are_served_at_once_and_each_gives_its_place_back(
     door: Door, worker: Worker
 ) -> None:
-    given = CheckpointDoor(worker.served, token(), 1e12)
+    given = CheckpointDoor(worker.served, token(), 1e12, mine=MINE)
     busy = Door([], opened=True, checkpoints=given)
     for _ in range(3 * MOST_AT_ONCE):
         assert asked(busy, a_file(worker), token()).status == 200
@@ -198,7 +214,7 @@ def test_only_so_many_are_served_at_once_and_each_gives_its_place_back(
 
 def test_a_place_that_nobody_gave_back_is_free_again(worker: Worker) -> None:
     now = [10.0]
-    given = CheckpointDoor(worker.served, token(), 1e12, lambda: now[0])
+    given = CheckpointDoor(worker.served, token(), 1e12, lambda: now[0], mine=MINE)
     for _ in range(MOST_AT_ONCE):
         given.enter()
     now[0] += 60
@@ -210,7 +226,7 @@ def test_a_place_that_nobody_gave_back_is_free_again(worker: Worker) -> None:
 
 def test_pieces_have_their_turn(worker: Worker) -> None:
     now = [10.0]
-    given = CheckpointDoor(worker.served, token(), 1_000.0, lambda: now[0])
+    given = CheckpointDoor(worker.served, token(), 1_000.0, lambda: now[0], mine=MINE)
     assert [given.wait_s(500) for _ in range(3)] == [0.0, 0.5, 1.0]
     given.unused(500)
     assert given.wait_s(100) == 1.0

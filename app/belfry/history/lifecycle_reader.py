@@ -137,8 +137,10 @@ class LifecycleReader:
         if not answer.data:
             yield LifecycleBatch(partition, offset, [], offset)
         for records, behind in portions(answer, BATCH):
-            yield LifecycleBatch(partition, offset, records, behind)
-            offset = behind
+            # What a large batch holds before the offset is passed over in parts: none is an end.
+            if behind > offset:
+                yield LifecycleBatch(partition, offset, records, behind)
+                offset = behind
 
     def keep(self, batch: LifecycleBatch, store: HistoryStore) -> None:
         """Put a batch into the store, with the offset behind it."""

@@ -75,9 +75,8 @@ def door_of(
     served = None if maker is None else maker.served
     if served is None:
         return None
-    return CheckpointDoor(
-        served, token_of(settings, clock), float(settings.checkpoint_peer_bytes_per_s)
-    )
+    token, bytes_per_s = token_of(settings, clock), float(settings.checkpoint_peer_bytes_per_s)
+    return CheckpointDoor(served, token, bytes_per_s, mine=settings.http_advertised_url or "")
 
 
 def _for_peers(settings: Settings) -> bool:

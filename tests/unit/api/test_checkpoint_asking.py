@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +50,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 @pytest.fixture
 def door(worker: Worker) -> CheckpointDoor:
     settings = Settings(http_worker_secret=SECRET)
-    return CheckpointDoor(worker.served, token_of(settings, CLOCK), 1e12)
+    return CheckpointDoor(worker.served, token_of(settings, CLOCK), 1e12, mine="")
 
 
 @pytest.fixture
@@ -61,6 +62,7 @@ def url(door: CheckpointDoor) -> Iterator[str]:
         create_app(FakeWorker(), Metrics(CollectorRegistry()), (), parts), "127.0.0.1", 0
     )
     server.start()
+    door.mine = server.url
     yield server.url
     server.stop()
 
@@ -100,6 +102,44 @@ def test_one_that_serves_enough_says_so(url: str, worker: Worker, door: Checkpoi
 def test_a_foreign_secret_opens_nothing(url: str) -> None:
     with pytest.raises(ConnectionError, match="it answers 401"):
         asker("the secret of another cluster")(url, f"{PATH}/3", 5.0)
+
+
+def test_a_question_that_is_passed_on_opens_nothing(url: str) -> None:
+    """A stranger in the group is asked, and asks a worker with the same words."""
+    host, port = url.removeprefix("http://").split(":")
+
+    def passes_on(listener: socket.socket) -> None:
+        taken, _ = listener.accept()
+        with taken, socket.create_connection((host, int(port)), 5) as other:
+            own = f":{listener.getsockname()[1]}".encode()
+            other.sendall(taken.recv(65_536).replace(own, f":{port}".encode()))
+            taken.sendall(other.recv(65_536))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=passes_on, args=(listener,), daemon=True).start()
+        with pytest.raises(ConnectionError, match="it answers 401"):
+            asker()(f"http://127.0.0.1:{listener.getsockname()[1]}", f"{PATH}/3", 5.0)
+
+
+def ends(taken: socket.socket) -> None:
+    taken.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n")
+    taken.sendall(b"ab")
+
+
+def test_an_answer_that_ends_its_connection_is_an_answer(
+    peer: Callable[[Any], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later releases of Python close the connection with the last bytes of such an answer."""
+    read1 = HTTPResponse.read1
+
+    def closes(answer: HTTPResponse, size: int = -1) -> bytes:
+        found = read1(answer, size)
+        if answer.length == 0:
+            answer.close()
+        return found
+
+    monkeypatch.setattr(HTTPResponse, "read1", closes)
+    assert asker()(peer(ends), f"{PATH}/3", 5.0) == b"ab"
 
 
 def test_nobody_there_is_a_lost_connection() -> None:

@@ -124,6 +124,15 @@ def test_marks_of_transactions_at_the_end_hold_nothing_up(following: Following) 
     assert following.look(end(0, 5)) == {0, 1}
 
 
+def test_records_of_a_large_batch_that_are_passed_over_are_no_end(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [([], 2), ([record(2)], 3), ([], 3), ([record(3)], 4)]
+    monkeypatch.setattr(lifecycle_reader, "portions", lambda *_: iter(parts))
+    assert following.look(Told(0, 2), Told(0, 2)) == {1}
+    assert following.store.position(0) == 4
+
+
 def test_a_log_that_compaction_has_emptied_holds_nothing_up(following: Following, log: Log) -> None:
     log.at[1] = 9
     assert following.look(end(1, 9)) == {1}

@@ -5,6 +5,9 @@ and never in the port's event loop: some hundred megabytes may come.
 
 The token is signed with a key for this purpose alone.  What workers sign for callers, whose words
 they pass on, proves nothing here, so no caller reaches a checkpoint by way of another worker.
+
+It is signed for the address that is asked.  An address comes from whoever joined the group, and a
+stranger there could else pass the question on to a worker, and read the answer.
 """
 
 from __future__ import annotations
@@ -60,26 +63,29 @@ class CheckpointAsker:
         try:
             try:
                 connection.connect()
-                return self._answer(connection, path, until_s)
+                return self._answer(connection, url, path, until_s)
             except HTTPException as error:
                 raise ConnectionError(f"{url} answers what is no HTTP: {error!r}") from error
         finally:
             connection.close()
 
-    def _answer(self, connection: HTTPConnection, path: str, until_s: float) -> bytes:
+    def _answer(self, connection: HTTPConnection, url: str, path: str, until_s: float) -> bytes:
         # The connection lets go of it once it has answered and is to be closed.
         sock = connection.sock
         sock.settimeout(_left_s(until_s))
         bare, _, query = path.partition("?")
-        headers = {FORWARDED: self._token.write(Target("GET", bare, query), _WORKER)}
-        connection.request("GET", path, headers=headers)
+        token = self._token.write(Target("GET", bare, query).at(url), _WORKER)
+        connection.request("GET", path, headers={FORWARDED: token})
         with connection.getresponse() as answer:
             body = bytearray()
             while piece := answer.read1(_READ_BYTES):
                 body += piece
                 if len(body) > _LONGEST:
                     raise ConnectionError(f"it answers more than {_LONGEST} bytes")
-                sock.settimeout(_left_s(until_s))
+                left_s = _left_s(until_s)
+                # With its last bytes an answer may close the connection.
+                if not answer.isclosed():
+                    sock.settimeout(left_s)
             return _judged(answer, bytes(body))
 
     def _connection(self, url: str, seconds: float) -> HTTPConnection:

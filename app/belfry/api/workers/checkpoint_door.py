@@ -4,6 +4,9 @@ A piece of a file is read by a thread, and waits for its turn before that: a wor
 bytes a second, to so many at a time, however many ask.  So serving takes a bounded part of the disk
 and of the port's event loop, and partitions fire meanwhile.
 
+A question is signed for this worker's address.  Whoever may join the group can have questions sent
+to an address of his own, and what he is asked there opens nothing at another worker.
+
     4 are served     W2 W3 W4 W5      W6: 503 `busy`, and asks again
     200 MB/s         a piece of 4 MiB has its turn 21 ms after the one before
 """
@@ -39,9 +42,15 @@ class CheckpointDoor:
         token: InternalToken,
         bytes_per_s: float,
         clock: Callable[[], float] = monotonic,
+        *,
+        mine: str,
     ) -> None:
-        """`token` has to have keys: nobody is let in without a signature. `clock` gives seconds."""
+        """`token` has to have keys: nobody is let in without a signature. `clock` gives seconds.
+
+        `mine` is the address that this worker tells the group.
+        """
         self.served = served
+        self.mine = mine
         self._token = token
         self._bytes_per_s = bytes_per_s
         self._clock = clock
@@ -56,7 +65,7 @@ class CheckpointDoor:
         given = request.headers.get(FORWARDED)
         if given is None or not self._token.signs:
             raise unauthorized("Checkpoints are for workers among themselves.")
-        self._token.read(given, Target.without_body(request))
+        self._token.read(given, Target.without_body(request).at(self.mine))
 
     def enter(self) -> int:
         """Begin to serve a piece; raises `Problem` where enough are served.

@@ -58,6 +58,10 @@ class Target:
         """The same that a caller asks this worker for."""
         return replace(cls.without_body(request), body=await request.body())
 
+    def at(self, url: str) -> Target:
+        """The same, asked of the worker with this address and of no other."""
+        return replace(self, path=f"{url}{self.path}")
+
     def without(self, names: Collection[str]) -> Target:
         """The same without these parameters."""
         if not any(f"{name}=" in self.query for name in names):
