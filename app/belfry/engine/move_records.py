@@ -99,6 +99,8 @@ class MoveRecords:
             if row.phase == ASKED and row.move == said.move:
                 self._groups.note_home(said.group, row._replace(phase=HELD))
                 self._send(step, row.at, said._replace(kind=moves.GIVE, body=b""))
+            elif row.phase == HELD and row.move == said.move:
+                return self._odd(said, "it was told before")
             else:
                 self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
             return None
@@ -156,7 +158,7 @@ class MoveRecords:
             return self._odd(said, "it is meant for another partition")
         comes = row is not None and row.phase == ARRIVING
         if said.kind == moves.INVITE:
-            if row is not None and not (comes and not row.number and said.move >= row.move):
+            if row is not None and not (comes and not row.number and said.move > row.move):
                 return self._odd(said, "it is here, or on its way")
             if not self._allowed:
                 return Rejection(CODE, "No group moves here: the workers do not allow it.")

@@ -101,3 +101,25 @@ def test_a_request_whose_event_begins_as_a_record_of_a_move_is_a_request() -> No
     ring.settle()
     assert ring.refused == ["bad_schedule_id"]
     assert not ring.drivers[home].engine._parts.groups.homes
+
+
+@pytest.mark.parametrize("kind", [INVITE, READY])
+def test_a_record_that_comes_twice_calls_nothing_off(kind: int) -> None:
+    """Rows are on their way by then, and would be refused where nobody awaits them."""
+    ring = MovingRing()
+    home, (one, _) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    ring.move("demo", one)
+    ring.step(home)
+    group = ring.group("demo")
+    move = ring.drivers[home].engine._parts.groups.homes[group].move
+    ring.step(one)
+    forge(ring, one if kind == INVITE else home, MoveRecord(kind, group, one, move))
+    # Before the first of its rows is there.
+    ring.step(one)
+    ring.step(home)
+    ring.step(one)
+    ring.settle()
+    assert ring.refused == ["bad_move"]
+    assert ring.pending()[one] == 1 == sum(ring.pending())
