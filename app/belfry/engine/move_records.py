@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.effects import MoveEnd
-from belfry.engine.giving import LEFT, Giving, move_record
+from belfry.engine.giving import LEFT, STAYED, Giving, move_record
 from belfry.engine.groups import Groups
 from belfry.engine.moved_rows import MovedRows
 from belfry.engine.reports import Reports, SourcePartition
@@ -72,7 +72,7 @@ class MoveRecords:
                 return self._odd(said, "this is not its home")
             return self._at_home(said, record[0], step)
         if said.kind == moves.GIVE:
-            return self._give(said)
+            return self._give(said, step)
         return self._at_target(said, record[0], step)
 
     def _problem(self, said: MoveRecord, record: SourceRecord) -> Rejection | None:
@@ -135,7 +135,7 @@ class MoveRecords:
 
     # -- where it lies, and where it comes to ----------------------------------------------------
 
-    def _give(self, said: MoveRecord) -> Rejection | None:
+    def _give(self, said: MoveRecord, step: Step) -> Rejection | None:
         groups, row = self._groups, self._groups.lies.get(said.group)
         if groups.home(said.group) == groups.here:
             # The home has told itself: nobody else's word takes anything away.
@@ -146,7 +146,12 @@ class MoveRecords:
         elif row is None:
             return self._odd(said, "it does not lie here")
         elif said.move <= row.move:
-            return self._odd(said, f"it came by the move {row.move}")
+            # Written once more; or the home's input was made anew, and it waits for an answer.
+            why = STAYED + b"older: it came by the move %d" % row.move
+            self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
+            home = groups.home(said.group)
+            self._send(step, home, said._replace(kind=moves.GIVEN, body=why))
+            return None
         if row is not None and row.to != NOWHERE:
             return self._odd(said, "it is on its way")
         self._giving.ask(said.group, said.target, said.move)

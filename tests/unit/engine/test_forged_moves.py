@@ -123,3 +123,21 @@ def test_a_record_that_comes_twice_calls_nothing_off(kind: int) -> None:
     ring.settle()
     assert ring.refused == ["bad_move"]
     assert ring.pending()[one] == 1 == sum(ring.pending())
+
+
+def test_a_home_whose_offsets_are_lower_than_before_is_told_that_the_group_stays() -> None:
+    """Its input was made anew: else it would let requests wait for ever."""
+    ring = MovingRing()
+    home, (one, two) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.move("demo", one)
+    ring.settle()
+    groups, group = ring.drivers[one].engine._parts.groups, ring.group("demo")
+    dict.__setitem__(groups.lies, group, groups.lies[group]._replace(move=1_000))
+    ring.move("demo", two)
+    ring.ask("demo", schedule_id="b", at=T0 + HOUR)
+    ring.settle()
+    assert ring.at_rest()
+    assert [end.why for end in ring.ends] == ["", "older: it came by the move 1000"]
+    assert ring.pending()[one] == 2 == sum(ring.pending())
+    assert home != one
