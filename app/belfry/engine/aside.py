@@ -138,7 +138,7 @@ class Aside:
         held = {lane for lane, queue in self._lanes.items() if queue}
         room = self._room.copy()
         for record in records:
-            if is_move(record[3]):
+            if is_move(record):
                 # It is in nobody's lane.
                 taken.append(record)
                 continue

@@ -94,7 +94,7 @@ class Intake:
         came_ms = self._reports.origin(record).timestamp_ms
         self.accepted_ms = arrival_ms(came_ms, step.now_ms)
         if isinstance(request, Rejection):
-            odd = self._moves.take(record, step) if is_move(record[3]) else request
+            odd = self._moves.take(record, step) if is_move(record) else request
             return odd and self._reports.reject(record, asked_by(record), odd, step)
         problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
         if problem is not None and problem.code in NAMELESS:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.effects import MoveEnd
-from belfry.engine.giving import LEFT, Giving, move_record
+from belfry.engine.giving import LEFT, STAYED, Giving, move_record
 from belfry.engine.groups import Groups
 from belfry.engine.moved_rows import MovedRows
 from belfry.engine.reports import Reports, SourcePartition
@@ -47,7 +47,8 @@ class MoveParts(NamedTuple):
 class MoveRecords:
     """Takes records of moves in for one partition.
 
-    Where moves are not allowed none begins: MOVE and INVITE are refused.
+    Where moves are not allowed none begins: MOVE and INVITE are refused, and where no group has
+    moved before all of them are.
     """
 
     def __init__(
@@ -63,20 +64,29 @@ class MoveRecords:
         said = decode_move(record[3] or b"")
         if said is None:
             return Rejection(CODE, "A record of a move that this release cannot read.")
-        if stamp_of(record[4]) is not None:
-            return Rejection(CODE, "A record of a move came in on a tenant's own topic.")
-        if self._place.origin_keys and not self._reports.origin(record).rerouted:
-            return Rejection(CODE, "A record of a move that no worker has signed.")
-        if not self._groups.is_one(said.group, said.target):
-            reason = f"There is no group {said.group}, or no partition {said.target} for it."
-            return Rejection(CODE, reason)
+        problem = self._problem(said, record)
+        if problem is not None:
+            return problem
         if said.kind in (moves.MOVE, moves.READY, moves.GIVEN):
             if self._groups.home(said.group) != self._groups.here:
                 return self._odd(said, "this is not its home")
             return self._at_home(said, record[0], step)
         if said.kind == moves.GIVE:
-            return self._give(said)
+            return self._give(said, step)
         return self._at_target(said, record[0], step)
+
+    def _problem(self, said: MoveRecord, record: SourceRecord) -> Rejection | None:
+        """Why a record counts for nothing, wherever its group stands."""
+        if stamp_of(record[4]) is not None:
+            return Rejection(CODE, "A record of a move came in on a tenant's own topic.")
+        if self._place.origin_keys and not self._reports.origin(record).rerouted:
+            return Rejection(CODE, "A record of a move that no worker has signed.")
+        if not (self._allowed or self._groups.some):
+            return Rejection(CODE, "No group moves here: the workers do not allow it.")
+        if not self._groups.is_one(said.group, said.target):
+            reason = f"There is no group {said.group}, or no partition {said.target} for it."
+            return Rejection(CODE, reason)
+        return None
 
     # -- at the home -----------------------------------------------------------------------------
 
@@ -89,6 +99,8 @@ class MoveRecords:
             if row.phase == ASKED and row.move == said.move:
                 self._groups.note_home(said.group, row._replace(phase=HELD))
                 self._send(step, row.at, said._replace(kind=moves.GIVE, body=b""))
+            elif row.phase == HELD and row.move == said.move:
+                return self._odd(said, "it was told before")
             else:
                 self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
             return None
@@ -123,10 +135,23 @@ class MoveRecords:
 
     # -- where it lies, and where it comes to ----------------------------------------------------
 
-    def _give(self, said: MoveRecord) -> Rejection | None:
+    def _give(self, said: MoveRecord, step: Step) -> Rejection | None:
         groups, row = self._groups, self._groups.lies.get(said.group)
-        if row is None and groups.home(said.group) != groups.here:
+        if groups.home(said.group) == groups.here:
+            # The home has told itself: nobody else's word takes anything away.
+            at_home = groups.homes.get(said.group)
+            asked = GroupRow(HELD, groups.here, said.target, said.move)
+            if at_home is None or at_home._replace(stays=()) != asked:
+                return self._odd(said, "no such move is under way")
+        elif row is None:
             return self._odd(said, "it does not lie here")
+        elif said.move <= row.move:
+            # Written once more; or the home's input was made anew, and it waits for an answer.
+            why = STAYED + b"older: it came by the move %d" % row.move
+            self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
+            home = groups.home(said.group)
+            self._send(step, home, said._replace(kind=moves.GIVEN, body=why))
+            return None
         if row is not None and row.to != NOWHERE:
             return self._odd(said, "it is on its way")
         self._giving.ask(said.group, said.target, said.move)
@@ -138,7 +163,7 @@ class MoveRecords:
             return self._odd(said, "it is meant for another partition")
         comes = row is not None and row.phase == ARRIVING
         if said.kind == moves.INVITE:
-            if row is not None and not (comes and not row.number):
+            if row is not None and not (comes and not row.number and said.move > row.move):
                 return self._odd(said, "it is here, or on its way")
             if not self._allowed:
                 return Rejection(CODE, "No group moves here: the workers do not allow it.")

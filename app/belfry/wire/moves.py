@@ -29,6 +29,8 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
+from belfry.wire.record import ORIGIN_PREFIX, SourceRecord
+
 MAGIC: Final = b"\x02bm\x01"
 _HEAD: Final = Struct(">4sBIIQQ")
 _SIZES: Final = Struct(">II")
@@ -56,9 +58,16 @@ def encode_move(record: MoveRecord) -> bytes:
     return _HEAD.pack(MAGIC, kind, group, target, move, number) + body
 
 
-def is_move(value: bytes | None) -> bool:
-    """Whether a value is that of such a record."""
-    return value is not None and value[:4] == MAGIC
+def is_move(record: SourceRecord) -> bool:
+    """Whether a record is one of these.
+
+    One with other headers than those of workers is not: they may hold a request, or say how its
+    value is to be read, and a request's own bytes may begin as these do.
+    """
+    value, headers = record[3:]
+    if value is None or value[:4] != MAGIC:
+        return False
+    return all(name.startswith(ORIGIN_PREFIX) for name, _ in headers or ())
 
 
 def decode_move(value: bytes) -> MoveRecord | None:
