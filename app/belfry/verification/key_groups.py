@@ -117,7 +117,8 @@ class MovingGroups:
                 leaving[group] = says.stays
                 continue
             comes = says is not None and says.phase == _ARRIVING
-            ends = says is None or says.phase not in _QUIET
+            # It may be asked for again in the very step in which the last of it came.
+            ends = says is None or says.phase != _ARRIVING
             if comes or (ends and self._is_quiet(partition, group)):
                 arriving.add(group)
         return MovedInStep(self._groups, leaving, frozenset(arriving))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -68,7 +69,9 @@ class Cluster:
             verifier.end()
             self.findings += verifier.findings
             verifier.findings = []
-        self._outputs.end(-1, self._outputs.round - 1)
+        # What a rolled-back step leaves is a gap of offsets, behind which nothing is known at once.
+        blind_ms = max(each.standing.blind_until_ms for each in self._partitions)
+        self._outputs.end(blind_ms, self._outputs.round - 1)
         if until_ms:
             suspects = self._overdue.suspects(range(len(self._traces)), until_ms, coverage)
             self.findings += self._overdue.tell("belfry.changelog", suspects)
@@ -250,3 +253,34 @@ def test_manifests_of_partitions_with_groups_are_read() -> None:
         if each.key.startswith(MANIFEST_KEY) and each.value is not None
     }
     assert letters == {4, 18}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_moves_with_kills_have_no_findings(seed: int) -> None:
+    """Steps of chance, owners that are killed, moves to anywhere."""
+    chance, ring = Random(seed), MovingRing()
+    for number in range(150):
+        name = f"s{chance.randrange(8)}"
+        asked: dict[str, Any] = chance.choice(
+            [
+                {"at": ring.now_ms + chance.randrange(20_000)},
+                {"kind": "EVERY", "interval_ms": 7_000, "max_fires": 3},
+                {"kind": "EVERY", "interval_ms": 3_000},
+                {"action": "CANCEL"},
+                {"at": ring.now_ms + 1_000, "group": "g", "completion": "ACK"},
+            ]
+        )
+        ring.ask(TENANT, schedule_id=name, request_id=f"r{number}", **asked)
+        if chance.random() < 0.15:
+            ring.move(TENANT, chance.randrange(PARTITIONS))
+        for _ in range(chance.randrange(4)):
+            each = chance.randrange(PARTITIONS)
+            ring.step(each, chance.choice([None, 1, 2]))
+        if chance.random() < 0.05:
+            ring.kill(chance.randrange(PARTITIONS))
+        ring.now_ms += chance.randrange(2_000)
+    ring.settle()
+    assert ring.at_rest()
+    made = verified(ring)
+    assert made.findings == []
+    assert made.counts.fires == len(ring.shots) > 10
