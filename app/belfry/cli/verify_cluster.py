@@ -33,6 +33,7 @@ from belfry.cli.verify_topics import ReadableRange, TopicReader
 from belfry.kafka.record_headers import proof_of
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breached, CheckCounts, Spot
+from belfry.verification.key_groups import MovingGroups
 from belfry.verification.outputs import OutputVerifier
 from belfry.verification.overdue import OverdueSchedules, Suspect
 from belfry.verification.partition import PartitionVerifier
@@ -168,16 +169,18 @@ class ClusterVerifier:
     def _begin_partitions(self) -> None:
         """Go on from where the last pass was, or anew where that is too long ago."""
         now_ms = self._file.now_ms
-        for partition in self._reader.topics().get(self._topics.changelog, []):
+        partitions = self._reader.topics().get(self._topics.changelog, [])
+        self._overdue.moving = MovingGroups(self._memory, max(1, len(partitions)))
+        for partition in partitions:
             standing = self._file.standing(partition)
             if standing.next_offset and now_ms - standing.read_ms > STALE_MS:
                 self._memory.forget_partition(partition)
                 standing = Standing(told_to=standing.told_to)
             spot = Spot(self._topics.changelog, partition, 0)
-            self._partitions[partition] = PartitionVerifier(
-                spot, self._memory, self.counts, standing
-            )
-            self._partitions[partition].elsewhere = self.elsewhere.stretches.get(partition, ())
+            made = PartitionVerifier(spot, self._memory, self.counts, standing)
+            made.move_among(len(partitions))
+            made.elsewhere = self.elsewhere.stretches.get(partition, ())
+            self._partitions[partition] = made
 
     def _round(self, *, first: bool) -> int:
         """Read all topics to their ends; the number of the round."""

@@ -25,9 +25,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from belfry.client.errors import BelfryError
 from belfry.client.kafka import Cluster
 from belfry.kafka.record_headers import proof_of
+from belfry.store.group_lookup import unsettled
+from belfry.store.layout.groups import GROUP_PREFIX
 from belfry.store.layout.keys import MANIFEST_PREFIX
 from belfry.store.layout.manifests import Manifest, decode_manifest
-from belfry.store.layout.records import PENDING, UnknownFormat, check_format
+from belfry.store.layout.records import GROUP, PENDING, UnknownFormat, check_format
 from belfry.store.row_judge import Judge
 
 BATCH = 10_000
@@ -37,6 +39,10 @@ TIMEOUT_S = 30.0
 
 class DamagedChangelog(BelfryError):
     """The changelog does not hold what its last manifest says."""
+
+
+class MovedMeanwhile(BelfryError):
+    """A key group was on its way between partitions while the changelog was read."""
 
 
 class HiddenChangelog(BelfryError):
@@ -64,6 +70,8 @@ class Fold:
         self._held = held
         self._noted = noted
         self.waiting: dict[bytes, bytes] = {}
+        # Rows of key groups that are not simply at home.
+        self.groups: dict[bytes, bytes] = {}
         self.manifest: Manifest | None = None
 
     def take(self, message: Message) -> None:
@@ -80,10 +88,19 @@ class Fold:
         # Keys of belfry's own begin so: locks, jobs and others. An export is of schedules alone.
         elif key[:1] == b"\0":
             self._noted(value or b"")
+            if key.startswith(GROUP_PREFIX):
+                self._take_group(key, value)
         elif value is not None and check_format(value) == PENDING:
             self.waiting[key] = self._held(value)
         else:
             self.waiting.pop(key, None)
+
+    def _take_group(self, key: bytes, value: bytes | None) -> None:
+        """A row of a group; of requests that wait for one nothing is kept."""
+        if value is None:
+            self.groups.pop(key, None)
+        elif value[1:2] == bytes((GROUP,)):
+            self.groups[key] = value
 
     def check(self, partition: int) -> None:
         """Raise `DamagedChangelog` unless as many wait as the manifest says."""
@@ -112,8 +129,8 @@ def waiting_records(
 
     The order is that of partitions first. `judges` give for each partition what tells its rows from
     what strangers wrote. The bytes are those of docs in `store/README.md`. Raises
-    `DamagedChangelog`, `HiddenChangelog` and `Unavailable`, and closes its consumers where the
-    caller ends early.
+    `DamagedChangelog`, `HiddenChangelog`, `MovedMeanwhile` and `Unavailable`, and closes its
+    consumers where the caller ends early.
     """
     for _, fold in folded(cluster, changelog, group, lambda each: Fold(judges(each))):
         for name in sorted(fold.waiting):
@@ -128,16 +145,25 @@ def folded(
 ) -> Iterator[tuple[int, Fold]]:
     """Each partition of a changelog, and what waits there; one after the other.
 
-    The caller lets go of one before it takes the next. Raises as `waiting_records` does.
+    The caller lets go of one before it takes the next. Raises as `waiting_records` does, and behind
+    the last one `MovedMeanwhile` where a key group may have been missed, or met twice.
     """
     consumer = cluster.consumer(group, from_beginning=True, tells_ends=True)
     ends = cluster.consumer(group, uncommitted=True)
+    groups: list[dict[bytes, bytes]] = []
     try:
         for partition in sorted(cluster.partitions(consumer, changelog)):
             fold, place = fold_of(partition), TopicPartition(changelog, partition)
             _read(cluster, consumer, place, fold, _log_end(cluster, ends, place))
             fold.check(partition)
+            groups.append(fold.groups)
             yield partition, fold
+        if (moving := unsettled(groups)) is not None:
+            raise MovedMeanwhile(
+                f"A key group is on its way to another partition (group {moving}), so some"
+                " schedules may be missing in what was read, or there twice. Do not use"
+                " it: read again when the group has arrived."
+            )
     finally:
         consumer.close()
         ends.close()

@@ -22,6 +22,7 @@ from belfry.store.layout import keys
 from belfry.store.layout.manifests import decode_manifest
 from belfry.store.net import Change
 from belfry.store.recovery import of_earlier_input
+from belfry.wire.moves import is_move
 from belfry.wire.origins import ORIGIN_SIGNATURE, believed_origin, vouched
 from belfry.wire.record import (
     ORIGIN_PREFIX,
@@ -80,6 +81,9 @@ def carried_headers(record: SourceRecord, place: tuple[str, int], origin_keys: K
     origin = believed_origin(origin_keys, record, *place)
     if origin.rerouted:
         kept = [each for each in headers or () if each[0] not in (ORIGIN_SIGNATURE, CARRIED_FROM)]
+    elif origin_keys and is_move(value):
+        # No worker wrote it, so no signature of here may make it one's.
+        return [*carried_on(headers), (CARRIED_FROM, b"%d" % offset)]
     else:
         kept = carried_on(headers) + origin_headers(origin)
     return vouched(origin_keys, key, value, [*kept, (CARRIED_FROM, b"%d" % offset)])

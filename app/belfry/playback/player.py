@@ -31,6 +31,7 @@ from belfry.playback.redoing import StepInput
 from belfry.playback.twins import other_ways
 from belfry.playback.ways import Way, let_go, ways_of
 from belfry.store.layout.aside import ASIDE_PREFIX
+from belfry.store.layout.groups import GROUP_PREFIX
 from belfry.wire.record import SourceRecord
 
 
@@ -57,6 +58,12 @@ class PartitionPlayer:
             raise Unplayable(
                 f"Transaction {step.manifest.txn_seq} set requests aside until the registry told"
                 " of their schema. What the registry said when is in no log."
+            )
+        if any(key.startswith(GROUP_PREFIX) for key in step.rows):
+            raise Unplayable(
+                f"In transaction {step.manifest.txn_seq} a key group was on its way to another"
+                " partition. How much of it a step moved is in no log: what lies before and behind"
+                " the move can be played."
             )
         partition, self.twins = self.partition, []
         if partition.engine is None or partition.takes_over(step):

@@ -20,11 +20,13 @@ from belfry.engine.job_counts import Budget
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
 from belfry.playback.attempts import CHUNK
+from belfry.playback.logged import Unplayable
 from belfry.playback.treatment import Treatment
 from belfry.store.ordered_map import OrderedMap
 from belfry.store.schedules import ScheduleStore
 from belfry.wire.batch import SourceBatch
 from belfry.wire.headers import TENANT
+from belfry.wire.moves import is_move
 from belfry.wire.requests import RequestReader
 
 # A batch of so many bytes leaves room for whatever its requests set off.
@@ -83,7 +85,15 @@ class VirtualPartition:
         self._at(until_ms)
 
     def take(self, batch: SourceBatch, at_ms: int) -> None:
-        """Take requests in that came at an instant; what is due by then fires before."""
+        """Take requests in that came at an instant; what is due by then fires before.
+
+        Raises `Unplayable` where a key group moves among them: here is one partition of those two.
+        """
+        if any(is_move(each[3]) for each in batch.records):
+            raise Unplayable(
+                "A key group was on its way to or from the partition among these requests, and what"
+                " it holds comes from another one: choose a range before or behind the move."
+            )
         self.to(at_ms)
         self._engine.fire_due(self._now_ms, CHUNK)
         self._not_before_ms = 0

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from belfry.recovery.partition_evidence import CannotRecover, Copy, PartitionEvidence
 from belfry.schedules.instants import format_instant
 from belfry.store.identity import Identity, differ
+from belfry.store.layout.groups import LIES_END, LIES_PREFIX, NOWHERE, decode_group, group_of
 from belfry.store.layout.manifests import Manifest
 
 # Where the state comes from, as --from says it.
@@ -85,6 +86,7 @@ def plan(found: PartitionEvidence, choices: Choices) -> RecoveryPlan:
     """
     assert found.problem is not None, "nothing contradicts"
     base, copy = _base(found, choices)
+    _check_groups(found, base, copy)
     lines = [_base_line(found, base, copy, choices)]
     before = copy.manifest if copy is not None else None if base == NOTHING else found.logged
     was = copy.identity if copy is not None else found.identity
@@ -132,6 +134,28 @@ def _base(found: PartitionEvidence, choices: Choices) -> tuple[str, Copy | None]
     if found.logged is None:
         raise CannotRecover("the changelog holds nothing to recover from; " + found.problem.choices)
     return LOG, None
+
+
+def _check_groups(found: PartitionEvidence, base: str, copy: Copy | None) -> None:
+    """Raise CannotRecover where rows of key groups would come back, or be gone, by this base.
+
+    A group that has left lies in another partition by now, which a copy of before does not know.
+    """
+    manifests = found.logged, None if copy is None else copy.manifest
+    if not any(each is not None and each.grouped for each in manifests):
+        return
+    if base != LOG:
+        raise CannotRecover(
+            "key groups have moved to or from this partition, so what another one has by now could"
+            " come back with a copy, and fire twice, or be gone: recover with `--from log`, or"
+            " bring the groups home before"
+        )
+    for key, row in found.store.between(LIES_PREFIX, LIES_END):
+        if decode_group(row).to != NOWHERE:
+            raise CannotRecover(
+                f"a key group is on its way (group {group_of(key)}): some of its schedules may lie"
+                " in the requests, of which a recovery gives some up; nothing was changed"
+            )
 
 
 def _newest(copy: Copy) -> tuple[int, int]:

@@ -12,8 +12,19 @@ was all there was if they lie here then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from belfry.placement.key_groups import KeyGroups
-from belfry.store.layout.groups import HELD, HERE, decode_group, home_key, lies_key
+from belfry.store.layout.groups import (
+    HELD,
+    HERE,
+    HOME_PREFIX,
+    NOWHERE,
+    decode_group,
+    group_of,
+    home_key,
+    lies_key,
+)
 from belfry.store.layout.keys import named_key
 from belfry.store.ordered_map import OrderedMap
 
@@ -33,3 +44,30 @@ def lies_at(
     if row is None or tenant.encode() in row.stays:
         return here
     return None if row.phase == HELD else row.at
+
+
+def unsettled(rows: Sequence[Mapping[bytes, bytes]]) -> int | None:
+    """A group that was on its way when these rows of groups were read; None where none was.
+
+    `rows` are those of each partition, from 0 on, which were read one after the other: the group
+    may have left one that was read later, and come to one that was read before.
+
+        home says        at 2, rests        at 2, rests       nothing         goes to 2
+        partition 2      all is here        nothing           all is here     some is here
+        so               it lies at 2       it moved          it moved        it moves
+    """
+    partitions = len(rows)
+    for here, of_partition in enumerate(rows):
+        for key, packed in of_partition.items():
+            group, row = group_of(key), decode_group(packed)
+            if row.to != NOWHERE:
+                return group
+            if key.startswith(HOME_PREFIX):
+                there, wanted = row.at, lies_key(group)
+                moved = there != here and wanted not in rows[there]
+            else:
+                found = rows[group % partitions].get(home_key(group))
+                moved = found is None or decode_group(found).at != here
+            if moved:
+                return group
+    return None

@@ -69,6 +69,7 @@ def manifest_after(
         pending=pending,
         fired=0,
         digest=blake2b(b"", digest_size=16).digest(),
+        grouped=any(each.grouped for each in known),
     )
 
 

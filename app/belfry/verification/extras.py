@@ -32,6 +32,7 @@ from belfry.verification.rows import AskedJob, Sealed, id_of_extra, id_of_past
 TOGETHER_MS: Final = 120_000
 NEAR_MS: Final = 1_000
 VERSIONS: Final = 64
+OFFSET_BITS: Final = 48
 
 
 class JobRange(NamedTuple):
@@ -130,13 +131,13 @@ class ExtraFires:
         for life, version in self._versions(name, ask):
             for number, stretch in enumerate(ask.jobs):
                 if stretch.has(name, fire.nominal_ms) and fire.identity in _ids(
-                    stretch.job, name, (life, version, fire.nominal_ms)
+                    ask.partition, stretch.job, name, (life, version, fire.nominal_ms)
                 ):
                     return ExtraOrder(
                         of_job=True, number=number, name=name, nominal_ms=fire.nominal_ms
                     )
             for position in ask.positions or ():
-                if id_of_extra(name, life, version, position) == fire.identity:
+                if fire.identity in _triggered(ask.partition, name, (life, version), position):
                     return ExtraOrder(of_job=False, number=position)
         return None
 
@@ -162,10 +163,21 @@ class ExtraFires:
         return list(dict.fromkeys(found))
 
 
-def _ids(job: AskedJob, name: bytes, fire: tuple[int, int, int]) -> tuple[bytes, ...]:
+def _triggered(
+    partition: int, name: bytes, had: tuple[int, int], offset: int
+) -> tuple[bytes, bytes]:
+    """The ids that a TRIGGER at this offset may give: where the group lies away from its home, the
+    partition, from 1, stands above the offset."""
+    above = partition + 1 << OFFSET_BITS | offset
+    return id_of_extra(name, *had, offset), id_of_extra(name, *had, above)
+
+
+def _ids(
+    partition: int, job: AskedJob, name: bytes, fire: tuple[int, int, int]
+) -> tuple[bytes, ...]:
     """The ids that a fire of this life, version and instant may have for a job."""
     life, version, nominal_ms = fire
     if not name.startswith(job.owner):
         return ()
-    extra = id_of_extra(name, life, version, job.offset)
-    return extra, id_of_past(name, life, job.origin, nominal_ms)
+    extra = _triggered(partition, name, (life, version), job.offset)
+    return *extra, id_of_past(name, life, job.origin, nominal_ms)

@@ -107,6 +107,7 @@ class CheckCounts:
     copies_alone: int = 0
     held: int = 0
     locked: int = 0
+    moving: int = 0
     elsewhere: int = 0
     marks_unread: int = 0
     undecrypted: int = 0
@@ -128,5 +129,6 @@ class CheckCounts:
             " would have opened them is in no topic": self.undecrypted,
             "due schedules whose tenant is paused, limited, or without a topic": self.held,
             "due schedules behind a fire that is not acknowledged": self.locked,
+            "due schedules whose key group is on its way to another partition": self.moving,
         }
         return {why: number for why, number in found.items() if number}

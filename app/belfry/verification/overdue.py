@@ -9,6 +9,7 @@ before the last one of all partitions should have fired by then.
                                  its tenant is paused, limited      its policy says so
                                  its tenant's topic is missing      the list of topics says so
                                  a fire before it is not acknowledged   the awaited row says so
+                                 its key group moves                the group's row says so
 
 Which partition stands still does not matter: one without an owner has no transactions any more, and
 others go on.  Where no partition goes on, the log ends, and nothing is known of later instants.
@@ -24,6 +25,7 @@ from typing import Final, NamedTuple
 
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
+from belfry.verification.key_groups import MovingGroups
 from belfry.verification.memory import Memory, Remembered
 
 # Of one partition in one pass; the oldest are taken, and the others in a later pass.
@@ -46,6 +48,8 @@ class OverdueSchedules:
     def __init__(self, memory: Memory, counts: CheckCounts) -> None:
         self._memory = memory
         self._counts = counts
+        # Whose number of partitions is that of the changelog, where groups move.
+        self.moving = MovingGroups(memory, 1)
 
     def suspects(
         self, partitions: Iterable[int], until_ms: int, coverage: Coverage
@@ -55,7 +59,7 @@ class OverdueSchedules:
         `CheckCounts` gets how many of them have a reason to wait, at this look.
         """
         found: list[Suspect] = []
-        self._counts.held = self._counts.locked = 0
+        self._counts.held = self._counts.locked = self._counts.moving = 0
         for partition in partitions:
             most = len(found) + MOST_SUSPECTS
             for name, known in self._memory.overdue(partition, until_ms):
@@ -64,6 +68,8 @@ class OverdueSchedules:
                     self._counts.held += 1
                 elif self._is_locked(suspect):
                     self._counts.locked += 1
+                elif self.moving.waits(partition, known.tenant):
+                    self._counts.moving += 1
                 else:
                     found.append(suspect)
                 if len(found) == most:
@@ -78,6 +84,7 @@ class OverdueSchedules:
             if self._memory.schedule(suspect.partition, suspect.name) == suspect.known
             and not _is_held(suspect.known, coverage)
             and not self._is_locked(suspect)
+            and not self.moving.waits(suspect.partition, suspect.known.tenant)
         ]
 
     def tell(self, topic: str, suspects: Sequence[Suspect]) -> Iterator[Breached]:
@@ -93,7 +100,8 @@ class OverdueSchedules:
                 Breach.OVERDUE,
                 Spot(topic, partition, oldest.offset),
                 f"{number} of {tenant}, due at {oldest.due_ms} or later, and not fired",
-                "an event, or a reason to wait: a pause, a rate, a missing topic, an ack lock",
+                "an event, or a reason to wait: a pause, a rate, a missing topic, an ack lock,"
+                " a move",
             )
 
     def _is_locked(self, suspect: Suspect) -> bool:

@@ -24,19 +24,18 @@ from belfry.verification.extras import Ask
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 from belfry.verification.fires import FireJudge
 from belfry.verification.judged import FiresJudged
+from belfry.verification.key_groups import MovingGroups
 from belfry.verification.memory import Memory, short
 from belfry.verification.row_fires import RowFire, Unfounded, row_fire_of
 from belfry.verification.rows import (
-    ASIDE_KEY,
     MANIFEST_KEY,
     OWN_KEY,
     Logged,
     Sealed,
-    aside_offset,
     manifest,
 )
 from belfry.verification.sequence import ManifestSequence
-from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, row_of
+from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, released, row_of
 from belfry.verification.waiting import WaitingSchedules
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
@@ -69,6 +68,10 @@ class PartitionVerifier:
         self._sequence = ManifestSequence(spot, standing)
         self._waiting = WaitingSchedules(spot, memory, standing)
         self._judge = FireJudge(memory, Coverage("", {}))
+
+    def move_among(self, partitions: int) -> None:
+        """Say how many partitions there are, among which key groups move."""
+        self._waiting.moving = MovingGroups(self._memory, partitions)
 
     # -- a round -----------------------------------------------------------------------------------
 
@@ -112,8 +115,7 @@ class PartitionVerifier:
     def end(self, *, hidden: bool = False) -> None:
         """The round is over; with `hidden` an open transaction holds back what follows."""
         self.findings += self._sequence.end()
-        rows = [record for record in self._open if not record.stranger]
-        if rows and not hidden:
+        if (rows := [record for record in self._open if not record.stranger]) and not hidden:
             self._find(Breach.TORN, rows[-1].offset, f"{len(rows)} rows at the end", "a manifest")
             self._pass_open()
 
@@ -168,25 +170,23 @@ class PartitionVerifier:
     def _judged(self, cut: Cut) -> FiresJudged:
         row_fires: list[RowFire | Unfounded] = []
         versions: dict[bytes, list[tuple[int, int]]] = {}
-        asides: list[int] = []
+        moved = self._waiting.moved(cut.rows)
         for record in cut.rows:
-            if record.key.startswith(ASIDE_KEY) and record.value is None:
-                asides.append(aside_offset(record.key))
-            if record.key.startswith(OWN_KEY):
+            if record.key.startswith(OWN_KEY) or moved.left(record):
                 continue
             row = row_of(record)
             known = self._memory.schedule(self._partition, short(record.key))
             row_fire = row_fire_of(record.key, known, row, cut.sealed.watermark_ms, record.offset)
-            if row_fire is not None:
+            came = isinstance(row_fire, Unfounded) and moved.came(record)
+            if row_fire is not None and not came:
                 row_fires.append(row_fire)
             had = versions.setdefault(record.key, [])
-            if row is not None:
-                had.append((row.life, row.version))
+            had += [] if row is None else [(row.life, row.version)]
         self.standing.unread = self.standing.unread or self._judge.is_unread(versions)
         ask = Ask(
             self._partition,
             cut.sealed,
-            self._taken_in(cut.sealed, asides),
+            self._taken_in(cut.sealed, released(cut.rows)),
             cut.last.timestamp_ms,
             versions,
             self.standing.unread,

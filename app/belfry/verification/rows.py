@@ -5,7 +5,7 @@ fault in a layout would otherwise hide itself.  Only fields that are checked are
 
     pending    01 01 kind flags │ due i64 │ nominal │ … │ life u64 │ version u32 │ occurrence │ …
     marker     01 02 how  …     │ ended │ due │ life │ version │ occurrence
-    manifest   01 04 …          │ number │ epoch │ position │ watermark │ pending │ fired │ digest
+    manifest   01 04 or 12      │ number │ epoch │ position │ watermark │ pending │ fired │ digest
 
 All numbers are big-endian.  A row that does not begin with its format and letter is `NotReadable`,
 and counts as a stranger's: no worker writes one.
@@ -39,6 +39,8 @@ ALL_INSTANTS: Final = (1 << 63) - 1
 _PENDING_ROW: Final = 1
 _MARKER_ROW: Final = 2
 _MANIFEST_ROW: Final = 4
+# The same where the partition has rows of key groups.
+_GROUPED_ROW: Final = 18
 _JOB_ROW: Final = 14
 _PAUSED: Final = 1
 _PENDING: Final = Struct(">BBBBqq8x8xQII16xBBB")
@@ -127,7 +129,8 @@ class NotReadable(ValueError):
 
 def manifest(value: bytes) -> Sealed:
     """A manifest; raises `NotReadable`."""
-    return Sealed._make(unpacked(_MANIFEST, value, _MANIFEST_ROW)[3:])
+    letter = _GROUPED_ROW if value[1:2] == b"\x12" else _MANIFEST_ROW
+    return Sealed._make(unpacked(_MANIFEST, value, letter)[3:])
 
 
 def schedule(value: bytes) -> WaitingRow | Over | None:

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from belfry.verification.awaited import AWAITED_KEY, locks
+from belfry.verification.key_groups import GROUP_KEY, HELD_KEY, check_group, held_offset
 from belfry.verification.rows import (
+    ASIDE_KEY,
     FILLER_KEY,
     JOB_KEY,
     MANIFEST_KEY,
@@ -26,6 +28,7 @@ from belfry.verification.rows import (
     Over,
     Sealed,
     WaitingRow,
+    aside_offset,
     job,
     manifest,
     schedule,
@@ -84,6 +87,13 @@ def cut_of(records: Sequence[Logged], sealed: Sealed) -> Cut:
     return Cut(rows, records[-1], sealed, records[0].offset, len(records) - 1)
 
 
+def released(rows: Sequence[Logged]) -> list[int]:
+    """Offsets of requests that were taken in later than they came: they waited as rows."""
+    gone = [record.key for record in rows if record.value is None]
+    found = [aside_offset(key) for key in gone if key.startswith(ASIDE_KEY)]
+    return found + [held_offset(key) for key in gone if key.startswith(HELD_KEY)]
+
+
 def row_of(record: Logged) -> WaitingRow | Over | None:
     return None if record.value is None else schedule(record.value)
 
@@ -102,6 +112,8 @@ def is_row(record: Logged) -> bool:
             job(record.key, record.value)
         elif record.value is not None and record.key.startswith(AWAITED_KEY):
             locks(record.key, record.value)
+        elif record.value is not None and record.key.startswith(GROUP_KEY):
+            check_group(record.key, record.value)
         elif record.value is not None and not record.key.startswith(OWN_KEY):
             return schedule(record.value) is not None and not record.stranger
     except NotReadable:

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from belfry.verification.awaited import AWAITED_KEY, locks
 from belfry.verification.extras import JobRange
 from belfry.verification.findings import Breach, Breached, Spot
+from belfry.verification.key_groups import GROUP_KEY, MovedInStep, MovingGroups
 from belfry.verification.memory import Memory, short
 from belfry.verification.row_fires import counts, remembered
 from belfry.verification.rows import JOB_KEY, OWN_KEY, Logged, job
@@ -38,6 +39,7 @@ class WaitingSchedules:
         self._memory = memory
         self._standing = standing
         self._run_from = self._whole_from = NEVER
+        self.moving = MovingGroups(memory, 1)
 
     def begin(self, *, pair_holds: bool) -> None:
         """A round begins; `pair_holds` says that the older row of the last pair is still there."""
@@ -48,14 +50,20 @@ class WaitingSchedules:
         """Whether a pair shows that nothing is missing from this offset on."""
         return NEVER < self._whole_from < offset
 
+    def moved(self, rows: Sequence[Logged]) -> MovedInStep:
+        """What of key groups came and left by these rows; ask before they are folded."""
+        return self.moving.step(self._place.partition, rows)
+
     def fold(self, rows: Sequence[Logged]) -> None:
-        """Take rows as what is known from now on."""
-        standing = self._standing
+        """Take rows as what is known from now on; of what left with its group nothing is."""
+        standing, moved = self._standing, self.moved(rows)
         for record in rows:
             if record.key.startswith(JOB_KEY):
                 self._fold_job(record)
             if record.key.startswith(AWAITED_KEY):
                 self._fold_awaited(record)
+            if record.key.startswith(GROUP_KEY):
+                self.moving.fold(self._place.partition, record)
             if record.key.startswith(OWN_KEY):
                 continue
             name = short(record.key)
@@ -64,7 +72,9 @@ class WaitingSchedules:
                 standing.older, standing.newer = before.offset, record.offset
                 if self._whole_from == NEVER:
                     self._whole_from = record.offset
-            now = remembered(record, row_of(record), before)
+            now = None
+            if not moved.left(record):
+                now = remembered(record, row_of(record), before)
             standing.waiting += counts(now) - counts(before)
             self._memory.put(self._place.partition, name, now)
 

@@ -24,6 +24,7 @@ REASONS = {
     " key would have opened them is in no topic",
     "held": "due schedules whose tenant is paused, limited, or without a topic",
     "locked": "due schedules behind a fire that is not acknowledged",
+    "moving": "due schedules whose key group is on its way to another partition",
 }
 
 

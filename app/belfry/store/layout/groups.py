@@ -25,6 +25,8 @@ from typing import Final, NamedTuple
 from belfry.store.layout.aside import ASIDE_PREFIX, Waits, decode_aside
 from belfry.store.layout.records import FORMAT, GROUP
 
+# Of all of them.
+GROUP_PREFIX: Final = b"\0g"
 HOME_PREFIX: Final = b"\0gh"
 HOME_END: Final = b"\0gi"
 LIES_PREFIX: Final = b"\0gl"

@@ -1,0 +1,147 @@
+"""Key groups that move between partitions, as rows of changelogs tell of them.
+
+    key    00 67 6c  group u32                         `\\0gl`: what a partition has of a group
+    row    01 11 phase │ at u32 │ to u32 │ move u64 │ number u64 │ tenants that stay, by size
+
+A step that gives rows away, or takes some in, writes this row too:
+
+    source     row, phase 5 (leaving)     tombstones of what left: none of it fired, or was ended
+    target     row, phase 6 (arriving)    rows that came: a marker among them is no fire of here
+    target     row, phase 7 or none       the same where it came in the step that ends the move
+
+While a group gives or comes nothing of it fires, so what is due there has a reason to wait.  What
+lies at the source as number, digest and pending of the manifest is checked as anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from belfry.schedules.identity import partition_of
+from belfry.verification.memory import Memory, short
+from belfry.verification.rows import Logged, NotReadable, unpacked
+
+GROUP_KEY: Final = b"\0g"
+LIES_KEY: Final = b"\0gl"
+HELD_KEY: Final = b"\0gw"
+LEAST_GROUPS: Final = 4_096
+_KEY: Final = Struct(">3sI")
+_HELD: Final = Struct(">3sIQ")
+_ROW: Final = Struct(">BBBIIQQ")
+_GROUP_ROW: Final = 17
+_LEAVING: Final = 5
+_ARRIVING: Final = 6
+# To be given away, leaving, arriving: nothing of the group fires there.
+_QUIET: Final = frozenset({4, _LEAVING, _ARRIVING})
+
+
+class GroupSays(NamedTuple):
+    """What such a row says: the phase, and the names of tenants that stay."""
+
+    phase: int
+    stays: frozenset[bytes]
+
+
+def group_says(value: bytes) -> GroupSays:
+    """A row of a group; raises `NotReadable`."""
+    phase = unpacked(_ROW, value, _GROUP_ROW)[2]
+    stays, at = [], _ROW.size
+    while at < len(value):
+        end = at + 1 + value[at]
+        stays.append(value[at + 1 : end])
+        at = end
+    if at != len(value):
+        raise NotReadable(f"a group that says {value[:80]!r}")
+    return GroupSays(phase, frozenset(stays))
+
+
+def check_group(key: bytes, value: bytes) -> None:
+    """Raises `NotReadable` for a row of groups that is not laid out as specified.
+
+    A request that waits is a row of another kind, and is not looked at.
+    """
+    if key.startswith(HELD_KEY):
+        return
+    if len(key) != _KEY.size:
+        raise NotReadable(f"a group with the key {key[:80]!r}")
+    group_says(value)
+
+
+def held_offset(key: bytes) -> int:
+    """Offset of a request that waited while its group moved, by its key; -1 for another key."""
+    return int(_HELD.unpack(key)[2]) if len(key) == _HELD.size else -1
+
+
+class MovedInStep(NamedTuple):
+    """Groups of which a transaction gave rows away, with who stays, and those that came."""
+
+    groups: int
+    leaving: dict[int, frozenset[bytes]]
+    arriving: frozenset[int]
+
+    def left(self, record: Logged) -> bool:
+        """Whether the row of a schedule is gone because it left with its group."""
+        if record.value is not None or not self.leaving:
+            return False
+        tenant = record.key.partition(b"/")[0]
+        stays = self.leaving.get(_group_of(tenant, self.groups))
+        return stays is not None and tenant not in stays
+
+    def came(self, record: Logged) -> bool:
+        """Whether the row of a schedule may have come along with its group."""
+        if not self.arriving:
+            return False
+        return _group_of(record.key.partition(b"/")[0], self.groups) in self.arriving
+
+
+class MovingGroups:
+    """Which groups are on their way, in each partition; the memory has it from run to run."""
+
+    def __init__(self, memory: Memory, partitions: int) -> None:
+        """`partitions` is how many the changelog has: groups are counted by that."""
+        self._memory = memory
+        self._groups = -(-LEAST_GROUPS // partitions) * partitions
+
+    def step(self, partition: int, rows: Sequence[Logged]) -> MovedInStep:
+        """What a transaction of these rows moved; ask before its rows are folded."""
+        leaving: dict[int, frozenset[bytes]] = {}
+        arriving: set[int] = set()
+        for record in rows:
+            if not record.key.startswith(LIES_KEY):
+                continue
+            group = int(_KEY.unpack(record.key)[1])
+            says = None if record.value is None else group_says(record.value)
+            if says is not None and says.phase == _LEAVING:
+                leaving[group] = says.stays
+                continue
+            comes = says is not None and says.phase == _ARRIVING
+            # It may be asked for again in the very step in which the last of it came.
+            ends = says is None or says.phase != _ARRIVING
+            if comes or (ends and self._is_quiet(partition, group)):
+                arriving.add(group)
+        return MovedInStep(self._groups, leaving, frozenset(arriving))
+
+    def fold(self, partition: int, record: Logged) -> None:
+        """Take a row of a group as what is known from now on."""
+        if record.key.startswith(LIES_KEY):
+            group = int(_KEY.unpack(record.key)[1])
+            quiet = record.value is not None and group_says(record.value).phase in _QUIET
+            self._memory.lock(partition, short(record.key), [_lock(group)] if quiet else [])
+
+    def waits(self, partition: int, tenant: str) -> bool:
+        """Whether what is due of a tenant waits there because its group is on its way."""
+        return self._is_quiet(partition, _group_of(tenant.encode(), self._groups))
+
+    def _is_quiet(self, partition: int, group: int) -> bool:
+        return self._memory.is_locked(partition, _lock(group))
+
+
+def _group_of(tenant: bytes, groups: int) -> int:
+    return partition_of(tenant, groups)
+
+
+def _lock(group: int) -> int:
+    """Under what a group on its way is remembered, among the locks of fires."""
+    return short(b"\0key group %d" % group)
