@@ -81,7 +81,7 @@ def carried_headers(record: SourceRecord, place: tuple[str, int], origin_keys: K
     origin = believed_origin(origin_keys, record, *place)
     if origin.rerouted:
         kept = [each for each in headers or () if each[0] not in (ORIGIN_SIGNATURE, CARRIED_FROM)]
-    elif origin_keys and is_move(value):
+    elif origin_keys and is_move(record):
         # No worker wrote it, so no signature of here may make it one's.
         return [*carried_on(headers), (CARRIED_FROM, b"%d" % offset)]
     else:

@@ -89,7 +89,7 @@ class VirtualPartition:
 
         Raises `Unplayable` where a key group moves among them: here is one partition of those two.
         """
-        if any(is_move(each[3]) for each in batch.records):
+        if any(is_move(each) for each in batch.records):
             raise Unplayable(
                 "A key group was on its way to or from the partition among these requests, and what"
                 " it holds comes from another one: choose a range before or behind the move."
