@@ -19,6 +19,7 @@ a sane clock.
     sent 100, appended 80, acknowledged 105      20 ≤ skew ≤ 25; taken: max(20, 25 - 2) = 23
     wall clock 12:00:00.500                      now is 12:00:00.477
     then the wall clock steps by +40             skew 63 until the next probe, tolerance 1 000
+    or it gains a millisecond, by and by         skew 24: what is too small for a step counts too
     then it steps by +5 000                      firing pauses
 
 The bounds are those of Cristian, *Probabilistic clock synchronization* (1989); bounds of several
@@ -27,12 +28,13 @@ probes are joined by intersection.
 
 from __future__ import annotations
 
+from math import ceil, floor
 from typing import Final, NamedTuple
 
 PROBE_AGE_MS: Final = 30_000
 # Bounds are remembered for one to two such spans: longer, and clocks that drift outlive them.
 SPAN_MS: Final = 60_000
-# Whole milliseconds of two clocks, read within one of each other.
+# Two clocks are read within a millisecond of each other, and probes tell whole ones.
 NOISE_MS: Final = 2
 # A fired record is under way for longer, from the look at the clock to its append.
 ON_THE_WAY_MS: Final = 2
@@ -74,43 +76,44 @@ class ClockGuard:
         self._old: SkewBounds | None = None
         self._span_ms = 0
         self._proven_ms = 0
-        self._offset_ms: int | None = None
-        self._trusted_offset_ms: int | None = None
-        self._stepped_ms = 0
+        self._offset_ms: float | None = None
+        self._trusted_offset_ms: float | None = None
+        # What the wall clock has gained since the last probe that took account of its steps.
+        self._gained_ms = 0.0
         self._probed_at_ms: int | None = None
         self.paused_because = "the clock has not been compared with the broker's yet"
 
     @property
-    def skew_ms(self) -> int:
-        """How far the local clock may be ahead of the broker's: as proven, and stepped since."""
-        return self._proven_ms + max(0, self._stepped_ms)
+    def skew_ms(self) -> float:
+        """How far the local clock may be ahead of the broker's: as proven, and gained since."""
+        return self._proven_ms + max(0, self._gained_ms)
 
     @property
     def may_fire(self) -> bool:
         """Whether the clock is trusted."""
         return not self.paused_because
 
-    def now_ms(self, wall_ms: int) -> int:
+    def now_ms(self, wall_ms: float) -> int:
         """The instant up to which events may fire when the wall clock reads `wall_ms`."""
-        return wall_ms - self.skew_ms
+        return floor(wall_ms - self.skew_ms)
 
-    def observe(self, wall_ms: int, monotonic_ms: int) -> None:
+    def observe(self, wall_ms: float, monotonic_ms: float) -> None:
         """Look at both clocks: a step of the wall clock pauses firing until the next probe.
 
         Steps count from the last probe, so that several small ones are as good as a large one; one
-        that pauses nothing holds firing back by as much, until a probe shows what it was.
+        that pauses nothing holds firing back by as much, until a probe shows what it was.  Readings
+        have fractions of milliseconds, so that what a clock gains by and by counts at once.
         """
         self._offset_ms = wall_ms - monotonic_ms
         if self._trusted_offset_ms is None:
             self._trusted_offset_ms = self._offset_ms
-        step_ms = self._offset_ms - self._trusted_offset_ms
-        self._stepped_ms = step_ms if abs(step_ms) > NOISE_MS else 0
-        if abs(step_ms) > self._tolerance_ms and self.may_fire:
-            self._distrust(f"the clock stepped by {step_ms} ms")
+        self._gained_ms = self._offset_ms - self._trusted_offset_ms
+        if abs(self._gained_ms) > self._tolerance_ms and self.may_fire:
+            self._distrust(f"the clock stepped by {round(self._gained_ms)} ms")
 
     def wants_probe(self, monotonic_ms: int) -> bool:
         """Whether the clock should be compared with the broker's now."""
-        if self.paused_because or self._stepped_ms or self._probed_at_ms is None:
+        if self.paused_because or self._stepped or self._probed_at_ms is None:
             return True
         return monotonic_ms - self._probed_at_ms >= PROBE_AGE_MS or self._vague
 
@@ -129,11 +132,12 @@ class ClockGuard:
         late_step_ms = self._offset_ms - (acknowledged_ms - acknowledged_at_ms)
         found = SkewBounds(sent_ms - appended_ms, acknowledged_ms - appended_ms)
         if abs(late_step_ms) > NOISE_MS:
-            found = found.moved(late_step_ms)
-        step_ms, self._stepped_ms = self._stepped_ms, 0
+            found = found.moved(ceil(late_step_ms))
+        step_ms = 0
         self._probed_at_ms = acknowledged_at_ms
-        # Steps that are too small to be told from noise add up, as those of a clock that drifts.
-        if step_ms:
+        # Smaller steps add up, as those of a clock that drifts, and count meanwhile.
+        if self._stepped:
+            step_ms, self._gained_ms = ceil(self._gained_ms), 0.0
             self._trusted_offset_ms = self._offset_ms
         for wrong_ms, side in ((found.least, "ahead of"), (-found.most, "behind")):
             if wrong_ms > self._tolerance_ms:
@@ -145,6 +149,11 @@ class ClockGuard:
                 return
         self._learn(found, step_ms)
         self.paused_because = ""
+
+    @property
+    def _stepped(self) -> bool:
+        """Whether the clock has gained or lost more than readings may differ by."""
+        return abs(self._gained_ms) > NOISE_MS
 
     @property
     def _vague(self) -> bool:
