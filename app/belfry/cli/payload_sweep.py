@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from belfry.cli.payload_list import PayloadList, Tally
+from belfry.cli.payload_list import PayloadList, PayloadSum
 
 if TYPE_CHECKING:
     from belfry.cli.payload_claims import ClaimReader
@@ -39,7 +39,7 @@ DAY_MS: Final = 24 * 3_600_000
 # What is aside for so long is removed where nothing claims it.
 ASIDE_MS: Final = DAY_MS
 LOOK_S: Final = 1.0
-NONE: Final = Tally(0, 0)
+NONE: Final = PayloadSum(0, 0)
 
 
 class SweepTerms(NamedTuple):
@@ -57,16 +57,16 @@ class SweepTerms(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class SweepResult:
     """What a sweep has found, and what it has done about it."""
 
     listed: int = 0
     young: int = 0
     records: int = 0
-    claimed: Tally = NONE
-    unclaimed: Tally = NONE
-    aside_claimed: Tally = NONE
-    aside_over: Tally = NONE
+    claimed: PayloadSum = NONE
+    unclaimed: PayloadSum = NONE
+    aside_claimed: PayloadSum = NONE
+    aside_over: PayloadSum = NONE
     put_aside: int = 0
     put_back: int = 0
     removed: int = 0
@@ -81,7 +81,7 @@ class PayloadSweep:
     store: SweptStore
     terms: SweepTerms
     note: Callable[[str], object]
-    found: Found = field(default_factory=Found)
+    found: SweepResult = field(default_factory=SweepResult)
     objects: PayloadList = field(default_factory=PayloadList)
 
     def list(self) -> int:
