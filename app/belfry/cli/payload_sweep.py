@@ -4,7 +4,8 @@
     2  read      what refers to objects: rows, requests, events, backups
     3  act       put back what is claimed and aside; remove what is aside since a day;
                  put aside what nobody claims
-    4  follow    the changelog, meanwhile and for two minutes: what it claims by now is put back
+    4  follow    the changelog, meanwhile and for two minutes, and at last all other topics once
+                 more: what they claim by now is put back
 
 An object is named by its content, so a new request may use again what is about to go:
 
@@ -132,12 +133,17 @@ class PayloadSweep:
             self._follow(claims)
 
     def _follow(self, claims: ClaimReader) -> None:
-        """Look again and again, until no step can be under way any more."""
+        """Look again and again, until no step can be under way any more.
+
+        What fired in the step that took it in was in no row: the last look goes to events as well.
+        """
         self.note(f"Put aside: {self.found.put_aside:,}. Following the changelog for"
                   f" {self.terms.followed_s:.0f} s …")  # fmt: skip
         until_s = monotonic() + self.terms.followed_s
         while True:
             last = monotonic() >= until_s
+            if last:
+                claims.since()
             self._look(claims)
             if last:
                 return

@@ -85,12 +85,16 @@ def test_digits_without_the_header_claim_nothing() -> None:
 
 
 class Claims:
-    """Topics that claim what a test says; `later` is told when the changelog is followed."""
+    """Topics that claim what a test says.
+
+    `later` is told when the changelog is followed, `fired` when the other topics are read again.
+    """
 
     def __init__(self, claimed: Callable[[set[str]], object], *digests: str) -> None:
         self._claimed = claimed
         self._digests = set(digests)
         self.later = set[str]()
+        self.fired = set[str]()
 
     def waiting(self) -> None:
         self._claimed(self._digests)
@@ -100,6 +104,9 @@ class Claims:
 
     def follow(self) -> None:
         self._claimed(self.later)
+
+    def since(self) -> None:
+        self._claimed(self.fired)
 
 
 @pytest.fixture
@@ -193,6 +200,16 @@ def test_what_is_claimed_comes_back_while_others_are_put_aside(folder: Path) -> 
     assert run.act().put_back == 2
     # After each of the two, and at the end.
     assert seen == [1, 1, 0]
+
+
+def test_what_only_an_event_claims_by_the_end_comes_back(folder: Path) -> None:
+    """It fired in the step that took its request in, so no row has ever claimed it."""
+    before = names(folder)
+    run = Run(folder)
+    run.claims.fired = {OTHER}
+    assert run.act().put_back == 1
+    path = f"shop/{object_name(DIGEST)}"
+    assert names(folder) == before - {path} | {f".swept/{path}"}
 
 
 def test_a_sweep_that_ended_amid_its_work_is_gone_on_with(
