@@ -26,15 +26,15 @@ OVER: Final = 10_000
 CONTENT: Final = b"again" * 40_000
 
 
-def test_a_payload_that_an_event_claims_at_once_comes_back(
+def test_a_payload_that_an_event_alone_claims_comes_back(
     kafka: str,
     tmp_path: Path,
     unique: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Between the sweep's last look and its removal a request with the same content comes, and it
-    is due: it is taken in and fires in one step, so the changelog never claims its payload.
+    """Between the sweep's last look and its removal a schedule with the same content is asked for,
+    triggered and cancelled: one step does all of it, so the changelog never claims its payload.
     """
     store = tmp_path / "payloads"
     store.mkdir()
@@ -46,13 +46,18 @@ def test_a_payload_that_an_event_claims_at_once_comes_back(
         policy = TenantPolicy("shop", claim_check_over_bytes=OVER)
         TenantPolicies(Cluster(site.bootstrap), site.prefix).put(policy)
         worker = site.worker().start().wait_ready()
+        assert worker.stop() == 0
         ClaimCheck(f"file://{store}/shop", OVER).deposit(CONTENT)
         os.utime(path, (1e9, 1e9))
         removed, fired = PayloadFolder.remove, list[Any]()
 
         def remove(folder: PayloadFolder, tenant: str, digest: str) -> None:
             if not fired:
-                site.ask("shop", "at-once", at=now_ms() - 1_000, payload=CONTENT)
+                site.ask("shop", "brief", at=now_ms() + 86_400_000, payload=CONTENT)
+                site.ask("shop", "brief", action="TRIGGER")
+                site.ask("shop", "brief", action="CANCEL", request_id="over")
+                worker.start().wait_ready()
+                assert site.outcome("over")["outcome"] == "CANCELLED"
                 fired.extend(site.wait_fired("shop", 1))
             removed(folder, tenant, digest)
 

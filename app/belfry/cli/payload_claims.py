@@ -12,7 +12,7 @@ moves between two looks would be seen in neither place:
     12:00:01  it fires, and its row is gone
     12:00:02  its output topic is read to an end that is asked for now: the event claims 5f0c…
 
-An event that is due at once fires in the step that takes its request in, and leaves no row.  So the
+What is asked for, triggered and cancelled by requests of one step has an event, and no row.  So the
 changelog alone does not show all that is claimed later.
 
 Each topic is read to the end that it had, behind open transactions, which are waited for.  What

@@ -135,7 +135,8 @@ class PayloadSweep:
     def _follow(self, claims: ClaimReader) -> None:
         """Look again and again, until no step can be under way any more.
 
-        What fired in the step that took it in was in no row: the last look goes to events as well.
+        What was asked for, triggered and cancelled in one step was in no row: the last look goes to
+        events as well.
         """
         self.note(f"Put aside: {self.found.put_aside:,}. Following the changelog for"
                   f" {self.terms.followed_s:.0f} s …")  # fmt: skip

@@ -203,7 +203,7 @@ def test_what_is_claimed_comes_back_while_others_are_put_aside(folder: Path) -> 
 
 
 def test_what_only_an_event_claims_by_the_end_comes_back(folder: Path) -> None:
-    """It fired in the step that took its request in, so no row has ever claimed it."""
+    """It was asked for, triggered and cancelled in one step, so no row has ever claimed it."""
     before = names(folder)
     run = Run(folder)
     run.claims.fired = {OTHER}
