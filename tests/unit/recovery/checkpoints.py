@@ -156,10 +156,12 @@ class Worker:
             while not self.maker._jobs.empty():
                 self.maker._work()
 
-    def opened(self, low: int = 0, end: int = 10 * FAR) -> RocksMap:
-        """The store of a worker that takes the partition over."""
+    def opened(
+        self, low: int = 0, end: int = 10 * FAR, stops: Callable[[], bool] | None = None
+    ) -> RocksMap:
+        """The store of a worker that takes the partition over, or of a standby with `stops`."""
         changelog: Any = SimpleNamespace(ends=lambda: (low, end), holds_records=lambda: True)
-        opened: RocksMap = self.local.open_newest(changelog)
+        opened: RocksMap = self.local.open_newest(changelog, stops)
         return opened
 
 
