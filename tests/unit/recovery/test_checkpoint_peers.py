@@ -323,7 +323,7 @@ def test_a_standby_that_is_to_stop_fetches_nothing_more(
         looks.append(1)
         return len(looks) > 2
 
-    opened = cold.opened(stops=stops)
+    opened = cold.stood_by(stops)
     assert row(opened, b"old") is None
     opened.close()
     assert {each.name for each in cold.home.iterdir()} == {"partition-3"}
