@@ -28,13 +28,13 @@ probes are joined by intersection.
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import floor
 from typing import Final, NamedTuple
 
 PROBE_AGE_MS: Final = 30_000
 # Bounds are remembered for one to two such spans: longer, and clocks that drift outlive them.
 SPAN_MS: Final = 60_000
-# Two clocks are read within a millisecond of each other, and probes tell whole ones.
+# Two clocks are read within a millisecond of each other, and brokers tell whole ones.
 NOISE_MS: Final = 2
 # A fired record is under way for longer, from the look at the clock to its append.
 ON_THE_WAY_MS: Final = 2
@@ -46,11 +46,11 @@ SEVERAL: Final = 5
 class SkewBounds(NamedTuple):
     """The skew lies between these, by so many probes; in ms."""
 
-    least: int
-    most: int
+    least: float
+    most: float
     probes: int = 1
 
-    def moved(self, step_ms: int) -> SkewBounds:
+    def moved(self, step_ms: float) -> SkewBounds:
         """The same after the local clock was set."""
         return SkewBounds(self.least + step_ms, self.most + step_ms, self.probes)
 
@@ -74,13 +74,14 @@ class ClockGuard:
         # Of the present span and the one before.
         self._young: SkewBounds | None = None
         self._old: SkewBounds | None = None
-        self._span_ms = 0
-        self._proven_ms = 0
+        self._span_ms = 0.0
+        self._proven_ms = 0.0
+        # Of the wall clock to the monotonic one: at the last look, and where bounds were measured.
         self._offset_ms: float | None = None
         self._trusted_offset_ms: float | None = None
-        # What the wall clock has gained since the last probe that took account of its steps.
+        # What the wall clock has gained since the last probe was acknowledged.
         self._gained_ms = 0.0
-        self._probed_at_ms: int | None = None
+        self._probed_at_ms: float | None = None
         self.paused_because = "the clock has not been compared with the broker's yet"
 
     @property
@@ -111,39 +112,39 @@ class ClockGuard:
         if abs(self._gained_ms) > self._tolerance_ms and self.may_fire:
             self._distrust(f"the clock stepped by {round(self._gained_ms)} ms")
 
-    def wants_probe(self, monotonic_ms: int) -> bool:
+    def wants_probe(self, monotonic_ms: float) -> bool:
         """Whether the clock should be compared with the broker's now."""
         if self.paused_because or self._stepped or self._probed_at_ms is None:
             return True
         return monotonic_ms - self._probed_at_ms >= PROBE_AGE_MS or self._vague
 
     def probed(
-        self, sent_ms: int, appended_ms: int, acknowledged_ms: int, acknowledged_at_ms: int
+        self,
+        sent_ms: float,
+        appended_ms: int,
+        acknowledged_ms: float,
+        acknowledged_at_ms: float,
     ) -> None:
         """A record sent at `sent_ms` was appended at `appended_ms` by the broker's clock.
 
-        `acknowledged_at_ms` is the monotonic reading beside `acknowledged_ms`: what was measured
-        before a step that somebody has seen meanwhile is moved by it.  Before the first look at
-        both clocks a probe proves nothing: the clock may have stepped since it was sent, and
-        nobody would see it.
+        `acknowledged_at_ms` is the monotonic reading beside `acknowledged_ms`.  So what is proven
+        is proven of the clock as it was then: bounds of before are moved by what it had gained, and
+        what somebody has seen it gain since still counts.  Before the first look at both clocks a
+        probe proves nothing: the clock may have stepped since it was sent, and nobody would see it.
         """
-        if self._offset_ms is None:
+        if self._offset_ms is None or self._trusted_offset_ms is None:
             return
-        late_step_ms = self._offset_ms - (acknowledged_ms - acknowledged_at_ms)
+        offset_ms = acknowledged_ms - acknowledged_at_ms
+        step_ms = offset_ms - self._trusted_offset_ms
+        self._trusted_offset_ms, self._probed_at_ms = offset_ms, acknowledged_at_ms
+        self._gained_ms = self._offset_ms - offset_ms
         found = SkewBounds(sent_ms - appended_ms, acknowledged_ms - appended_ms)
-        if abs(late_step_ms) > NOISE_MS:
-            found = found.moved(ceil(late_step_ms))
-        step_ms = 0
-        self._probed_at_ms = acknowledged_at_ms
-        # Smaller steps add up, as those of a clock that drifts, and count meanwhile.
-        if self._stepped:
-            step_ms, self._gained_ms = ceil(self._gained_ms), 0.0
-            self._trusted_offset_ms = self._offset_ms
-        for wrong_ms, side in ((found.least, "ahead of"), (-found.most, "behind")):
+        today = found.moved(self._gained_ms)
+        for wrong_ms, side in ((today.least, "ahead of"), (-today.most, "behind")):
             if wrong_ms > self._tolerance_ms:
                 self._forget()
                 self.paused_because = (
-                    f"the clock is {wrong_ms} ms {side} the broker's;"
+                    f"the clock is {round(wrong_ms)} ms {side} the broker's;"
                     f" {self._tolerance_ms} ms are allowed: synchronise both with NTP"
                 )
                 return
@@ -160,11 +161,10 @@ class ClockGuard:
         young = self._young
         return young is not None and young.probes < SEVERAL and young.most - young.least > VAGUE_MS
 
-    def _learn(self, found: SkewBounds, step_ms: int) -> None:
+    def _learn(self, found: SkewBounds, step_ms: float) -> None:
         """Join a probe with those before it, which are as old as the clock that they measured."""
         young, old = self._young, self._old
-        if step_ms:
-            young, old = young and young.moved(step_ms), old and old.moved(step_ms)
+        young, old = young and young.moved(step_ms), old and old.moved(step_ms)
         assert self._probed_at_ms is not None
         if self._probed_at_ms - self._span_ms >= SPAN_MS:
             young, old, self._span_ms = None, young, self._probed_at_ms
@@ -176,7 +176,7 @@ class ClockGuard:
 
     def _forget(self) -> None:
         self._young = self._old = None
-        self._proven_ms = 0
+        self._proven_ms = 0.0
 
     def _distrust(self, why: str) -> None:
         self._forget()
