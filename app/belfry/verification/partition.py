@@ -27,13 +27,7 @@ from belfry.verification.judged import FiresJudged
 from belfry.verification.key_groups import MovingGroups
 from belfry.verification.memory import Memory, short
 from belfry.verification.row_fires import RowFire, Unfounded, row_fire_of
-from belfry.verification.rows import (
-    MANIFEST_KEY,
-    OWN_KEY,
-    Logged,
-    Sealed,
-    manifest,
-)
+from belfry.verification.rows import MANIFEST_KEY, OWN_KEY, Logged, Sealed, manifest
 from belfry.verification.sequence import ManifestSequence
 from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, released, row_of
 from belfry.verification.waiting import WaitingSchedules
@@ -191,6 +185,7 @@ class PartitionVerifier:
             versions,
             self.standing.unread,
             [*self._waiting.stretches(cut)],
+            moved.lay_here,
         )
         return self._judge.judge(ask, row_fires)
 
