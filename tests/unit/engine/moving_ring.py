@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from belfry.engine.effects import MoveEnd
+from belfry.engine.giving import move_record
 from belfry.engine.job_counts import Budget
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
@@ -16,11 +17,13 @@ from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
-from belfry.wire.moves import MOVE, MoveRecord, encode_move
+from belfry.wire.moves import MOVE, MoveRecord
 from tests.unit.engine.driver import T0, Driver, Shot
 
 PARTITIONS: Final = 3
 PLENTY: Final = Budget(1_000, 1_000)
+# What the workers sign with.
+KEYS: Final = (b"a secret of this ring",)
 
 
 class MovingRing:
@@ -38,6 +41,7 @@ class MovingRing:
         self.now_ms = T0
         for driver in self.drivers:
             driver.options = driver.options._replace(moves=moves)
+            driver.place = driver.place._replace(origin_keys=KEYS)
             driver.start(MemoryMap())
 
     # -- what comes in ---------------------------------------------------------------------------
@@ -59,9 +63,12 @@ class MovingRing:
 
     def move(self, tenant: str, target: int) -> None:
         """Ask for the group of a tenant to be moved."""
-        group = self.group(tenant)
-        value = encode_move(MoveRecord(MOVE, group, target))
-        self.drivers[self.home(tenant)].send(value, timestamp_ms=self.now_ms)
+        self.sign(self.home(tenant), MoveRecord(MOVE, self.group(tenant), target))
+
+    def sign(self, partition: int, record: MoveRecord) -> None:
+        """Send a record of a move to a partition, as a worker does."""
+        sent = move_record(self.drivers[0].place, partition, record, self.now_ms)
+        self.drivers[partition].send(sent.value, sent.key, sent.headers, self.now_ms)
 
     # -- steps -----------------------------------------------------------------------------------
 
