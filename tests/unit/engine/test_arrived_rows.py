@@ -9,7 +9,7 @@ import pytest
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import CALENDAR_PREFIX, HEAD_OF_CALENDAR
 from belfry.store.layout.jobs import HEAD_OF_JOB, JOB_PREFIX
-from belfry.store.layout.records import HEAD_OF_MARKER
+from belfry.store.layout.records import HEAD_OF_MARKER, Marker, encode_marker
 from belfry.wire.moves import ROWS, MoveRecord, pack_rows
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import HOUR, T0
@@ -41,6 +41,7 @@ def arriving() -> tuple[MovingRing, int, MoveRecord, bytes]:
     ("name", "row"),
     [
         (b"other/a", None),
+        (b"other/a", encode_marker(Marker(0, T0, T0, 1, 1, 0))),
         (b"demo/b", None),
         (b"demo", None),
         (b"\xff/a", None),
