@@ -140,7 +140,7 @@ class HeldRequests:
         if found is None:
             # Its schema is not known here yet.
             nameless: Any = {**EMPTY, "tenant": waits.lane.decode(), "schedule_id": ""}
-            return nameless
+            found = nameless
         return found
 
     def _leaves(self, group: int) -> None:

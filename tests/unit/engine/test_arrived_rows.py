@@ -64,12 +64,13 @@ def arriving() -> tuple[MovingRing, int, MoveRecord, bytes]:
 def test_a_row_that_does_not_belong_there_is_refused(name: bytes, row: bytes | None) -> None:
     """None: the row of demo/a, under this key.  What the source sends then comes as it should."""
     ring, target, said, good = arriving()
-    body = NO_ZONES + pack_rows([(GOOD, good), (name, good if row is None else row)])
-    ring.sign(target, said._replace(body=body))
+    odd = name, good if row is None else row
+    ring.sign(target, said._replace(body=NO_ZONES + pack_rows([(GOOD, good), odd])))
     ring.settle()
     assert ring.refused == ["bad_move"]
     assert ring.at_rest()
     assert ring.pending()[target] == 1 == sum(ring.pending())
+    assert odd not in ring.drivers[target].changelog
     ring.kill(target)
     ring.now_ms += HOUR
     ring.settle()
