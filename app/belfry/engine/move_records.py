@@ -110,7 +110,7 @@ class MoveRecords:
             return self._odd(said, "no such move is under way")
         resting = row._replace(phase=RESTS, to=NOWHERE)
         why = "" if said.body[:1] == LEFT else said.body[1:].decode(errors="replace")
-        step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why))
+        step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why, row.move))
         if not why:
             stays = unpack_names(said.body[1:]) if row.at == here else row.stays
             resting = resting._replace(at=row.to, stays=() if row.to == here else stays)

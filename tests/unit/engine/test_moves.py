@@ -26,7 +26,7 @@ def test_a_group_moves_with_its_schedules_and_fires_where_it_lies() -> None:
     grouped = [driver.engine.manifest.grouped for driver in ring.drivers]
     assert [number for number, each in enumerate(grouped) if each] == sorted([home, target])
     assert (ring.pending()[home], ring.pending()[target]) == (0, 5)
-    assert ring.ends == [MoveEnd(ring.group("demo"), home, target)]
+    assert ring.ends == [MoveEnd(ring.group("demo"), home, target, "", 5)]
     ring.now_ms = T0 + 100
     ring.settle()
     assert [shot.id for shot in ring.shots] == [f"s{number}" for number in range(5)]
