@@ -26,7 +26,7 @@ from belfry.cli.failures import CommandError, WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.progress import progress_of
 from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, stands
-from belfry.cli.rebalance_options import Carrying, GroupNumber, Most, Planning, Tenants, To
+from belfry.cli.rebalance_options import Carrying, GroupNumber, Most, Planning, Tenants, To, Yes
 from belfry.cli.rebalance_shown import lines, planned_of, shown
 from belfry.cli.rebalance_status import outcome_json, outcome_line, status_lines
 from belfry.cli.remote import Remote
@@ -50,6 +50,7 @@ def register(app: typer.Typer) -> None:
     group.command("status")(with_session(status))
     group.command("move")(with_session(move))
     group.command("call-off")(with_session(call_off))
+    group.command("resend")(with_session(resend))
     app.add_typer(
         group,
         name="rebalance",
@@ -136,6 +137,36 @@ def call_off(session: Session, group: GroupNumber) -> None:
         )
     told = remote.ask("POST", f"{PATH}/{group}/move", {"target": lies})
     session.printer.one(told, f"The move of key group {group} was called off; it lies in {lies}.")
+
+
+def resend(session: Session, group: GroupNumber, *, yes: Yes = False) -> None:
+    """Send rows of a key group again that its target has refused, so that the group arrives.
+
+    They lie in belfry.rejected. Needs Kafka besides a worker. Example:
+
+    belfry rebalance resend 1912
+    """
+    from belfry.client.refused_rows import CutRows, refused_rows, send_again
+
+    found = Remote(session).get(PATH)
+    standing = next((each for each in found["key_groups"] if each["group"] == group), None)
+    if standing is None or standing["state"] not in ("arriving", "moving"):
+        raise CommandError(f"Key group {group} is not on its way: there is nothing to send again.")
+    topic, cluster = session.settings.topic, session.cluster()
+    try:
+        rows = refused_rows(cluster, topic("rejected"), group, standing["move"])
+    except CutRows as error:
+        raise CommandError(str(error)) from None
+    if not rows:
+        raise CommandError(
+            f"Nothing was refused of the rows of key group {group}, as far as {topic('rejected')}"
+            " goes back."
+        )
+    if not yes:
+        ask_to_begin(f"Send {amount(len(rows), 'record')} of key group {group} again?")
+    send_again(cluster, topic("schedules"), rows)
+    told = {"group": group, "move": standing["move"], "records": len(rows)}
+    session.printer.one(told, f"{amount(len(rows), 'record')} were sent again")
 
 
 def _planned(session: Session, how: Planning) -> Plan:

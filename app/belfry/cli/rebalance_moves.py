@@ -101,6 +101,10 @@ class Mover:
                     raise
                 self._passes(error)
                 return
+            except CommandError as error:
+                # It may have been asked for: then the group is on its way, or lies there.
+                self._passes(error)
+                return
             self._refused_s = None
             left.popleft()
             self._under_way[wanted.group] = _Asked(wanted, asked["move"], self._now_s())

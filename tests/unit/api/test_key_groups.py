@@ -89,9 +89,9 @@ class Door:
         self.holdings = Holdings(list(range(PARTITIONS)))
         self.written: list[Rerouted] = []
         self.fails: Exception | None = None
-        opened: Any = (SimpleNamespace(), self.holdings, None, None, None)
         moves = KeyGroupMoves(self.settings, PARTITIONS, self._put)
-        self.parts.open(Open(*opened, moves=moves))
+        opened: Any = (SimpleNamespace(), self.holdings, None, None, None, None, None, moves)
+        self.parts.open(Open(*opened))
         self.metrics = Metrics(CollectorRegistry())
         app = create_app(self.view, self.metrics, (), self.parts)
         self.client = TestClient(app, base_url="http://127.0.0.1:8700")
@@ -230,7 +230,7 @@ def test_a_worker_that_does_not_answer_stands_against_it(door: Door) -> None:
         asked.append(target)
         raise PeerUnreachable("it sleeps")
 
-    door.parts.peers.ask = ask  # type: ignore[method-assign]
+    door.parts.peers.ask = ask  # type: ignore[method-assign, assignment]
     answer = door.move()
     assert (answer.status_code, answer.json()["code"]) == (503, "workers_silent")
     assert "worker-2" in answer.json()["detail"]
@@ -245,7 +245,7 @@ def test_one_that_does_not_allow_moves_is_named(door: Door) -> None:
     async def ask(*_: Any) -> Response:
         return Response(told.model_dump_json(), 200)
 
-    door.parts.peers.ask = ask  # type: ignore[method-assign]
+    door.parts.peers.ask = ask  # type: ignore[method-assign, assignment]
     answer = door.move()
     assert (answer.status_code, answer.json()["code"]) == (409, "moves_not_allowed")
     assert "worker-2" in answer.json()["detail"]

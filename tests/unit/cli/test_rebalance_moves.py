@@ -63,6 +63,7 @@ class Worker:
             else:
                 self.lies[group] = target
                 del self.under_way[group]
+        shown: dict[int, tuple[str, int, int | None]]
         shown = {group: ("rests", lies, None) for group, lies in self.lies.items()}
         for group, (target, _) in self.under_way.items():
             lies = self.lies.get(group, group % 4)
@@ -132,6 +133,7 @@ def test_a_group_that_stays_is_told_with_the_reason_and_the_others_go_on() -> No
 def test_what_passes_by_itself_is_waited_for() -> None:
     worker = Worker()
     worker.refuses = [WorkerRefusal("a worker is away", 503, "workers_silent")] * 3
+    worker.refuses += [CommandError("No worker answers.")] * 3
     worker.away = 3
     assert len(mover(worker).carry_out(wanted(0, 4), quiet)) == 2
 

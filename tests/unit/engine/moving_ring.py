@@ -11,6 +11,7 @@ from typing import Any, Final
 from belfry.engine.effects import MoveEnd
 from belfry.engine.giving import move_record
 from belfry.engine.job_counts import Budget
+from belfry.engine.rejected_record import RejectedRecord
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
@@ -37,6 +38,7 @@ class MovingRing:
         self.shots: list[Shot] = []
         self.told: list[LifecycleEvent] = []
         self.refused: list[str] = []
+        self.rejected: list[RejectedRecord] = []
         self.ends: list[MoveEnd] = []
         self.now_ms = T0
         for driver in self.drivers:
@@ -89,6 +91,7 @@ class MovingRing:
             self.shots += [Shot(*fired) for fired in effects.fired]
             self.ends += effects.move_ends
             self.told += [each for each in effects.lifecycle if each.outcome != "FIRED"]
+            self.rejected += effects.rejected
             self.refused += [
                 (value or b"").decode()
                 for each in effects.rejected

@@ -71,7 +71,7 @@ def test_a_partition_tells_its_rows_and_counts_what_waits() -> None:
     assert seen_in(rows, HOME) == []
     at_home, there = GroupRow(HELD, HOME, 2, 50), GroupRow(LEAVING, HOME, 2, 50, 9)
     record = (60, 1, b"shop", b"value", None)
-    held = encode_aside(Waits(b"shop", record, 1))
+    held = encode_aside(Waits(b"shop", record, True))
     rows.write(
         {
             named_key(home_key(GROUP)): encode_group(at_home),
