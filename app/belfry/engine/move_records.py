@@ -191,6 +191,9 @@ class MoveRecords:
             return self._odd(said, f"{row.number} of its records have come")
         if said.kind == moves.END:
             self._groups.has_all(said.group, said.move)
+            # Requests that come right behind it are judged by the next step, which sees the tenants
+            # of the group as they are treated now.
+            step.effects.room = min(step.effects.room, 0)
             return None
         try:
             rows = read_rows(said.body, offset, said.group, self._groups.of)
