@@ -17,6 +17,7 @@ from belfry import __version__
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.key_group_answers import KeyGroupsAnswer
 from belfry.api.routes.app import create_app
+from belfry.api.routes.audited import AuditedRequest, asked_by
 from belfry.api.routes.key_groups import MOST_UNDER_WAY
 from belfry.api.workers.acknowledgements import NotWritten
 from belfry.api.workers.holdings import NotHeld
@@ -267,3 +268,8 @@ def test_a_dispatcher_moves_nothing(door: Door) -> None:
     door.parts.open(replace(door.parts.ready, moves=None))
     assert door.move().status_code == 503
     assert door.get().status_code == 503
+
+
+def test_who_had_a_group_moved_is_in_the_audit_log() -> None:
+    assert asked_by("POST", MOVED) == AuditedRequest("key_group.move", None, "7")
+    assert asked_by("GET", PATH) == AuditedRequest("read")
