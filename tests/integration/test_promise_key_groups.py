@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import pytest
@@ -166,7 +167,7 @@ def test_groups_move_under_load_with_kills_and_nothing_is_lost(
             "requests": report.requests,
             "fired": report.fired,
             "overrun": report.overrun,
-            "late_ms": sorted(report.lateness_ms)[-5:],
+            "late_ms": [median(report.lateness_ms), *sorted(report.lateness_ms)[-3:]],
             "findings": len(report.findings),
         }
         with capsys.disabled():

@@ -122,7 +122,7 @@ SAID: Final = json.loads(Path(__file__).with_name("refusals.json").read_text("ut
 RELEASES: Final = r"(?<=IANA time zone of release )\w+|(?<=ScheduleRequest of schema )\w+"
 # What the worker's resolver says where no registry answers; no bytes lead there by themselves.
 BY_THE_SHELL = {"schema_unavailable"}
-# It may have no headers of its own, and is reached by test_forged_moves.py and test_arrived_rows.py.
+# It may have no headers of its own: test_forged_moves.py and test_arrived_rows.py reach it.
 OF_MOVES = {"bad_move"}
 
 
