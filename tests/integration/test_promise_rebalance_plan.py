@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-from belfry.schedules.identity import partition_of
+from belfry.client.kafka import Cluster
+from belfry.client.refused_rows import refused_rows, send_again
+from belfry.engine.effects import Rerouted
+from belfry.engine.giving import move_record
+from belfry.engine.reports import SourcePartition
+from belfry.schedules.identity import Homes, partition_of
+from belfry.wire.moves import END, MOVE, ROWS, MoveRecord
+from belfry.wire.origins import believed_origin
+from tests.acceptance.harness.reading import read_all
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
 
@@ -119,3 +127,44 @@ def test_where_workers_allow_no_moves_none_begins(
         names = site.worker(KEY_GROUP_MOVES="true").start()
         assert names.wait_end() != 0
         assert "BELFRY_HTTP_WORKER_SECRET is not set" in names.said()
+
+
+def test_refused_rows_are_found_and_written_once_more_as_they_were_signed(
+    kafka: str, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    with Site(kafka, unique("resent"), tmp_path) as site:
+        topic, cluster = site.topic, Cluster(kafka)
+        site.create_topics([topic("rejected"), topic("schedules")], {})
+        place = SourcePartition(topic("schedules"), 0, Homes(4), (b"what workers share",))
+
+        def refused(said: MoveRecord, code: str = "bad_move") -> Rerouted:
+            sent = move_record(place, said.target, said, now_ms())
+            added = [("belfry-error-code", code.encode()), ("belfry-error-topic", b"x")]
+            site.producer.produce(
+                topic("rejected"), sent.value, sent.key, 1, headers=[*sent.headers, *added]
+            )
+            return sent
+
+        wanted = [MoveRecord(END, 8, 2, 40, 2), MoveRecord(ROWS, 8, 2, 40, 1, b"\0")]
+        kept = [refused(each) for each in (*wanted, *wanted)]
+        for other in (
+            MoveRecord(ROWS, 8, 2, 39, 1, b"\0"),
+            MoveRecord(ROWS, 12, 2, 40, 1, b"\0"),
+            MoveRecord(MOVE, 8, 2, 40),
+        ):
+            refused(other)
+        site.producer.flush()
+        found = refused_rows(cluster, topic("rejected"), 8, 40)
+        assert [(each.number, each.kind, each.target) for each in found] == [
+            (1, ROWS, 2),
+            (2, END, 2),
+        ]
+        send_again(cluster, topic("schedules"), found)
+        sent = read_all(kafka, topic("schedules"))
+        assert [each.partition for each in sent] == [2, 2]
+        assert [each.value for each in sent] == [each.value for each in reversed(kept[:2])]
+        assert {each.key for each in sent} == {b"key group 8"}
+        for each in sent:
+            record = (each.offset, each.timestamp_ms, each.key, each.value, each.headers)
+            assert believed_origin(place.origin_keys, record, topic("schedules"), 2).rerouted
+        assert refused_rows(cluster, topic("rejected"), 8, 41) == []
