@@ -11,21 +11,25 @@ changelog: another owner goes on with them, and each request has one outcome.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from belfry.engine.admission import Admission
 from belfry.engine.aside_room import taken_place
 from belfry.engine.groups import HANDED, USUAL, WAITS, Groups
 from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports
-from belfry.engine.rerouting import Rerouting
+from belfry.engine.rerouting import MAX_HANDED_ON_BYTES, MAX_RETRIES, Rerouting
 from belfry.engine.step import Step
+from belfry.schedules.fields import EMPTY
+from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.store.layout.aside import Waits, encode_aside
 from belfry.store.layout.groups import RESTS, decode_held, held_key, held_range
 from belfry.store.schedules import ScheduleStore
+from belfry.wire.headers import asked_by
 from belfry.wire.moves import HANDED_ON
-from belfry.wire.record import SourceRecord, asked_of, size_of
+from belfry.wire.record import SourceRecord, asked_of, retries_of, size_of
+from belfry.wire.requests import RequestReader
 
 # Requests of all groups that one step lets go.
 MOST_AT_ONCE: Final = 500
@@ -37,12 +41,14 @@ class HeldRequests:
     def __init__(
         self,
         store: ScheduleStore,
+        reader: RequestReader,
         groups: Groups,
         reports: Reports,
         rerouting: Rerouting,
         admission: Admission,
     ) -> None:
         self._store = store
+        self._reader = reader
         self._groups = groups
         self._reports = reports
         self._rerouting = rerouting
@@ -112,11 +118,30 @@ class HeldRequests:
                 here.append(waits)
                 step.effects.room -= size_of(waits.record)
             else:
-                stop = row.at, asked_of(waits.record)
-                self._rerouting.send(waits.record, None, stop, step, handed_on=True)
+                self._send(waits, row.at, step)
         if group not in self._groups.held:
             self._groups.rests(group, row)
         return here
+
+    def _send(self, waits: Waits, to: int, step: Step) -> None:
+        """Send a request on to where its group lies.
+
+        It is read only where it may be refused, so that who asked is told by its request id.
+        """
+        record, request = waits.record, None
+        if size_of(record) > MAX_HANDED_ON_BYTES or retries_of(record) >= MAX_RETRIES:
+            request = self._asked(waits)
+        stop = to, asked_of(record)
+        self._rerouting.send(record, request, stop, step, handed_on=True)
+
+    def _asked(self, waits: Waits) -> Request:
+        read = self._reader.read_whole(waits.record)
+        found = asked_by(waits.record) if isinstance(read, Rejection) else read
+        if found is None:
+            # Its schema is not known here yet.
+            nameless: Any = {**EMPTY, "tenant": waits.lane.decode(), "schedule_id": ""}
+            found = nameless
+        return found
 
     def _leaves(self, group: int) -> None:
         left = self._groups.held[group] - 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from belfry.engine.arrived_rows import read_rows
 from belfry.engine.effects import MoveEnd
 from belfry.engine.giving import LEFT, STAYED, Giving, move_record
 from belfry.engine.groups import Groups
@@ -30,7 +31,7 @@ from belfry.store.layout.groups import (
     unpack_names,
 )
 from belfry.wire import moves
-from belfry.wire.moves import MoveRecord, decode_move, unpack_rows
+from belfry.wire.moves import MoveRecord, decode_move
 from belfry.wire.record import SourceRecord, stamp_of
 
 CODE: Final = "bad_move"
@@ -47,7 +48,8 @@ class MoveParts(NamedTuple):
 class MoveRecords:
     """Takes records of moves in for one partition.
 
-    Where moves are not allowed none begins: MOVE and INVITE are refused, and where no group has
+    They are only where workers share a secret, so that nobody else can sign a record of one.  Where
+    moves are not allowed none begins: MOVE and INVITE are refused, and where no group has
     moved before all of them are.
     """
 
@@ -108,7 +110,7 @@ class MoveRecords:
             return self._odd(said, "no such move is under way")
         resting = row._replace(phase=RESTS, to=NOWHERE)
         why = "" if said.body[:1] == LEFT else said.body[1:].decode(errors="replace")
-        step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why))
+        step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why, row.move))
         if not why:
             stays = unpack_names(said.body[1:]) if row.at == here else row.stays
             resting = resting._replace(at=row.to, stays=() if row.to == here else stays)
@@ -189,14 +191,15 @@ class MoveRecords:
             return self._odd(said, f"{row.number} of its records have come")
         if said.kind == moves.END:
             self._groups.has_all(said.group, said.move)
+            # Requests that come right behind it are judged by the next step, which sees the tenants
+            # of the group as they are treated now.
+            step.effects.room = min(step.effects.room, 0)
             return None
-        size = said.body[0] if said.body else 0
         try:
-            rows = unpack_rows(said.body[1 + size :])
+            rows = read_rows(said.body, offset, said.group, self._groups.of)
         except ValueError as error:
             return self._odd(said, str(error))
-        self._rows.put(rows, offset, step)
-        self._rows.came_by(said.body[1 : 1 + size])
+        self._rows.put(rows, step)
         self._groups.note_lies(said.group, row._replace(number=row.number + 1))
         return None
 

@@ -97,12 +97,7 @@ def sent_on(
         return _misrouted(_named(record, request), origin, place.partition, home)
     size = size_of(record)
     if size > (MAX_HANDED_ON_BYTES if handed_on else MAX_MISROUTED_BYTES):
-        return Rejection(
-            "request_too_large",
-            f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
-            " home partition. Write it with key = tenant and the murmur2 partitioner, or store"
-            " its content elsewhere and schedule the address (claim check).",
-        )
+        return _too_large(size, handed_on=handed_on)
     _, _, key, value, _ = record
     carried = carried_on(headers)
     carried += origin_headers(origin, asked if asked or stamp is not None else None)
@@ -114,6 +109,22 @@ def sent_on(
         carried.append((RETRIES, b"%d" % retries))
     carried = vouched(place.origin_keys, key, value, carried)
     return Rerouted(home, key, value, carried)
+
+
+def _too_large(size: int, *, handed_on: bool) -> Rejection:
+    if handed_on:
+        reason = (
+            f"The request takes {size} bytes; {MAX_HANDED_ON_BYTES} can be sent on to the partition"
+            " where its tenant's key group lies (docs/rebalance.md). Store its content elsewhere"
+            " and schedule the address (claim check)."
+        )
+    else:
+        reason = (
+            f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
+            " home partition. Write it with key = tenant and the murmur2 partitioner, or store"
+            " its content elsewhere and schedule the address (claim check)."
+        )
+    return Rejection("request_too_large", reason)
 
 
 def _named(record: SourceRecord, request: Request | None) -> str:

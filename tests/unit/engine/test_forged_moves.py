@@ -21,7 +21,7 @@ from tests.unit.engine.moving_ring import PARTITIONS, MovingRing
 
 
 def forge(ring: MovingRing, partition: int, record: MoveRecord) -> None:
-    ring.drivers[partition].send(encode_move(record), timestamp_ms=ring.now_ms)
+    ring.sign(partition, record)
 
 
 def others(ring: MovingRing) -> list[int]:
@@ -40,6 +40,34 @@ def test_where_moves_are_not_allowed_each_record_of_one_is_refused(kind: int) ->
     assert ring.refused == ["bad_move"] * PARTITIONS**2
     assert ring.pending()[ring.home("demo")] == 1
     assert not any(driver.engine.manifest.grouped for driver in ring.drivers)
+
+
+def test_where_workers_share_no_secret_nothing_begins() -> None:
+    """Everybody who may write to the topic could sign as well as they."""
+    ring = MovingRing()
+    home, (target, _) = ring.home("demo"), others(ring)
+    for driver in ring.drivers:
+        driver.place = driver.place._replace(origin_keys=())
+        driver.start(driver.rows)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.move("demo", target)
+    forge(ring, target, MoveRecord(INVITE, ring.group("demo"), target))
+    ring.settle()
+    assert ring.refused == ["bad_move"] * 2
+    assert ring.pending()[home] == 1 == sum(ring.pending())
+
+
+@pytest.mark.parametrize("headers", [None, [("belfry-origin-topic", b"belfry.schedules")]])
+def test_what_no_worker_has_signed_begins_nothing(
+    headers: list[tuple[str, bytes | None]] | None,
+) -> None:
+    ring = MovingRing()
+    home, (target, _) = ring.home("demo"), others(ring)
+    value = encode_move(MoveRecord(MOVE, ring.group("demo"), target))
+    ring.drivers[home].send(value, headers=headers, timestamp_ms=ring.now_ms)
+    ring.settle()
+    assert ring.refused == ["bad_move"]
+    assert not ring.drivers[home].engine._parts.groups.homes
 
 
 def test_a_home_gives_nothing_away_that_it_does_not_move() -> None:
