@@ -6,6 +6,13 @@
 
 As long as one waits, what comes later waits behind it, so their order is kept.  The rows lie in the
 changelog: another owner goes on with them, and each request has one outcome.
+
+A bulk job is about what was asked for before it, which is told by offsets.  Where a group has come
+home, its rows have those of the records that brought them, behind the requests that wait:
+
+    offset   8 MOVE   11 BULK, waits   12 UPSERT a, waits   14 ROWS of s   16 END   17 GIVEN
+
+So such a job could not tell `s` from `a`, and is refused: its sender may send it again.
 """
 
 from __future__ import annotations
@@ -14,12 +21,14 @@ from itertools import islice
 from typing import Any, Final
 
 from belfry.engine.admission import Admission
+from belfry.engine.arrival import arrival_ms
 from belfry.engine.aside_room import taken_place
 from belfry.engine.groups import HANDED, USUAL, WAITS, Groups
 from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports
 from belfry.engine.rerouting import MAX_HANDED_ON_BYTES, MAX_RETRIES, Rerouting
 from belfry.engine.step import Step
+from belfry.schedules.bulk import BULK
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
@@ -31,6 +40,11 @@ from belfry.wire.moves import HANDED_ON
 from belfry.wire.record import SourceRecord, asked_of, retries_of, size_of
 from belfry.wire.requests import RequestReader
 
+TOO_SOON: Final = Rejection(
+    "tenant_held",
+    "The key group of its tenant came back to its home partition while the job waited, and what was"
+    " asked for before the job cannot be told any more. Nothing was done: send it again.",
+)
 # Requests of all groups that one step lets go.
 MOST_AT_ONCE: Final = 500
 
@@ -114,7 +128,11 @@ class HeldRequests:
             waits = decode_held(key, packed)
             self._store.note(key, None)
             self._leaves(group)
-            if row.at == self._groups.here or waits.lane in row.stays:
+            if row.number and (job := self._job(waits)) is not None:
+                came_ms = self._reports.origin(waits.record).timestamp_ms
+                asked_ms = arrival_ms(came_ms, step.now_ms)
+                self._reports.refuse(waits.record, job, TOO_SOON, asked_ms, step)
+            elif row.at == self._groups.here or waits.lane in row.stays:
                 here.append(waits)
                 step.effects.room -= size_of(waits.record)
             else:
@@ -133,6 +151,12 @@ class HeldRequests:
             request = self._asked(waits)
         stop = to, asked_of(record)
         self._rerouting.send(record, request, stop, step, handed_on=True)
+
+    def _job(self, waits: Waits) -> Request | None:
+        """The request that waits, where it is for a bulk job that has begun nowhere yet."""
+        read = self._reader.read_whole(waits.record)
+        begins = not isinstance(read, Rejection) and read["action"] == BULK
+        return read if begins and not asked_of(waits.record) else None
 
     def _asked(self, waits: Waits) -> Request:
         read = self._reader.read_whole(waits.record)

@@ -108,12 +108,17 @@ class MoveRecords:
             return None
         if row.phase != HELD or row.move != said.move:
             return self._odd(said, "no such move is under way")
+        if said.body[:1] not in (LEFT, STAYED):
+            return self._odd(said, "it does not say whether the group has left")
         resting = row._replace(phase=RESTS, to=NOWHERE)
-        why = "" if said.body[:1] == LEFT else said.body[1:].decode(errors="replace")
+        has_left = said.body[:1] == LEFT
+        why = "" if has_left else said.body[1:].decode(errors="replace")
         step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why))
-        if not why:
+        if has_left:
             stays = unpack_names(said.body[1:]) if row.at == here else row.stays
             resting = resting._replace(at=row.to, stays=() if row.to == here else stays)
+            # Rows that came home lie behind the requests that wait here (`held_requests.py`).
+            resting = resting._replace(number=said.number if row.to == here else 0)
         self._groups.rests(said.group, resting)
         return None
 
@@ -129,7 +134,7 @@ class MoveRecords:
         if said.target == row.at:
             self._groups.rests(said.group, row._replace(phase=RESTS, to=NOWHERE))
             return None
-        asked = row._replace(phase=ASKED, to=said.target, move=offset)
+        asked = row._replace(phase=ASKED, to=said.target, move=offset, number=0)
         self._groups.note_home(said.group, asked)
         invite = MoveRecord(moves.INVITE, said.group, said.target, offset)
         self._send(step, said.target, invite)

@@ -169,3 +169,21 @@ def test_a_home_whose_offsets_are_lower_than_before_is_told_that_the_group_stays
     assert [end.why for end in ring.ends] == ["", "older: it came by the move 1000"]
     assert ring.pending()[one] == 2 == sum(ring.pending())
     assert home != one
+
+
+def test_a_word_that_does_not_say_whether_a_group_has_left_counts_for_nothing() -> None:
+    ring = MovingRing()
+    home, (one, _) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    ring.move("demo", one)
+    for each in (home, one, home):
+        ring.step(each)
+    group = ring.group("demo")
+    move = ring.drivers[home].engine._parts.groups.homes[group].move
+    forge(ring, home, MoveRecord(GIVEN, group, one, move))
+    ring.step(home, 2)
+    assert ring.refused == ["bad_move"]
+    ring.settle()
+    assert ring.at_rest()
+    assert ring.pending()[one] == 1 == sum(ring.pending())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.headers import SOURCE
 from tests.unit.engine.driver import HOUR, T0
@@ -76,3 +74,46 @@ def test_a_trigger_of_a_tenant_that_is_paused_is_refused_while_its_group_comes()
     given(ring, source)
     ring.settle()
     assert ring.refused == ["tenant_held"]
+
+
+def test_a_bulk_job_that_waited_for_its_group_to_come_home_is_refused_and_changes_nothing() -> None:
+    """Rows that came have later offsets than it: it would take them for younger than itself."""
+    ring = MovingRing()
+    home = ring.home("demo")
+    for name in ("s1", "s2"):
+        ring.ask("demo", schedule_id=name, at=T0 + HOUR)
+    ring.settle()
+    target = away(ring)
+    source = asked_for(ring, home)
+    cancel = json.dumps({"action": "CANCEL", "prefix": "s"})
+    ring.ask("demo", schedule_id="job", action="BULK", bulk=cancel, request_id="r-job")
+    ring.ask("demo", schedule_id="s3", at=T0 + HOUR)
+    ring.step(home)
+    given(ring, source)
+    ring.settle()
+    assert source == target
+    assert ring.refused == ["tenant_held"]
+    refused = next(each for each in ring.told if each.request_id == "r-job")
+    assert "send it again" in (refused.reason or "")
+    assert ring.pending()[home] == 3 == sum(ring.pending())
+    # Sent again under its id it is judged anew.
+    ring.ask("demo", schedule_id="job", action="BULK", bulk=cancel, request_id="r-job")
+    ring.settle()
+    assert sum(ring.pending()) == 0
+
+
+def test_a_bulk_job_that_waited_follows_its_group_and_finds_what_was_asked_for_before() -> None:
+    ring = MovingRing()
+    home = ring.home("demo")
+    ring.ask("demo", schedule_id="s1", at=T0 + HOUR)
+    ring.settle()
+    target = (home + 1) % PARTITIONS
+    source = asked_for(ring, target)
+    cancel = json.dumps({"action": "CANCEL", "prefix": "s"})
+    ring.ask("demo", schedule_id="job", action="BULK", bulk=cancel)
+    ring.ask("demo", schedule_id="s2", at=T0 + HOUR)
+    ring.step(home)
+    given(ring, source)
+    ring.settle()
+    assert ring.refused == []
+    assert ring.pending()[target] == 1 == sum(ring.pending())
