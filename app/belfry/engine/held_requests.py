@@ -26,7 +26,7 @@ from belfry.engine.aside_room import taken_place
 from belfry.engine.groups import HANDED, USUAL, WAITS, Groups
 from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports
-from belfry.engine.rerouting import MAX_HANDED_ON_BYTES, MAX_RETRIES, Rerouting
+from belfry.engine.rerouting import MAX_MISROUTED_BYTES, MAX_RETRIES, Rerouting, too_large
 from belfry.engine.step import Step
 from belfry.schedules.bulk import BULK
 from belfry.schedules.fields import EMPTY
@@ -95,7 +95,13 @@ class HeldRequests:
         return handed_on and self._reports.origin(record).rerouted
 
     def _hold(self, record: SourceRecord, request: Request, step: Step) -> Reply | None:
-        """Let a request wait, unless something does under its offset: its input was made anew."""
+        """Let a request wait, unless it is too large to be sent on, or to lie in a changelog.
+
+        Nor where something waits under its offset already: its input was made anew.
+        """
+        size = size_of(record)
+        if size > MAX_MISROUTED_BYTES:
+            return self._reports.reject(record, request, too_large(size, handed_on=True), step)
         group = self._groups.of(request["tenant"])
         key = held_key(group, record[0])
         if self._store.named(key) is not None:
@@ -103,7 +109,7 @@ class HeldRequests:
         waits = Waits(request["tenant"].encode(), record, self._admission.appended)
         self._store.note(key, encode_aside(waits))
         self._groups.held[group] = self._groups.held.get(group, 0) + 1
-        step.effects.room -= size_of(record)
+        step.effects.room -= size
         return None
 
     def ready(self, step: Step) -> list[Waits]:
@@ -147,7 +153,7 @@ class HeldRequests:
         It is read only where it may be refused, so that who asked is told by its request id.
         """
         record, request = waits.record, None
-        if size_of(record) > MAX_HANDED_ON_BYTES or retries_of(record) >= MAX_RETRIES:
+        if retries_of(record) >= MAX_RETRIES:
             request = self._asked(waits)
         stop = to, asked_of(record)
         self._rerouting.send(record, request, stop, step, handed_on=True)

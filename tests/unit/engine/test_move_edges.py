@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
+import pytest
+
+from belfry.engine import giving, group_rows
+from belfry.store.layout.calendars import HEAD_OF_CALENDAR
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.headers import SOURCE
+from belfry.wire.record import Headers, size_of
 from tests.unit.engine.driver import HOUR, T0
 from tests.unit.engine.moving_ring import PARTITIONS, MovingRing
+
+# What a broker takes unless it is told otherwise (`message.max.bytes`).
+BROKER_BYTES = 1_048_588
+SIZES = (10, 150_000, 60_000, 900_000, 10, 199_000, 900, 5)
 
 
 def asked_for(ring: MovingRing, target: int) -> int:
@@ -117,3 +127,42 @@ def test_a_bulk_job_that_waited_follows_its_group_and_finds_what_was_asked_for_b
     ring.settle()
     assert ring.refused == []
     assert ring.pending()[target] == 1 == sum(ring.pending())
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_no_record_that_follows_a_group_is_larger_than_a_broker_takes(waits: bool) -> None:
+    """One that Kafka refuses would roll each step of its partition back.
+
+    `waits`: it comes while the group is on its way, else when it lies elsewhere.
+    """
+    ring = MovingRing()
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    home = ring.home("demo")
+    source = asked_for(ring, (home + 1) % PARTITIONS)
+    if not waits:
+        given(ring, source)
+        ring.settle()
+    for size in (900_000, BROKER_BYTES - 200):
+        headers: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"b"), ("belfry-in", b"1h")]
+        ring.drivers[home].send(bytes(size), b"demo", headers, ring.now_ms)
+    ring.settle()
+    assert ring.refused == ["request_too_large"]
+    assert ring.at_rest()
+    assert sum(ring.pending()) == 2
+    largest = max(size_of(record) for record in ring.drivers[(home + 1) % PARTITIONS].source)
+    assert 900_000 < largest < BROKER_BYTES - 1_000
+
+
+def test_rows_that_share_records_share_none_that_is_larger_than_a_broker_takes() -> None:
+    rows = [
+        (b"\0c%d" % number, HEAD_OF_CALENDAR + bytes(size)) for number, size in enumerate(SIZES)
+    ]
+    records = list(giving._in_records(rows))
+    assert [row for record in records for row in record] == rows
+    sizes = [sum(len(name) + len(row) for name, row in record) for record in records]
+    for record, size in zip(records, sizes, strict=True):
+        assert len(record) == 1 or size <= giving.TOGETHER_BYTES
+    # None is begun too early.
+    assert all(one + two > giving.TOGETHER_BYTES for one, two in pairwise(sizes))
+    assert group_rows.MOST_ROW_BYTES < BROKER_BYTES - 1_000
