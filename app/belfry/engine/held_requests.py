@@ -161,8 +161,9 @@ class HeldRequests:
     def _job(self, waits: Waits) -> Request | None:
         """The request that waits, where it is for a bulk job that has begun nowhere yet."""
         read = self._reader.read_whole(waits.record)
-        begins = not isinstance(read, Rejection) and read["action"] == BULK
-        return read if begins and not asked_of(waits.record) else None
+        if isinstance(read, Rejection) or read["action"] != BULK or asked_of(waits.record):
+            return None
+        return read
 
     def _asked(self, waits: Waits) -> Request:
         read = self._reader.read_whole(waits.record)

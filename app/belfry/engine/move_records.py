@@ -49,8 +49,8 @@ class MoveRecords:
     """Takes records of moves in for one partition.
 
     They are only where workers share a secret, so that nobody else can sign a record of one.  Where
-    moves are not allowed none begins: MOVE and INVITE are refused, and where no group has
-    moved before all of them are.
+    moves are not allowed none begins: MOVE and INVITE are refused, a group of which nothing has
+    left yet stays, and where no group has moved before all of them are refused.
     """
 
     def __init__(
@@ -154,15 +154,22 @@ class MoveRecords:
             return self._odd(said, "it does not lie here")
         elif said.move <= row.move:
             # Written once more; or the home's input was made anew, and it waits for an answer.
-            why = STAYED + b"older: it came by the move %d" % row.move
-            self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
-            home = groups.home(said.group)
-            self._send(step, home, said._replace(kind=moves.GIVEN, body=why))
+            self._stays(said, b"older: it came by the move %d" % row.move, step)
             return None
         if row is not None and row.to != NOWHERE:
             return self._odd(said, "it is on its way")
+        if not self._allowed:
+            # Not any more: where workers share no secret now, anybody may have written this.
+            self._stays(said, b"off: the workers allow no moves", step)
+            return None
         self._giving.ask(said.group, said.target, said.move)
         return None
+
+    def _stays(self, said: MoveRecord, why: bytes, step: Step) -> None:
+        """Tell the target and the home that the group stays."""
+        self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
+        given = said._replace(kind=moves.GIVEN, body=STAYED + why)
+        self._send(step, self._groups.home(said.group), given)
 
     def _at_target(self, said: MoveRecord, offset: int, step: Step) -> Rejection | None:
         groups, row = self._groups, self._groups.lies.get(said.group)

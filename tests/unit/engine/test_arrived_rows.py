@@ -9,6 +9,7 @@ import pytest
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import CALENDAR_PREFIX, HEAD_OF_CALENDAR
 from belfry.store.layout.jobs import HEAD_OF_JOB, JOB_PREFIX
+from belfry.store.layout.pending import decode_pending, encode_pending
 from belfry.store.layout.records import HEAD_OF_MARKER, Marker, encode_marker
 from belfry.wire.moves import ROWS, MoveRecord, pack_rows
 from belfry.wire.record import Headers
@@ -75,6 +76,20 @@ def test_a_row_that_does_not_belong_there_is_refused(name: bytes, row: bytes | N
     ring.now_ms += HOUR
     ring.settle()
     assert [shot.id for shot in ring.shots] == ["a"]
+
+
+def test_rows_of_one_sequence_or_of_no_instant_are_refused() -> None:
+    """Two schedules of one instant and sequence would lie in one place."""
+    ring, target, said, good = arriving()
+    row = decode_pending(good)
+    twin = encode_pending(row._replace(schedule_id=b"b"))
+    bodies = [pack_rows([(GOOD, good), (b"demo/b", twin)])]
+    bodies += [pack_rows([(GOOD, encode_pending(row._replace(due_ms=ms)))]) for ms in (-1, 2**60)]
+    for body in bodies:
+        ring.sign(target, said._replace(body=NO_ZONES + body))
+    ring.settle()
+    assert ring.refused == ["bad_move"] * 3
+    assert ring.pending()[target] == 1 == sum(ring.pending())
 
 
 @pytest.mark.parametrize("body", [b"\4abc", b"\2\xff\xff", b"\0\0\0", b"\0" + b"\xff" * 8])
