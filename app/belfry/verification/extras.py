@@ -172,7 +172,11 @@ class ExtraFires:
         """Lives and versions that a schedule may have had within a transaction."""
         known = self._memory.schedule(ask.partition, short(name))
         found = list(ask.versions.get(name, ()))
-        if known is not None:
+        if known is None:
+            # It began in it, or came with its key group: it may have had other versions before.
+            for life, last in found.copy():
+                found += [(life, version) for version in range(max(1, last - VERSIONS), last)]
+        else:
             found.append((known.life, known.version))
             later = [version for life, version in found if life == known.life]
             last = min(max(later, default=0), known.version + VERSIONS)
