@@ -99,15 +99,16 @@ class ExtraFires:
         no row tells makes up for the rest, and then the order is not known.
         """
         turns: dict[bytes, ExtraOrder] = {}
-        # Whether a row tells of a life of their schedules: those of which none does come first.
-        others: dict[bytes, bool] = {}
+        # Near ones come first, and of them those of whose schedules no row tells any life.
+        others: dict[bytes, tuple[bool, bool]] = {}
         for fire in self._candidates(ask):
             for name in self._names(fire):
                 turn = self._turn_of(fire, name, ask)
                 if turn is not None:
                     turns[fire.identity] = turn
                 elif self._may_be(name, ask):
-                    others[fire.identity] = bool(ask.versions[name])
+                    far = abs(fire.timestamp_ms - ask.timestamp_ms) > NEAR_MS
+                    others[fire.identity] = far, bool(ask.versions[name])
             if len(turns) == most:
                 break
         # The order in which jobs of several tenants had their turns is not told.
