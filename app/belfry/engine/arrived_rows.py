@@ -37,6 +37,8 @@ _PREFIXES: Final = (keys.REQUEST_PREFIX, JOB_PREFIX, keys.AWAITED_PREFIX, CALEND
 # What decoders raise for bytes that no release has written.
 _ODD: Final = (UnknownFormat, ValueError, KeyError, TypeError, AttributeError)
 _SHOWN: Final = 80
+# The timeline has so many minutes.
+_TIMELINE_END_MS: Final = keys.MINUTE_MS << 32
 
 T = TypeVar("T")
 Decoded = Pending | Awaited | CalendarRow | None
@@ -75,7 +77,11 @@ def read_rows(body: bytes, offset: int, group: int, group_of: Callable[[str], in
         if group_of(tenant) != group:
             raise ValueError(f"{_shown(name)} is of group {group_of(tenant)}")
         kept = with_seq(row, offset) if is_pending(row) else row
-        found.append(ArrivedRow(name, kept, _decoded(name, kept)))
+        decoded = _decoded(name, kept)
+        if isinstance(decoded, Pending) and any(isinstance(each[2], Pending) for each in found):
+            # Two of one instant would lie in one place, and one of them would be lost.
+            raise ValueError(f"{_shown(name)} shares its record, and with it its sequence")
+        found.append(ArrivedRow(name, kept, decoded))
     return ArrivedRows(zones, found)
 
 
@@ -106,7 +112,8 @@ def _decoded(name: bytes, row: bytes) -> Decoded:
             return None
     elif is_pending(row):
         pending = _read(name, row, lambda: decode_pending(row))
-        if b"%b/%b" % (pending.tenant, pending.schedule_id) == name:
+        named = b"%b/%b" % (pending.tenant, pending.schedule_id) == name
+        if named and 0 <= pending.due_ms < _TIMELINE_END_MS:
             return pending
     else:
         _read(name, row, lambda: decode_marker(row))

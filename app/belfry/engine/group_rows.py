@@ -24,7 +24,8 @@ from belfry.tenants.step_tenants import StepTenants
 MOST_ROWS: Final = 50_000
 # Each look for the tenants of a group looks at a row of each tenant of the partition.
 MOST_TENANTS: Final = 10_000
-# One that its target refuses is kept whole, so that it can be sent again (`rejected_record.py`).
+# Brokers take records of 1 MiB, unless the topic says otherwise.  What its target refuses is kept
+# whole, so that it can be sent again (`rejected_record.py`).
 MOST_ROW_BYTES: Final = 850_000
 
 _OTHERS: Final = (keys.REQUEST_PREFIX, JOB_PREFIX)

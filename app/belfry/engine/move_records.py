@@ -49,8 +49,8 @@ class MoveRecords:
     """Takes records of moves in for one partition.
 
     They are only where workers share a secret, so that nobody else can sign a record of one.  Where
-    moves are not allowed none begins: MOVE and INVITE are refused, and where no group has
-    moved before all of them are.
+    moves are not allowed none begins: MOVE and INVITE are refused, a group of which nothing has
+    left yet stays, and where no group has moved before all of them are refused.
     """
 
     def __init__(
@@ -108,12 +108,17 @@ class MoveRecords:
             return None
         if row.phase != HELD or row.move != said.move:
             return self._odd(said, "no such move is under way")
+        if said.body[:1] not in (LEFT, STAYED):
+            return self._odd(said, "it does not say whether the group has left")
         resting = row._replace(phase=RESTS, to=NOWHERE)
-        why = "" if said.body[:1] == LEFT else said.body[1:].decode(errors="replace")
+        has_left = said.body[:1] == LEFT
+        why = "" if has_left else said.body[1:].decode(errors="replace")
         step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why, row.move))
-        if not why:
+        if has_left:
             stays = unpack_names(said.body[1:]) if row.at == here else row.stays
             resting = resting._replace(at=row.to, stays=() if row.to == here else stays)
+            # Rows that came home lie behind the requests that wait here (`held_requests.py`).
+            resting = resting._replace(number=said.number if row.to == here else 0)
         self._groups.rests(said.group, resting)
         return None
 
@@ -129,7 +134,7 @@ class MoveRecords:
         if said.target == row.at:
             self._groups.rests(said.group, row._replace(phase=RESTS, to=NOWHERE))
             return None
-        asked = row._replace(phase=ASKED, to=said.target, move=offset)
+        asked = row._replace(phase=ASKED, to=said.target, move=offset, number=0)
         self._groups.note_home(said.group, asked)
         invite = MoveRecord(moves.INVITE, said.group, said.target, offset)
         self._send(step, said.target, invite)
@@ -149,15 +154,22 @@ class MoveRecords:
             return self._odd(said, "it does not lie here")
         elif said.move <= row.move:
             # Written once more; or the home's input was made anew, and it waits for an answer.
-            why = STAYED + b"older: it came by the move %d" % row.move
-            self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
-            home = groups.home(said.group)
-            self._send(step, home, said._replace(kind=moves.GIVEN, body=why))
+            self._stays(said, b"older: it came by the move %d" % row.move, step)
             return None
         if row is not None and row.to != NOWHERE:
             return self._odd(said, "it is on its way")
+        if not self._allowed:
+            # Not any more: where workers share no secret now, anybody may have written this.
+            self._stays(said, b"off: the workers allow no moves", step)
+            return None
         self._giving.ask(said.group, said.target, said.move)
         return None
+
+    def _stays(self, said: MoveRecord, why: bytes, step: Step) -> None:
+        """Tell the target and the home that the group stays."""
+        self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
+        given = said._replace(kind=moves.GIVEN, body=STAYED + why)
+        self._send(step, self._groups.home(said.group), given)
 
     def _at_target(self, said: MoveRecord, offset: int, step: Step) -> Rejection | None:
         groups, row = self._groups, self._groups.lies.get(said.group)

@@ -99,20 +99,22 @@ class ExtraFires:
         no row tells makes up for the rest, and then the order is not known.
         """
         turns: dict[bytes, ExtraOrder] = {}
-        others: dict[bytes, None] = {}
+        # Near ones come first, and of them those of whose schedules no row tells any life.
+        others: dict[bytes, tuple[bool, bool]] = {}
         for fire in self._candidates(ask):
             for name in self._names(fire):
                 turn = self._turn_of(fire, name, ask)
                 if turn is not None:
                     turns[fire.identity] = turn
                 elif self._may_be(name, ask):
-                    others[fire.identity] = None
+                    far = abs(fire.timestamp_ms - ask.timestamp_ms) > NEAR_MS
+                    others[fire.identity] = far, bool(ask.versions[name])
             if len(turns) == most:
                 break
         # The order in which jobs of several tenants had their turns is not told.
         ordered = len({turn.number for turn in turns.values() if turn.of_job}) < 2
         found = sorted(turns, key=lambda identity: turns[identity])
-        rest = [identity for identity in others if identity not in turns]
+        rest = sorted((each for each in others if each not in turns), key=lambda each: others[each])
         if 0 < most - len(found) <= len(rest):
             return FoundExtras(found + rest[: most - len(found)], ordered=False)
         return FoundExtras(found, ordered)
@@ -172,6 +174,10 @@ class ExtraFires:
         """Lives and versions that a schedule may have had within a transaction."""
         known = self._memory.schedule(ask.partition, short(name))
         found = list(ask.versions.get(name, ()))
+        for life, last in found.copy():
+            if known is None or life != known.life:
+                # It began in it, or came with its key group: it may have had other versions before.
+                found += [(life, version) for version in range(max(1, last - VERSIONS), last)]
         if known is not None:
             found.append((known.life, known.version))
             later = [version for life, version in found if life == known.life]

@@ -9,6 +9,7 @@ import pytest
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import CALENDAR_PREFIX, HEAD_OF_CALENDAR
 from belfry.store.layout.jobs import HEAD_OF_JOB, JOB_PREFIX
+from belfry.store.layout.pending import decode_pending, encode_pending
 from belfry.store.layout.records import HEAD_OF_MARKER, Marker, encode_marker
 from belfry.wire.moves import ROWS, MoveRecord, pack_rows
 from belfry.wire.record import Headers
@@ -77,6 +78,20 @@ def test_a_row_that_does_not_belong_there_is_refused(name: bytes, row: bytes | N
     assert [shot.id for shot in ring.shots] == ["a"]
 
 
+def test_rows_of_one_sequence_or_of_no_instant_are_refused() -> None:
+    """Two schedules of one instant and sequence would lie in one place."""
+    ring, target, said, good = arriving()
+    row = decode_pending(good)
+    twin = encode_pending(row._replace(schedule_id=b"b"))
+    bodies = [pack_rows([(GOOD, good), (b"demo/b", twin)])]
+    bodies += [pack_rows([(GOOD, encode_pending(row._replace(due_ms=ms)))]) for ms in (-1, 2**60)]
+    for body in bodies:
+        ring.sign(target, said._replace(body=NO_ZONES + body))
+    ring.settle()
+    assert ring.refused == ["bad_move"] * 3
+    assert ring.pending()[target] == 1 == sum(ring.pending())
+
+
 @pytest.mark.parametrize("body", [b"\4abc", b"\2\xff\xff", b"\0\0\0", b"\0" + b"\xff" * 8])
 def test_a_body_that_was_cut_is_refused(body: bytes) -> None:
     ring, target, said, _ = arriving()
@@ -108,7 +123,7 @@ def test_a_request_too_large_to_follow_its_group_is_refused_by_its_id() -> None:
     # Its value is the payload, so it may be as large as a record.
     said = {"tenant": b"demo", "id": b"big", "in": b"1h", "request-id": b"r-big"}
     headers: Headers = [(f"belfry-{name}", value) for name, value in said.items()]
-    ring.drivers[home].send(b"x" * 2_000_001, b"demo", headers, ring.now_ms)
+    ring.drivers[home].send(b"x" * 1_000_001, b"demo", headers, ring.now_ms)
     ring.ask("demo", schedule_id="b", at=T0 + HOUR, request_id="r-b")
     ring.settle()
     assert ring.at_rest()
@@ -117,6 +132,6 @@ def test_a_request_too_large_to_follow_its_group_is_refused_by_its_id() -> None:
     assert (refused.tenant, refused.schedule_id, refused.outcome, refused.code) == (
         "demo", "big", "REJECTED", "request_too_large",
     )  # fmt: skip
-    assert "2000000" in (refused.reason or "")
+    assert "1000000" in (refused.reason or "")
     assert found["r-b"].outcome == "ACCEPTED"
     assert ring.pending()[target] == 2 == sum(ring.pending())

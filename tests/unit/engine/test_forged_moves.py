@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.store.layout.groups import HELD, GroupRow
 from belfry.wire.moves import (
     END,
     FORGET,
@@ -169,3 +170,51 @@ def test_a_home_whose_offsets_are_lower_than_before_is_told_that_the_group_stays
     assert [end.why for end in ring.ends] == ["", "older: it came by the move 1000"]
     assert ring.pending()[one] == 2 == sum(ring.pending())
     assert home != one
+
+
+def test_a_word_that_does_not_say_whether_a_group_has_left_counts_for_nothing() -> None:
+    ring = MovingRing()
+    home, (one, _) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    ring.move("demo", one)
+    for each in (home, one, home):
+        ring.step(each)
+    group = ring.group("demo")
+    move = ring.drivers[home].engine._parts.groups.homes[group].move
+    forge(ring, home, MoveRecord(GIVEN, group, one, move))
+    ring.step(home, 2)
+    assert ring.refused == ["bad_move"]
+    ring.settle()
+    assert ring.at_rest()
+    assert ring.pending()[one] == 1 == sum(ring.pending())
+
+
+@pytest.mark.parametrize("secret", [True, False])
+def test_where_moves_are_no_longer_allowed_a_group_stays_where_it_lies(secret: bool) -> None:
+    """Without a secret anybody could ask for a group that lies away, and empty it so."""
+    ring = MovingRing()
+    home, (one, two) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    ring.move("demo", one)
+    ring.settle()
+    for driver in ring.drivers:
+        driver.options = driver.options._replace(moves=False)
+        driver.place = driver.place._replace(origin_keys=driver.place.origin_keys if secret else ())
+        driver.start(driver.rows)
+    forge(ring, one, MoveRecord(GIVE, ring.group("demo"), two, 1_000))
+    ring.settle()
+    assert ring.pending()[one] == 1 == sum(ring.pending())
+    # And where it is asked for by its home it is told so.
+    groups = ring.drivers[home].engine._parts.groups
+    groups.note_home(ring.group("demo"), GroupRow(HELD, one, two, 2_000))
+    ring.ask("demo", schedule_id="b", at=T0 + HOUR)
+    forge(ring, one, MoveRecord(GIVE, ring.group("demo"), two, 2_000))
+    ring.settle()
+    assert ring.at_rest()
+    assert [end.why for end in ring.ends[1:]] == ["off: the workers allow no moves"]
+    assert ring.pending()[one] == 2 == sum(ring.pending())
+    ring.ask("demo", schedule_id="a", action="CANCEL")
+    ring.settle()
+    assert ring.pending()[one] == 1 == sum(ring.pending())
