@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -62,6 +62,21 @@ class HistorySpan(TimeSpan):
                 "bad_cursor",
             )
         return place
+
+
+class ScheduleHistorySpan(HistorySpan):
+    """The same of one schedule, which can be read from its newest event on."""
+
+    order: Literal["oldest", "newest"] = Field("oldest", description="Which events come first.")
+
+    @property
+    def newest_first(self) -> bool:
+        """Whether the newest event comes first."""
+        return self.order == "newest"
+
+    def asked(self, *whose: str) -> bytes:
+        """A digest of the question that a cursor has to belong to, which is of one order."""
+        return super().asked(*whose, *([self.order] if self.newest_first else []))
 
 
 def cursor_to(place: SortKey | None, asked: bytes) -> str | None:
