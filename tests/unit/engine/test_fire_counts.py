@@ -87,6 +87,14 @@ def test_late_fires_and_occurrences_that_did_not_fire_are_counted() -> None:
     )
 
 
+def test_a_fire_in_time_that_stands_for_others_counts_them() -> None:
+    driver = Driver(level=Level.FAILURES)
+    driver.ask(kind="EVERY", interval_ms=1_000, misfire="FIRE_ONCE", max_lateness_ms=0)
+    driver.step(T0)
+    assert len(driver.step(T0 + 3_005).shots) == 1
+    assert counts(driver) == FireCounts(fired=1, over_1s=0, missed=2, latest_ms=0)
+
+
 def test_occurrences_that_are_given_up_are_counted_before_any_fires() -> None:
     driver = hourly(misfire="SKIP", max_lateness_ms=0)
     assert fire_at(driver, 3, late_ms=5) == 0
