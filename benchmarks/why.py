@@ -10,6 +10,7 @@ asked for 2 500 times since, and of the others two records each.  Once the worke
 questions over HTTP.  A JSON line each:
 
     seconds_p50, seconds_max     from the start of the process to its end
+    cpu_s                        of that, what the process computes
     http_ms_p50, http_ms_max     the two questions, on connections of their own
 
 The first line tells how long the worker took to read the history.  The last two are yardsticks: a
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -169,6 +171,12 @@ def took(what: Callable[[], Any], rounds: int) -> list[float]:
     return sorted(found)
 
 
+def cpu_s() -> float:
+    """CPU seconds of all processes that have been started here and are over."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def show(phase: str, **figures: Any) -> None:
     """One line of results."""
     load = round(os.getloadavg()[0], 1)
@@ -191,13 +199,16 @@ def measure(worker: BenchWorker) -> None:
     command(worker, "why", TENANT, BUSY)
     for name in (BUSY, GONE, f"order/{ORDERS // 2}", "never/there"):
         said = command(worker, "why", TENANT, name)
+        before = cpu_s()
         seconds = took(lambda name=name: command(worker, "why", TENANT, name), ROUNDS)  # type: ignore[misc]
+        used = cpu_s() - before
         path = name.replace("/", "%2F")
         http = took(lambda path=path: questions(worker, path), ROUNDS)  # type: ignore[misc]
         show(
             f"why {name}",
             seconds_p50=round(seconds[len(seconds) // 2], 2),
             seconds_max=round(seconds[-1], 2),
+            cpu_s=round(used / ROUNDS, 2),
             http_ms_p50=round(http[len(http) // 2] * 1000, 1),
             http_ms_max=round(http[-1] * 1000, 1),
             said=said.splitlines()[0] if said else None,

@@ -23,8 +23,9 @@ from typing import Final, NamedTuple
 
 from belfry.history import counters, layout
 from belfry.history.layout import HOUR_MS, SortKey
+from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import Range, TwoWayMap
-from belfry.wire.lifecycle_heads import Headline
+from belfry.wire.lifecycle_heads import Headline, headline
 
 EXAMINE: Final = 10_000
 COUNT_ROWS: Final = 1_000
@@ -71,6 +72,16 @@ def page(walk: Walk, limit: int, examine: int = EXAMINE) -> HistoryPage:
         if body is not None:
             found.append((place, body))
     return HistoryPage(found, None)
+
+
+def of_outcomes(walk: Walk, wanted: Collection[Outcome]) -> Walk:
+    """The same rows, those of other outcomes not to be shown; all where none is named."""
+    if not wanted:
+        return walk
+    return (
+        (place, body if body is not None and headline(body).outcome in wanted else None)
+        for place, body in walk
+    )
 
 
 class HistoryStore:

@@ -124,7 +124,8 @@ def worker(answers: dict[str, list[Any]]) -> Iterator[str]:
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = urlsplit(self.path)
-            pages = answers.get(asked.path)
+            some = "?outcome" if "outcome" in parse_qs(asked.query) else ""
+            pages = answers.get(asked.path + some)
             cursor = int(parse_qs(asked.query).get("cursor", ["0"])[0])
             body = {"detail": "There is none."} if pages is None else pages[cursor]
             self.send_response(404 if pages is None else 200)
@@ -169,17 +170,21 @@ def test_of_a_long_history_the_newest_page_is_asked_for_alone(
     assert len(lines) == 2 + SHOWN
 
 
-@pytest.mark.parametrize(("behind", "told"), [(1, "was cancelled"), (MOST_PAGES + 1, "never")])
+@pytest.mark.parametrize(
+    ("behind", "told"), [(0, "was cancelled"), (1, "was cancelled"), (MOST_PAGES, "never")]
+)
 def test_what_became_of_a_schedule_is_looked_for_behind_refusals_on_some_pages(
     capsys: pytest.CaptureFixture[str], behind: int, told: str
 ) -> None:
-    refused = event("NOT_FOUND", code="not_found", reason="it is over")
-    pages: list[Any] = [
-        {"events": [refused], "cursor": str(number + 1)} for number in range(behind)
-    ]
+    newest = {"events": [event("NOT_FOUND", code="not_found", reason="it is over")], "cursor": "9"}
+    pages: list[Any] = [{"events": [], "cursor": str(number + 1)} for number in range(behind)]
     pages.append({"events": [event("CANCELLED")], "cursor": None})
-    with worker({"/v1/tenants/demo/schedules/a/history": pages}) as url:
-        assert told in said(url, "a", capsys)[0]
+    path = "/v1/tenants/demo/schedules/a/history"
+    # Of the outcomes that tell something, the first page is another one than that of all events.
+    with worker({path: [newest], f"{path}?outcome": pages}) as url:
+        lines = said(url, "a", capsys)
+    assert told in lines[0]
+    assert len(lines) == 3
 
 
 def test_fires_that_the_schedule_alone_tells_stand_among_its_events(

@@ -40,7 +40,7 @@ from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.scatter_gather import Gatherer, opened, sent, store_of
 from belfry.history.follower import Follower
-from belfry.history.history_store import HistoryPage, page
+from belfry.history.history_store import HistoryPage, of_outcomes, page
 from belfry.history.layout import SortKey, after
 from belfry.schedules.identity import partition_of
 from belfry.schedules.masking import masked_url
@@ -86,7 +86,7 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
                 walk = store.newest_of_schedule(*name, *_range_back(source, tenant, span, start))
             else:
                 walk = store.of_schedule(*name, *_range(source, tenant, span, start))
-            found = page(walk, span.limit)
+            found = page(of_outcomes(walk, span.outcome), span.limit)
             events = [shown_event(decode_lifecycle(body), place) for place, body in found.found]
             return sent({"events": events, "cursor": cursor_to(found.rest, asked)})
 
