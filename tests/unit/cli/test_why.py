@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -204,6 +206,21 @@ def test_fires_that_the_schedule_alone_tells_stand_among_its_events(
         at(-n) for n in (10_000, 9_000, 6_000, 3_000)
     ]
     assert all("(30ms late)" in line for line in lines[2:])
+
+
+@pytest.mark.parametrize("schedule_id", ["a", "b"])
+def test_the_answer_waits_for_no_library_of_kafka(schedule_id: str) -> None:
+    """Each would be a tenth of a second of the start of a process, also where nothing is known."""
+    history = "/v1/tenants/demo/schedules/a/history"
+    code = (
+        "import sys\nfrom belfry.cli.entry import main\nmain(sys.argv[1:])\n"
+        "print(*sorted({'belfry.client', 'confluent_kafka', 'fastapi'} & sys.modules.keys()))"
+    )
+    with worker({history: [{"events": [event("CANCELLED")], "cursor": None}]}) as url:
+        line = [sys.executable, "-c", code, "why", "demo", schedule_id, "--http-url", url]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert ("was cancelled" in done.stdout) == (schedule_id == "a")
+    assert done.stdout.splitlines()[-1] == ""
 
 
 def test_a_minute_in_two_partitions_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
