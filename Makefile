@@ -416,6 +416,10 @@ bench-profiles: install ## Show which threads are busy where a figure misses its
 bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
 	@benchmarks/http.sh
 
+.PHONY: bench-why
+bench-why: install ## Measure `belfry why` over seven days of history; RECORDS and ROUNDS say how much.
+	@benchmarks/why.sh
+
 .PHONY: bench-peer
 bench-peer: install ## Measure belfry beside a scheduler of Kafka Streams; ROUNDS, EVENTS, RATE, DURATION; needs Java and Maven.
 	@benchmarks/peer.sh

@@ -152,7 +152,7 @@ class Transitions:
             # Another payload is no reason to go on.
             record = held(record)
         if readable and old.jitter_ms == row.jitter_ms:
-            record = with_fires_of(before, record)
+            record = with_fires_of(before, record, same_rule=same_trigger)
         self._drop(asked)
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
