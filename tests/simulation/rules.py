@@ -48,6 +48,11 @@ class RuleLoad:
         self.rules: list[tuple[Rhythm, Sent]] = []
         self.later: list[tuple[Rhythm, Sent]] = []
 
+    @property
+    def struck(self) -> list[str]:
+        """Which timetables were sent, and what they met."""
+        return [] if self._tables is None else self._tables.struck
+
     def send_one(self) -> None:
         """Draw a rule and send it."""
         load, random = self._load, self._random

@@ -7,14 +7,14 @@ are taken from what the wall shows about now, so that they meet gaps, repeats an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
 from tests.acceptance.harness.rhythms import Table
 from tests.simulation.recurrences import Recurrence
-from tests.simulation.timetables import CronTable, RuleTable, wall
+from tests.simulation.timetables import CronTable, RuleTable, shown, wall
 
 KINDS: Final = ("cron", "unions", "rrules")
 EXTRAS: Final = ("zones", "left_out")
@@ -36,6 +36,8 @@ class TableLoad:
         self._random, self._zones = random, zones
         self.on = drawn(random)
         self._kinds = [name for name in KINDS if name in self.on]
+        # What was sent, a name each time: kinds of rules, and changes of clocks that they meet.
+        self.struck: list[str] = []
 
     def one(self, now_ms: int) -> tuple[Table, int]:
         """A timetable, and its end in epoch ms: it has an instant until then."""
@@ -44,10 +46,11 @@ class TableLoad:
         for _ in range(TRIES):
             made = self._made(zone, now_ms)
             if made.instants(now_ms, end_ms):
+                self.struck += _met(made, now_ms, end_ms)
                 return made, end_ms
         return CronTable(("*/2 * * * * *",), zone), end_ms
 
-    def _made(self, zone: str, now_ms: int) -> Table:
+    def _made(self, zone: str, now_ms: int) -> CronTable | RuleTable:
         kind = self._random.choice(self._kinds)
         left_out = None
         if "left_out" in self.on and self._random.random() < 0.4:
@@ -141,3 +144,18 @@ class TableLoad:
             return Recurrence(freq, random.choice(intervals), hours=hours, count=count)
         minutes = minutes if freq == "HOURLY" else ()
         return Recurrence(freq, 1, (), hours, minutes, seconds, count)
+
+
+def _met(made: CronTable | RuleTable, from_ms: int, until_ms: int) -> Iterator[str]:
+    """What a timetable is, and whether a clock is changed while it lasts."""
+    if isinstance(made, RuleTable):
+        yield "rrule of lines" if made.lines else "rrule"
+    else:
+        yield "union of crons" if len(made.parts) > 1 or made.every_min else "cron in a zone"
+    if made.left_out is not None:
+        yield "minutes left out"
+    seconds = shown(made.zone, from_ms, until_ms)
+    if any(each.ends_a_gap for each in seconds):
+        yield "clock put forward"
+    if any(each.wall < each.before for each in seconds):
+        yield "clock put back"

@@ -15,6 +15,7 @@ from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
 from tests.simulation.objects import URL, Objects
 from tests.simulation.payloads import Payloads
+from tests.simulation.policy_changes import PolicyChanges
 from tests.simulation.preemption import Preemption
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
@@ -73,6 +74,7 @@ class World:
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
+        self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
         dealt = (scenario.partitions, self.settings.session_timeout_ms)
         self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
         if scenario.standbys:
@@ -152,6 +154,8 @@ class World:
         self.weather.calm()
         self.broker.refused.clear()
         self.objects.heal()
+        if self.scenario.faults.get("change_policy"):
+            self.changes.end()
         for worker in list(self.workers):
             machine = worker.machine
             machine.strikes.clear()
