@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.acceptance.harness.rhythms import Table
 from tests.simulation.broker import T0
-from tests.simulation.recurrences import Recurrence
 from tests.simulation.sent import Sent
-from tests.simulation.timetables import CronTable, RuleTable
+from tests.simulation.timetable_load import by_seconds
 
 if TYPE_CHECKING:
     from tests.simulation.load import Load
@@ -108,11 +107,8 @@ class CalendarLoad:
 
     def _table(self) -> Table:
         """Cron or RRULE by seconds: as an interval it completes on any business day."""
-        zone, every = self._random.choice(ZONES) or "UTC", self._random.choice((1, 2, 3))
         start_ms = self._load.broker.now_ms() + self._random.randint(-2_000, 3_000)
-        if self._random.random() < 0.5:
-            return CronTable((f"*/{every} * * * * *",), zone, start_ms)
-        return RuleTable((Recurrence("SECONDLY", every),), zone, start_ms)
+        return by_seconds(self._random, start_ms, self._random.choice(ZONES) or "UTC")
 
     def _by_table(self, table: Table) -> dict[str, Any]:
         most = self._random.randint(2, 7)

@@ -146,6 +146,14 @@ class TableLoad:
         return Recurrence(freq, 1, (), hours, minutes, seconds, count)
 
 
+def by_seconds(random: Random, start_ms: int, zone: str = "UTC") -> Table:
+    """Cron or RRULE with an instant every second, or every second or third one."""
+    every = random.choice((1, 2, 3))
+    if random.random() < 0.5:
+        return CronTable((f"*/{every} * * * * *",), zone, start_ms)
+    return RuleTable((Recurrence("SECONDLY", every),), zone, start_ms)
+
+
 def _met(made: CronTable | RuleTable, from_ms: int, until_ms: int) -> Iterator[str]:
     """What a timetable is, and whether a clock is changed while it lasts."""
     if isinstance(made, RuleTable):
