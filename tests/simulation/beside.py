@@ -140,8 +140,11 @@ def give_to_steps(beside: Beside, steps: list[Step]) -> None:
     """Give each record to the step that tells of its fire: the last one before the step's end."""
     for at, step in enumerate(steps):
         ends = steps[at + 1].rows[0].order if at + 1 < len(steps) else None
+        # An attempt before may have left beside what this one sent in its transaction.
+        within = {dict(entry.headers or ())["belfry-fire-id"] for _, entry in step.fired}
         for event in step.told:
-            several = beside.get((event["fire_id"] or "").encode(), ())
+            fire_id = (event["fire_id"] or "").encode()
+            several = () if fire_id in within else beside.get(fire_id, ())
             there = [each for each in several if ends is None or each[2].order < ends]
             if event["outcome"] in TOLD and there:
                 topic, partition, entry = there[-1]

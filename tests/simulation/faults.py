@@ -319,11 +319,6 @@ def newer_key(world: World) -> None:
     world.policies.renew()
 
 
-def change_policy(world: World) -> None:
-    """A tenant is paused for a while, or gets a limit, or another one."""
-    world.changes.change()
-
-
 def redrive(world: World) -> None:
     """Somebody sends a range of refused requests, or of fired events, again."""
     world.redriving.begin()
@@ -353,6 +348,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
-        move_group, drift, suspend, wake_amid, change_policy,
+        move_group, drift, suspend, wake_amid,
     )
 }  # fmt: skip

@@ -103,6 +103,8 @@ def _play(world: World) -> None:
             (random.random() * length_ms, lambda fault=fault: fault(world))  # type: ignore[misc]
             for _ in range(count)
         ]
+    changes = [random.random() * length_ms for _ in range(scenario.changes)]
+    instants += [(at_ms, world.changes.change) for at_ms in changes]
     instants.sort(key=lambda each: each[0])
     for at_ms, act in instants:
         left_ms = at_ms + world.slept_ms - world.stage.now_ms

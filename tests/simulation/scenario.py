@@ -13,6 +13,7 @@ zones = ["UTC"]        those rules go by timetables in these zones
 begins = ["…Z"]        the world begins at one of these instants, such as before a changed clock
 features = 0.0         share of requests of later features, of which each seed has some
 only = ["calendars"]   which of them; none: each seed draws
+changes = 0            how often a policy changes amid the run (`policy_changes`)
 policies = 0.0         by this chance a tenant has each rule of `tenant_policies`
 schema_ids = 0.0       share of requests that name a schema of the registry
 standbys = 0           for each partition; the group is led by the shipped assignor then
@@ -69,6 +70,7 @@ class Scenario:
     begins: tuple[str, ...] = ()
     features: float = 0.0
     only: tuple[str, ...] = ()
+    changes: int = 0
     policies: float = 0.0
     schema_ids: float = 0.0
     swarm: bool = False

@@ -95,7 +95,7 @@ def steps_of(world: World) -> list[list[Step]]:
             step.rows.append(entry)
         found.append(mine)
     _outputs(world, steps)
-    if world.scenario.faults.get("change_policy"):
+    if world.scenario.changes:
         beside = beside_of(world)
         for mine in found:
             give_to_steps(beside, mine)
@@ -108,7 +108,6 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
     # Requests and policies need no transaction, and neither does a stranger where one writes.
     faults = world.scenario.faults
     strangers = faults.get("write_in_changelog") or faults.get("copy_lost_step")
-    changes = faults.get("change_policy")
     unbound = (REQUESTS, POLICIES, CHANGELOG) if strangers else (REQUESTS, POLICIES)
     for topic, logs in sorted(world.broker.topics.items()):
         places = {entry.order: log.partition for log in logs for entry in log.history}
@@ -117,7 +116,7 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
                 # What somebody has sent again; `redriven` looks at it.
                 continue
             step = None if entry.txn is None else steps.get(entry.txn)
-            if step is None and changes and topic.startswith(FIRED):
+            if step is None and world.scenario.changes and topic.startswith(FIRED):
                 # Of a tenant that lives at least once, perhaps.
                 continue
             if step is None:

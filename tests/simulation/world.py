@@ -154,7 +154,7 @@ class World:
         self.weather.calm()
         self.broker.refused.clear()
         self.objects.heal()
-        if self.scenario.faults.get("change_policy"):
+        if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):
             machine = worker.machine
