@@ -33,6 +33,7 @@ from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers
 from tests.simulation import (
     admin,
+    beside,
     clients,
     direct,
     disk,
@@ -63,7 +64,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (redrive_reading, "headers_of", clients.headers_of),
     (redrive_reading, "monotonic", primitives.monotonic),
     (redrive, "sleep", primitives.sleep),
-    (librdkafka, "Producer", clients.SimProducer),
+    (librdkafka, "Producer", beside.producer),
     (librdkafka, "Consumer", readers.SimConsumer),
     (librdkafka, "Message", clients.SimMessage),
     (librdkafka, "AdminClient", admin.SimAdmin),
