@@ -45,6 +45,12 @@ PAGES: Final = {
         "0 True",
         "vault/k1 20 b'4711'",
     ],
+    "retries.md": [
+        "retry-attempt=1",
+        "tried again card 4711",
+        "1 requests would be sent",
+        "retries_exhausted",
+    ],
     "recipes.md": [],
     "migrate.md": ["ACCEPTED demo/quartz/report", "CANCELLED demo/beat/reminder"],
     "backup.md": [" policies", '{"end":{"policies":'],

@@ -1,0 +1,67 @@
+"""A consumer that puts back what it could not handle gets it again, counted, until it is given up.
+
+It has a producer and no library of belfry's, and its worker is killed in between.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.acceptance.harness.reading import Record
+from tests.acceptance.harness.site import Site
+
+pytestmark = pytest.mark.slow
+
+RECORDS: Final = 30
+RETRY: Final = ("belfry-retry", b"first=300ms factor=2 attempts=3 jitter=20%")
+
+
+@pytest.fixture(scope="module")
+def site(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A belfry with one worker."""
+    name = f"retried-{uuid.uuid4().hex[:8]}"
+    with Site(kafka, name, tmp_path_factory.mktemp("retried")) as site:
+        site.worker().start().wait_ready()
+        yield site
+
+
+def put_back(site: Site, record: Record) -> None:
+    """What the consumer does: all as it came, and one header more."""
+    headers = [*record.headers, RETRY]
+    site.send(record.value, key=record.key, headers=headers)
+
+
+def test_each_record_is_tried_as_often_as_its_header_says_and_is_a_dead_letter_then(
+    site: Site,
+) -> None:
+    for number in range(RECORDS):
+        name = f"charges/0/{number}".encode()
+        names = [("belfry-tenant", b"retried"), ("belfry-id", name), ("mine", b"1")]
+        site.send(b"card %d" % number, key=b"%d" % number, headers=[*names, RETRY])
+    first = site.wait_fired("retried", RECORDS)
+    site.workers[0].kill()
+    for record in first:
+        # Twice: the consumer died before it had committed its offset.
+        put_back(site, record)
+        put_back(site, record)
+    site.worker().start().wait_ready()
+    second = site.wait_fired("retried", 2 * RECORDS)
+    for record in (each for each in second if each.header("retry-attempt") == b"2"):
+        put_back(site, record)
+    letters = site.wait_read(
+        "dead letters", "rejected", lambda found: found if len(found) >= RECORDS else []
+    )
+    assert {each.header("belfry-error-code") for each in letters} == {b"retries_exhausted"}
+    assert {each.header("belfry-error-tenant") for each in letters} == {b"retried"}
+    expected = sorted((b"%d" % number, b"card %d" % number) for number in range(RECORDS))
+    assert sorted((each.key, each.value) for each in letters) == expected
+    fired = site.fired("retried")
+    for count in (b"1", b"2"):
+        found = [each for each in fired if each.header("retry-attempt") == count]
+        assert sorted((each.key, each.value) for each in found) == expected
+        assert {each.header("mine") for each in found} == {b"1"}
+    assert len(fired) == 2 * RECORDS
