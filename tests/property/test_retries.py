@@ -37,7 +37,8 @@ def text_of(rule: RetryRule) -> str:
 
 def waits(rule: RetryRule) -> list[int]:
     """The waits of a rule, one by one: another way than the rule's own."""
-    found, wait = [], Fraction(rule.first_ms)
+    found: list[int] = []
+    wait = Fraction(rule.first_ms)
     for _ in range(rule.attempts - 1):
         found.append(int(min(wait, Fraction(rule.most_ms))))
         wait *= rule.factor

@@ -53,7 +53,8 @@ class RetryRule:
         if failed >= self.attempts:
             return None
         times = failed - 1
-        grown_ms = self.first_ms * self.factor.numerator**times // self.factor.denominator**times
+        above, below = self.factor.numerator**times, self.factor.denominator**times
+        grown_ms: int = self.first_ms * above // below
         return min(grown_ms, self.most_ms)
 
     def jitter_ms(self, wait_ms: int) -> int:

@@ -109,7 +109,8 @@ def _failed(headers: list[Header]) -> int | None:
 
 def _own(headers: list[Header], fire_id: bytes | None) -> list[Header]:
     """The user's headers: without the count, belfry's, and the CloudEvent that belfry made."""
-    made = fire_id is not None and {"name": "ce_id", "value": fire_id} in headers
+    ids = [each["value"] for each in headers if each["name"] == "ce_id"]
+    made = fire_id is not None and ids[-1:] == [fire_id]
     return [
         each
         for each in headers

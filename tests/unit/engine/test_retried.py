@@ -40,7 +40,8 @@ def fired(driver: Driver, now_ms: int) -> Shot:
 def test_a_record_comes_again_with_waits_that_grow_and_ends_as_a_dead_letter() -> None:
     driver = Driver()
     driver.send(b"card 4711", b"4711", [*FIRST, RETRY])
-    now_ms, waits = T0, []
+    now_ms = T0
+    waits: list[int] = []
     for failed in (1, 2, 3):
         due_ms = due(driver, now_ms)
         waits.append(due_ms - now_ms)

@@ -43,7 +43,10 @@ def test_the_defaults_are_those_of_the_clients() -> None:
 
 
 def test_waits_grow_up_to_the_longest_and_end() -> None:
-    assert waits("first=5s factor=2 most=30s attempts=6") == [5e3, 10e3, 20e3, 30e3, 30e3, None]
+    assert waits("first=5s factor=2 most=30s attempts=6") == [
+        *(n * 1_000 for n in (5, 10, 20, 30, 30)),
+        None,
+    ]
     assert waits("first=1s factor=1.5 attempts=4") == [1_000, 1_500, 2_250, None]
     assert waits("first=1m factor=1 attempts=3") == [60_000, 60_000, None]
     assert waits("attempts=1") == [None]
