@@ -26,14 +26,14 @@ from typing import Final
 
 import pytest
 
-from belfry.devstack import Stack, free_port
+from belfry.devstack import Stack
 from belfry.devstack.stack import Worker
 from belfry.schedules.identity import partition_of
 from tests.acceptance.harness.first_event import Way, ways
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.reading import Record, lifecycle_of
 from tests.acceptance.harness.site import Site
-from tests.acceptance.test_readme_commands import Shell, Step, steps
+from tests.acceptance.test_readme_commands import Shell, Step, ready_worker, steps
 from tests.architecture.tree import ROOT, project_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -232,12 +232,8 @@ def test_the_code_on_the_page_is_that_of_the_example(language: Language) -> None
 @pytest.fixture(scope="module")
 def started(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     """A worker with the settings that `make run` gives."""
-    running = Worker(stack, tmp_path_factory.mktemp("worker"), free_port(0))
-    try:
-        running.wait_ready(120, lambda: False)
+    with ready_worker(stack, tmp_path_factory.mktemp("worker")) as running:
         yield running
-    finally:
-        running.stop()
 
 
 @pytest.mark.parametrize("way", ways(), ids=lambda way: way.title)

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -199,15 +200,22 @@ class Shell:
         }
 
 
-@pytest.fixture(scope="module")
-def worker(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """A worker with the settings that `belfry dev` gives."""
-    running = Worker(stack, tmp_path_factory.mktemp("worker"), free_port(0))
+@contextmanager
+def ready_worker(stack: Stack, folder: Path) -> Iterator[Worker]:
+    """A worker with the settings that `belfry dev` and `make run` give; it is ready."""
+    running = Worker(stack, folder, free_port(0))
     try:
         running.wait_ready(120, lambda: False)
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="module")
+def worker(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A worker for the commands of all pages."""
+    with ready_worker(stack, tmp_path_factory.mktemp("worker")) as running:
+        yield running
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from tests.architecture.tree import ROOT, rooms
 
 CODE_HEADING: Final = re.compile(r"^### `([a-z_]+)`$", re.MULTILINE)
 JOB_CODE: Final = re.compile(r'Outcome\.REJECTED,[^)]*\bcode="([a-z_]+)"')
+REFUSED: Final = re.compile(r'\bRejection\(\s*(?:"([a-z_]+)"|([A-Z_]+)\b)')
 PROMISE: Final = re.compile(r"^## [1-5]\. .+$", re.MULTILINE)
 
 
@@ -37,6 +38,17 @@ def test_generated_parts_of_the_engines_page_are_fresh(name: str, make: Callable
 
 def test_every_rejection_is_explained_once() -> None:
     assert sorted(CODE_HEADING.findall(read("docs/rejections.md"))) == sorted(CODES)
+
+
+def test_every_rejection_that_the_code_makes_is_one_of_them() -> None:
+    found: set[str] = set()
+    for path in (ROOT / "app/belfry").rglob("*.py"):
+        text = path.read_text("utf-8")
+        for code, constant in REFUSED.findall(text):
+            named = re.findall(rf'^{constant}: Final = "([a-z_]+)"$', text, re.MULTILINE)
+            found.update([code] if code else named)
+    assert {"bad_move", "no_tenant"} <= found
+    assert found <= CODES.keys()
 
 
 def test_the_refusals_that_are_not_remembered_are_listed() -> None:

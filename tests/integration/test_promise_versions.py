@@ -34,9 +34,9 @@ NEXT_RECORDS: Final = [
     *NEXT_RELEASE,
     {
         "file": "belfry/store/layout/manifests.py",
-        "old": "_MANIFEST.pack(FORMAT, MANIFEST,",
+        "old": "_MANIFEST.pack(FORMAT, letter,",
         # 2 and 3 are rows that are signed.
-        "new": "_MANIFEST.pack(4, MANIFEST,",
+        "new": "_MANIFEST.pack(4, letter,",
     },
     {
         "file": "belfry/store/layout/records.py",

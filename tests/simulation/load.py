@@ -115,8 +115,10 @@ class Load:
         self.send(Sent(f"e{number}", tenant, f"every-{number}", "UPSERT", fields, None))
 
     def _prefixes(self) -> tuple[str, ...]:
-        """What a job is about; schedules of some features have checks that know of no jobs."""
-        return ("", "", "a", "plain-") if self.features is None else ("a", "plain-", "lim-", "lim-")
+        """What a job is about; the checks of rhythms and of some features know of no jobs."""
+        if self.features is not None:
+            return "a", "plain-", "lim-", "lim-"
+        return ("a", "plain-") if self.rhythms else ("", "", "a", "plain-")
 
     def _bulk(self) -> None:
         """A job on all schedules of a tenant that a filter matches; some take several seconds."""
@@ -148,7 +150,7 @@ class Load:
             fields["expected_version"] = self.random.randint(0, 2)
         schedule_id = self.random.choice("abcde")
         sent = Sent(f"r{number}", tenant, schedule_id, action, fields, f"id-{number}")
-        sent.stray = self.random.random() < 0.06
+        sent.stray = self.random.random() < 0.06 and self.partitions > 1
         self.send(sent)
 
     def _delay(self) -> dict[str, Any]:

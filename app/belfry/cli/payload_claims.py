@@ -3,6 +3,7 @@
     1  where the changelog ends, to follow it from there later
     2  the changelog: what waits claims, and up to where requests are taken in
     3  requests behind that, refusals, deliveries and output topics
+    4  what the changelog has more by now, as often as wanted, and at last what the topics of 3 have
 
 A claim moves from a request to a row, and from a row to an event.  Read in another order, one that
 moves between two looks would be seen in neither place:
@@ -10,6 +11,9 @@ moves between two looks would be seen in neither place:
     12:00:00  the changelog is read: a row claims 5f0c…, and waits
     12:00:01  it fires, and its row is gone
     12:00:02  its output topic is read to an end that is asked for now: the event claims 5f0c…
+
+What is asked for, triggered and cancelled by requests of one step has an event, and no row.  So the
+changelog alone does not show all that is claimed later.
 
 Each topic is read to the end that it had, behind open transactions, which are waited for.  What
 cannot be read ends the command, so nothing is taken for unclaimed because it was not seen.
@@ -51,6 +55,8 @@ class ClaimReader:
         # The next offset of each partition of the changelog, and of requests not taken in yet.
         self._followed = self._reader.log_ends(self._of([self._topic("changelog")]))
         self._taken: dict[tuple[str, int], int] = {}
+        # The next offset of each partition of all other topics.
+        self._behind: dict[tuple[str, int], int] = {}
 
     def waiting(self) -> None:
         """What waits, by the changelog."""
@@ -70,23 +76,26 @@ class ClaimReader:
 
     def elsewhere(self) -> int:
         """All else: requests that were not taken in yet, events, refusals; how many records."""
-        self._names.follow(kafka_policies(self._session).all())
         there = self._reader.topics()
         if missing := sorted(set(self._also) - there.keys()):
             raise CommandError(f"There is no topic {', '.join(missing)}: see what --topic names.")
-        fixed = [
-            self._topic(each) for each in ("schedules", "rejected", "deliveries", "undelivered")
-        ]
-        topics = {name for name in there if name.startswith(self._topic("schedules."))}
-        topics.update(self._names.outputs(there), set(fixed) & there.keys())
-        parts = {name: there[name] for name in topics}
+        parts = self._others(there)
         ends, spans = self._reader.log_ends(parts), self._reader.spans(parts)
         starts = {
             (name, partition): max(span.low, self._taken.get((name, partition), 0))
             for name, of in spans.items()
             for partition, span in of.items()
         }
+        self._behind = ends
         return sum(map(self._take, self._reader.read(starts, ends)))
+
+    def since(self) -> None:
+        """What those topics have more than at the last look, also topics that are new."""
+        ends = self._reader.log_ends(self._others(self._reader.topics()))
+        starts = {place: self._behind.get(place, 0) for place in ends}
+        self._behind = ends
+        for messages in self._reader.read(starts, ends):
+            self._take(messages)
 
     def follow(self) -> None:
         """What the changelog has more than at the last look."""
@@ -98,6 +107,16 @@ class ClaimReader:
     def close(self) -> None:
         """Close the connection."""
         self._reader.close()
+
+    def _others(self, there: dict[str, list[int]]) -> dict[str, list[int]]:
+        """Topics beside the changelog whose records claim payloads, by the policies of today."""
+        self._names.follow(kafka_policies(self._session).all())
+        fixed = {
+            self._topic(each) for each in ("schedules", "rejected", "deliveries", "undelivered")
+        }
+        topics = {name for name in there if name.startswith(self._topic("schedules."))}
+        topics.update(self._names.outputs(there), fixed & there.keys())
+        return {name: there[name] for name in topics}
 
     def _of(self, topics: list[str]) -> dict[str, list[int]]:
         there = self._reader.topics()

@@ -23,7 +23,7 @@ CREATE TABLE objects (
 """
 
 
-class Tally(NamedTuple):
+class PayloadSum(NamedTuple):
     """How many objects, and of how many bytes."""
 
     objects: int
@@ -71,14 +71,14 @@ class PayloadList:
             (bytes.fromhex(digest), tenant),
         )
 
-    def tally(self, *, aside: bool, claimed: bool) -> Tally:
+    def tally(self, *, aside: bool, claimed: bool) -> PayloadSum:
         """How many there are of a sort."""
         (found,) = self._rows.execute(
             "SELECT count(*), coalesce(sum(size), 0) FROM objects"
             " WHERE aside = ? AND claimed = ? AND (old OR claimed)",
             (aside, claimed),
         )
-        return Tally(*found)
+        return PayloadSum(*found)
 
     def each(self, *, aside: bool, claimed: bool) -> Iterator[tuple[str, str]]:
         """Tenant and digest of those of a sort, which may be moved meanwhile."""

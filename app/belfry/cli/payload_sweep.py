@@ -4,7 +4,8 @@
     2  read      what refers to objects: rows, requests, events, backups
     3  act       put back what is claimed and aside; remove what is aside since a day;
                  put aside what nobody claims
-    4  follow    the changelog, meanwhile and for two minutes: what it claims by now is put back
+    4  follow    the changelog, meanwhile and for two minutes, and at last all other topics once
+                 more: what they claim by now is put back
 
 An object is named by its content, so a new request may use again what is about to go:
 
@@ -29,7 +30,7 @@ from dataclasses import dataclass, field
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from belfry.cli.payload_list import PayloadList, Tally
+from belfry.cli.payload_list import PayloadList, PayloadSum
 
 if TYPE_CHECKING:
     from belfry.cli.payload_claims import ClaimReader
@@ -39,7 +40,7 @@ DAY_MS: Final = 24 * 3_600_000
 # What is aside for so long is removed where nothing claims it.
 ASIDE_MS: Final = DAY_MS
 LOOK_S: Final = 1.0
-NONE: Final = Tally(0, 0)
+NONE: Final = PayloadSum(0, 0)
 
 
 class SweepTerms(NamedTuple):
@@ -57,16 +58,16 @@ class SweepTerms(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class SweepResult:
     """What a sweep has found, and what it has done about it."""
 
     listed: int = 0
     young: int = 0
     records: int = 0
-    claimed: Tally = NONE
-    unclaimed: Tally = NONE
-    aside_claimed: Tally = NONE
-    aside_over: Tally = NONE
+    claimed: PayloadSum = NONE
+    unclaimed: PayloadSum = NONE
+    aside_claimed: PayloadSum = NONE
+    aside_over: PayloadSum = NONE
     put_aside: int = 0
     put_back: int = 0
     removed: int = 0
@@ -81,7 +82,7 @@ class PayloadSweep:
     store: SweptStore
     terms: SweepTerms
     note: Callable[[str], object]
-    found: Found = field(default_factory=Found)
+    found: SweepResult = field(default_factory=SweepResult)
     objects: PayloadList = field(default_factory=PayloadList)
 
     def list(self) -> int:
@@ -132,12 +133,18 @@ class PayloadSweep:
             self._follow(claims)
 
     def _follow(self, claims: ClaimReader) -> None:
-        """Look again and again, until no step can be under way any more."""
+        """Look again and again, until no step can be under way any more.
+
+        What was asked for, triggered and cancelled in one step was in no row: the last look goes to
+        events as well.
+        """
         self.note(f"Put aside: {self.found.put_aside:,}. Following the changelog for"
                   f" {self.terms.followed_s:.0f} s …")  # fmt: skip
         until_s = monotonic() + self.terms.followed_s
         while True:
             last = monotonic() >= until_s
+            if last:
+                claims.since()
             self._look(claims)
             if last:
                 return

@@ -25,7 +25,7 @@ from belfry.cli.options import seconds
 from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
-    from belfry.cli.payload_sweep import Found, PayloadSweep
+    from belfry.cli.payload_sweep import PayloadSweep, SweepResult
     from belfry.outputs.stored_payloads import SweptStore
 
 # Seconds. Requests that carry a claim may be under way for so long: in an outbox, in a program that
@@ -159,16 +159,16 @@ def _keep(run: PayloadSweep, backups: list[Path]) -> None:
             raise WrongUse(f"{file} cannot be read: {error.strerror}.") from None
 
 
-def shown(found: Found, *, apply: bool) -> dict[str, Any]:
+def shown(found: SweepResult, *, apply: bool) -> dict[str, Any]:
     """A sweep for programs."""
-    from belfry.cli.payload_list import Tally
+    from belfry.cli.payload_list import PayloadSum
 
     told = {each.name: getattr(found, each.name) for each in fields(found)}
-    sums = {name: each._asdict() for name, each in told.items() if isinstance(each, Tally)}
+    sums = {name: each._asdict() for name, each in told.items() if isinstance(each, PayloadSum)}
     return {"applied": apply, **told, **sums}
 
 
-def _text(found: Found, *, apply: bool) -> str:
+def _text(found: SweepResult, *, apply: bool) -> str:
     """A sweep for people."""
     told = [
         f"{found.young:,} payloads are too young to be judged. Of {found.listed:,} others:",

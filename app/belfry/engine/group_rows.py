@@ -73,6 +73,7 @@ class GroupRows:
         return ""
 
     def is_spread(self, name: bytes) -> bool:
+        """Whether a tenant has, or had, more than one home: its rows then stay."""
         tenant = self._tenants.of_bytes(name)
         return tenant.spread != 1 or bool(tenant.effective.policy.former_spreads)
 

@@ -1,6 +1,6 @@
 """Key groups that are not simply at home: where they lie, and which way their requests go.
 
-A tenant's requests come to its home for ever, so nobody who sends has to know where its group lies.
+A tenant's requests always come to its home, so a sender never has to know where its group lies.
 The home knows, by a row of its changelog:
 
     at home    the group lies here              judged here

@@ -37,7 +37,7 @@ from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.kept_jobs import KeptJobs
-from belfry.engine.moving import Moving, Releases
+from belfry.engine.moving import GroupMoves, Releases
 from belfry.engine.queues import Queues
 from belfry.engine.rekeying import waits_for_key
 from belfry.engine.reports import SourcePartition
@@ -63,7 +63,7 @@ class JobMeans(NamedTuple):
     queues: Queues
     followers: CalendarFollowers
     after_acks: AfterAcks
-    moving: Moving
+    moving: GroupMoves
     releases: Releases
 
 

@@ -51,7 +51,7 @@ class Releases:
         self._taker.take(record, self._reader.read_whole(record), step)
 
 
-class Moving:
+class GroupMoves:
     """Goes on with the moves of one partition."""
 
     def __init__(

@@ -42,7 +42,7 @@ from belfry.engine.maintenance import Maintenance
 from belfry.engine.metering import Metering
 from belfry.engine.move_records import MoveParts, MoveRecords
 from belfry.engine.moved_rows import MovedRows
-from belfry.engine.moving import Moving, Releases
+from belfry.engine.moving import GroupMoves, Releases
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.options import EngineOptions
 from belfry.engine.queues import Queues
@@ -124,7 +124,7 @@ class EngineParts:
         ways = WaysIn(fast_path, intake, taker, admission, waiting)
         self.batches = Batches(reader, self.aside, self._hot_tenants, ways, options.step_bytes)
         releases = Releases(reader, self._directory, admission, self.aside, taker)
-        moving = Moving(groups, giving, held, self.aside, kept_jobs)
+        moving = GroupMoves(groups, giving, held, self.aside, kept_jobs)
         means = JobMeans(
             kept_jobs, waiting, self.queues, followers, self.after_acks, moving, releases
         )

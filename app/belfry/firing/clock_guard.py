@@ -19,6 +19,7 @@ a sane clock.
     sent 100, appended 80, acknowledged 105      20 ≤ skew ≤ 25; taken: max(20, 25 - 2) = 23
     wall clock 12:00:00.500                      now is 12:00:00.477
     then the wall clock steps by +40             skew 63 until the next probe, tolerance 1 000
+    or it gains a millisecond, by and by         skew 24: what is too small for a step counts too
     then it steps by +5 000                      firing pauses
 
 The bounds are those of Cristian, *Probabilistic clock synchronization* (1989); bounds of several
@@ -27,12 +28,13 @@ probes are joined by intersection.
 
 from __future__ import annotations
 
+from math import floor
 from typing import Final, NamedTuple
 
 PROBE_AGE_MS: Final = 30_000
 # Bounds are remembered for one to two such spans: longer, and clocks that drift outlive them.
 SPAN_MS: Final = 60_000
-# Whole milliseconds of two clocks, read within one of each other.
+# Two clocks are read within a millisecond of each other, and brokers tell whole ones.
 NOISE_MS: Final = 2
 # A fired record is under way for longer, from the look at the clock to its append.
 ON_THE_WAY_MS: Final = 2
@@ -44,11 +46,11 @@ SEVERAL: Final = 5
 class SkewBounds(NamedTuple):
     """The skew lies between these, by so many probes; in ms."""
 
-    least: int
-    most: int
+    least: float
+    most: float
     probes: int = 1
 
-    def moved(self, step_ms: int) -> SkewBounds:
+    def moved(self, step_ms: float) -> SkewBounds:
         """The same after the local clock was set."""
         return SkewBounds(self.least + step_ms, self.most + step_ms, self.probes)
 
@@ -72,74 +74,77 @@ class ClockGuard:
         # Of the present span and the one before.
         self._young: SkewBounds | None = None
         self._old: SkewBounds | None = None
-        self._span_ms = 0
-        self._proven_ms = 0
-        self._offset_ms: int | None = None
-        self._trusted_offset_ms: int | None = None
-        self._stepped_ms = 0
-        self._probed_at_ms: int | None = None
+        self._span_ms = 0.0
+        self._proven_ms = 0.0
+        # Of the wall clock to the monotonic one: at the last look, and where bounds were measured.
+        self._offset_ms: float | None = None
+        self._trusted_offset_ms: float | None = None
+        # What the wall clock has gained since the last probe was acknowledged.
+        self._gained_ms = 0.0
+        self._probed_at_ms: float | None = None
         self.paused_because = "the clock has not been compared with the broker's yet"
 
     @property
-    def skew_ms(self) -> int:
-        """How far the local clock may be ahead of the broker's: as proven, and stepped since."""
-        return self._proven_ms + max(0, self._stepped_ms)
+    def skew_ms(self) -> float:
+        """How far the local clock may be ahead of the broker's: as proven, and gained since."""
+        return self._proven_ms + max(0, self._gained_ms)
 
     @property
     def may_fire(self) -> bool:
         """Whether the clock is trusted."""
         return not self.paused_because
 
-    def now_ms(self, wall_ms: int) -> int:
+    def now_ms(self, wall_ms: float) -> int:
         """The instant up to which events may fire when the wall clock reads `wall_ms`."""
-        return wall_ms - self.skew_ms
+        return floor(wall_ms - self.skew_ms)
 
-    def observe(self, wall_ms: int, monotonic_ms: int) -> None:
+    def observe(self, wall_ms: float, monotonic_ms: float) -> None:
         """Look at both clocks: a step of the wall clock pauses firing until the next probe.
 
         Steps count from the last probe, so that several small ones are as good as a large one; one
-        that pauses nothing holds firing back by as much, until a probe shows what it was.
+        that pauses nothing holds firing back by as much, until a probe shows what it was.  Readings
+        have fractions of milliseconds, so that what a clock gains by and by counts at once.
         """
         self._offset_ms = wall_ms - monotonic_ms
         if self._trusted_offset_ms is None:
             self._trusted_offset_ms = self._offset_ms
-        step_ms = self._offset_ms - self._trusted_offset_ms
-        self._stepped_ms = step_ms if abs(step_ms) > NOISE_MS else 0
-        if abs(step_ms) > self._tolerance_ms and self.may_fire:
-            self._distrust(f"the clock stepped by {step_ms} ms")
+        self._gained_ms = self._offset_ms - self._trusted_offset_ms
+        if abs(self._gained_ms) > self._tolerance_ms and self.may_fire:
+            self._distrust(f"the clock stepped by {round(self._gained_ms)} ms")
 
-    def wants_probe(self, monotonic_ms: int) -> bool:
+    def wants_probe(self, monotonic_ms: float) -> bool:
         """Whether the clock should be compared with the broker's now."""
-        if self.paused_because or self._stepped_ms or self._probed_at_ms is None:
+        if self.paused_because or self._stepped or self._probed_at_ms is None:
             return True
         return monotonic_ms - self._probed_at_ms >= PROBE_AGE_MS or self._vague
 
     def probed(
-        self, sent_ms: int, appended_ms: int, acknowledged_ms: int, acknowledged_at_ms: int
+        self,
+        sent_ms: float,
+        appended_ms: int,
+        acknowledged_ms: float,
+        acknowledged_at_ms: float,
     ) -> None:
         """A record sent at `sent_ms` was appended at `appended_ms` by the broker's clock.
 
-        `acknowledged_at_ms` is the monotonic reading beside `acknowledged_ms`: what was measured
-        before a step that somebody has seen meanwhile is moved by it.  Before the first look at
-        both clocks a probe proves nothing: the clock may have stepped since it was sent, and
-        nobody would see it.
+        `acknowledged_at_ms` is the monotonic reading beside `acknowledged_ms`.  So what is proven
+        is proven of the clock as it was then: bounds of before are moved by what it had gained, and
+        what somebody has seen it gain since still counts.  Before the first look at both clocks a
+        probe proves nothing: the clock may have stepped since it was sent, and nobody would see it.
         """
-        if self._offset_ms is None:
+        if self._offset_ms is None or self._trusted_offset_ms is None:
             return
-        late_step_ms = self._offset_ms - (acknowledged_ms - acknowledged_at_ms)
+        offset_ms = acknowledged_ms - acknowledged_at_ms
+        step_ms = offset_ms - self._trusted_offset_ms
+        self._trusted_offset_ms, self._probed_at_ms = offset_ms, acknowledged_at_ms
+        self._gained_ms = self._offset_ms - offset_ms
         found = SkewBounds(sent_ms - appended_ms, acknowledged_ms - appended_ms)
-        if abs(late_step_ms) > NOISE_MS:
-            found = found.moved(late_step_ms)
-        step_ms, self._stepped_ms = self._stepped_ms, 0
-        self._probed_at_ms = acknowledged_at_ms
-        # Steps that are too small to be told from noise add up, as those of a clock that drifts.
-        if step_ms:
-            self._trusted_offset_ms = self._offset_ms
-        for wrong_ms, side in ((found.least, "ahead of"), (-found.most, "behind")):
+        today = found.moved(self._gained_ms)
+        for wrong_ms, side in ((today.least, "ahead of"), (-today.most, "behind")):
             if wrong_ms > self._tolerance_ms:
                 self._forget()
                 self.paused_because = (
-                    f"the clock is {wrong_ms} ms {side} the broker's;"
+                    f"the clock is {round(wrong_ms)} ms {side} the broker's;"
                     f" {self._tolerance_ms} ms are allowed: synchronise both with NTP"
                 )
                 return
@@ -147,15 +152,19 @@ class ClockGuard:
         self.paused_because = ""
 
     @property
+    def _stepped(self) -> bool:
+        """Whether the clock has gained or lost more than readings may differ by."""
+        return abs(self._gained_ms) > NOISE_MS
+
+    @property
     def _vague(self) -> bool:
         young = self._young
         return young is not None and young.probes < SEVERAL and young.most - young.least > VAGUE_MS
 
-    def _learn(self, found: SkewBounds, step_ms: int) -> None:
+    def _learn(self, found: SkewBounds, step_ms: float) -> None:
         """Join a probe with those before it, which are as old as the clock that they measured."""
         young, old = self._young, self._old
-        if step_ms:
-            young, old = young and young.moved(step_ms), old and old.moved(step_ms)
+        young, old = young and young.moved(step_ms), old and old.moved(step_ms)
         assert self._probed_at_ms is not None
         if self._probed_at_ms - self._span_ms >= SPAN_MS:
             young, old, self._span_ms = None, young, self._probed_at_ms
@@ -167,7 +176,7 @@ class ClockGuard:
 
     def _forget(self) -> None:
         self._young = self._old = None
-        self._proven_ms = 0
+        self._proven_ms = 0.0
 
     def _distrust(self, why: str) -> None:
         self._forget()

@@ -37,6 +37,13 @@ T = TypeVar("T")
 # Seconds for one answer, and for a stretch to be read.
 REACH_S: Final = 5.0
 STRETCH_S: Final = 10.0
+# Seconds until a partition is asked for again whose leader is another broker by now, or not yet.
+AGAIN_S: Final = 0.1
+MOVED: Final = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+)
 # Records that are taken from the client at once.
 BATCH: Final = 200
 # No group is joined and nothing is committed; a partition's end is told, so that a stretch ends.
@@ -169,13 +176,19 @@ class TopicTail:
     def _ends(self, partition: int) -> tuple[int, int]:
         """First offset and end of a partition, as readers of committed records have them."""
         name = TopicPartition(self._topic, partition)
-        try:
-            ends = self._consumer.get_watermark_offsets(name, REACH_S, cached=False)
-        except KafkaException as error:
-            raise ConnectionError(f"{self._topic}: {error.args[0].str()}") from error
-        if ends is None:
-            raise ConnectionError(f"{self._topic}: no answer within {REACH_S} s")
-        return int(ends[0]), int(ends[1])
+        deadline = machine.monotonic() + REACH_S
+        while True:
+            try:
+                ends = self._consumer.get_watermark_offsets(name, REACH_S, cached=False)
+            except KafkaException as error:
+                # So it is right after a topic was made, and while leaders change.
+                if error.args[0].code() in MOVED and machine.monotonic() < deadline:
+                    machine.sleep(AGAIN_S)
+                    continue
+                raise ConnectionError(f"{self._topic}: {error.args[0].str()}") from error
+            if ends is None:
+                raise ConnectionError(f"{self._topic}: no answer within {REACH_S} s")
+            return int(ends[0]), int(ends[1])
 
 
 def connected(properties: Mapping[str, Any]) -> librdkafka.Consumer:

@@ -100,10 +100,10 @@ class StepCommits:
             owned.tenant_inputs.begin()
         if receipt.appended_ms is not None:
             self._guard.probed(
-                int(receipt.sent_ms),
+                receipt.sent_ms,
                 receipt.appended_ms,
-                int(receipt.acknowledged_ms),
-                int(receipt.acknowledged_at_ms),
+                receipt.acknowledged_ms,
+                receipt.acknowledged_at_ms,
             )
         # Readers see what fired from now on, whatever the step took after it looked at the clock.
         since_begin_ms = round(now_ms - turned_ms)

@@ -186,8 +186,8 @@ class PartitionOpener(PartitionDependencies):
             unused.pop_all()
             return recovered
 
-    def open_warm(self, partition: int) -> Warm:
-        """What a standby needs, at the place where the local state ends."""
+    def open_warm(self, partition: int, stops: Callable[[], bool]) -> Warm:
+        """What a standby needs where local state ends; `stops` ends a fetch of a checkpoint."""
         parts = PartitionParts(self, partition)
         with ExitStack() as undo:
             changelog = parts.changelog()
@@ -198,7 +198,7 @@ class PartitionOpener(PartitionDependencies):
             mark = self.trust.check(partition)
             here = self.identities.now()
             changelog.sieve = self.trust.sieve(partition, here.changelog, mark)
-            rows = parts.local(here).open_newest(changelog, patient=True)
+            rows = parts.local(here).open_newest(changelog, stops)
             undo.callback(rows.close)
             warm = Warm(rows, Replay(ScheduleStore(rows)), changelog, producer)
             undo.pop_all()

@@ -170,7 +170,7 @@ class Standby:
 
     def _follow(self) -> None:
         """Read the changelog, until the end is asked for or the owner is silent."""
-        warm = self._opener.open_warm(self.partition)
+        warm = self._opener.open_warm(self.partition, self._stopping.is_set)
         try:
             low, end = warm.changelog.ends()
             self.reading.started(warm.replay.offset if warm.replay.begun else low, end)

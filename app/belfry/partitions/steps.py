@@ -75,8 +75,8 @@ class Steps:
     def guarded_ms(self) -> int:
         """Now, by what the guard makes of a look at both clocks."""
         wall_ms, monotonic_ms = self._clock.both_ms()
-        self._guard.observe(int(wall_ms), int(monotonic_ms))
-        return self._guard.now_ms(int(wall_ms))
+        self._guard.observe(wall_ms, monotonic_ms)
+        return self._guard.now_ms(wall_ms)
 
     def commit(self, owned: Owned, effects: Effects) -> bool:
         """Make a step true; False if it was rolled back and is to be done again."""

@@ -6,8 +6,9 @@
     set                never               sends them to the store, and fetches from there
     set                with_store, always  both, where workers share a secret
 
-With `with_store`, who has asked for checkpoints gets the quicker way to them as well.  Nobody else
-does: what is kept takes disk, up to the size of the state once more.
+With `with_store`, workers that have a store of checkpoints also fetch them from one another, which
+is quicker.  Without a store they do not, because kept checkpoints take disk: up to the size of the
+state once more.
 """
 
 from __future__ import annotations

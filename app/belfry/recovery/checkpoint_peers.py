@@ -106,7 +106,7 @@ class PeerCheckpoints:
     ) -> None:
         """Copy a file of a worker's checkpoint here; `worker` is its address, and the partition.
 
-        Raises what `Ask` raises, `TooSlow`, and BadCheckpoint for a piece of another size.
+        Raises what `Ask` and the budget raise, and BadCheckpoint for a piece of another size.
         """
         at = 0
         with local.open("wb") as out:

@@ -36,7 +36,7 @@ from belfry.recovery.checkpoint_store import CheckpointStore, believed
 from belfry.recovery.stamp import STORE_FORMAT, Stamp
 from belfry.store.checkpoint import Checkpoint, CheckpointFile, IndexKeys
 from belfry.store.checkpoint_choice import Sought, to_try, worth_looking
-from belfry.store.fetch_budget import FetchBudget
+from belfry.store.fetch_budget import FetchBudget, NotWanted, Stops
 from belfry.store.schedules import ScheduleStore
 
 # Seconds for the indexes, and for a file: so many, and one for each MB.
@@ -85,21 +85,22 @@ class CheckpointRestorer:
         stale_ms: int,
         rows: rocks.RocksMap,
         ends: Callable[[], tuple[int, int]],
-        *,
-        patient: bool = False,
+        stops: Stops | None = None,
     ) -> Path | None:
         """A store that is to take the place of these rows, or None where there is no better one.
 
         They lie at `path`. What is fetched is of this stamp, and younger than `stale_ms`. `ends`
-        gives the first offset of the changelog, and the one behind its last. A `patient` worker
-        has nobody who waits for it.
+        gives the first offset of the changelog, and the one behind its last. Nobody waits for a
+        standby, until `stops` says that it is to stop: then nothing is fetched any more.
         """
         sought, to = self._sought(stamp, stale_ms, rows, ends()), path.with_name(f"{path.name}.new")
         if worth_looking(sought):
-            for candidate in self._candidates(sought, patient=patient):
+            for candidate in self._candidates(sought, stops):
                 if self._usable(candidate, to=to, own=path):
                     self._given.metrics.restored(candidate.source)
                     return to
+                if stops is not None and stops():
+                    break
             rocks.wipe(to)
             log.info(
                 "no checkpoint is used", partition=sought.partition, local_offset=sought.offset,
@@ -116,6 +117,9 @@ class CheckpointRestorer:
             candidate.begin()
             size = fetched(candidate.bring, found, to, own, candidate.done)
             try_out(to, found)
+        except NotWanted as error:
+            log.info("a checkpoint is not fetched", partition=found.partition, reason=str(error))
+            return False
         except Exception as error:  # noqa: BLE001  # whatever a file system or RocksDB raises
             self._refused(found.partition, candidate.name, named(error))
             return False
@@ -140,17 +144,17 @@ class CheckpointRestorer:
             *ends, max(oldest_ms, wrong_ms),
         )  # fmt: skip
 
-    def _candidates(self, sought: Sought, *, patient: bool) -> Iterator[_Candidate]:
+    def _candidates(self, sought: Sought, stops: Stops | None) -> Iterator[_Candidate]:
         """Checkpoints that may be used, the one to be tried first in front.
 
         The store is not asked before those of other workers have failed.
         """
         if self._given.peers is not None:
             clock = self._given.clock
-            budget = FetchBudget(sought.unread, clock.monotonic_ms(), patient=patient)
+            budget = FetchBudget(sought.unread, clock.monotonic_ms(), stops)
             yield from self._of_peers(self._given.peers, sought, budget)
         if self._given.store is not None:
-            yield from self._stored(self._given.store, sought)
+            yield from self._stored(self._given.store, sought, stops)
 
     def _of_peers(
         self, peers: PeerCheckpoints, sought: Sought, budget: FetchBudget
@@ -161,11 +165,15 @@ class CheckpointRestorer:
             begin = partial(budget.begin, found.size, self._given.clock.monotonic_ms())
             yield _Candidate(url, found, "peer", bring, begin, budget.done)
 
-    def _stored(self, store: CheckpointStore, sought: Sought) -> Iterator[_Candidate]:
+    def _stored(
+        self, store: CheckpointStore, sought: Sought, stops: Stops | None
+    ) -> Iterator[_Candidate]:
         """Those of the store; none where it is away."""
         folder = store.folder(sought.cluster, sought.changelog, sought.partition)
 
         def bring(file: CheckpointFile, to: Path) -> None:
+            if stops is not None and stops():
+                raise NotWanted
             seconds = FILE_S + file.size / BYTES_PER_S
             within(seconds, lambda: folder.get_file(file.sha256, to))
 

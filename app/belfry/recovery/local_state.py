@@ -60,17 +60,20 @@ class LocalState:
     # None where no checkpoints are kept.
     checkpoints: CheckpointRestorer | None = None
 
-    def open_newest(self, changelog: ChangelogReader, *, patient: bool = False) -> rocks.RocksMap:
+    def open_newest(
+        self, changelog: ChangelogReader, stops: Callable[[], bool] | None = None
+    ) -> rocks.RocksMap:
         """The store as it was left, or a checkpoint's where that saves much reading.
 
-        `patient` says that nobody waits for it. Raises what `open` raises, and ConnectionError.
+        `stops` is a standby's: nobody waits for it, until it says that it is to stop. Raises what
+        `open` raises, and ConnectionError.
         """
         rows = self.open(changelog.holds_records)
         if self.checkpoints is None:
             return rows
         try:
             fetched = self.checkpoints.fetch(
-                self.path, self.stamp, self.stale_ms, rows, changelog.ends, patient=patient
+                self.path, self.stamp, self.stale_ms, rows, changelog.ends, stops
             )
         except BaseException:
             rows.close()

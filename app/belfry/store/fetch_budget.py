@@ -9,12 +9,15 @@ as soon as that shows, and not at the end:
     after 2 s    10 of 200 MB have come                     40 s in all: it is given up now
 
 Nobody waits for a standby, and copying files costs it less than reading rows, so it is patient.
+Once it is to stop somebody does wait: the worker's end, or whoever takes the partition over.  Then
+a fetch ends before its next piece, however little of it is left.
 
 Instants are monotonic milliseconds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 # So many offsets of a changelog a worker reads at least in a second (docs/checkpoints.md).
@@ -24,6 +27,17 @@ LEAST_MS: Final = 3_000.0
 JUDGED_MS: Final = 1_500.0
 # A standby takes so many times as long.
 PATIENCE: Final = 10
+
+
+# Whether a standby is to stop.
+Stops = Callable[[], bool]
+
+
+class NotWanted(Exception):
+    """A fetch for a standby that is to stop."""
+
+    def __str__(self) -> str:
+        return "the standby is to stop"
 
 
 class TooSlow(TimeoutError):
@@ -36,9 +50,10 @@ class FetchBudget:
     It belongs to one thread.
     """
 
-    def __init__(self, unread: int, now_ms: float, *, patient: bool = False) -> None:
-        """So many offsets would be read without a checkpoint; `patient` is for a standby."""
-        self._all_ms = max(LEAST_MS, unread / READ_PER_S * 1000) * (PATIENCE if patient else 1)
+    def __init__(self, unread: int, now_ms: float, stops: Stops | None = None) -> None:
+        """So many offsets would be read without a checkpoint; `stops` is a standby's."""
+        self._stops = stops
+        self._all_ms = max(LEAST_MS, unread / READ_PER_S * 1000) * (PATIENCE if stops else 1)
         self._until_ms = now_ms + self._all_ms
         self.begin(0, now_ms)
 
@@ -54,7 +69,9 @@ class FetchBudget:
         self._done += size
 
     def left_s(self, now_ms: float) -> float:
-        """Seconds until it has to be over; raises `TooSlow` where it cannot be."""
+        """Seconds until it has to be over; raises `TooSlow` where it cannot be, and `NotWanted`."""
+        if self._stops is not None and self._stops():
+            raise NotWanted
         spent_ms = now_ms - self._began_ms
         # What it will have taken at the speed that it had so far.
         expected_ms = spent_ms * self._size / max(1, self._done)

@@ -47,7 +47,7 @@ class Regrouped(NamedTuple):
         return tenant
 
 
-class Seen(dict[Name, Tenant]):
+class RegroupedTenants(dict[Name, Tenant]):
     """Tenants by name, as their groups have them treated; each is worked out once."""
 
     __slots__ = ("_given", "_regrouped")

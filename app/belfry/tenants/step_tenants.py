@@ -17,7 +17,7 @@ from __future__ import annotations
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Tenant
 from belfry.tenants.policy import DAY_MS
-from belfry.tenants.regrouped import Regrouped, Seen
+from belfry.tenants.regrouped import Regrouped, RegroupedTenants
 
 
 class StepTenants:
@@ -41,8 +41,8 @@ class StepTenants:
             self._now, self._seen = now, regrouped
             self._by_name, self._by_bytes, self.removed = now
             if regrouped is not None:
-                self._by_name = Seen(self._by_name, regrouped)
-                self._by_bytes = Seen(self._by_bytes, regrouped)
+                self._by_name = RegroupedTenants(self._by_name, regrouped)
+                self._by_bytes = RegroupedTenants(self._by_bytes, regrouped)
 
     @property
     def store_problem(self) -> str:

@@ -66,34 +66,39 @@ def older_copy(scene: Scene) -> str:
 
 def removed(scene: Scene) -> str:
     """The directories of all partitions are deleted under the worker that has them open."""
-    scene.gather()
-    gone = sorted(each for each in scene.victim.data_dir.glob("partition-*") if each.is_dir())
+    gone = _open_folders(scene)
     assert gone, "the victim has no state to delete"
     for each in gone:
         shutil.rmtree(each)
-    scene.wait_fires(REMOVED_FIRES)
-    # What it writes to disk from now on meets no directory, and so does its end.
-    scene.victim.kill()
-    scene.victim.start()
-    scene.wait_calm()
+    _fire_and_restart(scene)
     return f"{len(gone)} directories went while they were open"
 
 
 def swapped(scene: Scene) -> str:
     """The directories of two partitions change places under the worker that has them open."""
-    scene.gather()
-    folders = sorted(each for each in scene.victim.data_dir.glob("partition-*") if each.is_dir())
+    folders = _open_folders(scene)
     first, second = folders[0], folders[-1]
     assert first != second, "the victim has one state only"
     aside = first.with_name("aside")
     first.rename(aside)
     second.rename(first)
     aside.rename(second)
+    _fire_and_restart(scene)
+    return f"{first.name} and {second.name} changed places"
+
+
+def _open_folders(scene: Scene) -> list[Path]:
+    """The directories of the partitions that the victim has open."""
+    scene.gather()
+    return sorted(each for each in scene.victim.data_dir.glob("partition-*") if each.is_dir())
+
+
+def _fire_and_restart(scene: Scene) -> None:
+    """Wait for some fires, then kill the victim, which cannot end in order, and start it again."""
     scene.wait_fires(REMOVED_FIRES)
     scene.victim.kill()
     scene.victim.start()
     scene.wait_calm()
-    return f"{first.name} and {second.name} changed places"
 
 
 def _all_to_the_victim(scene: Scene) -> Path:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from belfry.api.workers.internal_token import Target
-from belfry.api.workers.places import Place
+from belfry.api.workers.places import ReadPlace
 from belfry.api.workers.reading import Reads
 
 PATH = "/v1/tenants/t/schedules/s"
@@ -53,7 +53,7 @@ async def test_a_parameter_that_it_refuses_is_left_out(
     old, caller = Old(refused), SimpleNamespace()
     parts: Any = SimpleNamespace(peers=old)
     given: Any = caller
-    place = Place(3, -1, None, handed_on=False)
+    place = ReadPlace(3, -1, None, handed_on=False)
     answer = await Reads(parts)._asked("http://old", request(query), given, place)
     assert not isinstance(answer, str | int)
     assert (answer.status_code, old.asked) == (status, asked)

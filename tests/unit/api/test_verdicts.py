@@ -151,3 +151,30 @@ def test_the_tail_is_opened_only_while_somebody_waits(monkeypatch: pytest.Monkey
     assert asyncio.run(hear()).outcome == Outcome.UPDATED
     assert (topic.passed, topic.opened) == ([5, 6], [6])
     reader.stop()
+
+
+def test_partitions_that_are_added_are_read_from_their_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A brokers' failure in between is no end of it, nor of what is read already."""
+    topic, followed = Topic(), list[dict[int, int]]()
+    topic.follow = lambda positions: followed.append(dict(positions))  # type: ignore[method-assign]
+    monkeypatch.setattr(verdicts, "FollowedTopic", lambda *_: topic)
+    monkeypatch.setattr(verdicts, "LOOK_S", -1.0)
+    monkeypatch.setattr(verdicts, "POLL_S", 0.0)
+    monkeypatch.setattr(verdicts, "UNASKED_S", 0.0)
+    reader = VerdictReader(Settings(), HEAD)
+    reader._read = {1: 5}
+    topic.coming.put(Fetched(("belfry.lifecycle", 1), 5, 9, b"packed"))
+
+    def away() -> list[int]:
+        raise ConnectionError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(topic, "partitions", away)
+        reader._turn()
+    assert followed == []
+    monkeypatch.setattr(topic, "partitions", lambda: [1, 2])
+    reader._turn()
+    reader._turn()
+    assert followed == [{1: 9, 2: 0}]

@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from belfry.cli import payload_sweep, payloads
 from belfry.cli.entry import main
-from belfry.cli.payload_list import PayloadList, Tally
+from belfry.cli.payload_list import PayloadList, PayloadSum
 from belfry.cli.payload_sweep import PayloadSweep, SweepTerms
 from belfry.outputs.stored_payloads import StoreAway, SweptStore
 from belfry.wire.claim_check import CLAIM, claims_in, digest_of, object_name
@@ -32,7 +32,7 @@ def test_a_claim_keeps_the_objects_of_all_tenants_that_have_it() -> None:
     objects.add("mail", DIGEST, 10, aside=False)
     objects.add("shop", OTHER, 7, aside=False)
     objects.claim([DIGEST, DIGEST, digest_of(b"nobody's")])
-    assert objects.tally(aside=False, claimed=True) == Tally(2, 20)
+    assert objects.tally(aside=False, claimed=True) == PayloadSum(2, 20)
     assert list(objects.each(aside=False, claimed=False)) == [("shop", OTHER)]
 
 
@@ -44,7 +44,7 @@ def test_what_is_aside_since_today_is_not_removed_and_may_be_put_back() -> None:
     objects.claim([DIGEST])
     assert list(objects.each(aside=True, claimed=True)) == [("shop", DIGEST)]
     objects.forget("shop", OTHER)
-    assert objects.tally(aside=True, claimed=False) == Tally(0, 0)
+    assert objects.tally(aside=True, claimed=False) == PayloadSum(0, 0)
 
 
 def test_many_objects_are_gone_through_while_they_move() -> None:
@@ -85,12 +85,16 @@ def test_digits_without_the_header_claim_nothing() -> None:
 
 
 class Claims:
-    """Topics that claim what a test says; `later` is told when the changelog is followed."""
+    """Topics that claim what a test says.
+
+    `later` is told when the changelog is followed, `fired` when the other topics are read again.
+    """
 
     def __init__(self, claimed: Callable[[set[str]], object], *digests: str) -> None:
         self._claimed = claimed
         self._digests = set(digests)
         self.later = set[str]()
+        self.fired = set[str]()
 
     def waiting(self) -> None:
         self._claimed(self._digests)
@@ -100,6 +104,9 @@ class Claims:
 
     def follow(self) -> None:
         self._claimed(self.later)
+
+    def since(self) -> None:
+        self._claimed(self.fired)
 
 
 @pytest.fixture
@@ -134,7 +141,7 @@ class Run:
         self.claims = Claims(self.sweep.objects.claim, *claimed)
         self.sweep.read(self.claims)
 
-    def act(self) -> payload_sweep.Found:
+    def act(self) -> payload_sweep.SweepResult:
         self.sweep.act(self.claims)
         return self.sweep.found
 
@@ -149,7 +156,7 @@ def test_what_is_old_and_claimed_by_nothing_is_put_aside(folder: Path) -> None:
     run = Run(folder, DIGEST)
     found = run.sweep.found
     assert (found.young, found.listed, found.records) == (1, 2, 3)
-    assert (found.claimed, found.unclaimed) == (Tally(1, 1), Tally(1, 1))
+    assert (found.claimed, found.unclaimed) == (PayloadSum(1, 1), PayloadSum(1, 1))
     assert names(folder) == before, "a count changes nothing"
     assert run.act().put_aside == 1
     path = f"shop/{object_name(OTHER)}"
@@ -193,6 +200,16 @@ def test_what_is_claimed_comes_back_while_others_are_put_aside(folder: Path) -> 
     assert run.act().put_back == 2
     # After each of the two, and at the end.
     assert seen == [1, 1, 0]
+
+
+def test_what_only_an_event_claims_by_the_end_comes_back(folder: Path) -> None:
+    """It was asked for, triggered and cancelled in one step, so no row has ever claimed it."""
+    before = names(folder)
+    run = Run(folder)
+    run.claims.fired = {OTHER}
+    assert run.act().put_back == 1
+    path = f"shop/{object_name(DIGEST)}"
+    assert names(folder) == before - {path} | {f".swept/{path}"}
 
 
 def test_a_sweep_that_ended_amid_its_work_is_gone_on_with(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,24 @@ def test_what_was_encrypted_for_another_schedule_is_not_believed(tmp_path: Path)
     event = encrypted(tmp_path, "clinic/other")
     with pytest.raises(NotDecrypted, match="not what was encrypted for it"):
         ClaimCheck(f"file://{tmp_path}", keys=RING).redeem(event)
+
+
+@pytest.mark.parametrize(("age_s", "anew"), [(3_000, False), (4_000, True)])
+def test_what_lies_there_for_long_is_stored_anew_so_that_no_sweep_takes_it(
+    claims: ClaimCheck, tmp_path: Path, age_s: int, anew: bool
+) -> None:
+    claims.deposit(LARGE)
+    (file,) = stored(tmp_path)
+    then = time.time() - age_s
+    os.utime(file, (then, then))
+    claims.deposit(LARGE)
+    assert (file.stat().st_mtime > then + 1) is anew
+    assert stored(tmp_path) == [file]
+
+
+def test_what_was_cut_short_lately_is_stored_anew(claims: ClaimCheck, tmp_path: Path) -> None:
+    claims.deposit(LARGE)
+    (file,) = stored(tmp_path)
+    file.write_bytes(LARGE[:-1])
+    claims.deposit(LARGE)
+    assert file.read_bytes() == LARGE

@@ -27,9 +27,14 @@ class Watched(ClockGuard):
         self.stepped_ms += step_ms
         self.observe(T0 + at_ms + self.stepped_ms, at_ms)
 
-    def probe(self, least: int, most: int, at_ms: int = 10, late_ms: int = 0) -> None:
-        """A probe that proves these bounds, acknowledged at a monotonic instant."""
-        acknowledged_ms = T0 + at_ms + self.stepped_ms - late_ms
+    def probe(self, least: int, most: int, at_ms: int = 10, late_ms: float = 0) -> None:
+        """A probe that proves these bounds, acknowledged at a monotonic instant.
+
+        Somebody has seen the clock gain `late_ms` since.
+        """
+        acknowledged_ms = T0 + at_ms
+        self.observe(acknowledged_ms + self.stepped_ms + late_ms, at_ms)
+        acknowledged_ms += self.stepped_ms
         appended_ms = acknowledged_ms - most
         self.probed(appended_ms + least, appended_ms, acknowledged_ms, at_ms)
 
@@ -74,10 +79,13 @@ def test_bounds_are_joined_unless_they_are_more_than_the_noise_apart(
     assert guard.skew_ms == skew_ms
 
 
-@pytest.mark.parametrize(("late_ms", "skew_ms"), [(2, 23), (3, 26), (-2, 23), (-3, 20)])
-def test_a_step_since_the_acknowledgement_counts_beyond_the_noise(
-    late_ms: int, skew_ms: int
+@pytest.mark.parametrize(
+    ("late_ms", "skew_ms"), [(0.25, 23.25), (2, 25), (3, 26), (-2, 23), (-3, 23)]
+)
+def test_what_the_clock_gained_since_the_acknowledgement_counts(
+    late_ms: float, skew_ms: float
 ) -> None:
+    """What it lost since is left to the next probe."""
     guard = Watched()
     guard.probe(20, 25, late_ms=late_ms)
     assert guard.skew_ms == skew_ms

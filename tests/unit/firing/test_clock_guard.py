@@ -197,7 +197,8 @@ def test_a_small_step_back_moves_nothing_ahead(guard: ClockGuard) -> None:
 def test_the_noise_of_reading_two_clocks_is_no_step(guard: ClockGuard, noise_ms: int) -> None:
     guard.observe(T0 + 10 + noise_ms, 1_010)
     assert not guard.wants_probe(1_010)
-    assert guard.now_ms(T0 + 10) == T0 + 10
+    # What was gained counts all the same, and what was lost moves nothing ahead.
+    assert guard.now_ms(T0 + 10 + noise_ms) == T0 + 10 + min(0, noise_ms)
 
 
 def test_clocks_that_run_together_are_trusted_for_long(guard: ClockGuard) -> None:
@@ -254,5 +255,15 @@ def test_a_clock_that_gains_a_little_between_probes_is_held_back_by_all_of_it() 
         monotonic_ms, true_ms = 1_000 * second, T0 + 1_000 * second
         wall_ms = true_ms + second
         guard.observe(wall_ms, monotonic_ms)
-        assert wall_ms - guard.now_ms(wall_ms) >= second - 3
+        assert wall_ms - guard.now_ms(wall_ms) >= second
         guard.probed(wall_ms, true_ms + 8, wall_ms + 16, monotonic_ms + 16)
+
+
+def test_a_clock_that_drifts_ahead_is_never_ahead_of_the_brokers(guard: ClockGuard) -> None:
+    """It gains 1 in 100; each record is with the broker at once, so nothing makes up for it."""
+    for after_ms in range(0, 10_000, 7):
+        wall_ms = T0 + 1.01 * after_ms
+        guard.observe(wall_ms, M0 + after_ms)
+        assert guard.now_ms(wall_ms) <= T0 + after_ms
+        if after_ms % 700 == 0:
+            probe(guard, int(wall_ms), T0 + after_ms, int(wall_ms), round(wall_ms - T0 - after_ms))

@@ -61,6 +61,18 @@ class Reader:
         pass
 
 
+class Moving(Reader):
+    """The same, whose first partition has just got another leader."""
+
+    answers_wrong = 2
+
+    def get_watermark_offsets(self, place: TopicPartition, *_: Any, **__: Any) -> Any:
+        if self.answers_wrong:
+            self.answers_wrong -= 1
+            raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+        return super().get_watermark_offsets(place)
+
+
 @pytest.fixture(autouse=True)
 def _reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(librdkafka, "Consumer", Reader)
@@ -89,3 +101,12 @@ def test_a_look_goes_on_in_the_partitions_that_it_is_told_of() -> None:
     with TopicTail({}, "t", {LED: 8}) as tail:
         assert tail.stretch(2, lambda message: message.offset()) == [6, 7]
         assert (tail.rest, tail.is_over) == ({LED: 6}, False)
+
+
+def test_a_partition_whose_leader_has_just_changed_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(librdkafka, "Consumer", Moving)
+    found = record_at({}, "t", (LED, 9))
+    assert found is not None
+    assert found.offset() == 9

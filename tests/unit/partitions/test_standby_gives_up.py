@@ -25,7 +25,7 @@ class Copy:
 def standing_by(copy: Copy) -> Standby:
     """A standby that has this copy open, and is not started."""
 
-    def open_warm(_partition: int) -> Any:
+    def open_warm(_partition: int, _stops: Any) -> Any:
         raise RuntimeError("the read failed")
 
     clock = SimpleNamespace(wall_ms=lambda: 0.0, monotonic_ms=lambda: 0.0)
@@ -50,3 +50,20 @@ def test_its_end_closes_a_copy_that_cannot_be_folded() -> None:
     copy = Copy()
     standing_by(copy).stop()
     assert copy.closed == 1
+
+
+def test_it_tells_whoever_opens_its_copy_that_it_is_to_stop() -> None:
+    """A fetch of a checkpoint may take minutes, and a take-over waits for its end."""
+    told: list[bool] = []
+
+    def open_warm(_partition: int, stops: Any) -> Any:
+        told.append(stops())
+        standby.ask_to_stop()
+        told.append(stops())
+        raise RuntimeError("it is to stop")
+
+    clock = SimpleNamespace(wall_ms=lambda: 0.0, monotonic_ms=lambda: 0.0)
+    opener: Any = SimpleNamespace(clock=clock, open_warm=open_warm)
+    standby = Standby(0, opener, lambda _partition: None)
+    standby._turn()
+    assert told == [False, True]

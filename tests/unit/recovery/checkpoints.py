@@ -158,8 +158,15 @@ class Worker:
 
     def opened(self, low: int = 0, end: int = 10 * FAR) -> RocksMap:
         """The store of a worker that takes the partition over."""
+        return self._opened(low, end, None)
+
+    def stood_by(self, stops: Callable[[], bool]) -> RocksMap:
+        """The store of a standby, which `stops` ends."""
+        return self._opened(0, 10 * FAR, stops)
+
+    def _opened(self, low: int, end: int, stops: Callable[[], bool] | None) -> RocksMap:
         changelog: Any = SimpleNamespace(ends=lambda: (low, end), holds_records=lambda: True)
-        opened: RocksMap = self.local.open_newest(changelog)
+        opened: RocksMap = self.local.open_newest(changelog, stops)
         return opened
 
 

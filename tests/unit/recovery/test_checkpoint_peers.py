@@ -15,6 +15,7 @@ from belfry.host import machine
 from belfry.host.rocks import RocksMap
 from belfry.recovery import checkpoint_peers
 from belfry.recovery.checkpoint_peers import PeerBusy
+from belfry.recovery.checkpoint_store import CheckpointFolder
 from belfry.store.checkpoint import IndexKeys, decode_index, encode_index
 from tests.unit.recovery.checkpoints import FAR, INTERVAL_S, PEERS, Net, Worker, commit, row, store
 
@@ -293,3 +294,41 @@ def test_what_was_found_wrong_is_not_fetched_again(tmp_path: Path, net: Net, war
     cold.now_ms += INTERVAL_S * 1000
     cold.local.found_wrong()
     assert came(cold) == "changelog"
+
+
+@pytest.mark.parametrize("source", ["peer", "checkpoint"])
+def test_a_standby_that_is_to_stop_fetches_nothing_more(
+    tmp_path: Path, net: Net, warm: Worker, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that ends, or takes the partition over, waits for it."""
+    stored = tmp_path / "stored"
+    other = Worker(tmp_path / "other", stored)
+    rows = store(other.home / "partition-3")
+    commit(rows, FAR, b"old", *ROWS)
+    other.turn(rows)
+    rows.close()
+    if source == "checkpoint":
+        net.workers.pop(warm.url)
+    asked, indexes = list[str](), CheckpointFolder.indexes
+
+    def of_store(folder: CheckpointFolder) -> dict[str, bytes]:
+        asked.append("the store")
+        return indexes(folder)
+
+    monkeypatch.setattr(CheckpointFolder, "indexes", of_store)
+    cold, looks = cold_one(tmp_path, net, stored), list[int]()
+
+    def stops() -> bool:
+        """After the first piece, or file."""
+        looks.append(1)
+        return len(looks) > 2
+
+    opened = cold.stood_by(stops)
+    assert row(opened, b"old") is None
+    opened.close()
+    assert {each.name for each in cold.home.iterdir()} == {"partition-3"}
+    assert bool(asked) is (source == "checkpoint"), "the next source is not begun with"
+    assert cold.restored("changelog") == 1
+    # Nothing is wrong with the checkpoint.
+    assert cold.counted("refused") == 0
+    assert (len(of_files(net)) > 0) is (source == "peer")

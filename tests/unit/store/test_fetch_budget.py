@@ -28,7 +28,7 @@ def test_one_that_cannot_be_over_in_time_is_given_up_as_soon_as_that_shows() -> 
 
 
 def test_a_standby_takes_longer() -> None:
-    budget = FetchBudget(20 * READ_PER_S, 0.0, patient=True)
+    budget = FetchBudget(20 * READ_PER_S, 0.0, lambda: False)
     budget.begin(200 * MB, 0.0)
     budget.done(10 * MB)
     assert budget.left_s(9_000.0) == 191.0

@@ -6,8 +6,9 @@ and never in the port's event loop: some hundred megabytes may come.
 The token is signed with a key for this purpose alone.  What workers sign for callers, whose words
 they pass on, proves nothing here, so no caller reaches a checkpoint by way of another worker.
 
-It is signed for the address that is asked.  An address comes from whoever joined the group, and a
-stranger there could else pass the question on to a worker, and read the answer.
+It is signed for the address that is asked.  Each member of the group tells its own address.
+Without the address in the signature a stranger in the group could pass the question on to a worker,
+and read the answer.
 """
 
 from __future__ import annotations

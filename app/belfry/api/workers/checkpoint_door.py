@@ -4,8 +4,8 @@ A piece of a file is read by a thread, and waits for its turn before that: a wor
 bytes a second, to so many at a time, however many ask.  So serving takes a bounded part of the disk
 and of the port's event loop, and partitions fire meanwhile.
 
-A question is signed for this worker's address.  Whoever may join the group can have questions sent
-to an address of his own, and what he is asked there opens nothing at another worker.
+A question is signed for this worker's address.  A stranger that joins the group can have questions
+sent to its own address; such a question is refused by every other worker.
 
     4 are served     W2 W3 W4 W5      W6: 503 `busy`, and asks again
     200 MB/s         a piece of 4 MiB has its turn 21 ms after the one before

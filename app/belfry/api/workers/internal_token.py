@@ -75,7 +75,7 @@ class Target:
         return hmac.new(secret, "\n".join(parts).encode(), sha256).hexdigest()
 
 
-class Claim(NamedTuple):
+class ForwardedCaller(NamedTuple):
     """What another worker says of a request: on whose behalf, and, if signed, with which body."""
 
     principal: Principal
@@ -116,7 +116,7 @@ class InternalToken:
         signature = target.signed(self._keys[0], claim) if self._keys else ""
         return f"{claim}.{signature}"
 
-    def read(self, given: str, target: Target) -> Claim:
+    def read(self, given: str, target: Target) -> ForwardedCaller:
         """What another worker says of this target, whatever its body; raises `Problem`.
 
         401 is for a signature that is wrong or old, 403 for a worker that has no secret to check it
@@ -126,7 +126,7 @@ class InternalToken:
         if not self._keys:
             if not self._gate.is_open:
                 raise forbidden("This worker has no BELFRY_HTTP_WORKER_SECRET, so it trusts none.")
-            return Claim(ANYBODY)
+            return ForwardedCaller(ANYBODY)
         # As bytes: of texts, only those in ASCII can be compared.
         given_bytes = signature.encode(errors="replace")
         if not any(
@@ -139,7 +139,7 @@ class InternalToken:
             )
         return self._believed(claim)
 
-    def _believed(self, claim: str) -> Claim:
+    def _believed(self, claim: str) -> ForwardedCaller:
         """The claim, which was signed; raises `Problem` for one that says nothing, or is too
         old.
         """
@@ -152,4 +152,4 @@ class InternalToken:
             ) from None
         if abs(self._now_ms() - at_ms) > FRESH_MS:
             raise unauthorized(f"{FORWARDED} is older than {FRESH_MS // 1000} s: check the clocks.")
-        return Claim(Principal(name, tenants, role), digest)
+        return ForwardedCaller(Principal(name, tenants, role), digest)

@@ -14,7 +14,7 @@ from belfry.api.workers.parts import RETRY_SOON
 from belfry.api.workers.peers import LIES_AT, NOT_HELD
 
 
-class Place(NamedTuple):
+class ReadPlace(NamedTuple):
     """What is read: a partition that shows the request at an offset, perhaps of a tenant.
 
     `handed_on`: another partition is the tenant's home, and has said that it lies here.

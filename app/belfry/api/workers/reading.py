@@ -49,7 +49,7 @@ from belfry.api.workers.peers import (
     number_in,
     number_told,
 )
-from belfry.api.workers.places import LiesElsewhere, Place, moving, not_held
+from belfry.api.workers.places import LiesElsewhere, ReadPlace, moving, not_held
 from belfry.engine.read_lease import ReadLease
 from belfry.store.lookup import Moving
 from belfry.store.ordered_map import OrderedMap
@@ -96,7 +96,7 @@ class Reads:
         lies_at = number_told(request, LIES_AT)
         handed_on = lies_at is not None
         partition = partition if lies_at is None else lies_at
-        home = place = Place(partition, self._after(request, partition), tenant, handed_on)
+        home = place = ReadPlace(partition, self._after(request, partition), tenant, handed_on)
         why = ""
         while True:
             try:
@@ -121,7 +121,7 @@ class Reads:
                 raise moving(place.partition, why)
             await asyncio.sleep(PAUSE_S if why else 0)
 
-    def _handed_on(self, request: Request, place: Place, partition: int) -> Place:
+    def _handed_on(self, request: Request, place: ReadPlace, partition: int) -> ReadPlace:
         """The place that is asked instead of one from which the tenant's group has moved."""
         return place._replace(
             partition=partition, after=self._after(request, partition), handed_on=True
@@ -146,7 +146,7 @@ class Reads:
         return self._written.get(partition, -1) if told is None else told
 
     async def _here(
-        self, place: Place, look: Callable[[int], Awaitable[Response]], deadline: float
+        self, place: ReadPlace, look: Callable[[int], Awaitable[Response]], deadline: float
     ) -> Response:
         """This worker's answer, once it is known to be the truth.
 
@@ -184,7 +184,7 @@ class Reads:
             await asyncio.sleep(LOOK_S)
 
     async def _elsewhere(
-        self, request: Request, principal: Principal, place: Place
+        self, request: Request, principal: Principal, place: ReadPlace
     ) -> Response | int | str:
         """The answer of the holder, or of a standby that took over; else why there is none.
 
@@ -204,7 +204,7 @@ class Reads:
         return why
 
     async def _asked(
-        self, url: str, request: Request, principal: Principal, place: Place
+        self, url: str, request: Request, principal: Principal, place: ReadPlace
     ) -> Response | int | str:
         """Another worker's answer, which partition it says is to be asked, or why there is none."""
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}

@@ -5,7 +5,7 @@ worker commits it says at once: readers see a record in Kafka only when all tran
 before it in the same partition have ended.
 
 Most of the tail is about requests of others.  While nobody waits, what was fetched is passed over
-unopened, ten times a second; who begins to wait wakes the reader.
+unopened, ten times a second.  The first caller that begins to wait wakes the reader.
 """
 
 from __future__ import annotations
