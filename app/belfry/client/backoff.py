@@ -80,7 +80,7 @@ def retry_later(belfry: Asking, event: FiredRecord, backoff: Backoff | None = No
     definition = Definition(
         in_=delay_ms,
         payload=event.payload,
-        key=event.key,
+        key=event.own_key,
         headers=[*_own_headers(event), (ATTEMPT, str(failed))],
         request_id=f"retry/{fire_id}",
     )

@@ -29,7 +29,7 @@ from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.schedules.triggers.registry import KINDS
 from belfry.wire.header_values import READERS
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
-from belfry.wire.retries import FiredBefore, name_after, put_back
+from belfry.wire.retries import FiredBefore, is_put_back, name_after, put_back
 from belfry.wire.unread import CUT
 
 PREFIX: Final = "belfry-"
@@ -113,11 +113,11 @@ def asked_by(record: SourceRecord) -> Request | None:
     headers = record[4] or []
     if not speaks_protocol(headers):
         return None
-    fields: dict[str, Any] = {**EMPTY}
+    fields: dict[str, Any] = {**EMPTY, "key": record[2], "payload": record[3]}
     for name, given in headers:
         if name in NAMES and given is not None:
             fields[NAMES[name]] = given.decode(errors="replace")
-    if any(name == RETRY and given is not None for name, given in headers):
+    if is_put_back(headers):
         name_after(fields, _fired_before(headers), "replace")
     stamp = stamp_of(headers)
     if stamp is not None:
@@ -187,7 +187,7 @@ def _several(kinds: list[str]) -> Rejection:
 
 def _fired_before(headers: Headers) -> FiredBefore:
     """What belfry said on a record of the fire by which it came; of two headers the later one."""
-    last = dict(headers)
+    last = {name: given for name, given in headers if given is not None}
     return FiredBefore(last.get(TENANT), last.get(FIRE_ID), last.get(EVENT_TYPE), last.get(GROUP))
 
 

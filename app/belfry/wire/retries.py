@@ -14,18 +14,23 @@ case.  The clients' retriers make the same schedules, and count in the same head
 After the last try the record is refused (`retries_exhausted`), and so lies in `belfry.rejected`
 with its key, value and headers.  A dead letter that a redrive sends again begins anew: it failed
 once, and waits for the first wait.
+
+A header without a value says nothing, here as in the protocol: the one before it counts.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import KEEPING, Header
 from belfry.schedules.retry_rule import HEADER, RetryRule
-from belfry.wire.record import SourceRecord, is_redriven
+from belfry.wire.record import Headers, SourceRecord, is_redriven, without_origin
 
+# Why a record without a try left is refused.
+EXHAUSTED: Final = "retries_exhausted"
 # How often a record has failed.  The name is a user's, so that it comes out with the event.
 ATTEMPT: Final = "retry-attempt"
 # Attributes of a CloudEvent that belfry makes anew for each fire.
@@ -41,6 +46,24 @@ class FiredBefore(NamedTuple):
     fire_id: bytes | None
     event_type: bytes | None
     group: bytes | None
+
+
+def is_put_back(headers: Iterable[tuple[str, bytes | None]] | None) -> bool:
+    """Whether a record was sent back to be tried again."""
+    return any(name == HEADER and given is not None for name, given in headers or ())
+
+
+def letter_headers(headers: Headers | None) -> Headers:
+    """The headers of a record that was put back, as a dead letter has them: its failures counted.
+
+    It has failed once more than its header says; what is no count stays as it is.  What belfry
+    added on the way to the owning partition is left out.
+    """
+    found = without_origin(headers)
+    failed = _failed_after([value for name, value in found if name == ATTEMPT])
+    if failed is None:
+        return found
+    return [*(each for each in found if each[0] != ATTEMPT), (ATTEMPT, b"%d" % failed)]
 
 
 def name_after(fields: dict[str, Any], before: FiredBefore, errors: str = "strict") -> None:
@@ -101,8 +124,13 @@ def put_back(
 
 def _failed(headers: list[Header]) -> int | None:
     """How often the record has failed by now; None where its header says no number."""
-    given = [each["value"] for each in headers if each["name"] == ATTEMPT]
-    if not given or given[-1] is None:
+    return _failed_after([each["value"] for each in headers if each["name"] == ATTEMPT])
+
+
+def _failed_after(counts: Iterable[bytes | None]) -> int | None:
+    """One failure more than the last of these counts says; None where that is no number."""
+    given = [each for each in counts if each is not None]
+    if not given:
         return 1
     return int(given[-1]) + 1 if _COUNT.fullmatch(given[-1]) else None
 
@@ -127,7 +155,7 @@ def _bad(why: str) -> Rejection:
 def _exhausted(failed: int, rule: RetryRule) -> Rejection:
     times = {1: "once", 2: "twice"}.get(failed, f"{failed} times")
     return Rejection(
-        "retries_exhausted",
+        EXHAUSTED,
         f"The record failed {times}, and {HEADER} allows {rule.attempts}: it is a dead letter now."
         " `belfry redrive rejected` has it tried anew.",
     )

@@ -119,3 +119,28 @@ def test_a_group_stays_a_group() -> None:
     back(driver, shot, T0 + 5_000)
     again = fired(driver, due(driver, T0 + 5_000))
     assert (again.group, again.header("belfry-schedule-group")) == (b"card", b"card")
+
+
+@pytest.mark.parametrize("key", [b"4711", b"demo/4711", None])
+def test_a_record_of_the_topic_that_tenants_share_keeps_its_key(key: bytes | None) -> None:
+    """There its tenant stands before its key, and would be added with each try."""
+    driver = Driver()
+    driver.apply(output="SHARED")
+    driver.send(b"v", key, [*FIRST, RETRY])
+    keys: list[bytes] = []
+    now_ms = T0
+    for _ in range(3):
+        now_ms = due(driver, now_ms)
+        shot = fired(driver, now_ms)
+        assert shot.topic == "belfry.fired"
+        keys.append(shot.key)
+        back(driver, shot, now_ms)
+    assert keys == [b"demo/" + (b"charges/0/17" if key is None else key)] * 3
+
+
+def test_a_key_that_begins_with_the_tenant_stays_where_belfry_has_not_put_it_there() -> None:
+    driver = Driver()
+    driver.send(b"v", b"demo/4711", [*FIRST, RETRY])
+    shot = fired(driver, due(driver, T0))
+    back(driver, shot, T0 + 5_000)
+    assert fired(driver, due(driver, T0 + 5_000)).key == b"demo/4711"

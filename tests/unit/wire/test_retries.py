@@ -13,6 +13,7 @@ from belfry.schedules.request import Request
 from belfry.wire.headers import asked_by, speaks_protocol
 from belfry.wire.record import REDRIVEN_FROM, Headers, SourceRecord
 from belfry.wire.requests import RequestReader
+from belfry.wire.retries import letter_headers
 
 FIRE = b"0f" * 16
 NAME = f"retry/{FIRE.decode()}"
@@ -179,8 +180,26 @@ def test_what_contradicts_is_refused(given: tuple[str, bytes], code: str, said: 
 def test_a_header_without_a_value_says_nothing() -> None:
     assert request(*FIRED, RETRY, ("belfry-retry", None)) == request(*FIRED, RETRY)
     assert request(*FIRED, RETRY, ("retry-attempt", None)) == request(*FIRED, RETRY)
+    # The one before it counts, whichever header it is; else it would be tried for ever.
+    nothing: Headers = [(name, None) for name in ("retry-attempt", *dict(FIRED))]
+    counted = [*FIRED, ("retry-attempt", b"2"), RETRY]
+    assert kept(request(*counted, *nothing)) == [
+        *(each for each in kept(request(*counted)) if each[0] != "retry-attempt"),
+        ("content-type", None),
+        ("retry-attempt", b"3"),
+    ]
+    assert request(*counted, *nothing)["delay_ms"] == request(*counted)["delay_ms"] == 20_000
+    assert request(*counted, *nothing)["schedule_id"] == NAME
     empty = request(*FIRED, ("belfry-schedule-group", b""), RETRY)
     assert empty["group"] is None
+
+
+def test_a_letter_counts_the_last_failure() -> None:
+    counted: Headers = [("retry-attempt", b"1"), *FIRED, ("retry-attempt", b"2"), RETRY]
+    assert letter_headers(counted) == [*FIRED, RETRY, ("retry-attempt", b"3")]
+    assert letter_headers([*FIRED, RETRY])[-1] == ("retry-attempt", b"1")
+    odd: Headers = [("retry-attempt", b"two"), RETRY]
+    assert letter_headers([*odd, ("belfry-origin-offset", b"1")]) == odd
 
 
 class Heard:
