@@ -188,7 +188,7 @@ def _several(kinds: list[str]) -> Rejection:
 def _fired_before(headers: Headers) -> FiredBefore:
     """What belfry said on a record of the fire by which it came; of two headers the later one."""
     last = {name: given for name, given in headers if given is not None}
-    return FiredBefore(last.get(TENANT), last.get(FIRE_ID), last.get(EVENT_TYPE), last.get(GROUP))
+    return FiredBefore(*map(last.get, (TENANT, FIRE_ID, REDRIVEN, EVENT_TYPE, GROUP)))
 
 
 def _is_unknown(name: str) -> bool:

@@ -44,6 +44,7 @@ class FiredBefore(NamedTuple):
 
     tenant: bytes | None
     fire_id: bytes | None
+    redriven: bytes | None
     event_type: bytes | None
     group: bytes | None
 
@@ -70,12 +71,14 @@ def name_after(fields: dict[str, Any], before: FiredBefore, errors: str = "stric
     """Name the tenant, the schedule and the request after the fire where headers do not.
 
     A request id is made of the fire alone: ids that a consumer gives may be those of many records.
+    An event that a redrive has sent again has another one, so that it is tried again as well.
     UnicodeDecodeError for what is no UTF-8, unless `errors` says otherwise.
     """
     if before.tenant and "tenant" not in fields:
         fields["tenant"] = before.tenant.decode(errors=errors)
     if before.fire_id:
-        name = "retry/" + before.fire_id.decode(errors=errors)
+        fire = [b"retry", before.fire_id, *([before.redriven] if before.redriven else [])]
+        name = b"/".join(fire).decode(errors=errors)
         fields.setdefault("schedule_id", name)
         if fields["request_id"] is None:
             fields["request_id"] = name

@@ -202,6 +202,12 @@ def test_a_letter_counts_the_last_failure() -> None:
     assert letter_headers([*odd, ("belfry-origin-offset", b"1")]) == odd
 
 
+def test_an_event_that_was_sent_again_is_no_repeat_of_its_retry() -> None:
+    found = request(*FIRED, ("belfry-redriven", b"monday@41"), RETRY)
+    names = found["schedule_id"], found["request_id"]
+    assert names == (f"{NAME}/monday@41", f"{NAME}/monday@41")
+
+
 class Heard:
     """Stands for a client, and keeps what it is asked for."""
 
@@ -209,10 +215,11 @@ class Heard:
         self.asked = {"tenant": tenant, "schedule_id": schedule_id, **definition}
 
 
+@pytest.mark.parametrize("redriven", [[], [("belfry-redriven", b"monday@41")]])
 @pytest.mark.parametrize("cloud_event", [False, True])
 @pytest.mark.parametrize("count", [None, b"1", b"3"])
 def test_it_becomes_the_schedule_that_a_client_makes(
-    count: bytes | None, cloud_event: bool
+    count: bytes | None, cloud_event: bool, redriven: Headers
 ) -> None:
     """So consumers in any language may take turns with one record."""
     made: Headers = [
@@ -222,7 +229,7 @@ def test_it_becomes_the_schedule_that_a_client_makes(
         ("ce_type", b"charge"),
         ("ce_time", b"2027-01-15T08:00:00.000Z"),
     ]
-    headers = [*FIRED, *made, *([] if count is None else [("retry-attempt", count)])]
+    headers = [*FIRED, *made, *([] if count is None else [("retry-attempt", count)]), *redriven]
     heard = Heard()
     event = FiredRecord("belfry.fired.shop", 0, 0, None, b"4711", b"card 4711", headers)
     retry_later(cast("Asking", heard), event, Backoff("5s", 2, "1h", 8))
