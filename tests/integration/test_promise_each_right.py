@@ -288,9 +288,10 @@ def read_letter(guarded: Guarded) -> bytes | int | None:
     )
     consumer.subscribe([LETTERS])
     try:
-        message = wait_for("a message or an error", lambda: consumer.poll(1.0))
+        message: Any = wait_for("a message or an error", lambda: consumer.poll(1.0))
         error = message.error()
-        return message.value() if error is None else error.code()
+        found: bytes | int | None = message.value() if error is None else error.code()
+        return found
     finally:
         consumer.close()
 

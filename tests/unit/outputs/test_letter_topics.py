@@ -56,8 +56,8 @@ class Looked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(librdkafka, "AdminClient", Letters)
-        monkeypatch.setattr(machine, "monotonic", lambda: self.now_s)
         self.now_s = 100.0
+        monkeypatch.setattr(machine, "monotonic", lambda: self.now_s)
         self.tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
         self.outputs = Outputs(Settings(), self.tenants, None)
         self.cluster: Any = self.outputs._admin
