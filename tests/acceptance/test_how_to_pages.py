@@ -49,6 +49,8 @@ PAGES: Final = {
         "card 4711: retry-attempt=1,",
         "card 4711: retry-attempt=2,",
         "tried again card 4712 b'2'",
+        "created  belfry.dead-letters.charges",
+        "retry-attempt=3,belfry-error-code=retries_exhausted",
         "1 requests would be sent (retries_exhausted: 1)",
         "1 requests were sent (retries_exhausted: 1)",
     ],
