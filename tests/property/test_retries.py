@@ -86,7 +86,16 @@ def test_each_try_comes_when_its_wait_is_over(
         assert shot.headers[:2] == [("mine", b"1"), ("retry-attempt", b"%d" % failed)]
         assert (shot.topic, shot.value, shot.key) == ("belfry.fired.demo", b"v", b"k")
         headers, now_ms = shot.headers, due_ms
-    driver.send(value, key, [*headers, *([] if rule.attempts > 1 else names), retry], now_ms)
+    driver.tenants.topics.letters = {"belfry.dead-letters.demo": 10**6}
+    for _ in range(copies):
+        driver.send(value, key, [*headers, *([] if rule.attempts > 1 else names), retry], now_ms)
+    for _ in fails:
+        driver.step(now_ms, commit=False)
     step = driver.step(now_ms)
-    assert (step.codes, step.outcomes) == (["retries_exhausted"], ["REJECTED"])
+    # A record that belfry has never fired has no id by which a copy could be told.
+    letters = 1 if rule.attempts > 1 else copies
+    assert step.codes == ["retries_exhausted"] * letters
+    assert step.outcomes == ["REJECTED"] * letters + ["DUPLICATE"] * (copies - letters)
+    counts = {dict(each.headers)["retry-attempt"] for each in step.effects.letters}
+    assert (len(step.effects.letters), counts) == (letters, {b"%d" % rule.attempts})
     assert driver.step(now_ms + 10**12).shots == []
