@@ -366,6 +366,11 @@ rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.
 soak: install ## Load two workers for HOURS, restart one over and over, audit; nothing may grow.
 	@HOURS=$${HOURS:-1} $(BIN)/python -m pytest -q -s tests/soak
 
+KILLS := 4
+.PHONY: rescale
+rescale: install ## Use 4, then 16, then 6 of 16 partitions under a load, with KILLS kills for each; audited.
+	@KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/integration/test_promise_key_groups.py
+
 .PHONY: simulate
 simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios.
 	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY} $${WRITER:+--writer $$WRITER}
@@ -410,6 +415,10 @@ bench-profiles: install ## Show which threads are busy where a figure misses its
 .PHONY: bench-http
 bench-http: install ## Measure HTTP while events fire; PENDING, FIRES and RATE say how much.
 	@benchmarks/http.sh
+
+.PHONY: bench-why
+bench-why: install ## Measure `belfry why` over seven days of history; RECORDS and ROUNDS say how much.
+	@benchmarks/why.sh
 
 .PHONY: bench-peer
 bench-peer: install ## Measure belfry beside a scheduler of Kafka Streams; ROUNDS, EVENTS, RATE, DURATION; needs Java and Maven.

@@ -41,6 +41,21 @@ WORKERS: Final = (
                 ),
             ),
             Chart(
+                "Key groups",
+                "Groups that lie away from their homes, are on their way, and what waits for them."
+                " Empty where none has ever moved.",
+                "short",
+                (
+                    Query("away", "sum(belfry_key_groups_away)"),
+                    Query("on their way", "sum(belfry_key_groups_moving)"),
+                    Query("requests that wait", "sum(belfry_key_group_requests_waiting)"),
+                    Query(
+                        "moves that {{outcome}}",
+                        "sum by (outcome) (increase(belfry_key_group_moves_total[5m]))",
+                    ),
+                ),
+            ),
+            Chart(
                 "Checkpoints",
                 "How old the newest checkpoint of a partition is, and where the state of partitions"
                 " came from. Empty where none are kept.",

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belfry.host.rocks import RocksMap, wipe
-from belfry.store.ordered_map import MemoryMap, OrderedMap, Range
+from belfry.store.ordered_map import MemoryMap, OrderedMap, Range, TwoWayMap
 from tests.conformance import crash_writer
 
 # Belfry's keys begin with a letter; RocksDB's adapter keeps the last byte for itself.
@@ -43,7 +43,7 @@ def on_disk(tmp_path: Path) -> Iterator[Callable[[], RocksMap]]:
 
 
 @pytest.fixture(params=["memory", "rocksdb"])
-def rows(request: pytest.FixtureRequest, on_disk: Callable[[], RocksMap]) -> OrderedMap:
+def rows(request: pytest.FixtureRequest, on_disk: Callable[[], RocksMap]) -> TwoWayMap:
     """One implementation after the other, empty."""
     return MemoryMap() if request.param == "memory" else on_disk()
 
@@ -56,6 +56,23 @@ def test_an_empty_map_holds_nothing(rows: OrderedMap) -> None:
     assert rows.get(b"a") is None
     assert list(rows.get_many([b"a", b"b"])) == [None, None]
     assert everything(rows) == []
+
+
+@pytest.mark.parametrize(("start", "end"), [(b"a", b"c"), (b"", END), (b"b", b"b"), (b"c", b"a")])
+def test_a_scan_from_the_end_is_the_other_one_turned_round(
+    rows: TwoWayMap, start: bytes, end: bytes
+) -> None:
+    assert list(rows.scan_back(start, end)) == []
+    rows.write({each: each for each in (b"a", b"aa", b"b", b"bz", b"c", b"d")})
+    found = rows.scan_back(start, end)
+    assert list(found) == list(rows.scan(start, end))[::-1]
+
+
+def test_a_scan_from_the_end_sees_the_map_as_it_was(rows: TwoWayMap) -> None:
+    rows.write({bytes((number,)): b"" for number in range(1, 100)})
+    found = rows.scan_back(b"\x05", b"\x50")
+    rows.write({b"\x06": None, b"\x07": b"new"})
+    assert [key[0] for key, _ in found] == list(range(0x4F, 4, -1))
 
 
 def test_get_gives_what_was_put(rows: OrderedMap) -> None:

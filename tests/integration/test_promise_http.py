@@ -292,6 +292,32 @@ def test_histories_and_statistics_are_gathered(both: list[Http], tenant: str) ->
         assert told["share_within_1s"] is not None
 
 
+def test_why_tells_of_fires_that_no_history_has(both: list[Http], site: Site, tenant: str) -> None:
+    assert run(site, "tenant", "set", tenant, "lifecycle=FAILURES")[0] == 0
+    path = place(tenant, "tick/1")
+    assert both[0]("PUT", path, {"interval_ms": 1_000})[0] == 201
+
+    def fired() -> Any:
+        found = both[1]("GET", f"{path}?last=10")[1]
+        return found if found["fires"]["fired"] >= 2 else None
+
+    counted = wait_for("two fires", fired)["fires"]
+    came_due = counted["fired"] + counted["missed"]
+    assert counted["success_rate"] == round(counted["fired"] / came_due, 6)
+
+    def told() -> Any:
+        code, said = run(site, "why", tenant, "tick/1")
+        return said if code == 0 and "ACCEPTED" in said else None
+
+    said = wait_for("the history", told).splitlines()
+    assert "Its request: partition " in said[0]
+    assert " fired" in said[0]
+    assert " ACCEPTED " in said[1]
+    assert sum(" FIRED " in line for line in said) >= 2
+    newest = both[1]("GET", f"{path}/history?order=newest&limit=1")[1]["events"]
+    assert [each["outcome"] for each in newest] == ["ACCEPTED"]
+
+
 def test_no_wait_means_kafka_has_it(both: list[Http], tenant: str) -> None:
     status, verdict, _ = both[0](
         "POST", f"{schedules(tenant)}?wait=none", {"schedule_id": "a", "at": FAR}

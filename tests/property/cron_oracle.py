@@ -183,10 +183,10 @@ def _counts(meaning: Meaning, step: Step) -> bool:
     _, wall, before, is_new, minute = step
     if minute in meaning.minutes and (is_new or not meaning.fixed) and meaning.on_day(wall.date()):
         return True
-    return wall - before > MINUTE and _made_up(meaning, before, wall)
+    return wall - before > MINUTE and made_up(meaning, before, wall)
 
 
-def _made_up(meaning: Meaning, before: datetime, wall: datetime) -> bool:
+def made_up(meaning: Meaning, before: datetime, wall: datetime) -> bool:
     """Whether what lies between two times of the wall is made up for."""
     gone: dict[date, set[int]] = {}
     at = before + MINUTE

@@ -13,7 +13,6 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from belfry.kafka.broker_features import Features
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.lacking import Lacking
-from tests.simulation.broker import T0
 from tests.simulation.clients import failure, metadata
 from tests.simulation.machine import machine
 
@@ -132,7 +131,7 @@ def look_up(
     found = []
     for topic, partition in places:
         for txn, start in machine().broker.log(topic, partition).open.items():
-            began_ms = int(T0 + txn.started_ms)
+            began_ms = int(machine().broker.began_ms + txn.started_ms)
             state = f"Prepare{txn.outcome.title()}" if txn.outcome else "Ongoing"
             number = sorted(machine().broker.coordinated).index(txn.producer)
             told = (txn.producer, state, began_ms, int(txn.timeout_ms))

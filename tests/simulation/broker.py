@@ -140,6 +140,8 @@ class Broker:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+        # When the world begins, in epoch ms.
+        self.began_ms = T0
         self.topics: dict[str, list[Log]] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self.refused: dict[str, str] = {}
@@ -157,7 +159,7 @@ class Broker:
 
     def now_ms(self) -> int:
         """The broker's clock, which all promises are judged by."""
-        return int(T0 + self.stage.now_ms)
+        return int(self.began_ms + self.stage.now_ms)
 
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic."""

@@ -13,8 +13,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.acceptance.harness.rhythms import Table
 from tests.simulation.broker import T0
 from tests.simulation.sent import Sent
+from tests.simulation.timetable_load import by_seconds
 
 if TYPE_CHECKING:
     from tests.simulation.load import Load
@@ -49,9 +51,12 @@ class CalendarLoad:
         if draw < 0.4:
             self._there.discard((tenant, name))
             return Sent(f"c{number}", tenant, name, "CALENDAR_REMOVE", {}, f"id-{number}")
-        fields = self._every() if draw < 0.75 else self._moving()
+        table = self._table() if draw < 0.55 else None
+        fields = self._by_table(table) if table is not None else self._every()
+        fields = self._moving() if draw >= 0.75 else fields
         fields["calendar"] = name
         sent = Sent(f"h{number}", tenant, f"cal-{number}", "UPSERT", fields, f"id-{number}")
+        sent.table = table
         self._heeding.append(sent)
         return sent
 
@@ -99,6 +104,15 @@ class CalendarLoad:
             "misfire": "FIRE_ALL",
             "timezone": self._random.choice(ZONES),
         }
+
+    def _table(self) -> Table:
+        """Cron or RRULE by seconds: as an interval it completes on any business day."""
+        start_ms = self._load.broker.now_ms() + self._random.randint(-2_000, 3_000)
+        return by_seconds(self._random, start_ms, self._random.choice(ZONES) or "UTC")
+
+    def _by_table(self, table: Table) -> dict[str, Any]:
+        most = self._random.randint(2, 7)
+        return {**table.fields, "max_fires": most, "misfire": "FIRE_ALL"}
 
     def _moving(self) -> dict[str, Any]:
         """Once on one of two days, at a time of day that is soon."""

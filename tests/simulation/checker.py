@@ -18,6 +18,7 @@ from tests.simulation.coverage import OUTCOME
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
 from tests.simulation.fires import FiresSeen, Throttled
+from tests.simulation.governed import LIMITS, Governed, check_governed
 from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.rules import check_rules
@@ -55,7 +56,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
         problems += check_priorities(world, checker.seen, checker.jobs)
     problems += check_treated(world, partitions, checker.jobs, checker.definitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
-    problems += check_rules(world)
+    problems += check_rules(world) + check_governed(world, partitions, checker.seen)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -70,12 +71,13 @@ class Checker:
         self._moves = bool(world.scenario.faults.get("move_group"))
         self._nights = bool(world.scenario.faults.get("night"))
         self.definitions: dict[str, Definition] = {}
-        # Whether the request that is judged was refused for want of a store.
+        # Whether the request that is judged was refused for want of a store, or for a limit.
         self._unstored = False
         self._standing: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
         self.jobs = JobsSeen(self._standing)
         self.throttled: list[Throttled] = []
         self.seen = Seen(partitions, self.definitions)
+        self._governed = Governed(world)
         self._sent = {(each.partition, each.offset): each for each in world.load.sent}
 
     def _wrong(self, invariant: str, what: str) -> None:
@@ -142,7 +144,7 @@ class Checker:
             return
         if sent.schema_id and self._unread(sent, kept):
             return
-        self._unstored = self._is_unstored(sent, kept)
+        self._unstored = self._is_unstored(sent, kept) or self._is_beyond(sent, kept)
         outcome = self._outcome(sent, step)
         if bool(kept) != (outcome == "REJECTED"):
             self._wrong("I5", f"{sent.name} ended in {outcome}, and was kept {len(kept)} times")
@@ -190,6 +192,16 @@ class Checker:
         may = keeps and rules.is_large(payload) and self._world.scenario.faults.keys() & TROUBLES
         if not may or codes != [UNSTORED]:
             self._wrong("I35", f"{sent.name} ({sent.action}) was refused {codes}")
+        return True
+
+    def _is_beyond(self, sent: Sent, kept: list[Entry]) -> bool:
+        """Whether it was refused for a limit of its tenant; such a limit has to be in force."""
+        codes = [headers_of(each)["belfry-error-code"].decode() for each in kept]
+        if not LIMITS.keys() & set(codes):
+            return False
+        for code in codes:
+            if not self._governed.may_refuse(sent.tenant, code, kept[0].timestamp_ms):
+                self._wrong("I37", f"{sent.name} ({sent.action}) was refused: {code}")
         return True
 
     def _lacks_key(self, sent: Sent, outcome: str) -> bool:

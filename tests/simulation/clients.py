@@ -20,7 +20,7 @@ from tests.simulation.machine import machine
 from tests.simulation.murmur import partition_of
 from tests.simulation.stage import here
 
-_CODES: Final = {
+CODES: Final = {
     "fenced": KafkaError.INVALID_PRODUCER_EPOCH,
     "state": KafkaError.INVALID_TXN_STATE,
     "unknown_topic": KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -168,7 +168,7 @@ class SimProducer:
     def _alive(self) -> None:
         here().check()
         if self._fenced:
-            raise failure(_CODES["fenced"], "this producer was fenced", fatal=True)
+            raise failure(CODES["fenced"], "this producer was fenced", fatal=True)
 
     def _send_some(self, count: int) -> None:
         """Send the first records, but none of a partition before all of a batch is there.
@@ -200,7 +200,7 @@ class SimProducer:
             log, error = self._broker.log(topic, partition), None
             messages = [SimMessage(log, entry, None, entry.offset) for entry in entries]
         except Refused as refused:
-            error = KafkaError(_CODES[refused.kind], str(refused))
+            error = KafkaError(CODES[refused.kind], str(refused))
             messages = [SimMessage(log, None, error, -1)] * len(queued)
             self._fenced = self._fenced or refused.kind == "fenced"
             self._error = self._error or failure(
@@ -258,7 +258,7 @@ class SimProducer:
             self._broker.end(producer, outcome)
         except Refused as refused:
             self._fenced = True
-            raise failure(_CODES[refused.kind], str(refused), fatal=True) from None
+            raise failure(CODES[refused.kind], str(refused), fatal=True) from None
         self._machine.reach("S6")
         if fate == "unheard" or not self._machine.travel(timeout_ms):
             self._machine.struck.append("lost reply")

@@ -105,6 +105,11 @@ class _Row:
             key=lambda each: each[0],
         )
 
+    @property
+    def _moves(self) -> bool:
+        """Whether its instant moves to another day where it is on a day off."""
+        return "on_holiday" in self._sent.fields
+
     def problems(self) -> Iterator[str]:
         """What is wrong with its fires, and with what lies between them."""
         most = self._sent.fields["max_fires"]
@@ -112,7 +117,7 @@ class _Row:
             yield f"fired {len(self._fired)} times, and {most} were asked for"
         # One that was refused and sent again late may be cancelled amid its fires.
         amid = self._end is not None and self._end.outcome == "CANCELLED"
-        if self._sent.fields["kind"] == "EVERY" and len(self._fired) < most and not amid:
+        if not self._moves and len(self._fired) < most and not amid:
             yield f"fired {len(self._fired)} times of {most}"
         for at_ms, step, entry in self._fired:
             if at_ms > entry.timestamp_ms:
@@ -158,7 +163,11 @@ class _Row:
 
     def _candidates(self, after_ms: int, until_ms: int) -> Iterator[int]:
         """Instants between two, as if there were no day off, on any day that they may move to."""
-        if self._sent.fields["kind"] == "EVERY":
+        if self._sent.table is not None:
+            begin_ms = max(after_ms, self._sent.appended_ms)
+            yield from self._sent.table.instants(begin_ms, until_ms - 1)
+            return
+        if not self._moves:
             yield from self._sent.between(after_ms + 1, until_ms)
             return
         second, minute, hour, day, month, _ = self._sent.fields["cron"].split()
@@ -172,9 +181,13 @@ class _Row:
     def _allowed(self, at_ms: int, version: Version) -> bool:
         """Whether an instant is one, by these days off."""
         fields = self._sent.fields
-        if fields["kind"] == "EVERY":
+        if not self._moves:
             zone = ZoneInfo(fields["timezone"] or "UTC")
-            grid = (at_ms - fields["start_at"]) % fields["interval_ms"] == 0
+            table = self._sent.table
+            if table is not None:
+                grid = bool(table.instants(at_ms - 1, at_ms))
+            else:
+                grid = (at_ms - fields["start_at"]) % fields["interval_ms"] == 0
             return grid and datetime.fromtimestamp(at_ms / 1000, zone).date() not in version.off
         day = datetime.fromtimestamp(at_ms / 1000, UTC).date()
         return self._moved_to(version) == day and self._time_of_day(at_ms)

@@ -10,6 +10,9 @@ from struct import Struct
 from typing import Final
 
 from belfry.store.signatures import FILLER
+from belfry.wire.origins import vouched
+from belfry.wire.record import Origin, origin_headers
+from belfry.wire.worker_keys import Purpose, keys_of
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
 from tests.simulation.murmur import partition_of
@@ -337,7 +340,11 @@ def move_group(world: World) -> None:
     group, target = partition_of(tenant, groups), world.random.randrange(partitions)
     value = MOVE.pack(b"\x02bm\x01", 1, group, target, 0, 0)
     log = world.broker.log("belfry.schedules", group % partitions)
-    world.broker.append(log, (b"key group %d" % group, value, None))
+    key = b"key group %d" % group
+    secret = str(world.scenario.settings["http_worker_secret"]).encode()
+    came = Origin("belfry.schedules", group % partitions, 0, 0, rerouted=False)
+    headers = vouched(keys_of([secret], Purpose.ORIGIN), key, value, origin_headers(came))
+    world.broker.append(log, (key, value, headers))
 
 
 KINDS: Final[dict[str, Callable[[World], None]]] = {

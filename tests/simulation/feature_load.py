@@ -23,6 +23,7 @@ from tests.simulation.broker import Entry
 from tests.simulation.calendar_load import CalendarLoad
 from tests.simulation.job_load import JobLoad
 from tests.simulation.sent import Sent
+from tests.simulation.timetable_load import by_seconds
 
 if TYPE_CHECKING:
     from tests.simulation.load import Load
@@ -115,15 +116,23 @@ class FeatureLoad:
         return self._asks(Sent(f"l{number}", tenant, f"lim-{number}", "UPSERT", fields, asked))
 
     def _overlapping(self, tenant: str, number: int) -> Sent:
-        fields = {
+        fields: dict[str, Any] = {
             "kind": "EVERY",
             "start_at": self._load.broker.now_ms() + self._random.randint(100, 2_000),
             "interval_ms": self._random.choice((300, 700, 1_300)),
+        }
+        table = None
+        if self._random.random() < 0.4:
+            table = by_seconds(self._random, fields["start_at"])
+            fields = table.fields
+        fields |= {
             "max_fires": self._random.randint(2, 4),
             "overlap": self._random.choice(OVERLAPS),
             "ack_timeout_ms": self._random.choice((800, 2_000)),
         }
-        return self._asks(Sent(f"o{number}", tenant, f"over-{number}", "UPSERT", fields, None))
+        sent = Sent(f"o{number}", tenant, f"over-{number}", "UPSERT", fields, None)
+        sent.table = table
+        return self._asks(sent)
 
     def _asks(self, sent: Sent) -> Sent:
         if "ack_timeout_ms" in sent.fields:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.simulation.broker import T0, Broker
+from tests.simulation.broker import Broker
 from tests.simulation.disk import Disk
 from tests.simulation.objects import Objects
 from tests.simulation.stage import Host, here
@@ -106,7 +106,7 @@ class Machine(Host):
 
     def wall_ms(self) -> float:
         """Epoch milliseconds, as this machine believes."""
-        return T0 + here().now_ms + self.skew_ms
+        return self.broker.began_ms + here().now_ms + self.skew_ms
 
     def monotonic_ms(self) -> float:
         """Milliseconds since some instant; never steps."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tests.simulation.acks import nominal_ms
 from tests.simulation.bulk import Definition
+from tests.simulation.sent import Sent
 from tests.simulation.taking import Seen
 from tests.simulation.trail import headers_of
 
@@ -34,10 +35,19 @@ def _wrong(definition: Definition) -> Iterator[str]:
         yield f"fired before {early}"
     if instants != sorted(set(instants)):
         yield f"fired its occurrences for {instants}"
-    if fired and sent.fields["overlap"] == "QUEUE_ALL":
+    if not fired:
+        return
+    rhythm = _rhythm(sent, instants[0], instants[-1])
+    if sent.fields["overlap"] == "QUEUE_ALL":
         # None is given up: what is due while another one is awaited comes later.
-        following = sent.between(instants[0], instants[0] + most * sent.fields["interval_ms"])
-        if instants != following:
-            yield f"queued all, and fired for {instants}, not {following}"
-    elif any((at_ms - sent.fields["start_at"]) % sent.fields["interval_ms"] for at_ms in instants):
+        if instants != rhythm:
+            yield f"queued all, and fired for {instants}, not {rhythm}"
+    elif set(instants) - set(rhythm):
         yield f"fired off its rhythm, for {instants}"
+
+
+def _rhythm(sent: Sent, first_ms: int, last_ms: int) -> list[int]:
+    """All instants of its rule between two, both inclusive."""
+    if sent.table is not None:
+        return sent.table.instants(first_ms - 1, last_ms)
+    return sent.between(first_ms, last_ms + 1)

@@ -1,9 +1,11 @@
 """Recurring schedules of all sorts: rules that are drawn, and what is asked of them later.
 
 Intervals and cron, from now or from an instant, with an end or a number, each misfire policy,
-limits of lateness, jitter, groups; some are paused and resumed, triggered or cancelled.  What came
-out is judged by the auditor of recurring schedules, which chaos has too
-(`tests/acceptance/harness/rhythm_audit.py`): it walks each rule by arithmetic of its own.
+limits of lateness, jitter, groups; some are paused and resumed, triggered or cancelled.  In worlds
+with zones all of them go by the clock on the wall (`timetable_load`).  What came out is judged by
+the auditor of recurring schedules, which chaos has too
+(`tests/acceptance/harness/rhythm_audit.py`): it walks each rule by arithmetic of its own, and asks
+the oracle of timetables (`timetables`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.rhythm_audit import RhythmEvidence, audit_rhythms
 from tests.acceptance.harness.rhythms import Asked, Rhythm
 from tests.simulation.sent import Sent, schema
+from tests.simulation.timetable_load import TableLoad
 
 if TYPE_CHECKING:
     from tests.simulation.load import Load
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 _LIFECYCLE: Final = schema("LifecycleEvent")
 MISFIRES: Final = ("FIRE_ONCE", "FIRE_ALL", "SKIP")
 LIMITS_MS: Final = (0, 300, 2_000, 20_000)
+# What timetables count as an interval: that of a second.
+TABLE_MS: Final = 1_000
 LATER: Final = ("PAUSE", "TRIGGER", "CANCEL", "")
 # What a rule's requests bring; the auditor knows no names of requests.
 PAYLOAD: Final = b"0"
@@ -35,10 +40,18 @@ PAYLOAD: Final = b"0"
 class RuleLoad:
     """Draws rules, sends them, and asks something of some of them later."""
 
-    def __init__(self, load: Load, tenants: tuple[str, ...], random: Random) -> None:
+    def __init__(
+        self, load: Load, tenants: tuple[str, ...], random: Random, tables: TableLoad | None = None
+    ) -> None:
         self._load, self._tenants, self._random = load, tenants, random
+        self._tables = tables
         self.rules: list[tuple[Rhythm, Sent]] = []
         self.later: list[tuple[Rhythm, Sent]] = []
+
+    @property
+    def struck(self) -> list[str]:
+        """Which timetables were sent, and what they met."""
+        return [] if self._tables is None else self._tables.struck
 
     def send_one(self) -> None:
         """Draw a rule and send it."""
@@ -61,6 +74,8 @@ class RuleLoad:
     def _drawn(self, request_id: str, schedule_id: str, tenant: str) -> Rhythm:
         random, now_ms = self._random, self._load.broker.now_ms()
         kind = "CRON" if random.random() < 0.3 else "EVERY"
+        if self._tables is not None:
+            return self._by_table(request_id, schedule_id, tenant, self._tables)
         interval_ms = 1_000 if kind == "CRON" else random.choice((90, 250, 700, 1_900))
         rule = Rhythm(
             request_id, tenant, schedule_id, kind, interval_ms,
@@ -74,12 +89,31 @@ class RuleLoad:
             rule.end_ms = begins_ms + 2_000 + count * min(interval_ms, 1_000)
         else:
             rule.max_fires = count
-        if random.random() < 0.3:
-            rule.jitter_ms = random.choice((interval_ms // 2, interval_ms * 2))
-        if random.random() < 0.3:
-            # Alone in its group: what waits for whom is then known from its records.
-            rule.group = schedule_id
+        self._dress(rule)
         return rule
+
+    def _by_table(
+        self, request_id: str, schedule_id: str, tenant: str, tables: TableLoad
+    ) -> Rhythm:
+        """A rule by the clock on the wall, with an end and perhaps a number."""
+        random = self._random
+        table, end_ms = tables.one(self._load.broker.now_ms())
+        kind = str(table.fields["kind"])
+        misfire, limit_ms = random.choice(MISFIRES), random.choice(LIMITS_MS)
+        rule = Rhythm(request_id, tenant, schedule_id, kind, TABLE_MS, misfire, limit_ms)
+        rule.table, rule.end_ms = table, end_ms
+        rule.max_fires = random.choice((None, None, 1, 2, 5))
+        self._dress(rule)
+        return rule
+
+    def _dress(self, rule: Rhythm) -> None:
+        """Give it jitter and a group, or none."""
+        if self._random.random() < 0.3:
+            half, twice = rule.interval_ms // 2, rule.interval_ms * 2
+            rule.jitter_ms = self._random.choice((half, twice))
+        if self._random.random() < 0.3:
+            # Alone in its group: what waits for whom is then known from its records.
+            rule.group = rule.schedule_id
 
     def _ask(self, rule: Rhythm, action: str) -> None:
         load = self._load

@@ -77,10 +77,17 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
         sum(len(world.committed(topic)) for topic in world.broker.topics if "fired" in topic),
         len(world.load.sent),
         world.broker.decided,
-        [step for life in world.lives for step in life.machine.struck] + struck_by_policies(world),
+        _struck(world),
         replayed,
         covered,
     )
+
+
+def _struck(world: World) -> list[str]:
+    """What came about in a world, a name each time."""
+    found = [step for life in world.lives for step in life.machine.struck]
+    rules = world.load.rules
+    return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
 
 
 def _play(world: World) -> None:
@@ -96,6 +103,8 @@ def _play(world: World) -> None:
             (random.random() * length_ms, lambda fault=fault: fault(world))  # type: ignore[misc]
             for _ in range(count)
         ]
+    changes = [random.random() * length_ms for _ in range(scenario.changes)]
+    instants += [(at_ms, world.changes.change) for at_ms in changes]
     instants.sort(key=lambda each: each[0])
     for at_ms, act in instants:
         left_ms = at_ms + world.slept_ms - world.stage.now_ms

@@ -9,8 +9,11 @@ rhythms = 0.0          share of requests that recur
 bulk = 0.0             share of requests that begin a bulk job
 keys = 0.0             share of requests that slide what waits, or are throttled
 rules = 0.0            share of requests that recur by rules of all sorts
+zones = ["UTC"]        those rules go by timetables in these zones
+begins = ["…Z"]        the world begins at one of these instants, such as before a changed clock
 features = 0.0         share of requests of later features, of which each seed has some
 only = ["calendars"]   which of them; none: each seed draws
+changes = 0            how often a policy changes amid the run (`policy_changes`)
 policies = 0.0         by this chance a tenant has each rule of `tenant_policies`
 schema_ids = 0.0       share of requests that name a schema of the registry
 standbys = 0           for each partition; the group is led by the shipped assignor then
@@ -29,9 +32,12 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any, Final
+
+from tests.simulation.broker import T0
 
 # Shares of requests that a swarm leaves out.
 SHARES: Final = ("rhythms", "bulk", "keys")
@@ -60,8 +66,11 @@ class Scenario:
     bulk: float = 0.0
     keys: float = 0.0
     rules: float = 0.0
+    zones: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
     features: float = 0.0
     only: tuple[str, ...] = ()
+    changes: int = 0
     policies: float = 0.0
     schema_ids: float = 0.0
     swarm: bool = False
@@ -70,6 +79,12 @@ class Scenario:
     sizes: bool = False
     own_epochs: bool | None = None
     named: bool = False
+
+    def began_ms(self, random: Random) -> int:
+        """When a world begins, in epoch ms: at one of `begins`, where there are some."""
+        if not self.begins:
+            return T0
+        return round(datetime.fromisoformat(random.choice(self.begins)).timestamp() * 1000)
 
     def drawn(self, random: Random) -> Scenario:
         """The scenario of one seed: where it is a swarm, about half of it is left out."""

@@ -14,11 +14,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final
 
 from belfry.client import redrive, redrive_reading
-from belfry.engine.options import EngineOptions
 from belfry.host import machine, object_store, rocks
 from belfry.kafka import (
     broker_features,
@@ -30,12 +28,12 @@ from belfry.kafka import (
     open_transactions,
     row_signing,
 )
-from belfry.partitions import parts
 from belfry.store import row_judge
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers
 from tests.simulation import (
     admin,
+    beside,
     clients,
     direct,
     disk,
@@ -66,7 +64,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (redrive_reading, "headers_of", clients.headers_of),
     (redrive_reading, "monotonic", primitives.monotonic),
     (redrive, "sleep", primitives.sleep),
-    (librdkafka, "Producer", clients.SimProducer),
+    (librdkafka, "Producer", beside.producer),
     (librdkafka, "Consumer", readers.SimConsumer),
     (librdkafka, "Message", clients.SimMessage),
     (librdkafka, "AdminClient", admin.SimAdmin),
@@ -81,8 +79,6 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (rocks, "wipe", disk.wipe),
     (rocks, "move", disk.move),
     (object_store, "opened", objects.opened),
-    # Groups move where a scenario says so, and nowhere else.
-    (parts, "EngineOptions", partial(EngineOptions, moves=True)),
     (row_judge, "NEAR", FILLERS),
     (row_signing, "NEAR", FILLERS),
     (row_signing, "_FILLERS", row_signing._FILLERS[:FILLERS]),

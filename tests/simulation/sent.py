@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import fastavro
 
+from tests.acceptance.harness.rhythms import Table
 from tests.simulation.broker import Headers
 
 SCHEMAS: Final = Path(__file__).parents[2] / "schemas"
@@ -57,6 +58,8 @@ class Sent:
     headers: Headers | None = None
     # Of the registry, where the request names its schema so.
     schema_id: int = 0
+    # Whose instants it asks for, where that is a rule by the clock on the wall.
+    table: Table | None = None
     # Nobody sends it again: who judges it wants one verdict.
     once: bool = False
 

@@ -5,15 +5,15 @@
     payload_key_ref           payloads are encrypted at rest; none at first, or an older key
 
 Each seed draws which tenants have which of these before any worker starts.  Amid the run some get a
-newer key (`renew`), and jobs encrypt what waits anew under it (REKEY).  Other rules of a policy are
-as they are by default.
+newer key (`renew`), and jobs encrypt what waits anew under it (REKEY), or are paused and limited
+(`policy_changes`).  Other rules of a policy are as they are by default.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from io import BytesIO
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +42,8 @@ class Rules:
     claims_over: int | None = None
     first_keys: str | None = None
     keys: str | None = None
+    # Pause and limits, by their names in the policy.
+    limits: dict[str, Any] = field(default_factory=dict)
 
     def is_large(self, payload: bytes) -> bool:
         """Whether such a payload lies elsewhere."""
@@ -91,6 +93,7 @@ class TenantPolicies:
             "source_header": rules.source,
             "claim_check_over_bytes": rules.claims_over,
             "payload_key_ref": rules.keys,
+            **rules.limits,
         }
         buffer = BytesIO()
         fastavro.schemaless_writer(buffer, SCHEMA, policy)
@@ -98,6 +101,15 @@ class TenantPolicies:
         log = broker.log(TOPIC, partition_of(key, self._load.partitions))
         entry = broker.append(log, (key, HEAD + buffer.getvalue(), None))
         self.written.append((entry.timestamp_ms, policy))
+
+    def set(self, tenant: str, name: str, value: Any) -> None:
+        """Set a limit of a tenant, or whether it is paused."""
+        self._rules.setdefault(tenant, Rules()).limits[name] = value
+        self._write(tenant)
+
+    def later(self, ms: float, action: Callable[[], None]) -> None:
+        """Do something in so many milliseconds."""
+        self._load.broker.stage.later(ms, action)
 
     # -- a newer key -------------------------------------------------------------------------------
 

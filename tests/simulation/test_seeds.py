@@ -24,6 +24,15 @@ OTHERS: Final = (
     *("late request", "moved leader", "moved coordinator", "partial Produce", "refused EndTxn"),
     *("store away", "store silent", "payload refused", "payload elsewhere", "source told"),
     *("key renewed", STORED),
+    *("cron in a zone", "union of crons", "rrule", "rrule of lines", "minutes left out"),
+    *("clock put forward", "clock put back"),
+    *("changed paused", "changed fires per second", "changed pending"),
+    *(
+        "changed guarantee",
+        "beside a transaction",
+        "changed requests per second",
+        "refused beyond a limit",
+    ),
 )
 # Rows of the table of ownership, and lines of the log, that no run may lack (`coverage`).
 COVERED: Final = (

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import fastavro
 
 from belfry.store.signatures import FILLER
+from tests.simulation.beside import beside_of, give_to_steps
 from tests.simulation.broker import Entry, Txn
 from tests.simulation.redriving import OPERATOR
 from tests.simulation.sent import schema
@@ -60,6 +61,8 @@ class Step:
     manifests: int = 0
     order: int = 0
     places: dict[int, int] = field(default_factory=dict)
+    # Whether some of what it fired left beside its transaction (`beside`).
+    has_beside: bool = False
 
 
 def headers_of(entry: Entry) -> dict[str, bytes]:
@@ -92,6 +95,12 @@ def steps_of(world: World) -> list[list[Step]]:
             step.rows.append(entry)
         found.append(mine)
     _outputs(world, steps)
+    if world.scenario.changes:
+        beside = beside_of(world)
+        for mine in found:
+            give_to_steps(beside, mine)
+    for step in steps.values():
+        step.fired.sort(key=lambda each: each[1].order)
     return found
 
 
@@ -107,6 +116,9 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
                 # What somebody has sent again; `redriven` looks at it.
                 continue
             step = None if entry.txn is None else steps.get(entry.txn)
+            if step is None and world.scenario.changes and topic.startswith(FIRED):
+                # Of a tenant that lives at least once, perhaps.
+                continue
             if step is None:
                 assert topic in unbound, f"{topic}: {entry} has no transaction"
             elif topic.startswith(FIRED):
@@ -119,5 +131,3 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
                 step.told.append(event)
             elif topic == "belfry.rejected":
                 step.rejected.append(entry)
-    for step in steps.values():
-        step.fired.sort(key=lambda each: each[1].order)

@@ -59,7 +59,9 @@ def _agrees(step: Step, ids: list[bytes], told: bytes) -> bool:
     """
     queues: dict[object, list[bytes]] = {}
     for (topic, entry), name in zip(step.fired, ids, strict=True):
-        place = (topic, step.places[entry.order]) if step.txn.in_batches else None
+        place = (
+            (topic, step.places[entry.order]) if step.txn.in_batches or step.has_beside else None
+        )
         queues.setdefault(place, []).append(name)
     orders = _merged(list(queues.values()), blake2b(digest_size=16))
     return any(found == told or tried == MOST_ORDERS for tried, found in enumerate(orders, 1))

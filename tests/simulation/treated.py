@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tests.simulation.broker import Entry
 from tests.simulation.bulk import Definition, JobSeen, JobsSeen
+from tests.simulation.governed import LIMITS
 from tests.simulation.murmur import partition_of
 from tests.simulation.objects import path_of
 from tests.simulation.payload_keys import HEAD_BYTES, NEW, OLD, SECRETS, head_of
@@ -96,8 +97,10 @@ def struck_by_policies(world: World) -> list[str]:
         "payload elsewhere": sum(CLAIM in headers for headers in read),
         "source told": sum(SOURCE in headers for headers in read),
         "key renewed": len(world.policies.renewed),
+        "refused beyond a limit": sum(refused.count(code.encode()) for code in LIMITS),
     }
-    return world.objects.struck + [name for name, times in counts.items() for _ in range(times)]
+    struck = world.objects.struck + world.changes.struck
+    return struck + [name for name, times in counts.items() for _ in range(times)]
 
 
 def _event(

@@ -15,6 +15,7 @@ from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
 from tests.simulation.objects import URL, Objects
 from tests.simulation.payloads import Payloads
+from tests.simulation.policy_changes import PolicyChanges
 from tests.simulation.preemption import Preemption
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
@@ -23,6 +24,7 @@ from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
 from tests.simulation.stores import check_disk
 from tests.simulation.tenant_policies import TenantPolicies
+from tests.simulation.timetable_load import TableLoad
 from tests.simulation.worker import SimWorker, settings_of
 
 QUIET_MS: Final = 90_000.0
@@ -41,6 +43,7 @@ class World:
         if scenario.preempted:
             self.stage.begins = Preemption(self.stage, Random(f"{seed}/lines")).trace
         self.broker = Broker(self.stage)
+        self.broker.began_ms = scenario.began_ms(Random(f"{seed}/begin"))
         self.objects = Objects(self.broker, Random(f"{seed}/objects"))
         self.payloads = Payloads(self.objects)
         self.load = Load(
@@ -53,16 +56,11 @@ class World:
             keys=scenario.keys,
             payloads=self.payloads,
         )
-        if scenario.rules:
-            self.load.rules = RuleLoad(self.load, TENANTS, Random(f"{seed}/rules"))
-            self.load.ruled = scenario.rules
-        if scenario.features:
-            self.load.share = scenario.features
-            features = (Random(f"{seed}/features"), scenario.only)
-            self.load.features = FeatureLoad(self.load, TENANTS, *features)
+        self._draw_users(seed)
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
-        level = self.random.choice(("ALL", "FAILURES"))
+        drawn = self.random.choice(("ALL", "FAILURES"))
+        level = str(scenario.settings.get("lifecycle", drawn))
         # Draws of their own: whoever writes, the rest of a seed stays as it is.
         writers = Random(f"{seed}/writer")
         writer = writers.choice(("librdkafka", "direct"))
@@ -70,12 +68,13 @@ class World:
         if scenario.own_epochs is not None:
             self.broker.own_epochs = scenario.own_epochs
         written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
-        policies = Random(f"{seed}/policies"), TENANTS, scenario.policies, level
-        self.policies = TenantPolicies(self.load, *policies)
+        policies = Random(f"{seed}/policies"), TENANTS, scenario.policies
+        self.policies = TenantPolicies(self.load, *policies, level)
         written |= {"payload_store": URL} if self.policies.any_claims else {}
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
+        self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
         dealt = (scenario.partitions, self.settings.session_timeout_ms)
         self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
         if scenario.standbys:
@@ -86,6 +85,18 @@ class World:
         self.lives: list[SimWorker] = []
         self.problems: list[str] = []
         self.slept_ms = 0.0
+
+    def _draw_users(self, seed: int) -> None:
+        """Who sends what recurs by rules, and requests of later features."""
+        load, scenario = self.load, self.scenario
+        if scenario.rules:
+            zones, tables = scenario.zones, Random(f"{seed}/tables")
+            drawn = (Random(f"{seed}/rules"), TableLoad(tables, zones) if zones else None)
+            load.rules, load.ruled = RuleLoad(load, TENANTS, *drawn), scenario.rules
+        if scenario.features:
+            features = (Random(f"{seed}/features"), scenario.only)
+            load.features = FeatureLoad(load, TENANTS, *features)
+            load.share = scenario.features
 
     # -- machines --------------------------------------------------------------------------------
 
@@ -143,6 +154,8 @@ class World:
         self.weather.calm()
         self.broker.refused.clear()
         self.objects.heal()
+        if self.scenario.changes:
+            self.changes.end()
         for worker in list(self.workers):
             machine = worker.machine
             machine.strikes.clear()

@@ -172,6 +172,8 @@ def _whole(found: dict[str, Any]) -> str:
     """A schedule for people, a line for each field that has a value, then its next occurrences."""
     shown = {name: value for name, value in found.items() if value not in (None, [])}
     following, fires = shown.pop("next_occurrences", []), shown.pop("last_fires", [])
+    if "fires" in shown:
+        shown["fires"] = shown["fires"]["words"]
     lines = [f"{name:16} {plain(str(value))}" for name, value in shown.items()]
     if len(following) > 1:
         lines += [f"{'next':16} {each['due_at']}  #{each['occurrence']}" for each in following]

@@ -9,7 +9,7 @@ where the API has a model already, the arguments are that model with the tenant 
 
 A list and a preview are short unless more is asked for, since all of an answer goes into what the
 agent has to read. Of these models only the names are used to check a call: the worker judges the
-values. Answers are those of the API as well, but for `WhyAnswer`, which `belfry schedule why` has.
+values. Answers are those of the API as well, but for `WhyAnswer`, which `belfry why` has.
 """
 
 from __future__ import annotations
@@ -82,4 +82,4 @@ class WhyAnswer(BaseModel):
     schedule: ScheduleAnswer | None = Field(description="As it stands; null where it is gone.")
     events: list[EventAnswer] = Field(description="Its newest events, oldest first.")
     # A program that wants them asks for the schedule's history.
-    events_before: int = Field(description="Older events, which are not shown.")
+    more: bool = Field(description="Whether there are older events, which are not shown.")

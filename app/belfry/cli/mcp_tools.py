@@ -137,13 +137,13 @@ def _preview(remote: Remote, given: Given) -> Any:
 
 
 def _why(remote: Remote, given: Given) -> Any:
-    """Why a schedule is as it is: the answer of `belfry schedule why`."""
+    """Why a schedule is as it is: the answer of `belfry why`."""
     found = explained(remote, given["tenant"], given["schedule_id"], int(time() * 1000))
     return {
         "answer": found.answer,
         "schedule": found.schedule,
         "events": found.events,
-        "events_before": found.of_all - len(found.events),
+        "more": found.more,
     }
 
 

@@ -121,10 +121,18 @@ def event_line(event: dict[str, Any]) -> str:
         parts.append(f"attempt {event['attempt']} to {plain(event['target'] or '-')}")
     if event["code"] or event["reason"]:
         parts.append(plain(f"{event['code'] or ''}: {event['reason'] or ''}".strip(": ")))
-    if event["source_offset"] is not None:
-        place = f"{event['source_topic']}/{event['source_partition']}@{event['source_offset']}"
+    if place := asked_at(event):
         parts.append(f"asked at {place}")
+    elif event.get("told_offset") is not None:
+        parts.append(f"told at {event['told_partition']}@{event['told_offset']}")
     return ", ".join(parts)
+
+
+def asked_at(event: dict[str, Any]) -> str | None:
+    """Topic, partition and offset of the request that an event is about; None for no request."""
+    if event["source_offset"] is None:
+        return None
+    return f"{event['source_topic']}/{event['source_partition']}@{event['source_offset']}"
 
 
 def lateness(due_at: str, at: str) -> str:

@@ -33,7 +33,7 @@ EPILOG: Final = (
 
 # Modules of this room that add commands.
 MODULES: Final = (
-    *("dev", "worker", "schedule", "bulk", "backfill", "redrive", "calendar", "events"),
+    *("dev", "worker", "schedule", "why", "bulk", "backfill", "redrive", "calendar", "events"),
     *("deliveries", "tenant", "apply", "topics", "doctor", "audit", "verify", "replay", "slo"),
     *("top", "backup", "recover", "mirror", "api_key", "acls", "config", "bench", "plan"),
     *("rebalance", "payloads", "mcp", "sql"),

@@ -11,85 +11,193 @@ would have to move for an even load, over as many partitions or over others:
     to move: 2 of 4096 groups, 32.0 % of the load
       group 1684   0 -> 1   30.0 %   shop
 
-It only looks. The groups and the plan are made by `belfry.placement`, which is pure.
+`plan` only looks. `apply` carries it out, some groups at a time, and waits for each of them; `move`
+does so with the groups of some tenants. `status` shows which groups are not at home, and what to do
+where one does not arrive. The groups and the plan are made by `belfry.placement`, which is pure.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
+from belfry.cli.failures import CommandError, WrongUse, ask_to_begin
 from belfry.cli.help import Program
-from belfry.cli.options import seconds
+from belfry.cli.progress import progress_of
+from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, stands
+from belfry.cli.rebalance_options import Carrying, GroupNumber, Most, Planning, Tenants, To, Yes
+from belfry.cli.rebalance_shown import lines, planned_of, shown
+from belfry.cli.rebalance_status import outcome_json, outcome_line, status_lines
+from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
-from belfry.placement.loads import Measure
+from belfry.cli.shown import amount
+from belfry.schedules.request import tenant_problem
 
-MOST_PARTITIONS: Final = 1024
-# Seconds between two looks.
+if TYPE_CHECKING:
+    from belfry.cli.rebalance_shown import Plan
+
+# Seconds between two looks, and until a group is to have arrived.
 OVER_S: Final = 10.0
-
-Partitions = Annotated[
-    int | None,
-    typer.Option(
-        "--partitions",
-        min=1,
-        max=MOST_PARTITIONS,
-        metavar="N",
-        help="Over so many partitions.  [default: as many as there are]",
-    ),
-]
-Within = Annotated[
-    float,
-    typer.Option(
-        "--within",
-        min=0.01,
-        max=10,
-        metavar="PART",
-        help="No partition carries more than the mean and this part of it.",
-    ),
-]
-By = Annotated[Measure, typer.Option("--by", help="What is made even.")]
-Over = Annotated[
-    float | None,
-    typer.Option(
-        "--over",
-        parser=seconds,
-        metavar="SECONDS",
-        help="Count fires for so long; 0 leaves them out.  [default: 10]",
-    ),
-]
+LIMIT_S: Final = 60.0
 
 
 def register(app: typer.Typer) -> None:
     """Add ``rebalance`` to the program."""
     group = Program()
     group.command("plan")(with_session(plan))
-    app.add_typer(group, name="rebalance", help="How even partitions are: plan.")
+    group.command("apply")(with_session(apply))
+    group.command("status")(with_session(status))
+    group.command("move")(with_session(move))
+    group.command("call-off")(with_session(call_off))
+    group.command("resend")(with_session(resend))
+    app.add_typer(
+        group,
+        name="rebalance",
+        help="How even partitions are, and moves of key groups: plan, apply, status.",
+    )
 
 
-def plan(
-    session: Session,
-    *,
-    partitions: Partitions = None,
-    within: Within = 0.1,
-    by: By = Measure.ALL,
-    over: Over = None,
-) -> None:
+def plan(session: Session, *, how: Planning) -> None:
     """Show what each partition carries, and which tenants would have to move for an even load.
 
-    It only looks, and belfry moves no tenants yet. Asks a worker over HTTP, and Kafka. Example:
+    It only looks; `belfry rebalance apply` does it. Asks a worker over HTTP, and Kafka. Example:
 
     belfry rebalance plan --partitions 16 --by fires
     """
-    from belfry.cli.rebalance_loads import measured
-    from belfry.cli.rebalance_shown import lines, planned_of, shown
+    made = _planned(session, how)
+    session.printer.one(shown(made), "\n".join(lines(made)))
 
-    over_s = OVER_S if over is None else over
+
+def apply(session: Session, *, how: Planning, carrying: Carrying, most: Most = None) -> None:
+    """Move key groups until the load is even: shows the plan, asks, and waits for each group.
+
+    Workers need BELFRY_KEY_GROUP_MOVES=true. What is interrupted is given again: it plans anew
+    from where groups lie by then. Example:
+
+    belfry rebalance apply --at-once 2
+    """
+    made = _planned(session, how)
+    chosen = sorted(made.moves, key=lambda each: -each.weight)[:most]
+    session.printer.note("\n".join(lines(made)))
+    wanted = [WantedMove(each.group, each.source, each.target) for each in chosen]
+    waiting = sum(made.loads.by_group[each.group].pending for each in chosen if each.weight)
+    _carry_out(session, wanted, f"{waiting:,.0f} schedules", carrying)
+
+
+def move(session: Session, tenants: Tenants, *, to: To, carrying: Carrying) -> None:
+    """Move the key groups of some tenants to a partition; others of a group come along.
+
+    Workers need BELFRY_KEY_GROUP_MOVES=true. Example:
+
+    belfry rebalance move shop --to 3
+    """
+    from belfry.placement.key_groups import KeyGroups
+
+    for tenant in tenants:
+        wrong = tenant_problem(tenant)
+        if wrong is not None:
+            raise WrongUse(wrong.reason)
+    found = Remote(session).get(PATH)
+    groups = KeyGroups(found["partitions"])
+    wanted = []
+    for group in dict.fromkeys(groups.of(tenant) for tenant in tenants):
+        lies = stands(found, group)[1]
+        if lies != to:
+            wanted.append(WantedMove(group, lies, to))
+    _carry_out(session, wanted, ", ".join(tenants), carrying)
+
+
+def status(session: Session) -> None:
+    """Show which key groups are not at home, which are on their way, and what to do about them.
+
+    Example:
+
+    belfry rebalance status
+    """
+    found = Remote(session).get(PATH)
+    session.printer.one(found, "\n".join(status_lines(found)))
+
+
+def call_off(session: Session, group: GroupNumber) -> None:
+    """Call a move off whose target has not answered; one that is under way goes on.
+
+    Example:
+
+    belfry rebalance call-off 1912
+    """
+    remote = Remote(session)
+    state, lies = stands(remote.get(PATH), group)
+    if state == "rests":
+        raise CommandError(f"Key group {group} rests in partition {lies}: no move to call off.")
+    if state != "asked":
+        raise CommandError(
+            f"Key group {group} is on its way ({state}): some of it has left, so it goes on by"
+            " itself. Move it back when it rests."
+        )
+    told = remote.ask("POST", f"{PATH}/{group}/move", {"target": lies})
+    session.printer.one(told, f"The move of key group {group} was called off; it lies in {lies}.")
+
+
+def resend(session: Session, group: GroupNumber, *, yes: Yes = False) -> None:
+    """Send rows of a key group again that its target has refused, so that the group arrives.
+
+    They lie in belfry.rejected. Needs Kafka besides a worker. Example:
+
+    belfry rebalance resend 1912
+    """
+    from belfry.client.refused_rows import CutRows, refused_rows, send_again
+
+    found = Remote(session).get(PATH)
+    standing = next((each for each in found["key_groups"] if each["group"] == group), None)
+    if standing is None or standing["state"] not in ("arriving", "moving"):
+        raise CommandError(f"Key group {group} is not on its way: there is nothing to send again.")
+    topic, cluster = session.settings.topic, session.cluster()
+    try:
+        rows = refused_rows(cluster, topic("rejected"), group, standing["move"])
+    except CutRows as error:
+        raise CommandError(str(error)) from None
+    if not rows:
+        raise CommandError(
+            f"Nothing was refused of the rows of key group {group}, as far as {topic('rejected')}"
+            " goes back."
+        )
+    if not yes:
+        ask_to_begin(f"Send {amount(len(rows), 'record')} of key group {group} again?")
+    send_again(cluster, topic("schedules"), rows)
+    told = {"group": group, "move": standing["move"], "records": len(rows)}
+    session.printer.one(told, f"{amount(len(rows), 'record')} were sent again")
+
+
+def _planned(session: Session, how: Planning) -> Plan:
+    """What there is, measured, and the plan for it."""
+    from belfry.cli.rebalance_loads import measured
+
+    over_s = OVER_S if how.over is None else how.over
     if over_s:
         session.printer.note(f"Counting fires for {over_s:g} s …")
     found = measured(session, over_s)
     for name in found.silent:
         session.printer.note(f"{name} does not answer: what it owns is missing.")
-    made = planned_of(found, partitions or found.partitions, within, by)
-    session.printer.one(shown(made), "\n".join(lines(made)))
+    return planned_of(found, how.partitions or found.partitions, how.within, how.by)
+
+
+def _carry_out(session: Session, wanted: list[WantedMove], what: str, how: Carrying) -> None:
+    """Show how many would move, ask, move them, and show what became of them."""
+    groups = amount(len(wanted), "key group")
+    if how.dry or not wanted:
+        told = {"moves": [outcome_json(MoveOutcome(each, None)) for each in wanted], "moved": 0}
+        session.printer.one(told, f"{groups} would move ({what})")
+        return
+    if not how.yes:
+        ask_to_begin(f"Move {groups} ({what})?")
+    with progress_of(session.printer) as tell:
+        mover = Mover(Remote(session), how.at_once, LIMIT_S if how.limit is None else how.limit)
+        done = mover.carry_out(wanted, tell)
+    stayed = [each for each in done if each.why is not None]
+    moved = len(done) - len(stayed)
+    told = {"moves": [outcome_json(each) for each in done], "moved": moved}
+    text = [f"{moved} of {groups} moved", *(outcome_line(each) for each in stayed)]
+    session.printer.one(told, "\n".join(text))
+    if stayed:
+        raise CommandError(f"{amount(len(stayed), 'key group')} stayed where they lay.")

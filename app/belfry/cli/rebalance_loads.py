@@ -10,12 +10,13 @@ which shows as no fires, and so does a tenant that the first look did not find.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from belfry.cli.policies import PAGE, kafka_policies
-from belfry.cli.remote import Remote
+from belfry.cli.remote import Remote, WorkerRefusal
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
@@ -30,13 +31,14 @@ class MeasuredTenants(NamedTuple):
     """The loads of all tenants, in so many partitions, and what is missing there.
 
     `silent` are workers that did not answer, whose share of the loads is missing.  `metered` says
-    whether bytes are known.
+    whether bytes are known.  `lies` are the partitions of key groups that are not at home.
     """
 
     tenants: list[TenantLoad]
     partitions: int
     silent: list[str]
     metered: bool
+    lies: Mapping[int, int] | None = None
 
 
 def measured(session: Session, over_s: float) -> MeasuredTenants:
@@ -63,7 +65,23 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
         fires = max(0, fired - before.get(name, (0, fired))[1]) / passed_s if over_s else 0.0
         load = LoadVector(pending, fires, (held or {}).get(name, 0.0))
         tenants.append(TenantLoad(name, load, _spreads(name, policies)))
-    return MeasuredTenants(tenants, partitions, sorted({*silent_before, *silent}), held is not None)
+    silent_ones = sorted({*silent_before, *silent})
+    return MeasuredTenants(tenants, partitions, silent_ones, held is not None, lying(remote))
+
+
+def lying(remote: Remote) -> dict[int, int]:
+    """Where key groups lie, or go, that are not at home; none where the worker cannot tell.
+
+    A worker of a release before this one has moved none, and a key that is bound to some tenants is
+    not told.
+    """
+    try:
+        found = remote.get("/v1/key-groups")["key_groups"]
+    except WorkerRefusal as error:
+        if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+            return {}
+        raise
+    return {each["group"]: each["lies"] if each["goes"] is None else each["goes"] for each in found}
 
 
 def _look(remote: Remote) -> tuple[dict[str, tuple[int, int]], list[str]]:

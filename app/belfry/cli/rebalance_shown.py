@@ -50,8 +50,8 @@ class Plan:
         """What each partition carries now; nothing where there is none."""
         found = defaultdict(LoadVector, self.loads.fixed)
         for group, load in self.loads.by_group.items():
-            home = self.loads.groups.home(group)
-            found[home] = found[home].plus(load)
+            lies = self.weights.lies[group]
+            found[lies] = found[lies].plus(load)
         return found
 
 
@@ -59,9 +59,13 @@ def planned_of(found: MeasuredTenants, partitions: int, within: float, by: Measu
     """The plan for what was measured."""
     groups = KeyGroups(found.partitions)
     loads = Loads(found.tenants, groups)
+    # Groups that lie elsewhere leave partitions that are to be empty, even with nothing in them.
+    lies = found.lies or {}
+    shares = dict.fromkeys(lies, 0.0)
+    shares |= {group: load.share_of(loads.total, by) for group, load in loads.by_group.items()}
     weights = Weights(
-        {group: load.share_of(loads.total, by) for group, load in loads.by_group.items()},
-        {group: groups.home(group) for group in loads.by_group},
+        shares,
+        {group: lies.get(group, groups.home(group)) for group in shares},
         {each: load.share_of(loads.total, by) for each, load in loads.fixed.items()},
     )
     moves = planned(weights, partitions, within)
@@ -82,8 +86,8 @@ def shown(made: Plan) -> dict[str, Any]:
                 "from": each.source,
                 "to": each.target,
                 "share": round(each.weight, 6),
-                **_numbers(made, made.loads.by_group[each.group]),
-                "tenants": [one.tenant for one in made.loads.tenants[each.group]],
+                **_numbers(made, made.loads.by_group.get(each.group, LoadVector())),
+                "tenants": [one.tenant for one in made.loads.tenants.get(each.group, ())],
             }
             for each in made.moves
         ],
@@ -133,7 +137,7 @@ def _moves_lines(made: Plan) -> list[str]:
     told = [f"to move: {groups} of {made.loads.groups.count}, {moved:.1%} of the load"]
     heaviest = sorted(made.moves, key=lambda each: -each.weight)
     for each in heaviest[:MOST_MOVES]:
-        names = _names([one.tenant for one in made.loads.tenants[each.group]])
+        names = _names([one.tenant for one in made.loads.tenants.get(each.group, ())])
         told.append(
             f"  group {each.group}  {each.source} -> {each.target}  {each.weight:.1%}  {names}"
         )
@@ -152,7 +156,7 @@ def _uneven_lines(made: Plan) -> Iterator[str]:
             here = [group for group, where in behind.items() if where == number]
             heaviest = max(here, key=lambda group: weights[group], default=None)
             if heaviest is not None:
-                names = _names([one.tenant for one in made.loads.tenants[heaviest]])
+                names = _names([one.tenant for one in made.loads.tenants.get(heaviest, ())])
                 told += f": group {heaviest} alone is {weights[heaviest]:.1%} ({names})"
             yield told
 

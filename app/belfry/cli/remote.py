@@ -45,10 +45,10 @@ class Remote:
     def get(self, path: str, **query: Any) -> Any:
         """The JSON at a path; raises `CommandError` with what the worker says is wrong.
 
-        Values that are None are left out of the query.
+        Values that are None are left out of the query, those that are lists are repeated.
         """
         given = {name: value for name, value in query.items() if value is not None}
-        return self.ask("GET", path + (f"?{urlencode(given)}" if given else ""))
+        return self.ask("GET", path + (f"?{urlencode(given, doseq=True)}" if given else ""))
 
     def ask(
         self,

@@ -121,9 +121,9 @@ class Session:
 
         None for others.
         """
-        from belfry.client.errors import Unavailable
-
         if type(error) is TimeoutError and not str(error):
+            from belfry.client.errors import Unavailable
+
             # Answers that an admin client waits for in vain say nothing.
             return Unavailable(
                 f"Kafka at {self.settings.bootstrap_servers} gave no answer in time. `belfry"

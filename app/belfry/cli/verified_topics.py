@@ -15,7 +15,7 @@ their records. `world_of` says which belfry it is, by the id of its changelog.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException, TopicCollection
 
@@ -23,6 +23,7 @@ from belfry.cli.common_options import BOOTSTRAP
 from belfry.cli.failures import CommandError, Exit
 from belfry.client.kafka import Cluster
 from belfry.tenants.canary import CANARY, CANARY_TOPIC
+from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.policy import problems
 from belfry.tenants.topic_names import TopicNames
 
@@ -30,14 +31,17 @@ if TYPE_CHECKING:
     from belfry.cli.session import Session
     from belfry.tenants.policy import TenantPolicy
 
+# Tenants of belfry's own that are spread, by policies that are built in.
+_SPREAD: Final = frozenset({CANARY, RETRIES})
+
 
 class VerifiedTopics:
     """Names of the topics that are compared, and what policies say of them.
 
     `topic` gives a short name its prefix. Those in `also` are read as well: events went there once,
     before a policy was changed. `tenants` maps a tenant to the output topic that its policy names,
-    `repeats` are tenants whose guarantee lets events come twice, and `held` those whose events may
-    wait. `follow` brings them up to date.
+    `repeats` are tenants whose guarantee lets events come twice, `held` those whose events may
+    wait, and `spread` those that are spread, or were. `follow` brings them up to date.
     """
 
     def __init__(self, topic: Callable[[str], str], also: Iterable[str]) -> None:
@@ -49,6 +53,7 @@ class VerifiedTopics:
         self.tenants: dict[str, str] = {}
         self.repeats: frozenset[str] = frozenset()
         self.held: frozenset[str] = frozenset()
+        self.spread = _SPREAD
         self._also = frozenset(also)
         self._canary = topic(CANARY_TOPIC)
 
@@ -68,6 +73,9 @@ class VerifiedTopics:
             if each.guarantee != "EXACTLY_ONCE" and not each.is_shared
         )
         self.held = frozenset(name for name, each in policies.items() if _may_hold(each))
+        self.spread = _SPREAD.union(
+            name for name, each in policies.items() if each.former_spreads or each.spread != 1
+        )
 
     def outputs(self, names: Iterable[str]) -> list[str]:
         """Output topics among all topics of the cluster."""

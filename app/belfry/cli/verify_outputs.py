@@ -90,7 +90,8 @@ class OutputFeed:
         floors = self._file.floors()
         read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
         topics = self._topics
-        return Coverage(topics.fired, read, topics.tenants, topics.repeats, topics.held)
+        whose = topics.tenants, topics.repeats, topics.held, topics.spread
+        return Coverage(topics.fired, read, *whose)
 
     def _read_all(
         self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, ReadableRange]]

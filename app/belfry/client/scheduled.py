@@ -16,6 +16,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Any, Self, TypedDict
 
@@ -94,6 +95,28 @@ class PastFire:
 
 
 @dataclass(frozen=True, slots=True)
+class FiresSoFar:
+    """How the occurrences of a schedule went since its rule is as it is, at every lifecycle level.
+
+    `fired` came out, of which `over_1s` were more than a second late, at most by `latest_ms`;
+    `missed` did not: they were given up, or another fire stood for them.  `success_rate` and
+    `share_within_1s` are from 0 to 1, None where there is nothing to divide by.
+    """
+
+    fired: int
+    over_1s: int
+    missed: int
+    latest_ms: int
+    success_rate: float | None
+    share_within_1s: float | None
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """Counts in the API's JSON."""
+        return cls(**{each.name: found[each.name] for each in dataclass_fields(cls)})
+
+
+@dataclass(frozen=True, slots=True)
 class Scheduled:
     """A schedule as it stands; instants in epoch milliseconds.
 
@@ -118,6 +141,8 @@ class Scheduled:
     generation: int | None = None
     last_fires: Sequence[PastFire] = ()
     """At most the last ten, the oldest first, where they were asked for."""
+    fires: FiresSoFar | None = None
+    """Beside `last_fires`, of what recurs and waits; None where fires before were not kept."""
 
     @property
     def etag(self) -> str | None:
@@ -145,6 +170,7 @@ class Scheduled:
             headers=headers,
             fields=found,
             last_fires=tuple(map(PastFire.from_json, found.get("last_fires") or ())),
+            fires=FiresSoFar.from_json(counted) if (counted := found.get("fires")) else None,
         )
 
 

@@ -5,14 +5,14 @@ API, for the API has no such page:
 
     what it is, why it waits      GET  …/schedules/{id}, with its last fires
     its rule in words, what comes POST /v1/preview, with the rule as it stands
-    what became of it             GET  …/schedules/{id}/history, the last hour first
+    what became of it             GET  …/schedules/{id}/history, the newest first
     what it sends                 POST /v1/decode, where the payload begins as Avro does
     which fires lack their end    GET  …/locks, those of this schedule
     at which level fires are told GET  …/statistics
 
-A history is looked through backwards, in growing spans, until ten events are found: a schedule that
-fires each second has millions of them, and one that fires each month has few. Fires are events of a
-history only where the tenant's level is ALL; elsewhere the schedule itself tells its last ten.
+Of a history the newest events are asked for: a schedule that fires each second has a million of
+them. Fires are events of a history only where the tenant's level is ALL; elsewhere the schedule
+itself tells its last ten.
 
 An action names the version that was looked at (`If-Match`), so it counts only if nobody else was
 quicker; it is confirmed in a dialog, and a role that may not act sees no button.
@@ -38,9 +38,8 @@ from belfry.console.posted import needed, posted
 
 ACTIONS: Final = ("pause", "resume", "trigger", "dry-run", "cancel", "ack")
 OF_A_FIRE: Final = frozenset({"FIRED", "MISSED", "DELIVERED", "FAILED"})
-# How far back is looked for the last occurrences, one after the other; None: as far as is kept.
-LOOKS_MS: Final = (3_600_000, 86_400_000, None)
-MOST_PAGES: Final = 5
+# Events that are looked through for the last ten of occurrences.
+MOST_EVENTS: Final = 100
 LAST: Final = 10
 # The lifecycle level at which fires are events.
 EVERYTHING: Final = "ALL"
@@ -70,11 +69,12 @@ async def view(api: Api, request: Request) -> Shown:
     events = (
         []
         if answer.is_refusal and answer.status != HTTPStatus.NOT_FOUND
-        else (await events_of(api, tenant, schedule_id))
+        else (await events_of(api, tenant, schedule_id, MOST_EVENTS))
     )
     is_gone = answer.status == HTTPStatus.NOT_FOUND and bool(events)
     found = _ended(schedule_id, events[-1]) if is_gone else answer.json()
-    statistics = await api.get(f"{tenant_path(tenant)}/statistics", **_since(LOOKS_MS[0]))
+    lately = {"from": round(time() * 1000)}
+    statistics = await api.get(f"{tenant_path(tenant)}/statistics", **lately)
     return "schedule.html", {
         "me": me,
         "may_act": me["role"] in ACTING,
@@ -203,26 +203,12 @@ async def _payload(api: Api, found: dict[str, Any]) -> dict[str, str]:
     return {f"Avro, {told['avro_schema']}": words.as_json(told["value"]), **views}
 
 
-async def events_of(api: Api, tenant: str, schedule_id: str) -> list[dict[str, Any]]:
-    """The latest lifecycle events, oldest first; older ones only where there are few."""
+async def events_of(api: Api, tenant: str, schedule_id: str, most: int) -> list[dict[str, Any]]:
+    """So many of the latest lifecycle events at most, oldest first."""
     path = f"{schedule_path(tenant, schedule_id)}/history"
-    found: list[dict[str, Any]] = []
-    for back_ms in LOOKS_MS:
-        found, cursor = [], ""
-        for _ in range(MOST_PAGES):
-            page = await api.get(path, **_since(back_ms), limit=1000, cursor=cursor)
-            found += page["events"]
-            cursor = page["cursor"]
-            if not cursor:
-                break
-        if len(found) >= LAST:
-            break
-    return found
-
-
-def _since(back_ms: int | None) -> dict[str, int]:
-    # Whole minutes: a cursor belongs to the same question.
-    return {} if back_ms is None else {"from": (round(time() * 1000) - back_ms) // 60_000 * 60_000}
+    page = await api.get(path, order="newest", limit=most)
+    found: list[dict[str, Any]] = page["events"]
+    return found[::-1]
 
 
 async def _locks(api: Api, tenant: str, schedule_id: str) -> list[dict[str, Any]]:

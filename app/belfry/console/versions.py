@@ -25,6 +25,8 @@ from belfry.console.asking import Api, tenant_path
 from belfry.console.one_schedule import LAST, events_of
 from belfry.console.page import Shown
 
+# Events that are looked through for those that say what the schedule is: the most of one page.
+MOST_EVENTS: Final = 1_000
 DEFINING: Final = frozenset({"ACCEPTED", "UPDATED"})
 # Events of these outcomes that are no version: the last fire is asked to end, or was acknowledged.
 NO_VERSION: Final = frozenset({"cancel_other", "acknowledged"})
@@ -37,7 +39,7 @@ async def view(api: Api, request: Request) -> Shown:
     tenant = request.query_params.get("tenant", "")
     schedule_id = request.query_params.get("id", "")
     me = await api.get("/v1/me")
-    events = await events_of(api, tenant, schedule_id)
+    events = await events_of(api, tenant, schedule_id, MOST_EVENTS)
     defining = [
         each for each in events if each["outcome"] in DEFINING and each["code"] not in NO_VERSION
     ][-LAST:]

@@ -30,6 +30,7 @@ OPTIONAL: Final = (
     "waiting_reason",
     "due_at",
     "http_targets",
+    "fires",
 )
 WHEN: Final = ("at", "delay_ms", "interval_ms", "cron", "rrule", "after_ack", "after_group")
 

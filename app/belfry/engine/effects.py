@@ -106,13 +106,14 @@ Traced = TracedRequest | TracedFire
 class MoveEnd(NamedTuple):
     """A move of a key group is over, as its home hears it: where it lay, and where it was to go.
 
-    `why` it stays where it lay; empty where it has moved.
+    `why` it stays where it lay; empty where it has moved.  `move` names the move.
     """
 
     group: int
     source: int
     target: int
     why: str = ""
+    move: int = 0
 
 
 @dataclass(slots=True)

@@ -26,9 +26,9 @@ from belfry.schedules.identity import fire_id
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.misfire import LateRun
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.kept_fires import packed_fire
+from belfry.store.layout.kept_fires import IN_TIME_MS, packed_fire
 from belfry.store.layout.pending import Pending, PendingRow, as_pending
-from belfry.store.layout.pending_bytes import next_record
+from belfry.store.layout.pending_bytes import next_record, tallied
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
     ENDED_FIRED,
@@ -105,7 +105,10 @@ class Fires:
             return None
         fired_now = None
         if self._keeps_fires:
-            fired_now = packed_fire(nominal_ms, version, step.now_ms - due_ms, missed)
+            late_ms = step.now_ms - due_ms
+            fired_now = packed_fire(nominal_ms, version, late_ms, missed)
+            if late_ms > IN_TIME_MS or missed:
+                record = tallied(record, late_ms, missed)
         return self._next(name, row, record, (following_ms, occurrence), step, fired_now)
 
     def _next(
@@ -151,4 +154,6 @@ class Fires:
             last = row.at(row.due_ms, run.last_ms)
             self.end(last, ENDED_COMPLETED, row.occurrence, route, step)
             return None
+        if self._keeps_fires:
+            record = tallied(record, 0, run.number)
         return self._next(row.name, row, record, (run.following_ms, row.occurrence), step)

@@ -195,10 +195,10 @@ def _in_records(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[byte
         if is_pending(row[1]):
             yield [row]
             continue
-        together.append(row)
         size += len(row[0]) + len(row[1])
-        if len(together) == MOST_TOGETHER or size > TOGETHER_BYTES:
+        if together and (len(together) == MOST_TOGETHER or size > TOGETHER_BYTES):
             yield together
-            together, size = [], 0
+            together, size = [], len(row[0]) + len(row[1])
+        together.append(row)
     if together:
         yield together

@@ -15,7 +15,7 @@ there: else it could overtake one that is on its way from there.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from belfry.engine.reports import SourcePartition
 from belfry.engine.undo import Tracked, UndoLog
@@ -66,6 +66,16 @@ def position_of(place: SourcePartition, tenant: Tenant, offset: int) -> int:
     if spreads != (1,) or place.homes.of(tenant.name) == place.partition:
         return offset
     return generation_at(place.partition + 1, offset)
+
+
+class GroupFigures(NamedTuple):
+    """Of one partition: groups that lie away from it as their home, groups that are on their way
+    from, to or by it, and requests that wait for them.
+    """
+
+    away: int = 0
+    moving: int = 0
+    waiting: int = 0
 
 
 class Groups:
@@ -142,6 +152,13 @@ class Groups:
         if row.at == self.here or tenant.encode() in row.stays:
             return USUAL
         return row.at
+
+    def figures(self) -> GroupFigures:
+        """How many groups are away, or on their way, and what waits; from any thread."""
+        homes, lies = list(self.homes.values()), list(self.lies.values())
+        moving = sum(row.phase == HELD for row in homes) + sum(row.phase in QUIET for row in lies)
+        away = sum(row.at != self.here for row in homes)
+        return GroupFigures(away, moving, sum(list(self.held.values())))
 
     # -- changed by moves ------------------------------------------------------------------------
 

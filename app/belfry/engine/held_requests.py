@@ -6,27 +6,45 @@
 
 As long as one waits, what comes later waits behind it, so their order is kept.  The rows lie in the
 changelog: another owner goes on with them, and each request has one outcome.
+
+A bulk job is about what was asked for before it, which is told by offsets.  Where a group has come
+home, its rows have those of the records that brought them, behind the requests that wait:
+
+    offset   8 MOVE   11 BULK, waits   12 UPSERT a, waits   14 ROWS of s   16 END   17 GIVEN
+
+So such a job could not tell `s` from `a`, and is refused: its sender may send it again.
 """
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from belfry.engine.admission import Admission
+from belfry.engine.arrival import arrival_ms
 from belfry.engine.aside_room import taken_place
 from belfry.engine.groups import HANDED, USUAL, WAITS, Groups
 from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports
-from belfry.engine.rerouting import Rerouting
+from belfry.engine.rerouting import MAX_MISROUTED_BYTES, MAX_RETRIES, Rerouting, too_large
 from belfry.engine.step import Step
+from belfry.schedules.bulk import BULK
+from belfry.schedules.fields import EMPTY
+from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.store.layout.aside import Waits, encode_aside
 from belfry.store.layout.groups import RESTS, decode_held, held_key, held_range
 from belfry.store.schedules import ScheduleStore
+from belfry.wire.headers import asked_by
 from belfry.wire.moves import HANDED_ON
-from belfry.wire.record import SourceRecord, asked_of, size_of
+from belfry.wire.record import SourceRecord, asked_of, retries_of, size_of
+from belfry.wire.requests import RequestReader
 
+TOO_SOON: Final = Rejection(
+    "tenant_held",
+    "The key group of its tenant came back to its home partition while the job waited, and what was"
+    " asked for before the job cannot be told any more. Nothing was done: send it again.",
+)
 # Requests of all groups that one step lets go.
 MOST_AT_ONCE: Final = 500
 
@@ -37,12 +55,14 @@ class HeldRequests:
     def __init__(
         self,
         store: ScheduleStore,
+        reader: RequestReader,
         groups: Groups,
         reports: Reports,
         rerouting: Rerouting,
         admission: Admission,
     ) -> None:
         self._store = store
+        self._reader = reader
         self._groups = groups
         self._reports = reports
         self._rerouting = rerouting
@@ -75,7 +95,13 @@ class HeldRequests:
         return handed_on and self._reports.origin(record).rerouted
 
     def _hold(self, record: SourceRecord, request: Request, step: Step) -> Reply | None:
-        """Let a request wait, unless something does under its offset: its input was made anew."""
+        """Let a request wait, unless it is too large to be sent on, or to lie in a changelog.
+
+        Nor where something waits under its offset already: its input was made anew.
+        """
+        size = size_of(record)
+        if size > MAX_MISROUTED_BYTES:
+            return self._reports.reject(record, request, too_large(size, handed_on=True), step)
         group = self._groups.of(request["tenant"])
         key = held_key(group, record[0])
         if self._store.named(key) is not None:
@@ -83,7 +109,7 @@ class HeldRequests:
         waits = Waits(request["tenant"].encode(), record, self._admission.appended)
         self._store.note(key, encode_aside(waits))
         self._groups.held[group] = self._groups.held.get(group, 0) + 1
-        step.effects.room -= size_of(record)
+        step.effects.room -= size
         return None
 
     def ready(self, step: Step) -> list[Waits]:
@@ -108,15 +134,45 @@ class HeldRequests:
             waits = decode_held(key, packed)
             self._store.note(key, None)
             self._leaves(group)
-            if row.at == self._groups.here or waits.lane in row.stays:
+            if row.number and (job := self._job(waits)) is not None:
+                came_ms = self._reports.origin(waits.record).timestamp_ms
+                asked_ms = arrival_ms(came_ms, step.now_ms)
+                self._reports.refuse(waits.record, job, TOO_SOON, asked_ms, step)
+            elif row.at == self._groups.here or waits.lane in row.stays:
                 here.append(waits)
                 step.effects.room -= size_of(waits.record)
             else:
-                stop = row.at, asked_of(waits.record)
-                self._rerouting.send(waits.record, None, stop, step, handed_on=True)
+                self._send(waits, row.at, step)
         if group not in self._groups.held:
             self._groups.rests(group, row)
         return here
+
+    def _send(self, waits: Waits, to: int, step: Step) -> None:
+        """Send a request on to where its group lies.
+
+        It is read only where it may be refused, so that who asked is told by its request id.
+        """
+        record, request = waits.record, None
+        if retries_of(record) >= MAX_RETRIES:
+            request = self._asked(waits)
+        stop = to, asked_of(record)
+        self._rerouting.send(record, request, stop, step, handed_on=True)
+
+    def _job(self, waits: Waits) -> Request | None:
+        """The request that waits, where it is for a bulk job that has begun nowhere yet."""
+        read = self._reader.read_whole(waits.record)
+        if isinstance(read, Rejection) or read["action"] != BULK or asked_of(waits.record):
+            return None
+        return read
+
+    def _asked(self, waits: Waits) -> Request:
+        read = self._reader.read_whole(waits.record)
+        found = asked_by(waits.record) if isinstance(read, Rejection) else read
+        if found is None:
+            # Its schema is not known here yet.
+            nameless: Any = {**EMPTY, "tenant": waits.lane.decode(), "schedule_id": ""}
+            found = nameless
+        return found
 
     def _leaves(self, group: int) -> None:
         left = self._groups.held[group] - 1

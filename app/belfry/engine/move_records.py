@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from belfry.engine.arrived_rows import read_rows
 from belfry.engine.effects import MoveEnd
 from belfry.engine.giving import LEFT, STAYED, Giving, move_record
 from belfry.engine.groups import Groups
@@ -30,7 +31,7 @@ from belfry.store.layout.groups import (
     unpack_names,
 )
 from belfry.wire import moves
-from belfry.wire.moves import MoveRecord, decode_move, unpack_rows
+from belfry.wire.moves import MoveRecord, decode_move
 from belfry.wire.record import SourceRecord, stamp_of
 
 CODE: Final = "bad_move"
@@ -47,8 +48,9 @@ class MoveParts(NamedTuple):
 class MoveRecords:
     """Takes records of moves in for one partition.
 
-    Where moves are not allowed none begins: MOVE and INVITE are refused, and where no group has
-    moved before all of them are.
+    They are only where workers share a secret, so that nobody else can sign a record of one.  Where
+    moves are not allowed none begins: MOVE and INVITE are refused, a group of which nothing has
+    left yet stays, and where no group has moved before all of them are refused.
     """
 
     def __init__(
@@ -106,12 +108,17 @@ class MoveRecords:
             return None
         if row.phase != HELD or row.move != said.move:
             return self._odd(said, "no such move is under way")
+        if said.body[:1] not in (LEFT, STAYED):
+            return self._odd(said, "it does not say whether the group has left")
         resting = row._replace(phase=RESTS, to=NOWHERE)
-        why = "" if said.body[:1] == LEFT else said.body[1:].decode(errors="replace")
-        step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why))
-        if not why:
+        has_left = said.body[:1] == LEFT
+        why = "" if has_left else said.body[1:].decode(errors="replace")
+        step.effects.move_ends.append(MoveEnd(said.group, row.at, row.to, why, row.move))
+        if has_left:
             stays = unpack_names(said.body[1:]) if row.at == here else row.stays
             resting = resting._replace(at=row.to, stays=() if row.to == here else stays)
+            # Rows that came home lie behind the requests that wait here (`held_requests.py`).
+            resting = resting._replace(number=said.number if row.to == here else 0)
         self._groups.rests(said.group, resting)
         return None
 
@@ -127,7 +134,7 @@ class MoveRecords:
         if said.target == row.at:
             self._groups.rests(said.group, row._replace(phase=RESTS, to=NOWHERE))
             return None
-        asked = row._replace(phase=ASKED, to=said.target, move=offset)
+        asked = row._replace(phase=ASKED, to=said.target, move=offset, number=0)
         self._groups.note_home(said.group, asked)
         invite = MoveRecord(moves.INVITE, said.group, said.target, offset)
         self._send(step, said.target, invite)
@@ -147,15 +154,22 @@ class MoveRecords:
             return self._odd(said, "it does not lie here")
         elif said.move <= row.move:
             # Written once more; or the home's input was made anew, and it waits for an answer.
-            why = STAYED + b"older: it came by the move %d" % row.move
-            self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
-            home = groups.home(said.group)
-            self._send(step, home, said._replace(kind=moves.GIVEN, body=why))
+            self._stays(said, b"older: it came by the move %d" % row.move, step)
             return None
         if row is not None and row.to != NOWHERE:
             return self._odd(said, "it is on its way")
+        if not self._allowed:
+            # Not any more: where workers share no secret now, anybody may have written this.
+            self._stays(said, b"off: the workers allow no moves", step)
+            return None
         self._giving.ask(said.group, said.target, said.move)
         return None
+
+    def _stays(self, said: MoveRecord, why: bytes, step: Step) -> None:
+        """Tell the target and the home that the group stays."""
+        self._send(step, said.target, said._replace(kind=moves.FORGET, body=b""))
+        given = said._replace(kind=moves.GIVEN, body=STAYED + why)
+        self._send(step, self._groups.home(said.group), given)
 
     def _at_target(self, said: MoveRecord, offset: int, step: Step) -> Rejection | None:
         groups, row = self._groups, self._groups.lies.get(said.group)
@@ -189,14 +203,15 @@ class MoveRecords:
             return self._odd(said, f"{row.number} of its records have come")
         if said.kind == moves.END:
             self._groups.has_all(said.group, said.move)
+            # Requests that come right behind it are judged by the next step, which sees the tenants
+            # of the group as they are treated now.
+            step.effects.room = min(step.effects.room, 0)
             return None
-        size = said.body[0] if said.body else 0
         try:
-            rows = unpack_rows(said.body[1 + size :])
+            rows = read_rows(said.body, offset, said.group, self._groups.of)
         except ValueError as error:
             return self._odd(said, str(error))
-        self._rows.put(rows, offset, step)
-        self._rows.came_by(said.body[1 : 1 + size])
+        self._rows.put(rows, step)
         self._groups.note_lies(said.group, row._replace(number=row.number + 1))
         return None
 

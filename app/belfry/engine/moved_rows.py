@@ -14,17 +14,18 @@ request may be that of another schedule there.
 
 from __future__ import annotations
 
+from belfry.engine.arrived_rows import ArrivedRows
 from belfry.engine.calendars import Calendars
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.engine.zone_change import ZoneChange
 from belfry.store.layout import keys
-from belfry.store.layout.calendars import CALENDAR_PREFIX, decode_calendar
+from belfry.store.layout.calendars import CALENDAR_PREFIX, CalendarRow
 from belfry.store.layout.ends import kept_ms_of, kept_since_ms
 from belfry.store.layout.locations import IN_PAUSED, Location, is_location
-from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.pending_bytes import depends, is_pending, paused, with_seq
-from belfry.store.layout.records import decode_awaited, is_marker
+from belfry.store.layout.pending import Pending
+from belfry.store.layout.pending_bytes import depends, paused
+from belfry.store.layout.records import Awaited, is_marker
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 
@@ -83,30 +84,26 @@ class MovedRows:
 
     # -- into here -------------------------------------------------------------------------------
 
-    def put(self, rows: list[tuple[bytes, bytes]], offset: int, step: Step) -> None:
-        """Put rows that came in a record at this offset into the state."""
-        for name, row in rows:
+    def put(self, arrived: ArrivedRows, step: Step) -> None:
+        """Put rows that came in a record into the state."""
+        for name, row, decoded in arrived.rows:
             step.effects.room -= len(row)
-            if name.startswith(keys.AWAITED_PREFIX):
+            if isinstance(decoded, Awaited):
                 if self._store.named(name) is None:
-                    self._waiting.locks.take_in(name, decode_awaited(row))
-            elif name.startswith(CALENDAR_PREFIX):
+                    self._waiting.locks.take_in(name, decoded)
+            elif isinstance(decoded, CalendarRow):
                 # Its followers are here, and some may have left before they were looked at.
-                self._calendars.note(name, decode_calendar(row)._replace(cursor=""), step)
-            elif is_pending(row):
-                self._keep(name, with_seq(row, offset), step)
+                self._calendars.note(name, decoded._replace(cursor=""), step)
+            elif decoded is not None:
+                self._keep(name, row, decoded, step)
             else:
                 self._remember(name, row)
+        self._zones.arrived(arrived.zones)
 
-    def came_by(self, version: bytes) -> None:
-        """What came was found by this version of the time zone data."""
-        self._zones.arrived(version)
-
-    def _keep(self, name: bytes, record: bytes, step: Step) -> None:
+    def _keep(self, name: bytes, record: bytes, row: Pending, step: Step) -> None:
         """Let a schedule wait here."""
         if self._store.named(name) is not None:
             self._drop(name)
-        row = decode_pending(record)
         step.effects.tenants.add(row.tenant.decode())
         self._store.rewrite(name, record)
         if paused(record):

@@ -19,7 +19,8 @@ class EngineOptions(NamedTuple):
 
     `metering_ms` is the length of a period of metering, 0: usage is not told.  `traces` says that
     the effects tell of requests and fires that are sampled.  `last_fires` says that a schedule that
-    recurs keeps its last fires in its row.  With `moves` key groups may move to and from here.
+    recurs keeps its last fires in its row.  With `moves` key groups may move to and from here, if
+    workers share a secret.
     """
 
     step_bytes: int = STEP_BYTES

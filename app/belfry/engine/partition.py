@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from belfry.engine.aside import Need
 from belfry.engine.drained import Drained
 from belfry.engine.effects import Effects
+from belfry.engine.groups import GroupFigures
 from belfry.engine.job_counts import Budget
 from belfry.engine.options import DEFAULTS, EngineOptions
 from belfry.engine.parts import EngineParts
@@ -104,6 +105,10 @@ class PartitionEngine:
     def tenants(self) -> dict[bytes, TenantFigures]:
         """Figures by tenant, `REST` for those that are not told apart; from any thread."""
         return self._parts.tallies.figures(self._maintenance.oldest.waits)
+
+    def groups(self) -> GroupFigures:
+        """Figures of key groups that are not simply at home; from any thread."""
+        return self._parts.groups.figures()
 
     def wait_of(self, tenant: bytes) -> Wait | None:
         """Why a tenant's events wait, as the last sweep saw it; from any thread."""

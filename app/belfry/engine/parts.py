@@ -112,10 +112,11 @@ class EngineParts:
         admission = Admission(place, of_step, reports, Limits(store, undo), calendars)
         everywhere = Everywhere(place, reports, rerouting, admission, (kept_jobs, calendars))
         transitions = Transitions(place, store, waiting, calendars, self.after_acks)
-        held = HeldRequests(store, groups, reports, rerouting, admission)
+        held = HeldRequests(store, reader, groups, reports, rerouting, admission)
         rows = MovedRows(store, of_step, waiting, calendars, self.zones)
         giving = Giving(place, store, of_step, rows, groups, undo)
-        moves = MoveRecords(place, reports, MoveParts(groups, giving, rows), allowed=options.moves)
+        allowed = options.moves and bool(place.origin_keys)
+        moves = MoveRecords(place, reports, MoveParts(groups, giving, rows), allowed=allowed)
         letters = DeadLetters(of_step, reports)
         ways_on = reports, rerouting, admission, everywhere, transitions, followers
         of_intake = IntakeParts(*ways_on, groups, held, moves, letters)

@@ -40,6 +40,7 @@ from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Tenant
 from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.moves import is_move
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Origin, SourceRecord, is_redriven, size_of
 from belfry.wire.retries import EXHAUSTED
@@ -161,6 +162,9 @@ class Reports:
         reply = Reply(Outcome.REJECTED, code=rejection.code, reason=rejection.reason)
         whose = "" if request is None else request["tenant"]
         most = min(MAX_REJECTED_BYTES, max(LEAST_REJECTED_BYTES, effects.refused_room))
+        if is_move(record) and self.origin(record).rerouted:
+            # A worker wrote it: rows of a move lie nowhere else once they are refused.
+            most = MAX_REJECTED_BYTES
         kept = min(size_of(record), most)
         effects.rejected.append(as_rejected(record, rejection, self.origin(record), whose, most))
         effects.refused_room -= kept

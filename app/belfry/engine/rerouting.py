@@ -37,9 +37,9 @@ from belfry.wire.record import (
     stamp_of,
 )
 
+# What comes to its home may be a little larger, and only there: brokers take 1 MiB unless the topic
+# says otherwise, and a record that is sent on has some headers more.
 MAX_MISROUTED_BYTES: Final = 1_000_000
-# What came to its home may be larger; the topic takes records of 2 MiB.
-MAX_HANDED_ON_BYTES: Final = 2_000_000
 # How often a request begins its way anew.  Workers learn of a policy within two seconds, and a hop
 # takes some milliseconds at least.
 MAX_RETRIES: Final = 1_000
@@ -96,13 +96,8 @@ def sent_on(
     if retries > MAX_RETRIES:
         return _misrouted(_named(record, request), origin, place.partition, home)
     size = size_of(record)
-    if size > (MAX_HANDED_ON_BYTES if handed_on else MAX_MISROUTED_BYTES):
-        return Rejection(
-            "request_too_large",
-            f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
-            " home partition. Write it with key = tenant and the murmur2 partitioner, or store"
-            " its content elsewhere and schedule the address (claim check).",
-        )
+    if size > MAX_MISROUTED_BYTES:
+        return too_large(size, handed_on=handed_on)
     _, _, key, value, _ = record
     carried = carried_on(headers)
     carried += origin_headers(origin, asked if asked or stamp is not None else None)
@@ -114,6 +109,23 @@ def sent_on(
         carried.append((RETRIES, b"%d" % retries))
     carried = vouched(place.origin_keys, key, value, carried)
     return Rerouted(home, key, value, carried)
+
+
+def too_large(size: int, *, handed_on: bool) -> Rejection:
+    """Why a request of this size is not sent on, or does not wait to be (`handed_on`)."""
+    if handed_on:
+        reason = (
+            f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be sent on to the partition"
+            " where its tenant's key group lies (docs/rebalance.md). Store its content elsewhere"
+            " and schedule the address (claim check)."
+        )
+    else:
+        reason = (
+            f"The request takes {size} bytes; {MAX_MISROUTED_BYTES} can be re-routed to its"
+            " home partition. Write it with key = tenant and the murmur2 partitioner, or store"
+            " its content elsewhere and schedule the address (claim check)."
+        )
+    return Rejection("request_too_large", reason)
 
 
 def _named(record: SourceRecord, request: Request | None) -> str:

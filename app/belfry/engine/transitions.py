@@ -64,6 +64,7 @@ from belfry.store.layout.pending_bytes import (
 )
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
+from belfry.tenants.regrouped import as_if_here
 
 
 class Transitions:
@@ -151,7 +152,7 @@ class Transitions:
             # Another payload is no reason to go on.
             record = held(record)
         if readable and old.jitter_ms == row.jitter_ms:
-            record = with_fires_of(before, record)
+            record = with_fires_of(before, record, same_rule=same_trigger)
         self._drop(asked)
         return replace(self._keep(asked, row, record, step), outcome=Outcome.UPDATED)
 
@@ -197,8 +198,8 @@ class Transitions:
 
     def extra(self, asked: Asked, step: Step) -> Reply:
         """Fire once more, now; the schedule itself stays as it is."""
-        if asked.tenant.stopped:
-            reason = f"Events of {asked.tenant.name} wait: {asked.tenant.stopped}. Try again."
+        if stopped := as_if_here(asked.tenant).stopped:
+            reason = f"Events of {asked.tenant.name} wait: {stopped}. Try again."
             return Reply(Outcome.REJECTED, code="tenant_held", reason=reason)
         record, row = self._found(asked)
         if why := why_unreadable(record) or why_undecryptable(row, asked.tenant):
@@ -222,13 +223,12 @@ class Transitions:
     # -- keeping a schedule ----------------------------------------------------------------------
 
     def _keep(self, asked: Asked, row: Pending, record: bytes, step: Step) -> Reply:
-        due_ms, version = row.due_ms, row.version
         step.effects.room -= len(record)
         step.effects.tenants.add(asked.tenant.name)
         if asked.tenant.claims_over is not None:
             note_object(asked.request, row, asked.tenant, step)
         self._put(asked, row, record, step)
-        return Reply(Outcome.ACCEPTED, version, due_ms)
+        return Reply(Outcome.ACCEPTED, row.version, row.due_ms)
 
     def _put(self, asked: Asked, row: Pending, record: bytes, step: Step) -> None:
         self._store.rewrite(asked.name, record)

@@ -82,6 +82,12 @@ def days(start: SortKey, until_ms: int) -> Iterator[tuple[SortKey, SortKey]]:
         yield low, min(SortKey(until_ms, 0, 0), SortKey((day + 1) * DAY_MS, 0, 0))
 
 
+def days_back(start: SortKey, until: SortKey) -> Iterator[tuple[SortKey, SortKey]]:
+    """The days from a place on, before another one, the last day first."""
+    for low, high in reversed(list(days(start, until.at_ms + 1))):
+        yield low, min(high, until)
+
+
 def schedule_range(
     tenant: bytes, schedule_id: bytes, low: SortKey, high: SortKey
 ) -> tuple[bytes, bytes]:

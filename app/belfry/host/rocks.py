@@ -8,7 +8,8 @@ until it is closed and opened again; what it has not put on disk goes as in a cr
 
 A block that fails its checksum must never look like an absent row.  Reads by name say so, but
 RocksDB's iterator just ends there, so every store holds one key behind all others (`LAST`): a scan
-that runs off the end without meeting it has met damage.  A damaged store removes itself when it is
+that runs off the end without meeting it has met damage.  One that goes backwards has met it where
+it ends before the first key of all.  A damaged store removes itself when it is
 closed, and is rebuilt from the changelog.
 """
 
@@ -137,6 +138,30 @@ class RocksMap:
             yield key, value
         self._damaged = True
         raise Damaged(f"{self._path}: a scan up to {end!r} ends amid the store")
+
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from before `end` (exclusive, at most `LAST`) down to `start` (inclusive).
+
+        The iterator is made here, not at the first pair: it sees the store as it is now.
+        """
+        if start >= end:
+            return iter(())
+        rows: Any = self._db.items(backwards=True, from_key=end)
+        return self._down_to(start, end, rows)
+
+    def _down_to(self, start: bytes, end: bytes, rows: Any) -> Iterator[tuple[bytes, bytes]]:
+        lowest = end
+        for key, value in rows:
+            if key < start:
+                return
+            lowest = key
+            if key < end:
+                yield key, value
+        everything: Any = self._db.items()
+        first, _ = next(everything, (b"", b""))
+        if first < lowest:
+            self._damaged = True
+            raise Damaged(f"{self._path}: a scan down to {start!r} ends amid the store")
 
     def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
         """Clear the ranges [start, end), then put or (None) delete: all of it or nothing."""

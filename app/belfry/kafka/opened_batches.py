@@ -37,7 +37,12 @@ class QuickBatch:
     def __init__(self, batch: RecordBatch, data: bytes) -> None:
         self.batch = batch
         self._size = len(data)
-        self._records: Any = DefaultRecordBatch(data)
+        batch_of_client: Any = DefaultRecordBatch(data)
+        # Made once: that parser may be begun once, and a batch may take several portions.
+        self._records = (
+            (each.offset, each.timestamp, each.key, each.value, each.headers or None)
+            for each in batch_of_client
+        )
 
     def take(self, at_most: int, position: int) -> tuple[list[SourceRecord], int, bool]:
         """So many records from a position on, their size, and whether the batch is at its end.
@@ -45,10 +50,7 @@ class QuickBatch:
         Unreadable where this parser stumbles: a name that is no UTF-8 is enough for that.
         """
         try:
-            some = [
-                (each.offset, each.timestamp, each.key, each.value, each.headers or None)
-                for each in islice(self._records, at_most)
-            ]
+            some = list(islice(self._records, at_most))
         except Exception as error:  # noqa: BLE001  # whatever it says, the stream is asked next
             raise Unreadable(str(error)) from None
         _check([each[0] for each in some], self.batch)

@@ -23,6 +23,7 @@ from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 from belfry.telemetry.client_figures import ClientFigures
 from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metrics import Metrics
+from belfry.telemetry.move_metrics import EndedMove
 from belfry.telemetry.tracing import Tracing
 
 log = structlog.get_logger(__name__)
@@ -74,6 +75,8 @@ class Gauges:
                 self._metrics.steps.metered(len(effects.metered))
             self._count_fires(effects, since_begin_ms)
         for end in effects.move_ends:
+            ended = EndedMove(end.group, end.move, end.source, end.target, end.why or None)
+            self._metrics.moves.ends(ended)
             about = {"group": end.group, "source": end.source, "target": end.target}
             if end.why:
                 log.warning("a key group stays where it lies", **about, cause=end.why)

@@ -149,7 +149,11 @@ class PartitionParts:
         # What was added to the input later keeps no state, so it holds nothing of anybody.
         metering_ms = settings.metering_interval_ms if partition < given.partitions else 0
         options = EngineOptions(
-            settings.step_bytes, metering_ms, given.metrics.traces, settings.last_fires
+            settings.step_bytes,
+            metering_ms,
+            given.metrics.traces,
+            settings.last_fires,
+            settings.key_group_moves,
         )
         return PartitionEngine(place, store, reader, given.tenants, options)
 

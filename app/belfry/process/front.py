@@ -20,6 +20,7 @@ import structlog
 
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
+from belfry.api.workers.key_group_moves import KeyGroupMoves
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.request_client import Frames, RequestClient
 from belfry.canary.asking import CanaryRequests
@@ -159,6 +160,7 @@ class Front:
             self._policies,
             self._kept,
             door_of(self._opener.settings, self._opener.clock, self._opener.checkpoints),
+            KeyGroupMoves(self._opener.settings, self._opener.partitions, self._request_client.put),
         )
 
 

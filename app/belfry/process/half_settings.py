@@ -45,6 +45,10 @@ _NEVER_EMPTY: Final = (
     "checkpoint_store",
     "payload_store",
 )
+_SHARED: Final = (
+    "Give all workers the same secret of 16 characters or more, such as `openssl rand -base64 32`"
+    " makes."
+)
 # They mean something beside an issuer alone.
 _OIDC: Final = ("oidc_audience", "oidc_jwks_url", "oidc_tenants_claim", "oidc_roles_claim")
 
@@ -126,24 +130,24 @@ def _signing(settings: DeliverySettings) -> Iterator[str]:
             "BELFRY_HTTP_WORKER_SECRET_ALSO is set, and BELFRY_HTTP_WORKER_SECRET is not: the first"
             " is a second secret, for a change of secrets. Set the one that workers sign with."
         )
-    if (
-        isinstance(settings, Settings)
-        and settings.claims == "signed"
-        and not settings.http_worker_secret
-    ):
-        yield (
-            "BELFRY_CLAIMS is signed, and BELFRY_HTTP_WORKER_SECRET is not set: workers write"
-            " requests themselves (retries of deliveries, what comes over HTTP), and have to sign"
-            " them as well. Give all workers the same secret of 16 characters or more, such as"
-            " `openssl rand -base64 32` makes."
-        )
+    if isinstance(settings, Settings) and not settings.http_worker_secret:
+        if settings.claims == "signed":
+            yield (
+                "BELFRY_CLAIMS is signed, and BELFRY_HTTP_WORKER_SECRET is not set: workers write"
+                " requests themselves (retries of deliveries, what comes over HTTP), and have to"
+                f" sign them as well. {_SHARED}"
+            )
+        if settings.key_group_moves:
+            yield (
+                "BELFRY_KEY_GROUP_MOVES is true, and BELFRY_HTTP_WORKER_SECRET is not set: workers"
+                f" sign the records by which key groups move. {_SHARED}"
+            )
     for name in ("changelog", "policies"):
         given = getattr(settings, name)
         if given != "trusted" and not settings.http_worker_secret:
             yield (
                 f"{_variable(name)} is {given}, and BELFRY_HTTP_WORKER_SECRET is not set, which"
-                " would sign: give all workers the same secret of 16 characters or more, such as"
-                " `openssl rand -base64 32` makes."
+                f" would sign. {_SHARED}"
             )
 
 
@@ -225,8 +229,7 @@ def _stores(settings: DeliverySettings) -> Iterator[str]:
     if settings.checkpoint_peers == "always" and not settings.http_worker_secret:
         yield (
             "BELFRY_CHECKPOINT_PEERS is always, and BELFRY_HTTP_WORKER_SECRET is not set, by which"
-            " workers know one another: give all workers the same secret of 16 characters or more,"
-            " such as `openssl rand -base64 32` makes, or leave BELFRY_CHECKPOINT_PEERS out."
+            f" workers know one another. {_SHARED} Or leave BELFRY_CHECKPOINT_PEERS out."
         )
 
 

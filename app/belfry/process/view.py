@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from belfry.api.workers.view import PartitionView, Posting, Readiness, StandbyView, WorkerIdentity
 from belfry.balance.assignment_map import AssignmentMap
 from belfry.balance.take_overs import TakeOverEntry
+from belfry.engine.groups import GroupFigures
 from belfry.engine.ownership import Ownership
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.tenant_figures import TenantFigures
@@ -182,6 +183,7 @@ class View:
         self._metrics.tenants(self._tenant_look())
         self._metrics.held.unread(self._unread(owners))
         self._metrics.held.stores(stores(owners))
+        self._metrics.moves.stand(*groups_of(owners))
         self._metrics.held.standbys(sum(standby.warm for standby in owners.standbys()))
         self._metrics.clock_skew(guard.skew_ms / 1000)
         self._metrics.firing_paused(paused=not guard.may_fire)
@@ -237,3 +239,10 @@ def _figures(engine: PartitionEngine) -> dict[str, TenantFigures]:
     found = {name.decode(): figures for name, figures in engine.tenants().items()}
     found.pop(CANARY, None)
     return found
+
+
+def groups_of(owners: Owners) -> GroupFigures:
+    """Key groups of all owned partitions that are not simply at home."""
+    owned = [runner.owned for runner in owners.runners()]
+    figures = [each.engine.groups() for each in owned if each is not None]
+    return GroupFigures(*map(sum, zip(GroupFigures(), *figures, strict=True)))

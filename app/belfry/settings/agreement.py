@@ -91,6 +91,7 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
             "unknown_tenants_most": settings.unknown_tenants_most,
             "default_delivery": settings.default_delivery,
             "lifecycle": settings.lifecycle,
+            "key_group_moves": settings.key_group_moves,
             "registry_lookups_per_minute": settings.registry_lookups_per_minute,
             "catch_up_limit_ms": settings.catch_up_limit_ms,
             "assignment": settings.assignment,

@@ -87,6 +87,10 @@ AGREED: Final[Mapping[str, Agreed]] = {
         AgreementRule.ROLLING,
         "a request whose schema is told late waits at one, and is refused by another",
     ),
+    "key_group_moves": Agreed(
+        AgreementRule.ROLLING,
+        "a move of a key group is begun by one owner, and refused by another",
+    ),
     "registry_lookups_per_minute": Agreed(
         AgreementRule.ROLLING,
         "a request with one unknown schema more is refused by one, and not by another",

@@ -55,6 +55,13 @@ class AgreedSettings(BaseModel):
         description="Tenants on the shared topic: trusted, unless a policy names a secret; or all"
         " have to sign.",
     )
+    # A release that knows of no moves cannot read a partition from which a group has moved.
+    key_group_moves: bool = Field(
+        False,
+        description="Let key groups move between partitions when somebody asks for it"
+        " (docs/rebalance.md). `true` once all workers are of a release that knows this setting;"
+        " needs http_worker_secret.",
+    )
     # A lookup is fruitless where the registry knows no such schema. So a tenant that invents ids
     # cannot keep the registry busy.
     registry_lookups_per_minute: int = Field(

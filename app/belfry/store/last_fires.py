@@ -4,6 +4,8 @@
     fired once, is over   that fire, out of its marker
     else                  none: it has not fired, or its rule has come to its end
 
+How all fires of a schedule that recurs went, the number of its occurrence and its tally say.
+
 A fire of a TRIGGER or of a backfill is none of them: it leaves the row as it is.
 """
 
@@ -14,7 +16,13 @@ from typing import NamedTuple
 from belfry.schedules.identity import fire_id
 from belfry.schedules.jitter import jitter_ms
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.pending_bytes import last_fires
+from belfry.store.layout.pending_bytes import (
+    KEPT_FIRES,
+    kind_and_flags,
+    last_fires,
+    occurrence_of,
+    tally_of,
+)
 from belfry.store.layout.records import ENDED_FIRED, Marker
 
 
@@ -35,6 +43,42 @@ class LastFire(NamedTuple):
     def late_ms(self) -> int:
         """How late it fired."""
         return self.fired_ms - self.due_ms
+
+
+class FireCounts(NamedTuple):
+    """How the occurrences of a schedule went, since its rule is as it is.
+
+    `fired` came out, of which `over_1s` were more than a second late, at most by `latest_ms`;
+    `missed` did not: they were given up, or another fire stood for them.
+    """
+
+    fired: int
+    over_1s: int
+    missed: int
+    latest_ms: int
+
+    @property
+    def success_rate(self) -> float | None:
+        """Fires among all that came due; None where nothing has."""
+        return _share(self.fired, self.fired + self.missed)
+
+    @property
+    def share_within_1s(self) -> float | None:
+        """Fires at most a second late; None where nothing fired."""
+        return _share(self.fired - self.over_1s, self.fired)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 6) if whole else None
+
+
+def counts_of_record(record: bytes) -> FireCounts | None:
+    """How the fires of a schedule that recurs and waits went; None where they were not counted."""
+    number = occurrence_of(record)
+    if number and not kind_and_flags(record)[1] & KEPT_FIRES:
+        return None
+    late, missed, latest_ms, first = tally_of(record)
+    return FireCounts(number - first, late, missed, latest_ms)
 
 
 def fires_of_record(record: bytes) -> list[LastFire]:

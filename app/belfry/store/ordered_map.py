@@ -40,6 +40,13 @@ class OrderedMap(Protocol):
         """Clear the ranges [start, end), then put or (None) delete: all of it or nothing."""
 
 
+class TwoWayMap(OrderedMap, Protocol):
+    """An ordered map that is read from its end as well."""
+
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from before `end` (exclusive) down to `start` (inclusive), the last one first."""
+
+
 class MemoryMap:
     """An ordered map in memory.
 
@@ -68,6 +75,14 @@ class MemoryMap:
         if high - low <= FEW:
             return iter([(key, values[key]) for key in keys[low:high]])
         found = ((key, values[key]) for key in map(keys.__getitem__, range(low, high)))
+        self._scans.add(found)
+        return found
+
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs from before `end` down to `start` (inclusive), of the map as it is now."""
+        keys, values = self._keys, self._values
+        places = range(bisect_left(keys, start), bisect_left(keys, end))
+        found = ((key, values[key]) for key in map(keys.__getitem__, reversed(places)))
         self._scans.add(found)
         return found
 

@@ -40,6 +40,7 @@ from belfry.telemetry.collectors import KeyFigures, KeyMetrics
 from belfry.telemetry.families import BY_NAME
 from belfry.telemetry.held_metrics import HeldMetrics
 from belfry.telemetry.metric_maker import MetricMaker
+from belfry.telemetry.move_metrics import MoveMetrics
 from belfry.telemetry.step_metrics import StepMetrics
 from belfry.telemetry.tenant_metrics import MOST_TENANTS, TenantLook, TenantMetrics, registered
 from belfry.tenants.waits import CAUSES
@@ -77,6 +78,7 @@ class Metrics:
         self.steps = StepMetrics(make)
         self.held = HeldMetrics(make)
         self.checkpoints = CheckpointMetrics(make)
+        self.moves = MoveMetrics(make)
         self._clients = ClientMetrics(make)
         self._deliveries = make.outcomes(
             "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED", "SETTLED"

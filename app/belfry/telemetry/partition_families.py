@@ -96,6 +96,28 @@ OF_PARTITIONS: Final = (
         ("source",),
     ),
     Family(
+        "belfry_key_group_moves_total",
+        "counter",
+        "Moves of key groups that are over, as the owner of the home counts them: moved, or stayed"
+        " where the group lay (the log says why).",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_key_groups_away",
+        "gauge",
+        "Key groups that lie in another partition than the home, which is owned here.",
+    ),
+    Family(
+        "belfry_key_groups_moving",
+        "gauge",
+        "Key groups on their way from, to or by partitions that are owned here.",
+    ),
+    Family(
+        "belfry_key_group_requests_waiting",
+        "gauge",
+        "Requests that wait at homes that are owned here while their key groups move.",
+    ),
+    Family(
         "belfry_checkpoints_total",
         "counter",
         "Checkpoints of partitions by what became of them: made, in the store; kept, for other"

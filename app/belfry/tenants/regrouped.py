@@ -4,6 +4,9 @@
     it lies here, away from its home               its events do not say where their request lies:
                                                    what moved has another place than its request
 
+In the step in which the last of a group comes, its requests may come as well.  They are judged as
+if it had been here before (`as_if_here`).
+
 Most partitions have neither; theirs sees no `Regrouped` at all.
 """
 
@@ -41,10 +44,15 @@ class Regrouped(NamedTuple):
         spread = tenant.spread != 1 or tenant.effective.policy.former_spreads
         stays = spread and self.group_of(tenant.name) in self.arriving
         if not stays and self.is_quiet(tenant.name_bytes):
-            return replace(tenant, held=tenant.held or WHY)
+            return replace(tenant, held=tenant.held or WHY, source_topic=b"")
         if tenant.source_topic and self.group_of(tenant.name) in self.away:
             return replace(tenant, source_topic=b"")
         return tenant
+
+
+def as_if_here(tenant: Tenant) -> Tenant:
+    """A tenant without what the move of its group does to it."""
+    return replace(tenant, held="") if tenant.held == WHY else tenant
 
 
 class RegroupedTenants(dict[Name, Tenant]):

@@ -11,13 +11,19 @@ from dataclasses import replace
 from typing import Final
 
 from belfry.client.requests import instant_ms
-from belfry.client.scheduled import AckLock, Filters, PastFire, Scheduled
+from belfry.client.scheduled import AckLock, Filters, FiresSoFar, PastFire, Scheduled
 from belfry.schedules.identity import generation_of
 from belfry.store import lock_lookup
-from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
+from belfry.store.last_fires import (
+    FireCounts,
+    LastFire,
+    counts_of_record,
+    fires_of_marker,
+    fires_of_record,
+)
 from belfry.store.layout import keys
 from belfry.store.layout.pending import KIND_CODES, decode_headers, decode_pending
-from belfry.store.layout.pending_bytes import paused
+from belfry.store.layout.pending_bytes import is_one_shot, paused
 from belfry.store.layout.records import (
     ENDED_CANCELLED,
     ENDED_COMPLETED,
@@ -60,6 +66,8 @@ def one(rows: OrderedMap, tenant: str, schedule_id: str, last: int = 0) -> Sched
     else:
         record = store.pending_at(name, row)
         found, fires = _waiting(record), fires_of_record(record)
+        if last and not is_one_shot(record) and (counts := counts_of_record(record)):
+            found = replace(found, fires=_so_far(counts))
     return replace(found, last_fires=tuple(map(_past, fires[-last:]))) if last else found
 
 
@@ -102,6 +110,10 @@ def locks_of(rows: OrderedMap, tenant: str) -> Iterator[AckLock]:
             fired_ms=fire.fired_ms,
             expires_ms=fire.until_ms,
         )
+
+
+def _so_far(counts: FireCounts) -> FiresSoFar:
+    return FiresSoFar(*counts, counts.success_rate, counts.share_within_1s)
 
 
 def _past(fire: LastFire) -> PastFire:

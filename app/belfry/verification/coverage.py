@@ -23,7 +23,8 @@ class Coverage(NamedTuple):
     `floors` are the topics that were read: up to which instant (epoch ms) records of them may be
     gone (`ALL_OF_IT`: none are).  `topics` are those of tenants that have one by their policy;
     others fire to the `prefix` and their name.  Events of `repeats`, which are tenants, may come
-    twice (AT_LEAST_ONCE).  Those of `held` may wait: their policy pauses or limits them.
+    twice (AT_LEAST_ONCE).  Those of `held` may wait: their policy pauses or limits them.  Those of
+    `spread` are spread over several partitions, or were.
     """
 
     prefix: str
@@ -31,6 +32,7 @@ class Coverage(NamedTuple):
     topics: Mapping[str, str] = {}
     repeats: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
+    spread: frozenset[str] = frozenset()
 
     def topic_of(self, tenant: str) -> str:
         """Where the events of a tenant go."""

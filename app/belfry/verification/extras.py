@@ -20,7 +20,7 @@ minutes.  Each is tried with the lives and versions that its schedule may have h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from belfry.verification.coverage import Coverage
@@ -62,6 +62,8 @@ class Ask(NamedTuple):
     unread: bool = False
     # Bulk jobs that it worked on.
     jobs: Sequence[JobRange] = ()
+    # Whether a tenant's key group lay there, away from its home.
+    lay_here: Callable[[bytes], bool] = lambda _tenant: False
 
 
 class FoundExtras(NamedTuple):
@@ -97,20 +99,22 @@ class ExtraFires:
         no row tells makes up for the rest, and then the order is not known.
         """
         turns: dict[bytes, ExtraOrder] = {}
-        others: dict[bytes, None] = {}
+        # Near ones come first, and of them those of whose schedules no row tells any life.
+        others: dict[bytes, tuple[bool, bool]] = {}
         for fire in self._candidates(ask):
             for name in self._names(fire):
                 turn = self._turn_of(fire, name, ask)
                 if turn is not None:
                     turns[fire.identity] = turn
                 elif self._may_be(name, ask):
-                    others[fire.identity] = None
+                    far = abs(fire.timestamp_ms - ask.timestamp_ms) > NEAR_MS
+                    others[fire.identity] = far, bool(ask.versions[name])
             if len(turns) == most:
                 break
         # The order in which jobs of several tenants had their turns is not told.
         ordered = len({turn.number for turn in turns.values() if turn.of_job}) < 2
         found = sorted(turns, key=lambda identity: turns[identity])
-        rest = [identity for identity in others if identity not in turns]
+        rest = sorted((each for each in others if each not in turns), key=lambda each: others[each])
         if 0 < most - len(found) <= len(rest):
             return FoundExtras(found + rest[: most - len(found)], ordered=False)
         return FoundExtras(found, ordered)
@@ -128,18 +132,33 @@ class ExtraFires:
 
     def _turn_of(self, fire: FiredEntry, name: bytes, ask: Ask) -> ExtraOrder | None:
         """The turn of an extra fire for which this transaction has a reason, None for none."""
-        for life, version in self._versions(name, ask):
+        versions = self._versions(name, ask)
+        above = self._above(name, ask) if versions else ()
+        for life, version in versions:
             for number, stretch in enumerate(ask.jobs):
                 if stretch.has(name, fire.nominal_ms) and fire.identity in _ids(
-                    ask.partition, stretch.job, name, (life, version, fire.nominal_ms)
+                    above, stretch.job, name, (life, version, fire.nominal_ms)
                 ):
                     return ExtraOrder(
                         of_job=True, number=number, name=name, nominal_ms=fire.nominal_ms
                     )
             for position in ask.positions or ():
-                if fire.identity in _triggered(ask.partition, name, (life, version), position):
+                if fire.identity in _triggered(above, name, (life, version), position):
                     return ExtraOrder(of_job=False, number=position)
         return None
+
+    def _above(self, name: bytes, ask: Ask) -> tuple[int, ...]:
+        """What may stand above the offsets of requests, in the ids of a schedule's extra fires.
+
+        Nothing at its home; the partition, from 1, where its key group lies away from there.  The
+        home had other requests of the same offsets, so no other id is tried.  Spread tenants stay
+        behind, and since when they are spread no row tells.
+        """
+        tenant = name.partition(b"/")[0]
+        if not ask.lay_here(tenant):
+            return (0,)
+        above = ask.partition + 1 << OFFSET_BITS
+        return (0, above) if tenant.decode() in self._coverage.spread else (above,)
 
     def _may_be(self, name: bytes, ask: Ask) -> bool:
         """Whether a schedule may have fired for a reason that no row tells.
@@ -155,6 +174,10 @@ class ExtraFires:
         """Lives and versions that a schedule may have had within a transaction."""
         known = self._memory.schedule(ask.partition, short(name))
         found = list(ask.versions.get(name, ()))
+        for life, last in found.copy():
+            if known is None or life != known.life:
+                # It began in it, or came with its key group: it may have had other versions before.
+                found += [(life, version) for version in range(max(1, last - VERSIONS), last)]
         if known is not None:
             found.append((known.life, known.version))
             later = [version for life, version in found if life == known.life]
@@ -164,20 +187,18 @@ class ExtraFires:
 
 
 def _triggered(
-    partition: int, name: bytes, had: tuple[int, int], offset: int
-) -> tuple[bytes, bytes]:
-    """The ids that a TRIGGER at this offset may give: where the group lies away from its home, the
-    partition, from 1, stands above the offset."""
-    above = partition + 1 << OFFSET_BITS | offset
-    return id_of_extra(name, *had, offset), id_of_extra(name, *had, above)
+    above: tuple[int, ...], name: bytes, had: tuple[int, int], offset: int
+) -> list[bytes]:
+    """The ids that a TRIGGER at this offset may give, with what may stand above it."""
+    return [id_of_extra(name, *had, each | offset) for each in above]
 
 
 def _ids(
-    partition: int, job: AskedJob, name: bytes, fire: tuple[int, int, int]
+    above: tuple[int, ...], job: AskedJob, name: bytes, fire: tuple[int, int, int]
 ) -> tuple[bytes, ...]:
     """The ids that a fire of this life, version and instant may have for a job."""
     life, version, nominal_ms = fire
     if not name.startswith(job.owner):
         return ()
-    extra = _triggered(partition, name, (life, version), job.offset)
+    extra = _triggered(above, name, (life, version), job.offset)
     return *extra, id_of_past(name, life, job.origin, nominal_ms)

@@ -11,11 +11,15 @@ A step that gives rows away, or takes some in, writes this row too:
 
 While a group gives or comes nothing of it fires, so what is due there has a reason to wait.  What
 lies at the source as number, digest and pending of the manifest is checked as anywhere else.
+
+Where all of a group is, away from its home (phase 7), ids of fires that TRIGGERs asked for are made
+of a position that stands above the offset: the home had other requests of the same offsets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -33,6 +37,7 @@ _ROW: Final = Struct(">BBBIIQQ")
 _GROUP_ROW: Final = 17
 _LEAVING: Final = 5
 _ARRIVING: Final = 6
+_HERE: Final = 7
 # To be given away, leaving, arriving: nothing of the group fires there.
 _QUIET: Final = frozenset({4, _LEAVING, _ARRIVING})
 
@@ -75,11 +80,15 @@ def held_offset(key: bytes) -> int:
 
 
 class MovedInStep(NamedTuple):
-    """Groups of which a transaction gave rows away, with who stays, and those that came."""
+    """Groups of which a transaction gave rows away, with who stays, and those that came.
+
+    `here` says whether a group lay there in that transaction, away from its home.
+    """
 
     groups: int
     leaving: dict[int, frozenset[bytes]]
     arriving: frozenset[int]
+    here: Callable[[int], bool]
 
     def left(self, record: Logged) -> bool:
         """Whether the row of a schedule is gone because it left with its group."""
@@ -95,6 +104,10 @@ class MovedInStep(NamedTuple):
             return False
         return _group_of(record.key.partition(b"/")[0], self.groups) in self.arriving
 
+    def lay_here(self, tenant: bytes) -> bool:
+        """Whether a tenant's group lay there, away from its home."""
+        return self.here(_group_of(tenant, self.groups))
+
 
 class MovingGroups:
     """Which groups are on their way, in each partition; the memory has it from run to run."""
@@ -102,6 +115,7 @@ class MovingGroups:
     def __init__(self, memory: Memory, partitions: int) -> None:
         """`partitions` is how many the changelog has: groups are counted by that."""
         self._memory = memory
+        self._partitions = partitions
         self._groups = -(-LEAST_GROUPS // partitions) * partitions
 
     def step(self, partition: int, rows: Sequence[Logged]) -> MovedInStep:
@@ -121,14 +135,22 @@ class MovingGroups:
             ends = says is None or says.phase != _ARRIVING
             if comes or (ends and self._is_quiet(partition, group)):
                 arriving.add(group)
-        return MovedInStep(self._groups, leaving, frozenset(arriving))
+        here = partial(self._lay_here, partition, frozenset(arriving))
+        return MovedInStep(self._groups, leaving, frozenset(arriving), here)
+
+    def _lay_here(self, partition: int, came: frozenset[int], group: int) -> bool:
+        if group % self._partitions == partition:
+            return False
+        return group in came or self._memory.is_locked(partition, _lock(group, _HERE))
 
     def fold(self, partition: int, record: Logged) -> None:
         """Take a row of a group as what is known from now on."""
         if record.key.startswith(LIES_KEY):
             group = int(_KEY.unpack(record.key)[1])
-            quiet = record.value is not None and group_says(record.value).phase in _QUIET
-            self._memory.lock(partition, short(record.key), [_lock(group)] if quiet else [])
+            phase = 0 if record.value is None else group_says(record.value).phase
+            held = [_lock(group)] if phase in _QUIET else []
+            held += [_lock(group, _HERE)] if phase == _HERE else []
+            self._memory.lock(partition, short(record.key), held)
 
     def waits(self, partition: int, tenant: str) -> bool:
         """Whether what is due of a tenant waits there because its group is on its way."""
@@ -142,6 +164,6 @@ def _group_of(tenant: bytes, groups: int) -> int:
     return partition_of(tenant, groups)
 
 
-def _lock(group: int) -> int:
-    """Under what a group on its way is remembered, among the locks of fires."""
-    return short(b"\0key group %d" % group)
+def _lock(group: int, phase: int = 0) -> int:
+    """Under what a group on its way, or in a phase, is remembered, among the locks of fires."""
+    return short(b"\0key group %d %d" % (group, phase))

@@ -27,15 +27,9 @@ from belfry.verification.judged import FiresJudged
 from belfry.verification.key_groups import MovingGroups
 from belfry.verification.memory import Memory, short
 from belfry.verification.row_fires import RowFire, Unfounded, row_fire_of
-from belfry.verification.rows import (
-    MANIFEST_KEY,
-    OWN_KEY,
-    Logged,
-    Sealed,
-    manifest,
-)
+from belfry.verification.rows import MANIFEST_KEY, OWN_KEY, Logged, manifest
 from belfry.verification.sequence import ManifestSequence
-from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, released, row_of
+from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, row_of, taken_of
 from belfry.verification.waiting import WaitingSchedules
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
@@ -186,20 +180,20 @@ class PartitionVerifier:
         ask = Ask(
             self._partition,
             cut.sealed,
-            self._taken_in(cut.sealed, released(cut.rows)),
+            self._taken_in(cut),
             cut.last.timestamp_ms,
             versions,
             self.standing.unread,
             [*self._waiting.stretches(cut)],
+            moved.lay_here,
         )
         return self._judge.judge(ask, row_fires)
 
-    def _taken_in(self, sealed: Sealed, asides: list[int]) -> list[int] | None:
+    def _taken_in(self, cut: Cut) -> list[int] | None:
         """Offsets of the requests that a transaction took in; None where there are too many."""
-        before = self.standing.sealed
-        first = sealed.position if before is None else before.position
-        number = sealed.position - first
-        return [*range(first, sealed.position), *asides] if 0 <= number < MOST_TAKEN else None
+        before, end = self.standing.sealed, cut.sealed.position
+        first = end if before is None else before.position
+        return taken_of(range(first, end), cut.rows) if 0 <= end - first < MOST_TAKEN else None
 
     def _report(self, cut: Cut, judged: FiresJudged) -> None:
         counted = self._counts

@@ -11,7 +11,7 @@ These values are shared by what checks a partition (`partition`), the order of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -87,11 +87,20 @@ def cut_of(records: Sequence[Logged], sealed: Sealed) -> Cut:
     return Cut(rows, records[-1], sealed, records[0].offset, len(records) - 1)
 
 
-def released(rows: Sequence[Logged]) -> list[int]:
-    """Offsets of requests that were taken in later than they came: they waited as rows."""
-    gone = [record.key for record in rows if record.value is None]
-    found = [aside_offset(key) for key in gone if key.startswith(ASIDE_KEY)]
-    return found + [held_offset(key) for key in gone if key.startswith(HELD_KEY)]
+def taken_of(read: range, rows: Sequence[Logged]) -> list[int]:
+    """Offsets of the requests that a transaction took in, of those that it read.
+
+    Without those that wait as rows from then on, and with those that had waited so until then.
+    """
+    gone = _waiting_offsets(record.key for record in rows if record.value is None)
+    kept = set(_waiting_offsets(record.key for record in rows if record.value is not None))
+    return [offset for offset in (*read, *gone) if offset not in kept]
+
+
+def _waiting_offsets(names: Iterable[bytes]) -> list[int]:
+    keys = list(names)
+    found = [aside_offset(key) for key in keys if key.startswith(ASIDE_KEY)]
+    return found + [held_offset(key) for key in keys if key.startswith(HELD_KEY)]
 
 
 def row_of(record: Logged) -> WaitingRow | Over | None:

@@ -51,6 +51,7 @@ class Load:
     shape: Shape = field(default_factory=Shape)
     sent: list[Sent] = field(default_factory=list)
     last_due_ms: int = 0
+    tenants: tuple[str, ...] = TENANTS
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.shape.seed)
@@ -84,7 +85,7 @@ class Load:
 
     def start(self) -> None:
         """Begin to send."""
-        for tenant in TENANTS:
+        for tenant in self.tenants:
             asked = self.site.send(b"which partition?", key=tenant.encode())
             self._homes[tenant] = asked.partition()
         self._thread.start()
@@ -123,21 +124,21 @@ class Load:
         except Empty:
             return
         for _ in range(count):
-            self._upsert(self._random.choice(TENANTS), f"crowd/{self._number}", due_ms)
+            self._upsert(self._random.choice(self.tenants), f"crowd/{self._number}", due_ms)
             self._producer.poll(0)
 
     # -- the kinds of requests -------------------------------------------------------------------
 
     def _new(self) -> None:
-        tenant = self._random.choice(TENANTS)
+        tenant = self._random.choice(self.tenants)
         self._upsert(tenant, f"s/{self._number}", self._instant())
 
     def _late(self) -> None:
         late_ms = self._random.randrange(1, 5_000)
-        self._upsert(self._random.choice(TENANTS), f"late-{self._number}", now_ms() - late_ms)
+        self._upsert(self._random.choice(self.tenants), f"late-{self._number}", now_ms() - late_ms)
 
     def _stray(self) -> None:
-        tenant = self._random.choice(TENANTS)
+        tenant = self._random.choice(self.tenants)
         away = (self._homes[tenant] + self._random.randrange(1, PARTITIONS)) % PARTITIONS
         one = self._upsert_of(tenant, f"stray-{self._number}", self._instant())
         one.stray = True
@@ -166,7 +167,7 @@ class Load:
 
     def _after(self) -> None:
         """Due a delay after its append instant, which only the delivery report tells."""
-        one = self._upsert_of(self._random.choice(TENANTS), f"after-{self._number}", 0)
+        one = self._upsert_of(self._random.choice(self.tenants), f"after-{self._number}", 0)
         low, high = self.shape.ahead_s
         delay_ms = self._random.randrange(int(low * 1000), int(high * 1000))
         one.group, one.key = "", one.schedule_id.encode()
@@ -174,7 +175,9 @@ class Load:
         self._produce(one, value, delay_ms=delay_ms)
 
     def _in_headers(self) -> None:
-        one = self._upsert_of(self._random.choice(TENANTS), f"h-{self._number}", self._instant())
+        one = self._upsert_of(
+            self._random.choice(self.tenants), f"h-{self._number}", self._instant()
+        )
         one.group, one.key = "", one.tenant.encode()
         protocol: list[tuple[str, bytes | None]] = [
             ("belfry-tenant", one.tenant.encode()),

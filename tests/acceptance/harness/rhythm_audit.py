@@ -129,7 +129,7 @@ class _Judge:
         one = self._one
         rule = (
             f"{one.kind} {one.interval_ms} {one.misfire} limit {one.limit_ms}"
-            f" jitter {one.jitter_ms} {one.overlap or one.group}"
+            f" jitter {one.jitter_ms} {one.overlap or one.group} {one.table or ''}"
         )
         text = f"{invariant}: {one.tenant}/{one.schedule_id} ({rule}): {sentence}"
         self._found.append(Finding(invariant, text))
@@ -223,6 +223,9 @@ class _Judge:
                 self._find("off_beat", f"{first_ms} was given up, {beats[:3]} ...: {event}")
                 return
             indexes = _indexes(event, number, place[first_ms], place)
+            if indexes[-1] >= len(beats):
+                self._find("off_beat", f"more were given up than there are: {event}")
+                return
             covered.update(indexes)
             self._judge_haste(event, beats[indexes[-1]])
         self._judge_counts(covered, beats)
@@ -287,12 +290,15 @@ class _Judge:
                 self._find("incomplete", f"{len(self._fires)} fires of {one.max_fires}")
         elif one.end_ms is not None:
             wanted = sum(1 for beat in beats if beat <= one.end_ms)
-            if len(covered) != wanted:
+            # With a number, too, it may have ended by that.
+            if len(covered) != wanted and len(self._fires) != one.max_fires:
                 self._find("incomplete", f"{len(covered)} of {wanted} are covered")
 
     def _beats(self, until_ms: int) -> list[int]:
         """Nominal instants up to about then."""
         one, step = self._one, self._one.interval_ms
+        if one.table is not None:
+            return one.table.instants(one.appended_ms, until_ms)
         if one.kind == "CRON":
             first_ms = one.appended_ms // step * step + step
         elif one.start_ms is None:

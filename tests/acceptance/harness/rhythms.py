@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from confluent_kafka import Producer
 
@@ -46,12 +46,24 @@ class Asked:
     appended_ms: int
 
 
+class Table(Protocol):
+    """A rule by the clock on the wall, whose instants an oracle knows."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Fields of its request."""
+
+    def instants(self, accepted_ms: int, until_ms: int) -> list[int]:
+        """Its instants behind the acceptance, up to one (inclusive)."""
+
+
 @dataclass
 class Rhythm:
     """One recurring schedule as it was asked for; instants in epoch ms.
 
     Nominal instants are `start_ms` + k times `interval_ms`; without `start_ms` they count from the
-    append of the request (EVERY), or are the multiples of the interval after it (CRON).
+    append of the request (EVERY), or are the multiples of the interval after it (CRON).  A table
+    says its own ones.
     """
 
     request_id: str
@@ -70,6 +82,7 @@ class Rhythm:
     overlap: str = ""
     ack_timeout_ms: int = 0
     appended_ms: int = 0
+    table: Table | None = None
     later: list[Asked] = field(default_factory=list)
 
     def fields(self) -> dict[str, Any]:
@@ -87,7 +100,9 @@ class Rhythm:
             "serial": self.serial or None,
             "ack_timeout_ms": self.ack_timeout_ms or None,
         }
-        if self.kind == "CRON":
+        if self.table is not None:
+            given |= self.table.fields
+        elif self.kind == "CRON":
             given["cron"] = f"*/{self.interval_ms // 1000} * * * * *"
         else:
             given["interval_ms"] = self.interval_ms

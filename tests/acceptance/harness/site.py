@@ -95,16 +95,16 @@ class Site:
         stamped = {"message.timestamp.type": "LogAppendTime", **config}
         self.create_topics([self.topic(f"fired.{tenant}") for tenant in tenants], stamped)
 
-    def create_topics(self, names: list[str], config: dict[str, str]) -> None:
-        """Create topics of four partitions; those that are there stay as they are."""
+    def create_topics(self, names: list[str], config: dict[str, str], partitions: int = 4) -> None:
+        """Create topics of so many partitions; those that are there stay as they are."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        new = [NewTopic(n, 4, self.replicas, config=config) for n in names]
+        new = [NewTopic(n, partitions, self.replicas, config=config) for n in names]
         for future in admin.create_topics(new).values():
             error = future.exception(WAIT_S)
             assert error is None or "exists" in str(error), error
         wait_for("new topics", lambda: set(names) <= admin.list_topics(timeout=5).topics.keys())
 
-    def schedules_topic(self) -> None:
+    def schedules_topic(self, partitions: int = 4) -> None:
         """Create the request topic before the first worker does, and that of the verdicts.
 
         The broker's clock stamps both, so that an audit can compare them.
@@ -112,6 +112,7 @@ class Site:
         self.create_topics(
             [self.topic("schedules"), self.topic("lifecycle")],
             {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"},
+            partitions,
         )
 
     def send(self, value: bytes | None, **more: Any) -> Any:

@@ -291,6 +291,12 @@ def test_the_last_fires_are_shown_to_who_asks_for_them(keyed: FastAPI) -> None:
     assert [parse_instant(each["fired_at"]) - NOW_MS for each in found] == [-7_199_999, -3_599_998]
     assert [each["deliveries"] for each in found] == [[], []]
     assert client.get(f"{HOME}/a?last=10").json()["last_fires"] == []
+    assert "fires" not in client.get(f"{HOME}/a?last=10").json(), "it fires once"
+    counted = client.get(f"{HOME}/fired?last=1").json()["fires"]
+    assert counted == {
+        "fired": 1, "over_1s": 0, "missed": 0, "latest_ms": 0, "success_rate": 1.0,
+        "share_within_1s": 1.0, "words": "1 fired, each within a second",
+    }  # fmt: skip
     assert client.get(f"{HOME}/fired?last=11").status_code == 422
 
 

@@ -206,6 +206,53 @@ def test_a_history_without_bounds_costs_a_scan_a_day_that_is_kept(
     assert kept.rows.scans <= 4
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_a_schedules_newest_events_come_first_where_that_is_asked_for(
+    client: TestClient, kept: Histories, limit: int
+) -> None:
+    kept.add("a", *(NOW_MS - n * DAY_MS // 2 for n in range(7)))
+    oldest_first, _ = every_page(client, A)
+    newest_first, pages = every_page(client, A, order="newest", limit=limit)
+    assert newest_first == oldest_first[::-1]
+    assert pages == -(-7 // limit)
+    within = {"from": NOW_MS - DAY_MS, "until": NOW_MS}
+    assert every_page(client, A, order="newest", **within)[0] == newest_first[1:3]
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+def test_only_events_of_some_outcomes_are_told_where_these_are_named(
+    client: TestClient, kept: Histories, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setattr(shelf.page, "__defaults__", (10,))
+    outcomes = [Outcome.ACCEPTED, *[Outcome.NOT_FOUND] * 30, Outcome.CANCELLED]
+    events = [_event("a", NOW_MS - 99 + n, each) for n, each in enumerate(outcomes)]
+    kept.keep(kept.home, *events, *[_event("a", NOW_MS, Outcome.REJECTED)] * 30)
+    wanted = {"order": order, "outcome": ["CANCELLED", "ACCEPTED"], "limit": 1}
+    found, pages = every_page(client, A, **wanted)
+    assert found == sorted(found, reverse=order == "newest")
+    assert len(found) == 2
+    assert pages >= 6, "a page looks at ten rows at most"
+    cursor = cursor_of(client, A, order=order, outcome="ACCEPTED")
+    assert is_refused(client, A, cursor, order=order, outcome="CANCELLED")
+    assert client.get(A, params={"outcome": "GONE"}).status_code == 422
+
+
+def test_a_cursor_is_of_one_order(client: TestClient, kept: Histories) -> None:
+    kept.add("a", NOW_MS - 1, NOW_MS)
+    assert is_refused(client, A, cursor_of(client, A), order="newest")
+    assert is_refused(client, A, cursor_of(client, A, order="newest"))
+    assert client.get(A, params={"order": "sideways"}).status_code == 422
+    assert client.get(ALL, params={"order": "newest"}).status_code == 422
+
+
+def test_an_event_tells_where_its_own_record_lies(client: TestClient, kept: Histories) -> None:
+    kept.add("a", NOW_MS - 1, NOW_MS)
+    for path in (A, ALL):
+        events = client.get(path).json()["events"]
+        told = [(each["told_partition"], each["told_offset"]) for each in events]
+        assert told == [(kept.home, 0), (kept.home, 1)]
+
+
 def test_what_is_older_than_the_tenant_wants_is_not_told(
     client: TestClient, kept: Histories
 ) -> None:

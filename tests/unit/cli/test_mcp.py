@@ -43,7 +43,8 @@ VERDICT: Final = {
 }
 PREVIEW: Final = {"words": "Every day", "timezone": "UTC", "occurrences": [], "warnings": []}
 PAGE: Final = {"schedules": [WHOLE], "examined": 1, "cursor": None}
-FIRED: Final = {**dict.fromkeys(EventAnswer.model_fields), **event("FIRED"), "tenant": "demo"}
+PLACE: Final = {"tenant": "demo", "told_partition": 0, "told_offset": 7}
+FIRED: Final = {**dict.fromkeys(EventAnswer.model_fields), **event("FIRED"), **PLACE}
 HISTORY: Final = {"events": [FIRED], "cursor": None}
 ABOUT: Final = {"tenant": "demo", "schedule_id": "a"}
 
@@ -197,7 +198,7 @@ async def test_why_tells_the_answer_of_the_command_line(worker: StandIn) -> None
     result = await called(worker.url, "why_schedule", ABOUT)
     found = result.structured_content
     assert found["answer"].startswith("demo/a fired ")
-    assert (found["schedule"], found["events_before"]) == (None, 0)
+    assert (found["schedule"], found["more"]) == (None, False)
     assert found["events"] == HISTORY["events"]
 
 

@@ -12,6 +12,7 @@ from belfry.cli import rebalance_loads
 from belfry.cli.entry import main
 from belfry.cli.rebalance_loads import MeasuredTenants, measured
 from belfry.cli.rebalance_shown import Plan, lines, planned_of, shown
+from belfry.cli.remote import WorkerRefusal
 from belfry.client.errors import MissingTopic
 from belfry.placement.loads import LoadVector, Measure, TenantLoad
 from belfry.tenants.policy import TenantPolicy
@@ -85,7 +86,11 @@ class Remote:
     def __init__(self, *looks: dict[str, tuple[int, int]]) -> None:
         self._looks, self._pages = list(looks), list[dict[str, Any]]()
 
-    def get(self, path: str, *, limit: int, cursor: str | None) -> dict[str, Any]:
+    def get(
+        self, path: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> dict[str, Any]:
+        if path == "/v1/key-groups":
+            return self.groups()
         assert (path, limit) == ("/v1/tenants", 1000)
         if cursor is None:
             found = self._looks.pop(0)
@@ -99,6 +104,11 @@ class Remote:
             ]
             self._pages[-1]["cursor"] = None
         return self._pages.pop(0)
+
+    def groups(self) -> dict[str, Any]:
+        """Group 1912 has moved to partition 1, and 2461 goes to partition 2."""
+        gone = {"group": 1912, "lies": 1, "goes": None}, {"group": 2461, "lies": 1, "goes": 2}
+        return {"key_groups": list(gone)}
 
 
 @pytest.fixture
@@ -180,3 +190,34 @@ def test_what_cannot_be_is_told(
 ) -> None:
     assert main(["rebalance", "plan", option, value]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_it_plans_from_where_groups_lie_by_now(world: pytest.MonkeyPatch) -> None:
+    found = look(world, 0, {"shop": (7, 50)})
+    assert found.lies == {1912: 1, 2461: 2}
+    made = planned_of(MeasuredTenants(EXAMPLE, 4, [], False, found.lies), 4, 0.1, Measure.ALL)
+    assert [round(now, 3) for now, _ in made.carried] == [0.417, 0.375, 0.138, 0.07]
+    assert made.moves == []
+    assert made.now[1] == LoadVector(52_500, 134)
+
+
+def test_what_lies_in_a_partition_that_is_to_be_empty_leaves_it_though_it_carries_nothing() -> None:
+    made = planned_of(MeasuredTenants(EXAMPLE[:1], 4, [], False, {8: 3}), 3, 10.0, Measure.ALL)
+    assert [(each.group, each.source, each.weight) for each in made.moves] == [(8, 3, 0.0)]
+    assert shown(made)["moves"][0]["tenants"] == []
+    assert lines(made)
+
+
+@pytest.mark.parametrize(("status", "told"), [(404, True), (403, True), (500, False)])
+def test_a_worker_that_cannot_tell_has_moved_none(
+    world: pytest.MonkeyPatch, status: int, told: bool
+) -> None:
+    def refuse(_self: Remote) -> dict[str, Any]:
+        raise WorkerRefusal("no", status, "no")
+
+    world.setattr(Remote, "groups", refuse)
+    if told:
+        assert look(world, 0, {"shop": (7, 50)}).lies == {}
+    else:
+        with pytest.raises(WorkerRefusal):
+            look(world, 0, {"shop": (7, 50)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,11 +17,13 @@ import pytest
 from belfry.cli.entry import main
 from belfry.cli.failures import CommandError, Exit
 from belfry.cli.past import event_line
-from belfry.cli.why import SHOWN, answer
+from belfry.cli.why import MOST_PAGES, SHOWN
+from belfry.cli.why_words import answer
 from belfry.schedules.instants import format_instant
 
 NOW = 1_800_000_000_000
 NAME = "demo/order/4711"
+ASKED = {"source_topic": "belfry.schedules", "source_partition": 2, "source_offset": 41}
 
 
 def at(after_ms: int) -> str:
@@ -33,7 +37,7 @@ def standing(**fields: Any) -> dict[str, Any]:
 def event(outcome: str, **fields: Any) -> dict[str, Any]:
     empty = dict.fromkeys(
         ("version", "due_at", "code", "reason", "fire_id", "target", "attempt", "source_topic",
-         "source_partition", "source_offset")
+         "source_partition", "source_offset", "told_partition", "told_offset")
     )  # fmt: skip
     known = {"schedule_id": "order/4711", "outcome": outcome, "at": at(-5_000)}
     return {**empty, **known, "due_at": at(-7_000), "version": 1, **fields}
@@ -49,6 +53,16 @@ def event(outcome: str, **fields: Any) -> dict[str, Any]:
             f"(in 1m30s). Each further request slides it, at the latest to {at(110_000)}.",
         ),
         (standing(occurrence=3), event("FIRED"), "Occurrences before: 3."),
+        (
+            standing(source_partition=2, source_offset=41),
+            None,
+            "(in 1m30s). Its request: partition 2, offset 41.",
+        ),
+        (
+            standing(fires={"words": "3 fired, each within a second"}),
+            None,
+            "(in 1m30s). By its rule 3 fired, each within a second.",
+        ),
         (standing(due_at=at(-2_000)), None, "fires with one of the next steps"),
         (
             standing(due_at=at(-9_000), waiting_reason="its topic is missing.", waiting_since="S"),
@@ -57,6 +71,11 @@ def event(outcome: str, **fields: Any) -> dict[str, Any]:
         ),
         (standing(unreadable="it is of a later release"), None, "waits: it is of a later release."),
         (standing(state="PAUSED"), event("PAUSED", reason="stock"), "is paused: stock. Without"),
+        (
+            standing(state="PAUSED"),
+            event("PAUSED", **ASKED),
+            "resume ends it. Asked for at belfry.schedules/2@41.",
+        ),
         (standing(state="PAUSED"), event("ACCEPTED"), "is paused. Without"),
         (None, event("FIRED", fire_id="f1"), "fired 5s ago, 2s after it was due, with fire id f1."),
         (
@@ -65,13 +84,14 @@ def event(outcome: str, **fields: Any) -> dict[str, Any]:
             "ended as FIRED 5s ago, 2s after it was due.",
         ),
         (None, event("CANCELLED", reason="paid"), "was cancelled 5s ago: paid. It had been due"),
+        (None, event("CANCELLED", **ASKED), "Asked for at belfry.schedules/2@41."),
         (None, event("MISSED"), f"did not fire at {at(-7_000)}: its misfire policy left it out."),
         (None, event("COMPLETED"), "completed 5s ago: its rule has no occurrence left."),
         (None, event("ACCEPTED"), "How it ended is not kept"),
         (
             None,
             event("REJECTED", code="bad_cron", reason="five fields"),
-            "was never accepted: REJECTED, bad_cron: five fields",
+            "was never accepted: REJECTED, bad_cron: five fields.",
         ),
     ],
 )
@@ -88,10 +108,12 @@ def test_of_what_nothing_is_known_the_command_says_where_to_look() -> None:
 
 
 def test_a_line_names_the_request_that_asked_for_it() -> None:
-    asked = {"source_topic": "belfry.schedules", "source_partition": 2, "source_offset": 41}
-    line = event_line(event("ACCEPTED", **asked))
+    line = event_line(event("ACCEPTED", **ASKED))
     assert line.endswith("version 1, due " + at(-7_000) + ", asked at belfry.schedules/2@41")
     assert "(2s late)" in event_line(event("FIRED"))
+    told = event("FIRED", told_partition=1, told_offset=99)
+    assert event_line(told).endswith("told at 1@99")
+    assert "told" not in event_line({**told, **ASKED})
     assert "(0ms late)" in event_line(event("FIRED", due_at=at(-5_000)))
     delivered = event("FAILED", attempt=3, target="https://a.example", code="timeout", reason="10s")
     assert event_line(delivered).endswith("attempt 3 to https://a.example, timeout: 10s")
@@ -104,7 +126,8 @@ def worker(answers: dict[str, list[Any]]) -> Iterator[str]:
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = urlsplit(self.path)
-            pages = answers.get(asked.path)
+            some = "?outcome" if "outcome" in parse_qs(asked.query) else ""
+            pages = answers.get(asked.path + some)
             cursor = int(parse_qs(asked.query).get("cursor", ["0"])[0])
             body = {"detail": "There is none."} if pages is None else pages[cursor]
             self.send_response(404 if pages is None else 200)
@@ -125,22 +148,79 @@ def worker(answers: dict[str, list[Any]]) -> Iterator[str]:
         thread.join()
 
 
-def test_a_long_history_is_read_to_its_end_and_shown_by_its_newest(
+def said(url: str, schedule_id: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Lines of the answer."""
+    assert main(["why", "demo", schedule_id, "--http-url", url]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_of_a_long_history_the_newest_page_is_asked_for_alone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    fires = [event("FIRED", fire_id=f"f{number}") for number in range(30)]
-    refused = event("NOT_FOUND", code="not_found", reason="it is over")
-    pages = [
-        {"events": fires[:25], "cursor": "1"},
-        {"events": [*fires[25:], refused], "cursor": None},
-    ]
-    with worker({"/v1/tenants/demo/schedules/a/history": pages}) as url:
+    fires = [event("FIRED", fire_id=f"f{number}") for number in range(SHOWN)]
+    refused = event("NOT_FOUND", code="not_found", reason="it is over", at=at(-4_000))
+    history = "/v1/tenants/demo/schedules/a/history"
+    # The page behind the cursor is not there: who asks for it fails.
+    with worker({history: [{"events": [refused, *fires[:0:-1]], "cursor": "1"}]}) as url:
+        lines = said(url, "a", capsys)
         assert main(["schedule", "why", "demo", "a", "--http-url", url]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert main(["schedule", "why", "demo", "b", "--http-url", url]) == Exit.NOT_FOUND
-    assert "with fire id f29" in lines[0]
-    assert lines[1] == f"  … {31 - SHOWN} events before these: belfry schedule history demo a"
+        assert capsys.readouterr().out.splitlines()[1:] == lines[1:]
+        assert main(["why", "demo", "b", "--http-url", url]) == Exit.NOT_FOUND
+    assert "with fire id f19" in lines[0]
+    assert lines[1] == "  … and events before: belfry schedule history demo a"
+    assert "NOT_FOUND" in lines[-1]
     assert len(lines) == 2 + SHOWN
+
+
+@pytest.mark.parametrize(
+    ("behind", "told"), [(0, "was cancelled"), (1, "was cancelled"), (MOST_PAGES, "never")]
+)
+def test_what_became_of_a_schedule_is_looked_for_behind_refusals_on_some_pages(
+    capsys: pytest.CaptureFixture[str], behind: int, told: str
+) -> None:
+    newest = {"events": [event("NOT_FOUND", code="not_found", reason="it is over")], "cursor": "9"}
+    pages: list[Any] = [{"events": [], "cursor": str(number + 1)} for number in range(behind)]
+    pages.append({"events": [event("CANCELLED")], "cursor": None})
+    path = "/v1/tenants/demo/schedules/a/history"
+    # Of the outcomes that tell something, the first page is another one than that of all events.
+    with worker({path: [newest], f"{path}?outcome": pages}) as url:
+        lines = said(url, "a", capsys)
+    assert told in lines[0]
+    assert len(lines) == 3
+
+
+def test_fires_that_the_schedule_alone_tells_stand_among_its_events(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fires = [
+        {"fire_id": f"f{n}", "due_at": at(-n * 1_000 - 30), "fired_at": at(-n * 1_000)}
+        for n in (9, 6, 3)
+    ]
+    found = standing(schedule_id="a", last_fires=fires)
+    events = [event("FIRED", at=at(-3_000), due_at=at(-3_030)), event("ACCEPTED", at=at(-10_000))]
+    path = "/v1/tenants/demo/schedules/a"
+    with worker({path: [found], f"{path}/history": [{"events": events, "cursor": None}]}) as url:
+        lines = said(url, "a", capsys)
+    assert [line.split()[1] for line in lines[1:]] == ["ACCEPTED", "FIRED", "FIRED", "FIRED"]
+    assert [line.split()[0] for line in lines[1:]] == [
+        at(-n) for n in (10_000, 9_000, 6_000, 3_000)
+    ]
+    assert all("(30ms late)" in line for line in lines[2:])
+
+
+@pytest.mark.parametrize("schedule_id", ["a", "b"])
+def test_the_answer_waits_for_no_library_of_kafka(schedule_id: str) -> None:
+    """Each would be a tenth of a second of the start of a process, also where nothing is known."""
+    history = "/v1/tenants/demo/schedules/a/history"
+    code = (
+        "import sys\nfrom belfry.cli.entry import main\nmain(sys.argv[1:])\n"
+        "print(*sorted({'belfry.client', 'confluent_kafka', 'fastapi'} & sys.modules.keys()))"
+    )
+    with worker({history: [{"events": [event("CANCELLED")], "cursor": None}]}) as url:
+        line = [sys.executable, "-c", code, "why", "demo", schedule_id, "--http-url", url]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert ("was cancelled" in done.stdout) == (schedule_id == "a")
+    assert done.stdout.splitlines()[-1] == ""
 
 
 def test_a_minute_in_two_partitions_counts_once(capsys: pytest.CaptureFixture[str]) -> None:

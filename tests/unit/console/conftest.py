@@ -197,7 +197,7 @@ class FakeApi:
                 "warnings": [{"code": "c", "text": HOSTILE}]},
         }  # fmt: skip
         if path.endswith("/history"):
-            return {"events": [ACCEPTED, UPDATED, FIRED], "cursor": None}
+            return {"events": [FIRED, UPDATED, ACCEPTED], "cursor": None}
         return ends.get(path, self.schedule if self.verdict == 200 else {"outcome": "CONFLICT"})
 
 

@@ -113,6 +113,13 @@ def test_versions_are_compared_line_by_line() -> None:
     assert compared(before, None) is None
 
 
+def test_how_all_fires_went_stands_above_the_last(client: TestClient, api: FakeApi) -> None:
+    assert 'id="fires"' not in client.get("/console/schedule?tenant=t&id=a").text
+    api.schedule = {**SCHEDULE, "fires": {"words": "3 fired, each <within a second"}}
+    page = client.get("/console/schedule?tenant=t&id=a").text
+    assert "Since the rule is as it is, 3 fired, each &lt;within a second." in page
+
+
 @pytest.mark.parametrize("coded", ["AAAAAAcC", "wwHwAAAAAAAAAAc="])
 def test_a_payload_in_avro_is_shown_by_its_schema(
     client: TestClient, api: FakeApi, coded: str

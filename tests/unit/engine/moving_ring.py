@@ -9,18 +9,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 from belfry.engine.effects import MoveEnd
+from belfry.engine.giving import move_record
 from belfry.engine.job_counts import Budget
+from belfry.engine.rejected_record import RejectedRecord
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.lifecycle import LifecycleEvent
-from belfry.wire.moves import MOVE, MoveRecord, encode_move
+from belfry.wire.moves import MOVE, MoveRecord
 from tests.unit.engine.driver import T0, Driver, Shot
 
 PARTITIONS: Final = 3
 PLENTY: Final = Budget(1_000, 1_000)
+# What the workers sign with.
+KEYS: Final = (b"a secret of this ring",)
 
 
 class MovingRing:
@@ -34,10 +38,12 @@ class MovingRing:
         self.shots: list[Shot] = []
         self.told: list[LifecycleEvent] = []
         self.refused: list[str] = []
+        self.rejected: list[RejectedRecord] = []
         self.ends: list[MoveEnd] = []
         self.now_ms = T0
         for driver in self.drivers:
             driver.options = driver.options._replace(moves=moves)
+            driver.place = driver.place._replace(origin_keys=KEYS)
             driver.start(MemoryMap())
 
     # -- what comes in ---------------------------------------------------------------------------
@@ -59,9 +65,12 @@ class MovingRing:
 
     def move(self, tenant: str, target: int) -> None:
         """Ask for the group of a tenant to be moved."""
-        group = self.group(tenant)
-        value = encode_move(MoveRecord(MOVE, group, target))
-        self.drivers[self.home(tenant)].send(value, timestamp_ms=self.now_ms)
+        self.sign(self.home(tenant), MoveRecord(MOVE, self.group(tenant), target))
+
+    def sign(self, partition: int, record: MoveRecord) -> None:
+        """Send a record of a move to a partition, as a worker does."""
+        sent = move_record(self.drivers[0].place, partition, record, self.now_ms)
+        self.drivers[partition].send(sent.value, sent.key, sent.headers, self.now_ms)
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -82,6 +91,7 @@ class MovingRing:
             self.shots += [Shot(*fired) for fired in effects.fired]
             self.ends += effects.move_ends
             self.told += [each for each in effects.lifecycle if each.outcome != "FIRED"]
+            self.rejected += effects.rejected
             self.refused += [
                 (value or b"").decode()
                 for each in effects.rejected

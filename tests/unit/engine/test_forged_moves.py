@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from belfry.store.layout.groups import HELD, GroupRow
 from belfry.wire.moves import (
     END,
     FORGET,
@@ -21,7 +22,7 @@ from tests.unit.engine.moving_ring import PARTITIONS, MovingRing
 
 
 def forge(ring: MovingRing, partition: int, record: MoveRecord) -> None:
-    ring.drivers[partition].send(encode_move(record), timestamp_ms=ring.now_ms)
+    ring.sign(partition, record)
 
 
 def others(ring: MovingRing) -> list[int]:
@@ -40,6 +41,34 @@ def test_where_moves_are_not_allowed_each_record_of_one_is_refused(kind: int) ->
     assert ring.refused == ["bad_move"] * PARTITIONS**2
     assert ring.pending()[ring.home("demo")] == 1
     assert not any(driver.engine.manifest.grouped for driver in ring.drivers)
+
+
+def test_where_workers_share_no_secret_nothing_begins() -> None:
+    """Everybody who may write to the topic could sign as well as they."""
+    ring = MovingRing()
+    home, (target, _) = ring.home("demo"), others(ring)
+    for driver in ring.drivers:
+        driver.place = driver.place._replace(origin_keys=())
+        driver.start(driver.rows)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.move("demo", target)
+    forge(ring, target, MoveRecord(INVITE, ring.group("demo"), target))
+    ring.settle()
+    assert ring.refused == ["bad_move"] * 2
+    assert ring.pending()[home] == 1 == sum(ring.pending())
+
+
+@pytest.mark.parametrize("headers", [None, [("belfry-origin-topic", b"belfry.schedules")]])
+def test_what_no_worker_has_signed_begins_nothing(
+    headers: list[tuple[str, bytes | None]] | None,
+) -> None:
+    ring = MovingRing()
+    home, (target, _) = ring.home("demo"), others(ring)
+    value = encode_move(MoveRecord(MOVE, ring.group("demo"), target))
+    ring.drivers[home].send(value, headers=headers, timestamp_ms=ring.now_ms)
+    ring.settle()
+    assert ring.refused == ["bad_move"]
+    assert not ring.drivers[home].engine._parts.groups.homes
 
 
 def test_a_home_gives_nothing_away_that_it_does_not_move() -> None:
@@ -141,3 +170,51 @@ def test_a_home_whose_offsets_are_lower_than_before_is_told_that_the_group_stays
     assert [end.why for end in ring.ends] == ["", "older: it came by the move 1000"]
     assert ring.pending()[one] == 2 == sum(ring.pending())
     assert home != one
+
+
+def test_a_word_that_does_not_say_whether_a_group_has_left_counts_for_nothing() -> None:
+    ring = MovingRing()
+    home, (one, _) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    ring.move("demo", one)
+    for each in (home, one, home):
+        ring.step(each)
+    group = ring.group("demo")
+    move = ring.drivers[home].engine._parts.groups.homes[group].move
+    forge(ring, home, MoveRecord(GIVEN, group, one, move))
+    ring.step(home, 2)
+    assert ring.refused == ["bad_move"]
+    ring.settle()
+    assert ring.at_rest()
+    assert ring.pending()[one] == 1 == sum(ring.pending())
+
+
+@pytest.mark.parametrize("secret", [True, False])
+def test_where_moves_are_no_longer_allowed_a_group_stays_where_it_lies(secret: bool) -> None:
+    """Without a secret anybody could ask for a group that lies away, and empty it so."""
+    ring = MovingRing()
+    home, (one, two) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    ring.move("demo", one)
+    ring.settle()
+    for driver in ring.drivers:
+        driver.options = driver.options._replace(moves=False)
+        driver.place = driver.place._replace(origin_keys=driver.place.origin_keys if secret else ())
+        driver.start(driver.rows)
+    forge(ring, one, MoveRecord(GIVE, ring.group("demo"), two, 1_000))
+    ring.settle()
+    assert ring.pending()[one] == 1 == sum(ring.pending())
+    # And where it is asked for by its home it is told so.
+    groups = ring.drivers[home].engine._parts.groups
+    groups.note_home(ring.group("demo"), GroupRow(HELD, one, two, 2_000))
+    ring.ask("demo", schedule_id="b", at=T0 + HOUR)
+    forge(ring, one, MoveRecord(GIVE, ring.group("demo"), two, 2_000))
+    ring.settle()
+    assert ring.at_rest()
+    assert [end.why for end in ring.ends[1:]] == ["off: the workers allow no moves"]
+    assert ring.pending()[one] == 2 == sum(ring.pending())
+    ring.ask("demo", schedule_id="a", action="CANCEL")
+    ring.settle()
+    assert ring.pending()[one] == 1 == sum(ring.pending())

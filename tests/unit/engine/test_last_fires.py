@@ -146,13 +146,13 @@ def test_a_record_is_the_same_but_for_its_fires(name: str) -> None:
     row, flags = PENDING[name]
     record = plain = encode_pending(row._replace(payload=None), flags)
     for number in range(MOST_KEPT + 3):
-        record = next_record(record, 2, 1, 7, packed_fire(number, row.version, 0, 0))
+        record = next_record(record, 2, 1, number + 1, packed_fire(number, row.version, 0, 0))
         assert len(last_fires(record)) == min(number + 1, MOST_KEPT)
         assert (record[3], paused(record)) == (flags | KEPT_FIRES, bool(flags))
         assert same_definition(plain, record)
         assert same_definition(record, plain)
-        assert decode_pending(record) == decode_pending(plain).following(2, 1, 7)
-        moved = next_record(record, 3, 2, 8)
+        assert decode_pending(record) == decode_pending(plain).following(2, 1, number + 1)
+        moved = next_record(record, 3, 2, number + 1)
         assert last_fires(moved) == last_fires(record)
     assert [each.nominal_ms for each in last_fires(record)] == list(range(3, 13))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from belfry.engine.effects import MoveEnd
 from belfry.tenants.effective import Level
 from tests.unit.engine.driver import HOUR, T0
@@ -26,7 +28,7 @@ def test_a_group_moves_with_its_schedules_and_fires_where_it_lies() -> None:
     grouped = [driver.engine.manifest.grouped for driver in ring.drivers]
     assert [number for number, each in enumerate(grouped) if each] == sorted([home, target])
     assert (ring.pending()[home], ring.pending()[target]) == (0, 5)
-    assert ring.ends == [MoveEnd(ring.group("demo"), home, target)]
+    assert ring.ends == [MoveEnd(ring.group("demo"), home, target, "", 5)]
     ring.now_ms = T0 + 100
     ring.settle()
     assert [shot.id for shot in ring.shots] == [f"s{number}" for number in range(5)]
@@ -48,6 +50,33 @@ def test_requests_follow_the_group_and_keep_their_order() -> None:
         "ACCEPTED a", "ACCEPTED b", "CANCELLED a", "CANCELLED b", "DUPLICATE b", "ACCEPTED c",
     ]  # fmt: skip
     assert (ring.pending()[home], ring.pending()[target]) == (0, 1)
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_trigger_that_waited_counts_though_it_comes_with_the_last_of_the_group(
+    *, away: bool
+) -> None:
+    """The target takes the end of the group in, and what waited, from one batch."""
+    ring = MovingRing()
+    home, (other, _) = ring.home("demo"), others(ring, "demo")
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    source, target = home, other
+    if away:
+        ring.move("demo", other)
+        ring.settle()
+        source, target = other, home
+    ring.move("demo", target)
+    for partition in (home, target, home):
+        ring.step(partition)
+    ring.ask("demo", schedule_id="a", action="TRIGGER")
+    ring.step(home)
+    for _ in range(10):
+        ring.step(source)
+    ring.settle()
+    assert ring.outcomes() == ["ACCEPTED a", "TRIGGERED a"]
+    assert ring.refused == []
+    assert [shot.id for shot in ring.shots] == ["a"]
 
 
 def test_it_moves_on_and_comes_home() -> None:

@@ -63,13 +63,18 @@ def hours(
 
 
 class Counting(MemoryMap):
-    """Counts scans."""
+    """Counts scans, and rows that are taken backwards."""
 
-    scans = 0
+    scans = taken = 0
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         self.scans += 1
         return super().scan(start, end)
+
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for pair in super().scan_back(start, end):
+            self.taken += 1
+            yield pair
 
 
 def test_a_schedule_has_its_own_history_over_all_days(store: HistoryStore) -> None:
@@ -80,6 +85,33 @@ def test_a_schedule_has_its_own_history_over_all_days(store: HistoryStore) -> No
         ("a", NOW_MS + DAY_MS)
     ]
     assert ids(store.of_schedule(b"other", b"a", start, END_MS)) == []
+
+
+def test_a_schedules_newest_records_come_first_and_none_is_left_out(store: HistoryStore) -> None:
+    start, end = SortKey(NOW_MS - DAY_MS, 0, 0), SortKey(END_MS, 0, 0)
+    oldest_first = all_of(store.of_schedule(b"t", b"a", start, END_MS))
+    assert all_of(store.newest_of_schedule(b"t", b"a", start, end)) == oldest_first[::-1]
+    found: list[tuple[SortKey, bytes]] = []
+    rest: SortKey | None = SortKey(END_MS, 0, 0)
+    while rest is not None:
+        some, rest = page(store.newest_of_schedule(b"t", b"a", start, after(rest)), 1, 2)
+        found += some
+    assert found == oldest_first[::-1]
+    between = store.newest_of_schedule(b"t", b"a", SortKey(NOW_MS + 1, 0, 0), oldest_first[2][0])
+    assert all_of(between) == oldest_first[1:2]
+    assert all_of(store.newest_of_schedule(b"other", b"a", start, end)) == []
+
+
+def test_the_newest_page_of_a_long_history_reads_no_more_than_it_shows() -> None:
+    rows = Counting()
+    store = HistoryStore(rows)
+    store.add(0, [note(n, "a", NOW_MS + n * 1_000) for n in range(5_000)], 5_000)
+    rows.taken = 0
+    end = SortKey(NOW_MS + DAY_MS, 0, 0)
+    newest = page(store.newest_of_schedule(b"t", b"a", SortKey(0, 0, 0), end), 10)
+    assert [place.offset for place, _ in newest.found] == list(range(4_999, 4_989, -1))
+    assert newest.rest == SortKey(NOW_MS + 4_989_000, 0, 4_989)
+    assert rows.taken <= 12
 
 
 def test_a_tenants_history_goes_on_behind_a_place(store: HistoryStore) -> None:

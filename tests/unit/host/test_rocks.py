@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from belfry.host.rocks import RocksMap
 from belfry.partitions.term import NoRows
+from belfry.store.ordered_map import Damaged
 
 ROWS = 2_000
 
@@ -57,6 +61,30 @@ def test_to_close_a_store_once_more_touches_nothing_that_lies_there_by_then(rows
 def test_one_that_is_closed_by_another_thread_tells_nothing(rows: RocksMap) -> None:
     rows._db.close()
     assert rows.figures() is None
+
+
+class EndsEarly:
+    """RocksDB as it is where a block is damaged: an iterator just ends there."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+
+    def items(self, **asked: Any) -> Iterator[tuple[bytes, bytes]]:
+        return islice(self._database.items(**asked), 3)
+
+
+def test_a_scan_from_the_end_that_ends_amid_the_store_has_met_damage(rows: RocksMap) -> None:
+    rows.write({b"%d" % number: b"" for number in range(1, 10)})
+    assert [key for key, _ in rows.scan_back(b"0", b"4")] == [b"3", b"2", b"1"]
+    assert [key for key, _ in rows.scan_back(b"0", b"1")] == []
+    whole = rows._db
+    rows._db = EndsEarly(whole)  # type: ignore[assignment]
+    assert [key for key, _ in rows.scan_back(b"5", b"6")] == [b"5"]
+    with pytest.raises(Damaged, match="amid the store"):
+        list(rows.scan_back(b"2", b"6"))
+    rows._db = whole
+    rows.close()
+    assert not rows._path.exists()
 
 
 def test_a_partition_without_a_state_has_no_figures() -> None:

@@ -13,9 +13,10 @@ import pytest
 import zstandard
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
+from belfry.kafka import batch_reader
 from belfry.kafka.batch_reader import WHOLE_BYTES, BatchReader
 from belfry.kafka.fetch_position import Fetched
-from belfry.kafka.opened_batches import RECORD_BYTES, SLICE_BYTES
+from belfry.kafka.opened_batches import RECORD_BYTES, SLICE_BYTES, StreamedBatch
 from belfry.kafka.unpacking import chunks_of
 from belfry.wire.record import SourceRecord
 from belfry.wire.record_batches import batches_in, end_of
@@ -110,6 +111,20 @@ def test_reading_begins_where_it_was_left_off_amid_a_batch(size: int, at_most: i
     values = [b"%d" % n * size for n in range(8)]
     found, end = all_of(zstd(values), 13, at_most=at_most)
     assert [(each[0], each[3]) for each in found] == [(10 + n, values[n]) for n in range(3, 8)]
+    assert end == 18
+
+
+def test_a_small_batch_is_read_the_quick_way_in_as_many_portions_as_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow(StreamedBatch):
+        def __init__(self, *_: Any) -> None:
+            raise AssertionError("a batch that unpacks to little is read as a stream")
+
+    monkeypatch.setattr(batch_reader, "StreamedBatch", Slow)
+    values = [b"%d" % number for number in range(8)]
+    found, end = all_of(zstd(values), at_most=3)
+    assert [each[3] for each in found] == values
     assert end == 18
 
 

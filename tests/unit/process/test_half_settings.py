@@ -52,6 +52,7 @@ def test_a_whole_configuration_may_start(given: dict[str, Any]) -> None:
         ({"oidc_issuer": "https://id", "http_host": "10.0.0.1"}, "BELFRY_HTTP_PLAINTEXT=allowed"),
         ({"oidc_jwks_url": "https://id/keys"}, "BELFRY_OIDC_ISSUER is not"),
         ({"checkpoint_store": "nosuch://b"}, "BELFRY_CHECKPOINT_STORE cannot be used"),
+        ({"key_group_moves": True}, "BELFRY_KEY_GROUP_MOVES is true, and"),
         ({"checkpoint_peers": "always"}, "BELFRY_CHECKPOINT_PEERS is always, and"),
         ({"payload_store": "nosuch://b"}, "BELFRY_PAYLOAD_STORE cannot be used"),
     ],

@@ -11,6 +11,7 @@ from belfry.api.workers.view import WorkerIdentity
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.silent_hosts import SilentHosts
 from belfry.delivery.view import DeliveryView
+from belfry.engine.groups import GroupFigures
 from belfry.engine.ownership import Ownership
 from belfry.engine.stale import NONE_STALE, StaleSchedules
 from belfry.host.clock import SystemClock
@@ -84,7 +85,12 @@ def test_a_dispatcher_measures_its_readiness_and_its_hosts() -> None:
 
 def firing(partition: int, stale: StaleSchedules) -> Any:
     engine = SimpleNamespace(
-        pending=1, position=0, oldest_due_ms=dict, stale=SimpleNamespace(found=stale), tenants=dict
+        pending=1,
+        position=0,
+        oldest_due_ms=dict,
+        tenants=dict,
+        stale=SimpleNamespace(found=stale),
+        groups=lambda: GroupFigures(1, 2, partition + 3),
     )
     rows = SimpleNamespace(figures=lambda: None)
     owned = SimpleNamespace(engine=engine, rows=rows, epoch=1, source=SimpleNamespace(end=0))
@@ -120,3 +126,6 @@ def test_stale_schedules_are_a_warning_and_a_metric() -> None:
     assert longest[0] == 0
     assert (longest[1] or 0) > 1_000_000
     assert registry.get_sample_value("belfry_stale_schedules", {"partition": "1"}) == 2
+    of_groups = ("groups_away", "groups_moving", "group_requests_waiting")
+    values = [registry.get_sample_value(f"belfry_key_{name}") for name in of_groups]
+    assert values == [2, 4, 7]

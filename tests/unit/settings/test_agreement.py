@@ -30,6 +30,7 @@ OTHERS: dict[str, Any] = {
     "unknown_tenants_most": 7,
     "default_delivery": "ENVELOPE",
     "lifecycle": "ALL",
+    "key_group_moves": True,
     "schema_registry_url": "http://registry",
     "registry_subjects": "RECORD",
     "registry_wait_ms": 1,

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from belfry.engine.drained import Drained
-from belfry.engine.effects import Effects
+from belfry.engine.effects import Effects, MoveEnd
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.partitions.gauges import Gauges
 from belfry.schedules.outcomes import Outcome
@@ -102,6 +102,10 @@ def port(metrics: Metrics) -> None:
     metrics.http(("GET", "/v1/tenants", "200"), 0.25)
 
 
+def groups(metrics: Metrics) -> None:
+    metrics.moves.stand(1, 2, 3)
+
+
 def nothing(_metrics: Metrics) -> None:
     """It tells by itself."""
 
@@ -161,6 +165,13 @@ CASES: Final[dict[str, Case]] = {
         f"belfry_store_{name}": (held(), {"{partition=1}": float(value)})
         for name, value in STORE.items()
     },
+    "belfry_key_group_moves_total": (
+        step(move_ends=[MoveEnd(7, 0, 2), MoveEnd(9, 1, 2, "job: one goes on")]),
+        {"{outcome=moved}": 1, "{outcome=stayed}": 1},
+    ),
+    "belfry_key_groups_away": (groups, {"": 1}),
+    "belfry_key_groups_moving": (groups, {"": 2}),
+    "belfry_key_group_requests_waiting": (groups, {"": 3}),
     "belfry_topics_to_make": (surroundings, {"": 6}),
     "belfry_payloads_stored_total": (surroundings, {"{outcome=stored}": 3}),
     "belfry_registry_lookups_total": (surroundings, {"{outcome=unanswered}": 1}),

@@ -7,6 +7,7 @@ import pytest
 from belfry.client import Conflict, FiredRecord, Handlers, NotFound, Rejected, TooLate, retry_later
 from belfry.client.backoff import Backoff, attempt_of
 from belfry.client.errors import Exhausted
+from belfry.client.scheduled import FiresSoFar
 from belfry.testing import MemoryScheduler
 
 NOON = "2026-12-01T12:00:00Z"
@@ -187,5 +188,8 @@ def test_the_last_fires_are_told_to_who_asks_for_them(belfry: MemoryScheduler) -
     assert [each.late_ms for each in found] == [0, 0, 0]
     assert len(belfry.get("shop", "tick", last=10).last_fires) == 10
     assert belfry.get("shop", "tick").last_fires == ()
+    counted = belfry.get("shop", "tick", last=1).fires
+    assert counted == FiresSoFar(12, 0, 0, 0, 1.0, 1.0)
+    assert belfry.get("shop", "tick").fires is None
     (once,) = belfry.get("shop", "once", last=10).last_fires
     assert (once.fire_id, once.late_ms, once.missed) == (None, 0, 0)

@@ -28,6 +28,8 @@ class EventAnswer(BaseModel):
     source_topic: str | None
     source_partition: int | None
     source_offset: int | None
+    told_partition: int = Field(description="Where its own record lies in the lifecycle topic.")
+    told_offset: int
 
 
 class HistoryAnswer(BaseModel):

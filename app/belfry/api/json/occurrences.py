@@ -1,4 +1,4 @@
-"""Occurrences of a schedule as JSON: those to come, and the last that fired."""
+"""Occurrences of a schedule as JSON: those to come, the last fires, and how all of them went."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from belfry.schedules.instants import format_instant
-from belfry.store.last_fires import LastFire
+from belfry.schedules.instants import format_duration, format_instant
+from belfry.store.last_fires import FireCounts, LastFire
 from belfry.store.upcoming import Upcoming
 
 
@@ -45,6 +45,23 @@ class LastFireAnswer(BaseModel):
     )
 
 
+class FireCountsAnswer(BaseModel):
+    """How the occurrences of a schedule went since its rule is as it is, at every lifecycle level.
+
+    Shares are null where there is nothing to divide by.
+    """
+
+    fired: int
+    over_1s: int = Field(description="Fires that were more than a second late.")
+    latest_ms: int = Field(description="How late the latest of these was.")
+    missed: int = Field(
+        description="Occurrences that did not fire: given up, or another fire stood for them."
+    )
+    success_rate: float | None = Field(description="Fires among all that came due.")
+    share_within_1s: float | None = Field(description="Fires at most a second late.")
+    words: str = Field(description="The same in English.")
+
+
 def upcoming_json(each: Upcoming) -> dict[str, Any]:
     """An occurrence to come."""
     return {
@@ -65,6 +82,30 @@ def fired_json(each: LastFire) -> dict[str, Any]:
         "missed": each.missed,
         "deliveries": [],
     }
+
+
+def counts_json(counts: FireCounts) -> dict[str, Any]:
+    """How the occurrences of a schedule went."""
+    return {
+        **counts._asdict(),
+        "success_rate": counts.success_rate,
+        "share_within_1s": counts.share_within_1s,
+        "words": _words(counts),
+    }
+
+
+def _words(counts: FireCounts) -> str:
+    """The same for people."""
+    if not (counts.fired or counts.missed):
+        return "none has fired yet"
+    late = ", each within a second" if counts.fired else ""
+    if counts.over_1s:
+        latest = format_duration(counts.latest_ms)
+        late = f", {counts.over_1s:,} of them more than a second late, at most {latest}"
+    missed = ""
+    if counts.missed:
+        missed = f"; {counts.missed:,} were given up, or another fire stood for them"
+    return f"{counts.fired:,} fired{late}{missed}"
 
 
 def ended_json(event: Mapping[str, Any]) -> dict[str, Any]:

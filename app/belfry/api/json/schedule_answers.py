@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, create_model
 
-from belfry.api.json.occurrences import LastFireAnswer, UpcomingAnswer
+from belfry.api.json.occurrences import FireCountsAnswer, LastFireAnswer, UpcomingAnswer
 from belfry.schedules.field import Form
 from belfry.schedules.fields import WHEN
 
@@ -94,6 +94,10 @@ class ScheduleAnswer(SummaryAnswer):
     """A schedule with all that it will send."""
 
     words: str | None = Field(None, description="Its rule in English.")
+    source_partition: int | None = Field(
+        None, description="Where the request lies that says what it is, in the topic of requests."
+    )
+    source_offset: int | None = None
     key_text: str | None = None
     key_base64: str | None = None
     payload_text: str | None = None
@@ -110,6 +114,10 @@ class ScheduleAnswer(SummaryAnswer):
     )
     last_fires: list[LastFireAnswer] | None = Field(
         None, description="The oldest first, as many as `last` asks for and there are."
+    )
+    fires: FireCountsAnswer | None = Field(
+        None,
+        description="Beside `last_fires`, of what recurs. Null where fires before were not kept.",
     )
 
 

@@ -16,7 +16,7 @@ from belfry.client.verdict import Verdict
 from belfry.engine.drained import Drained
 from belfry.schedules.field import Form
 from belfry.schedules.fields import EMPTY, OF_A_RULE
-from belfry.schedules.identity import generation_of
+from belfry.schedules.identity import generation_of, partition_of_life
 from belfry.schedules.instants import format_instant
 from belfry.schedules.masking import masked_target
 from belfry.schedules.preview import words_of
@@ -30,6 +30,7 @@ from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import HeldLock
 from belfry.store.lookup import ScheduleStatus
 from belfry.store.readable import why_unreadable_rule
+from belfry.store.recovery import EARLIER_INPUT
 
 # Why a payload is not shown.
 UNDECRYPTABLE: Final = "its payload is encrypted, and no key of its tenant's that is here opens it"
@@ -164,6 +165,9 @@ def whole(standing: ScheduleStatus) -> dict[str, Any]:
         return found
     if "unreadable" not in found:
         found["words"] = _words(row)
+    if row.seq < EARLIER_INPUT:
+        found["source_partition"] = partition_of_life(row.life)
+        found["source_offset"] = row.seq
     found |= bytes_json("key", row.key)
     if type(row.payload) is Encrypted:
         found.setdefault("unreadable", UNDECRYPTABLE)

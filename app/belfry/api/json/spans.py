@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from belfry.api.json.queries import Known
 from belfry.api.json.values import Instant
 from belfry.api.problems import Problem
 from belfry.history.layout import SortKey
+from belfry.schedules.outcomes import Outcome
 
 # The last millisecond that RFC 3339 can say, and the last offset of a topic.
 LAST_MS: Final = 253_402_300_799_999
@@ -62,6 +63,24 @@ class HistorySpan(TimeSpan):
                 "bad_cursor",
             )
         return place
+
+
+class ScheduleHistorySpan(HistorySpan):
+    """The same of one schedule: from its newest event on, and of some outcomes alone, if wanted."""
+
+    order: Literal["oldest", "newest"] = Field("oldest", description="Which events come first.")
+    outcome: list[Outcome] = Field(
+        [], max_length=len(Outcome), description="Only these; repeat it for more than one."
+    )
+
+    @property
+    def newest_first(self) -> bool:
+        """Whether the newest event comes first."""
+        return self.order == "newest"
+
+    def asked(self, *whose: str) -> bytes:
+        """A digest of the question that a cursor has to belong to: of one order and filter."""
+        return super().asked(*whose, *([self.order] if self.newest_first else []), *self.outcome)
 
 
 def cursor_to(place: SortKey | None, asked: bytes) -> str | None:

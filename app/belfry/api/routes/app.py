@@ -38,6 +38,7 @@ from belfry.api.routes.express import Express
 from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
 from belfry.api.routes.jobs import job_routes
+from belfry.api.routes.key_groups import key_group_routes
 from belfry.api.routes.key_routes import key_routes, me_routes
 from belfry.api.routes.payload_key_routes import payload_key_routes
 from belfry.api.routes.previews import preview_routes
@@ -141,6 +142,7 @@ def _routers(
         delivery_host_routes(view, parts, callers),
         readable_routes(parts, callers),
         usage_routes(parts, callers),
+        key_group_routes(view, metrics, parts, callers),
         key_routes(view, parts, parts.gate.keys, callers),
         me_routes(callers),
         checkpoint_routes(parts),

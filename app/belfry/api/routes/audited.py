@@ -17,8 +17,8 @@ down on the request's `RequestNotes` by whoever knows it.
     DELETE /v1/tenants/{tenant}/calendars/{calendar}       calendar.remove
     POST   /v1/tenants/{tenant}/redrives, /v1/redrives     redrive.send
     POST   /v1/delivery-hosts/{host}/{break or close}      host.break, host.close
-    any other method that may change something             its name in lower case
-    what changes nothing, and was refused                  read
+    POST   /v1/key-groups/{group}/move                     key_group.move
+    any other method; what changes nothing, and was refused  its name in lower case; read
 
 A request that another worker forwarded, and signed, was noted there.
 """
@@ -53,6 +53,7 @@ _TENANT: Final = re.compile(r"/v1/tenants/([^/]+)(?:/(.*))?", re.DOTALL)
 _SCHEDULE: Final = re.compile(r"schedules/(.+)", re.DOTALL)
 _ACTION: Final = re.compile(r"(.+)/(pause|resume|trigger|ack|dry-run)", re.DOTALL)
 _LETTER: Final = re.compile(r"dead-letters/([^/]+)/replay")
+_GROUP: Final = re.compile(r"/v1/key-groups/([^/]+)/move")
 _HOST: Final = re.compile(r"/v1/delivery-hosts/([^/]+)/(break|close)")
 # They look, whatever their method says.
 LOOKS: Final = frozenset({"/v1/preview", "/v1/decode"})
@@ -110,10 +111,12 @@ def asked_by(method: str, path: str) -> AuditedRequest:
 
 
 def _of_host(method: str, path: str) -> AuditedRequest:
-    """What a request outside of tenants is about: a host of webhooks, all refusals, or nothing."""
+    """What a request outside of tenants is about: a host, a key group, all refusals, or nothing."""
     if path == "/v1/redrives" and method == "POST":
         return AuditedRequest("redrive.send")
-    host = _HOST.fullmatch(path)
+    host, group = _HOST.fullmatch(path), _GROUP.fullmatch(path)
+    if group is not None and method == "POST":
+        return AuditedRequest("key_group.move", None, group[1])
     if host is None or method != "POST":
         return AuditedRequest(method.lower())
     return AuditedRequest(f"host.{host[2]}", None, unquote(host[1]))

@@ -116,7 +116,7 @@ def _here(source: Follower, name: tuple[str, str], since_ms: int) -> list[dict[s
     found = page(store.of_schedule(tenant, schedule_id, start, until_ms), MOST_EVENTS)
     if found.rest is not None:
         return None
-    return [shown_event(decode_lifecycle(body)) for _, body in found.found]
+    return [shown_event(decode_lifecycle(body), place) for place, body in found.found]
 
 
 def _ends_of(fire: Mapping[str, Any], events: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,6 +10,9 @@ A page of a tenant's history is made of those of several workers. With a limit o
     W2 tells    10:01  10:07               and has nothing more
     the page    10:00  10:01  10:02        the next page begins behind 10:02
                 10:07 is not shown yet: W1 may have events between 10:04 and 10:07
+
+The history of one schedule may be asked for from its newest event on: the last ones are all that
+most callers want, and a schedule may have a million.
 """
 
 from __future__ import annotations
@@ -21,22 +24,28 @@ from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.document import problems, with_answer
-from belfry.api.json.events import EventAnswer, HistoryAnswer
+from belfry.api.json.events import HistoryAnswer
 from belfry.api.json.shapes import moment
 from belfry.api.json.spans import HistorySpan, cursor_to
 from belfry.api.routes.callers import Callers
-from belfry.api.routes.parameters import SCHEDULE, HistoryQuery, ScheduleName, TenantName
+from belfry.api.routes.parameters import (
+    SCHEDULE,
+    HistoryQuery,
+    ScheduleHistoryQuery,
+    ScheduleName,
+    TenantName,
+)
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
 from belfry.api.workers.scatter_gather import Gatherer, opened, sent, store_of
 from belfry.history.follower import Follower
-from belfry.history.history_store import HistoryPage, page
+from belfry.history.history_store import HistoryPage, of_outcomes, page
 from belfry.history.layout import SortKey, after
 from belfry.schedules.identity import partition_of
 from belfry.schedules.masking import masked_url
 from belfry.store.layout.keys import schedule_key
-from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle
+from belfry.wire.lifecycle import LifecycleEvent, decode_lifecycle, record_of
 
 
 def history_routes(parts: ApiDependencies, reads: Reads, callers: Callers) -> APIRouter:
@@ -59,10 +68,10 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
         request: Request,
         tenant: TenantName,
         schedule_id: ScheduleName,
-        span: HistoryQuery,
+        span: ScheduleHistoryQuery,
         caller: Principal = callers.who(Role.READ),
     ) -> Response:
-        """What became of one schedule and of the requests on it, oldest first."""
+        """What became of one schedule and of the requests on it, oldest or newest first."""
         source = parts.ready.history
         asked = span.asked(tenant, schedule_id)
         start = span.start(asked)
@@ -72,11 +81,14 @@ def _of_schedule(routes: APIRouter, parts: ApiDependencies, reads: Reads, caller
         async def look(home: int) -> Response:
             if partition not in source.followed:
                 raise NotHeld(home)
-            place, until_ms = _range(source, tenant, span, start)
-            walk = store_of(source).of_schedule(
-                tenant.encode(), schedule_id.encode(), place, until_ms
-            )
-            return sent(_merged([_events(page(walk, span.limit))], span.limit, asked))
+            name, store = (tenant.encode(), schedule_id.encode()), store_of(source)
+            if span.newest_first:
+                walk = store.newest_of_schedule(*name, *_range_back(source, tenant, span, start))
+            else:
+                walk = store.of_schedule(*name, *_range(source, tenant, span, start))
+            found = page(of_outcomes(walk, span.outcome), span.limit)
+            events = [shown_event(decode_lifecycle(body), place) for place, body in found.found]
+            return sent({"events": events, "cursor": cursor_to(found.rest, asked)})
 
         return await reads.answer(request, caller, source.home_of(partition), look)
 
@@ -117,9 +129,20 @@ def _range(
     return low if start is None else max(low, start), until_ms
 
 
+def _range_back(
+    source: Follower, tenant: str, span: HistorySpan, start: SortKey | None
+) -> tuple[SortKey, SortKey]:
+    """Where a page ends that has the newest events first, and behind which place it begins."""
+    low_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
+    until = SortKey(until_ms, 0, 0)
+    return SortKey(low_ms, 0, 0), until if start is None else min(after(start), until)
+
+
 def _events(found: HistoryPage) -> dict[str, Any]:
     """Events with their places, and where the rest begins."""
-    shown = [[list(place), shown_event(decode_lifecycle(body))] for place, body in found.found]
+    shown = [
+        [list(place), shown_event(decode_lifecycle(body), place)] for place, body in found.found
+    ]
     return {"events": shown, "rest": None if found.rest is None else list(found.rest)}
 
 
@@ -142,8 +165,15 @@ def _by_place(event: tuple[SortKey, Any]) -> SortKey:
     return event[0]
 
 
-def shown_event(event: LifecycleEvent) -> dict[str, Any]:
-    """An event as JSON has it; credentials in a target's address are masked."""
-    found = {name: getattr(event, name) for name in EventAnswer.model_fields}
-    target = None if event.target is None else masked_url(event.target)
-    return {**found, "at": moment(event.at), "due_at": moment(event.due_at), "target": target}
+def shown_event(event: LifecycleEvent, place: SortKey) -> dict[str, Any]:
+    """An event as JSON has it, at its place; credentials in a target's address are masked."""
+    told: dict[str, Any] = {
+        **record_of(event),
+        "at": moment(event.at),
+        "due_at": moment(event.due_at),
+        "told_partition": place.partition,
+        "told_offset": place.offset,
+    }
+    if event.target is not None:
+        told["target"] = masked_url(event.target)
+    return told

@@ -40,9 +40,10 @@ from belfry.api.workers.waiting import waiting
 from belfry.engine.payloads import decrypted
 from belfry.schedules.identity import etag_of
 from belfry.schedules.rule import has_targets
-from belfry.store.last_fires import LastFire, fires_of_marker, fires_of_record
+from belfry.store.last_fires import LastFire, counts_of_record, fires_of_marker, fires_of_record
 from belfry.store.layout.keys import schedule_key
 from belfry.store.layout.pending import Encrypted
+from belfry.store.layout.pending_bytes import is_one_shot
 from belfry.store.lookup import ScheduleStatus, standings_of
 from belfry.store.readable import why_unreadable, why_unreadable_rule
 from belfry.store.upcoming import upcoming
@@ -138,15 +139,25 @@ def _following(found: ScheduleStatus, count: int) -> dict[str, Any]:
 
 
 def _fired(found: ScheduleStatus, count: int) -> dict[str, Any]:
-    """The last fires; none of what cannot be read."""
+    """The last fires, and of what recurs how all went; none of what cannot be read."""
     if not count:
         return {}
     fires: list[LastFire] = []
+    counted: dict[str, Any] = {}
     if found.marker is not None:
         fires = fires_of_marker(found.marker)
     elif not why_unreadable(found.record):
         fires = fires_of_record(found.record)
-    return {"last_fires": [occurrences.fired_json(each) for each in fires[-count:]]}
+        counted = _counted(found.record)
+    return {"last_fires": [occurrences.fired_json(each) for each in fires[-count:]], **counted}
+
+
+def _counted(record: bytes) -> dict[str, Any]:
+    """How the fires of what recurs went; null where they were not counted."""
+    if is_one_shot(record):
+        return {}
+    counts = counts_of_record(record)
+    return {"fires": None if counts is None else occurrences.counts_json(counts)}
 
 
 def _shown(

@@ -25,7 +25,7 @@ from belfry.api.json.queries import (
     Shown,
     Why,
 )
-from belfry.api.json.spans import HistorySpan, TimeSpan
+from belfry.api.json.spans import HistorySpan, ScheduleHistorySpan, TimeSpan
 from belfry.api.problems import Problem
 
 B = TypeVar("B", bound=BaseModel)
@@ -50,6 +50,7 @@ MatchHeaders = Annotated[Match, Header()]
 ConditionHeaders = Annotated[Conditions, Header()]
 SpanQuery = Annotated[TimeSpan, Query()]
 HistoryQuery = Annotated[HistorySpan, Query()]
+ScheduleHistoryQuery = Annotated[ScheduleHistorySpan, Query()]
 
 
 async def parsed(request: Request, kind: type[B]) -> B:

@@ -23,6 +23,7 @@ from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.host_breaks import HostBreaks
 from belfry.api.workers.internal_token import InternalToken
 from belfry.api.workers.kept import KeptTopics
+from belfry.api.workers.key_group_moves import KeyGroupMoves
 from belfry.api.workers.last_answers import LastAnswers
 from belfry.api.workers.peers import Peers
 from belfry.api.workers.request_client import RequestClient
@@ -45,7 +46,8 @@ class Open:
     `request_client` writes requests and hears verdicts, `holdings` are the partitions that are held
     here, `directory` tells who holds the others, `history` follows the lifecycle topic, and
     `policies` reads and writes those of tenants. `kept` is None where this process does not read
-    those topics, and `checkpoints` where it keeps none for other workers.
+    those topics, `checkpoints` where it keeps none for other workers, and `moves` where it is no
+    worker.
     """
 
     request_client: RequestClient
@@ -55,6 +57,7 @@ class Open:
     policies: PolicyClient
     kept: KeptTopics | None = None
     checkpoints: CheckpointDoor | None = None
+    moves: KeyGroupMoves | None = None
 
 
 class ApiDependencies:

@@ -32,7 +32,7 @@ from belfry.api.workers.acknowledgements import (
 )
 from belfry.api.workers.verdicts import AwaitedVerdict, VerdictReader, asked_in_fields
 from belfry.client.verdict import Verdict
-from belfry.engine.effects import Fired
+from belfry.engine.effects import Fired, Rerouted
 from belfry.host.background import Background
 from belfry.schedules.identity import partition_of
 from belfry.settings import SharedSettings
@@ -134,6 +134,20 @@ class RequestClient:
         except TimeoutError:
             raise NotWritten("no answer in time") from None
 
+    async def put(self, record: Rerouted, timeout_s: float) -> int:
+        """Write a record of belfry's own to the topic of requests; the offset at which it lies.
+
+        Raises `NotWritten` where Kafka does not confirm it in so many seconds.
+        """
+        loop = asyncio.get_running_loop()
+        place: asyncio.Future[Verdict] = loop.create_future()
+        self._produce(record, placed(place, loop, Verdict("", "", None, None)))
+        try:
+            async with asyncio.timeout(timeout_s):
+                return (await place).source_offset or 0
+        except TimeoutError:
+            raise NotWritten("no answer in time") from None
+
     def copy(self, fired: Fired, mark: tuple[str, bytes]) -> Message:
         """Write a fired record with one more header, and wait for it; blocks, so not in a loop.
 
@@ -179,16 +193,19 @@ class RequestClient:
         value = self._frame + catalogue.encode(NAME, fields)
         tenant = str(fields["tenant"])
         key = tenant.encode()
-        more: dict[str, Any] = {}
         context = CURRENT.get()
         headers = [] if context is None else context.headers()
         if secret := self._secret_of(tenant):
             headers.append((SIGNATURE, signature(secret, tenant, key, value, headers)))
-        if headers:
-            more["headers"] = headers
+        self._produce(Rerouted(home, key, value, headers), on_delivery)
+
+    def _produce(self, record: Rerouted, on_delivery: Any) -> None:
+        """Hand a record to the producer; raises `NotWritten` where its queue is full."""
+        partition, key, value, headers = record
+        more: dict[str, Any] = {"headers": headers} if headers else {}
         try:
             self._producer.produce(
-                self._topic, value, key, partition=home, on_delivery=on_delivery, **more
+                self._topic, value, key, partition=partition, on_delivery=on_delivery, **more
             )
         except (KafkaException, BufferError) as error:
             raise meaning(error.args[0]) from None

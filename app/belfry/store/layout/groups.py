@@ -56,7 +56,8 @@ class GroupRow(NamedTuple):
 
     `at` is where it lies or comes from, `to` where it goes (`NOWHERE`: it rests).  `move` is the
     offset at the home of the record that began the move; `number` counts the records that were sent
-    or taken of it.  `stays` are tenants of the group that do not move.
+    or taken of it, at the home those of a group that came back.  `stays` are tenants of the group
+    that do not move.
     """
 
     phase: int

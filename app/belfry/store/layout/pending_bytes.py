@@ -27,12 +27,18 @@ from belfry.schedules.triggers.acknowledged import DEPENDING
 from belfry.store.layout.kept_fires import (
     MOST_KEPT,
     NEWER_OF_FULL,
+    NO_TALLY,
     NUMBER_OF_FULL,
     SIZE_OF_FULL,
     KeptFire,
+    Tally,
     fires_behind,
     size_behind,
+    tally_behind,
     with_one_more,
+    with_one_more_behind_tally,
+    with_tally,
+    without_tally,
 )
 from belfry.store.layout.pending import DEFINITION_AT, ENCRYPTED, FLAGS_AT, KIND_CODES, decode_row
 from belfry.store.layout.records import FORMAT, PENDING
@@ -43,6 +49,8 @@ _SORT_KEY: Final = Struct(">4xq16xQ")
 _NEXT: Final = Struct(">4sqq28sI")
 _SEQ: Final = Struct(">Q")
 _SEQ_AT: Final = 28
+_OCCURRENCE: Final = Struct(">I")
+_OCCURRENCE_AT: Final = 48
 _KIND_AT: Final = 2
 _BEHIND_INSTANTS: Final = slice(20, 48)
 _OF_FULL: Final = slice(DEFINITION_AT, -SIZE_OF_FULL)
@@ -50,13 +58,15 @@ _RULE_BYTES: Final = slice(80, 84)
 _PAYLOAD_BYTES: Final = slice(84, 88)
 
 # Flags: the schedule is paused; its last fires lie behind its definition; what it waits for is not
-# acknowledged yet; its payload is encrypted (`ENCRYPTED`).
+# acknowledged yet; its payload is encrypted (`ENCRYPTED`); a tally lies before its last fires.
 PAUSED: Final = 1
 KEPT_FIRES: Final = 2
 DEPENDS: Final = 4
-FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS | ENCRYPTED
+TALLY: Final = 16
+FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS | ENCRYPTED | TALLY
 # With one of these a schedule lies where no scan of what is due meets it.
 _ASIDE: Final = PAUSED | DEPENDS
+_BEHIND: Final = KEPT_FIRES | TALLY
 
 # How records begin that need no closer look in a replay.
 HEAD_OF_PENDING: Final = bytes((FORMAT, PENDING))
@@ -67,6 +77,7 @@ _KNOWN: Final = {
         for flags in range(FLAGS + 1)
         if (kind in RECURRING or not flags & KEPT_FIRES)
         and (kind in DEPENDING or not flags & DEPENDS)
+        and flags & _BEHIND != TALLY
     )
     for kind, code in KIND_CODES.items()
 }
@@ -158,7 +169,18 @@ def last_fires(record: bytes) -> list[KeptFire]:
     """The last fires of a schedule that recurs and waits, the oldest first."""
     if not record[FLAGS_AT] & KEPT_FIRES:
         return []
-    return fires_behind(record, decode_row(record)[5])
+    return fires_behind(record, decode_row(record)[5], tally=bool(record[FLAGS_AT] & TALLY))
+
+
+def occurrence_of(record: bytes) -> int:
+    """Number of the next fire."""
+    occurrence: int = _OCCURRENCE.unpack_from(record, _OCCURRENCE_AT)[0]
+    return occurrence
+
+
+def tally_of(record: bytes) -> Tally:
+    """What went wrong with the occurrences of a schedule that recurs and waits."""
+    return tally_behind(record) if record[FLAGS_AT] & TALLY else NO_TALLY
 
 
 # -- written into the bytes ----------------------------------------------------------------------
@@ -191,22 +213,45 @@ def with_encrypted(record: bytes, payload: bytes) -> bytes:
     return b"".join((head, size, record[_PAYLOAD_BYTES.stop : start], payload, record[end:]))
 
 
-def with_fires_of(before: bytes, record: bytes) -> bytes:
-    """A record that has no fires yet, with those that the record of before has."""
-    if not before[FLAGS_AT] & KEPT_FIRES or not has_rule(with_flags(record, KEPT_FIRES)):
+def with_fires_of(before: bytes, record: bytes, *, same_rule: bool = True) -> bytes:
+    """A record that has no fires yet, with those that the record of before has.
+
+    The tally comes with them, unless another rule numbers its occurrences from 0.
+    """
+    flags = before[FLAGS_AT] & _BEHIND
+    if not flags or not has_rule(with_flags(record, KEPT_FIRES)):
         return record
-    if before[-1] > MOST_KEPT:
+    if before[-1] > MOST_KEPT + bool(flags & TALLY):
         # A later release has written it, in a way of its own.
         return record
     behind = before[-size_behind(before) :]
-    return with_flags(record, record[FLAGS_AT] | KEPT_FIRES) + behind
+    if flags & TALLY and not same_rule:
+        flags, behind = KEPT_FIRES, without_tally(behind)
+        if behind == b"\0":
+            return record
+    return with_flags(record, record[FLAGS_AT] | flags) + behind
 
 
 def without_fires(record: bytes) -> bytes:
-    """A record without its last fires, as a release reads it that knows of none."""
+    """A record without its last fires and its tally, as a release reads it that knows of none."""
     if not record[FLAGS_AT] & KEPT_FIRES:
         return record
-    return with_flags(record[: -size_behind(record)], record[FLAGS_AT] & ~KEPT_FIRES)
+    return with_flags(record[: -size_behind(record)], record[FLAGS_AT] & ~_BEHIND)
+
+
+def tallied(record: bytes, late_ms: int, missed: int) -> bytes:
+    """The record of what recurs, with a late fire or with occurrences that did not fire counted.
+
+    Of a record that has no fires the tally says that those before were not kept.
+    """
+    flags = record[FLAGS_AT]
+    tally = tally_of(record)
+    if not flags & KEPT_FIRES:
+        tally = NO_TALLY._replace(first=occurrence_of(record))
+        record += b"\0"
+    tally = tally.counted(late_ms, missed)
+    told = with_tally(record, tally, instead=bool(flags & TALLY))
+    return with_flags(told, flags | _BEHIND)
 
 
 def with_seq(record: bytes, seq: int) -> bytes:
@@ -226,10 +271,15 @@ def next_record(
     head = _NEXT.pack(record[:4], due_ms, nominal_ms, record[_BEHIND_INSTANTS], occurrence)
     if not fire:
         return head + record[DEFINITION_AT:]
-    if not record[FLAGS_AT] & KEPT_FIRES:
+    behind = record[FLAGS_AT] & _BEHIND
+    if not behind and occurrence > 1:
+        return next_record(tallied(record, 0, 0), due_ms, nominal_ms, occurrence, fire)
+    if not behind:
         return b"".join(
             (with_flags(head, head[FLAGS_AT] | KEPT_FIRES), record[DEFINITION_AT:], fire, b"\1")
         )
+    if behind != KEPT_FIRES:
+        return head + with_one_more_behind_tally(record, DEFINITION_AT, fire)
     if record[-1] == MOST_KEPT:
         return b"".join((head, record[_OF_FULL], record[NEWER_OF_FULL], fire, NUMBER_OF_FULL))
     return head + with_one_more(record, DEFINITION_AT, fire)
