@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own re-exports
     AclBinding,
     AclBindingFilter,
@@ -74,6 +74,8 @@ def each_of(user: str, rights: list[Right]) -> list[One]:
 
 OF_WORKER: Final = each_of(WORKER, worker_rights("each.", WORKER))
 OF_TENANT: Final = each_of(TENANT, tenant_rights("each.", TENANT))
+# Commands read no dead letters: any consumer does.
+LETTERS: Final = f"each.dead-letters.{TENANT}"
 # Who may read or write a topic may describe it as well, by Kafka's own rule.
 IMPLIED: Final = {each for each in (*OF_WORKER, *OF_TENANT) if each.operation == "Describe"}
 
@@ -90,11 +92,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         admin = found.admin
         give(admin, *OF_WORKER, *OF_TENANT)
         topics.create(admin, settings_of(found.open, {}))
-        own = [f"each.{name}.{TENANT}" for name in ("schedules", "fired")]
+        own = [f"each.{name}.{TENANT}" for name in ("schedules", "fired", "dead-letters")]
         for answer in admin.create_topics([NewTopic(each, 1, 1) for each in own]).values():
             answer.result(20)
         producer = Producer({"bootstrap.servers": found.open})
-        producer.produce(own[1], b"fired")
+        for topic in own[1:]:
+            producer.produce(topic, b"fired")
         assert producer.flush(20) == 0
         yield found
 
@@ -272,8 +275,38 @@ def test_a_tenant_with_its_rights_schedules_and_reads(
     assert run(guarded, capsys, *COMMANDS[command]) == (0, "")
 
 
+def read_letter(guarded: Guarded) -> bytes | int | None:
+    """What a tenant's own program reads of its dead letters: a value, or the code of an error."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": guarded.secure,
+            "group.id": f"{TENANT}.letters",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **guarded.properties(TENANT),
+        }
+    )
+    consumer.subscribe([LETTERS])
+    try:
+        message: Any = wait_for("a message or an error", lambda: consumer.poll(1.0))
+        error = message.error()
+        found: bytes | int | None = message.value() if error is None else error.code()
+        return found
+    finally:
+        consumer.close()
+
+
+def test_a_tenant_reads_its_dead_letters_and_nobody_elses(guarded: Guarded) -> None:
+    assert read_letter(guarded) == b"fired"
+    read, describe = (each for each in OF_TENANT if each.name == LETTERS)
+    with without(guarded, describe):
+        assert read_letter(guarded) == b"fired"
+    with without(guarded, read, describe):
+        assert read_letter(guarded) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
 @pytest.mark.usefixtures("tenants_settings")
-@pytest.mark.parametrize("right", OF_TENANT, ids=str)
+@pytest.mark.parametrize("right", [each for each in OF_TENANT if each.name != LETTERS], ids=str)
 def test_a_tenant_that_lacks_a_right_is_told_which(
     guarded: Guarded, capsys: pytest.CaptureFixture[str], right: One
 ) -> None:

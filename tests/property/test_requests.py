@@ -30,6 +30,7 @@ NAMES: Final = st.one_of(
 )
 GIVEN: Final = st.one_of(
     st.sampled_from([b"demo", b"a", b"5m", b"PT5M", b"1800000000005", b"CANCEL", b"trigger"]),
+    st.sampled_from([b"", b"first=5s attempts=9", b"attempts=1"]),
     st.sampled_from(
         [b"2027-01-15T08:00:00Z", b"9" * 19, b"9" * 40, b"-1", b"\xff", b"\x01" + GUID]
     ),

@@ -17,7 +17,15 @@ from tests.simulation.murmur import partition_of
 from tests.simulation.payloads import Payloads
 from tests.simulation.registry import IDS
 from tests.simulation.rules import RuleLoad
-from tests.simulation.sent import IN_HEADERS, REQUEST_HEAD, Sent, as_avro, as_headers
+from tests.simulation.sent import (
+    IN_HEADERS,
+    REQUEST_HEAD,
+    Sent,
+    as_avro,
+    as_headers,
+    as_put_back,
+    may_be_put_back,
+)
 
 TENANTS: Final = ("ash", "birch", "cedar", "dogwood")
 SOURCE: Final = "belfry.schedules"
@@ -202,6 +210,8 @@ class Load:
         plain_headers = sent.fields.keys() <= IN_HEADERS
         if plain_headers and not sent.schema_id and self.random.random() < 0.3:
             self.append(sent, partition, sent.name.encode(), as_headers(sent))
+        elif may_be_put_back(sent):
+            self.append(sent, partition, sent.name.encode(), as_put_back(sent))
         else:
             self.append(sent, partition, as_avro(sent), None)
 

@@ -20,6 +20,8 @@ from tests.simulation.broker import Headers
 SCHEMAS: Final = Path(__file__).parents[2] / "schemas"
 # What the header protocol is used for here; all other fields go as Avro.
 IN_HEADERS: Final = frozenset({"at", "group", "bulk", "priority"})
+# What a record that is put back may say besides how often it has failed.
+PUT_BACK: Final = frozenset({"kind", "delay_ms", "max_wait_ms", "group"})
 
 
 def schema(name: str) -> Any:
@@ -132,3 +134,25 @@ def as_headers(sent: Sent) -> Headers:
     if sent.fields.get("group"):
         headers.append(("belfry-group", str(sent.fields["group"]).encode()))
     return headers
+
+
+def may_be_put_back(sent: Sent) -> bool:
+    """Whether a request may be a record that its consumer puts back: of two such delays in three.
+
+    By the delay, for a draw would make others of all that follows.
+    """
+    fields = sent.fields
+    if not fields.keys() <= PUT_BACK or sent.schema_id or not fields.get("delay_ms"):
+        return False
+    return fields.get("max_wait_ms") is None and bool(fields["delay_ms"] % 3)
+
+
+def as_put_back(sent: Sent) -> Headers:
+    """The same delay as the wait of a record that has failed: once for each time it is even."""
+    first_ms, failed = sent.fields["delay_ms"], 1
+    while first_ms % 2 == 0:
+        first_ms, failed = first_ms // 2, failed + 1
+    rule = f"first={first_ms}ms factor=2 most=1d attempts={failed + 1}"
+    # The count of the try before; the first one has none.
+    counted: Headers = [("retry-attempt", b"%d" % (failed - 1))] if failed > 1 else []
+    return [*as_headers(sent), ("belfry-retry", rule.encode()), *counted]

@@ -114,7 +114,8 @@ class ClaimReader:
         fixed = {
             self._topic(each) for each in ("schedules", "rejected", "deliveries", "undelivered")
         }
-        topics = {name for name in there if name.startswith(self._topic("schedules."))}
+        of_tenants = self._topic("schedules."), self._topic("dead-letters.")
+        topics = {name for name in there if name.startswith(of_tenants)}
         topics.update(self._names.outputs(there), fixed & there.keys())
         return {name: there[name] for name in topics}
 

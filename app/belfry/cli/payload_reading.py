@@ -16,6 +16,7 @@ from belfry.cli.verify_topics import TopicReader
 from belfry.client.fired_record import FiredRecord
 from belfry.client.kafka import headers_of
 from belfry.outputs.stored_payloads import StoreAway, SweptStore
+from belfry.tenants.topic_names import LETTERS
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -44,7 +45,7 @@ def read_all(session: Session, tenant: str, outputs: list[str], traces: PayloadT
         sorts = {
             _row: [topic("changelog")],
             _request: [topic("schedules"), topic("rejected")],
-            _own_request: [topic(f"schedules.{tenant}")],
+            _own_request: [topic(f"{kind}.{tenant}") for kind in ("schedules", LETTERS)],
             _event: [topic(f"fired.{tenant}"), topic("fired"), *outputs],
             _delivery: [topic("deliveries"), topic("undelivered")],
         }

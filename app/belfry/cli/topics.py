@@ -54,24 +54,31 @@ def create(
         list[str] | None,
         typer.Option(help="Create an input topic of this tenant's own as well; may be repeated."),
     ] = None,
+    dead_letters: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TENANT",
+            help="Create a topic of dead letters for this tenant as well; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Create the topics that are missing; those that exist stay as they are.
 
-    A worker does the same when it starts, unless told not to.  Input topics of tenants' own are
-    only created here: workers find them within seconds.
+    A worker does the same when it starts, unless told not to.  Topics of tenants' own are only
+    created here: workers find them within seconds.
     """
     from confluent_kafka import KafkaException
 
     from belfry.kafka import topics
     from belfry.kafka.lacking import NOT_LET, may_not_create
 
-    for name in tenant or ():
+    for name in (*(tenant or ()), *(dead_letters or ())):
         problem = tenant_problem(name)
         if problem is not None:
             raise WrongUse(problem.reason)
     cluster, admin = session.admin()
     wanted = topics.missing(admin, session.settings)
-    wanted += topics.missing_of_tenants(admin, session.settings, tenant or [])
+    wanted += topics.missing_of_tenants(admin, session.settings, tenant or [], dead_letters or [])
     specs = {spec.name: spec for spec in wanted}
     try:
         created = topics.create_topics(admin, wanted)

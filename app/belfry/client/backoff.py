@@ -77,19 +77,21 @@ def retry_later(belfry: Asking, event: FiredRecord, backoff: Backoff | None = No
             " allows: put it aside, or give it more attempts.",
             event,
         )
+    # An event that a redrive has sent again is tried again as well, within the hour too.
+    retry = "/".join(filter(None, ("retry", fire_id, event.redriven)))
     definition = Definition(
         in_=delay_ms,
         payload=event.payload,
-        key=event.key,
+        key=event.own_key,
         headers=[*_own_headers(event), (ATTEMPT, str(failed))],
-        request_id=f"retry/{fire_id}",
+        request_id=retry,
     )
     if event.event_type:
         definition["event_type"] = event.event_type
     if event.event is not None and event.event["group"]:
         definition["group"] = event.event["group"]
     try:
-        return belfry.schedule(tenant, f"retry/{fire_id}", **definition)
+        return belfry.schedule(tenant, retry, **definition)
     except Conflict as conflict:
         if conflict.verdict.code != ID_REUSED:
             raise

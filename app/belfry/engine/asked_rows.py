@@ -43,7 +43,9 @@ from belfry.schedules.triggers.acknowledged import DEPENDING, FAR_MS
 from belfry.store.layout.pending import KIND_CODES, Pending, encode_headers
 from belfry.store.layout.pending_bytes import DEPENDS, PAUSED
 from belfry.tenants.effective import Tenant
+from belfry.wire.headers import TENANT
 from belfry.wire.record import SourceRecord
+from belfry.wire.retries import is_put_back
 
 
 @dataclass(slots=True)
@@ -80,7 +82,9 @@ class AskedRows:
         nominal_ms, when = self._instant(asked, rule, passed_ms)
         due_ms = nominal_ms + jitter_of(asked, nominal_ms)
         group, event_type = request["group"], request["event_type"]
-        tenant = asked.tenant.name_bytes
+        tenant, key, headers = asked.tenant.name_bytes, request["key"], b""
+        if asked.record[4] or request["headers"]:
+            key, headers = _own_key(asked), _headers(asked)
         row = Pending(
             due_ms,
             nominal_ms,
@@ -96,8 +100,8 @@ class AskedRows:
             asked.name[len(tenant) + 1 :],
             group.encode() if group else b"",
             event_type.encode() if event_type else b"",
-            request["key"],
-            _headers(asked) if asked.record[4] or request["headers"] else b"",
+            key,
+            headers,
             rule,
             at_rest(request["payload"], asked.name, asked.tenant),
         )
@@ -198,6 +202,18 @@ def slid(row: Pending, old: Pending | None, longest_ms: int) -> Pending:
     if row.jitter_ms:
         due_ms += jitter_ms(row.name, nominal_ms, row.jitter_ms)
     return row._replace(due_ms=due_ms, nominal_ms=nominal_ms, accepted_ms=old.accepted_ms)
+
+
+def _own_key(asked: Asked) -> bytes | None:
+    """The key that a request asks for; of a record that is put back, without its tenant.
+
+    A record of the topic that tenants share has the tenant before its key, which is added anew.
+    """
+    key, tenant, headers = asked.request["key"], asked.tenant, asked.record[4] or ()
+    if key is None or not tenant.shared or not is_put_back(headers):
+        return key
+    whose = [value for name, value in headers if name == TENANT and value is not None]
+    return key.removeprefix(tenant.key_of) if whose[-1:] == [tenant.name_bytes] else key
 
 
 def _headers(asked: Asked) -> bytes:

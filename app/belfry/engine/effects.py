@@ -6,6 +6,7 @@ Made per event, so entries are plain tuples; the shell produces them and never l
     fired              ─► belfry.fired.<tenant>               in the step's transaction
     deliveries         ─► belfry.deliveries
     rejected           ─► belfry.rejected
+    letters            ─► belfry.dead-letters.<tenant>
     rerouted           ─► belfry.schedules, at its home
     lifecycle          ─► belfry.lifecycle
     metered            ─► the topic of metering
@@ -45,6 +46,15 @@ Delivered = tuple[bytes, bytes, Headers]
 STEP_BYTES: Final = 16_000_000
 # Of refused records: others wait while they are written.
 REFUSED_BYTES: Final = 1_000_000
+
+
+class Letter(NamedTuple):
+    """A dead letter on its way to its tenant's topic, which is there."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
 
 
 class Rerouted(NamedTuple):
@@ -135,6 +145,7 @@ class Effects:
     lateness: dict[str, list[int]] = field(default_factory=dict)
     lifecycle: list[LifecycleEvent] = field(default_factory=list)
     rejected: list[RejectedRecord] = field(default_factory=list)
+    letters: list[Letter] = field(default_factory=list)
     rerouted: list[Rerouted] = field(default_factory=list)
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     rejections: Counter[str] = field(default_factory=Counter)

@@ -4,7 +4,8 @@ record ─ read ─ checks ─ home? ─ repeat of an id? ─ transition table �
             │        │        └ misrouted: sent on, its verdict falls at its home
             └────────┴ rejected: kept in `belfry.rejected` with a code and a reason
 
-A misrouted request came in on a partition that is not its home, and goes on (`rerouting.py`).
+A record that was put back and has no try left goes the same way, and is refused at its home.  A
+misrouted request came in on a partition that is not its home, and goes on (`rerouting.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from belfry.engine.asked_rows import Asked
 from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.claims import false_claim
 from belfry.engine.conditions import throttled, unexpected
+from belfry.engine.dead_letters import DeadLetters
 from belfry.engine.everywhere import EVERYWHERE, Everywhere
 from belfry.engine.groups import Groups
 from belfry.engine.held_requests import HeldRequests
@@ -27,7 +29,7 @@ from belfry.engine.rerouting import Rerouting
 from belfry.engine.step import Step
 from belfry.engine.transitions import Transitions
 from belfry.engine.waiting import Waiting
-from belfry.schedules.checks import RequestChecks
+from belfry.schedules.checks import RequestChecks, names_problem
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import KEEPING, Request
@@ -43,6 +45,7 @@ from belfry.tenants.step_tenants import StepTenants
 from belfry.wire.headers import asked_by, unknown_header
 from belfry.wire.moves import is_move
 from belfry.wire.record import SourceRecord, asked_of
+from belfry.wire.retries import EXHAUSTED
 
 # Refused for a name under which nobody can be found.
 NAMELESS: Final = frozenset({"no_tenant", "bad_tenant"})
@@ -61,6 +64,7 @@ class IntakeParts(NamedTuple):
     groups: Groups
     held: HeldRequests
     moves: MoveRecords
+    letters: DeadLetters
 
 
 class Intake:
@@ -83,7 +87,7 @@ class Intake:
         self._waiting = waiting
         self._reports, self._rerouting, self._admission = parts[:3]
         self._everywhere, transitions, self._followers = parts[3:6]
-        self._groups, self._held, self._moves = parts[6:]
+        self._groups, self._held, self._moves, self._letters = parts[6:]
         self._checks = RequestChecks()
         self.accepted_ms = 0
         self._begin = transitions.begin
@@ -95,8 +99,14 @@ class Intake:
         self.accepted_ms = arrival_ms(came_ms, step.now_ms)
         if isinstance(request, Rejection):
             odd = self._moves.take(record, step) if is_move(record) else request
-            return odd and self._reports.reject(record, asked_by(record), odd, step)
-        problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
+            named = asked_by(record)
+            if odd is None or odd.code != EXHAUSTED or named is None:
+                return odd and self._reports.reject(record, named, odd, step)
+            request, exhausted = named, odd
+            problem = names_problem(named)
+        else:
+            exhausted = None
+            problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
         if problem is not None and problem.code in NAMELESS:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
         tenant = self._tenants.of(request["tenant"])
@@ -113,18 +123,25 @@ class Intake:
             here = judged_for
         if problem is not None:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
-        return self._take_valid(record, request, tenant, here, step)
+        return self._take_valid(record, request, tenant, here, step, exhausted)
 
     def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
         """Send a request on that cannot be read here; its verdict falls where it can."""
         self._rerouting.send(record, None, (home, 0), step)
 
     def _take_valid(
-        self, record: SourceRecord, request: Request, tenant: Tenant, here: int, step: Step
+        self,
+        record: SourceRecord,
+        request: Request,
+        tenant: Tenant,
+        here: int,
+        step: Step,
+        exhausted: Rejection | None,
     ) -> Reply | None:
         """Take in what is well formed, from whom it says it is; it may have to go on from here.
 
         `here` is the partition that it is judged for: another one, where its key group has moved.
+        What is `exhausted` is refused at its home.
         """
         refused = tenant.effective.refused
         if refused is not None:
@@ -138,9 +155,11 @@ class Intake:
             return self._rerouting.send(record, request, (home, asked), step)
         if tenant.queued:
             self._waiting.isolate(tenant.name_bytes)
-        problem = self._admission.problem(record, request, tenant, self.accepted_ms, step)
+        problem = exhausted or self._admission.problem(
+            record, request, tenant, self.accepted_ms, step
+        )
         if problem is not None:
-            return self._reports.refuse(record, request, problem, self.accepted_ms, step)
+            return self._letters.refuse(record, request, tenant, problem, self.accepted_ms, step)
         if request["request_id"] is not None:
             repeated = self._reports.repeated(record, request, self.accepted_ms, step)
             if repeated is not None:
@@ -214,7 +233,7 @@ class Intake:
             reply.generation = asked.generation
         if reply.outcome is Outcome.REJECTED:
             rejection = Rejection(reply.code or "", reply.reason or "")
-            return self._reports.refuse(record, request, rejection, self.accepted_ms, step)
+            return self._letters.refuse(record, request, tenant, rejection, self.accepted_ms, step)
         self._reports.conclude(record, request, tenant, reply, step)
         return reply
 

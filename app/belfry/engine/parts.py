@@ -23,6 +23,7 @@ from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.calendars import Calendars
 from belfry.engine.catch_up import CatchUp
 from belfry.engine.changes import Changes
+from belfry.engine.dead_letters import DeadLetters
 from belfry.engine.drained import Drains
 from belfry.engine.due_work import DueWork
 from belfry.engine.emit import emit
@@ -116,9 +117,9 @@ class EngineParts:
         giving = Giving(place, store, of_step, rows, groups, undo)
         allowed = options.moves and bool(place.origin_keys)
         moves = MoveRecords(place, reports, MoveParts(groups, giving, rows), allowed=allowed)
-        of_intake = IntakeParts(
-            reports, rerouting, admission, everywhere, transitions, followers, groups, held, moves
-        )
+        letters = DeadLetters(of_step, reports)
+        ways_on = reports, rerouting, admission, everywhere, transitions, followers
+        of_intake = IntakeParts(*ways_on, groups, held, moves, letters)
         intake = Intake(place, store, of_step, waiting, of_intake)
         taker = TracedIntake(intake, reports) if options.traces else intake
         fast_path = FastPath(place, store, of_step, waiting, reports, groups)

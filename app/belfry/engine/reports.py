@@ -43,6 +43,7 @@ from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.moves import is_move
 from belfry.wire.origins import believed_origin
 from belfry.wire.record import Origin, SourceRecord, is_redriven, size_of
+from belfry.wire.retries import EXHAUSTED
 from belfry.wire.worker_keys import Keys
 
 # Refused for a name that is not fit to remember anything under.
@@ -87,20 +88,23 @@ class Reports:
         return self._origin
 
     def repeated(
-        self, record: SourceRecord, request: Request, asked_ms: int, step: Step
+        self, record: SourceRecord, request: Request, asked_ms: int, step: Step, code: str = ""
     ) -> Reply | None:
         """The reply to a request that was asked then, if its id was answered in the hour before.
 
         The same request once more is a DUPLICATE, another one a CONFLICT.  The hour is between the
-        arrivals of the two, however late they are read.  A refused request that is redriven is
-        judged anew.
+        arrivals of the two, however late they are read.  `code` is why this one is refused, if it
+        is.  A refused request that is redriven is judged anew, and so is a dead letter that is sent
+        with tries left.
         """
         name = keys.request_key(request["tenant"], request["request_id"] or "")
         row = self._store.named(name)
         first = None if row is None else decode_verdict(row)
         if first is None or asked_ms - first.at_ms >= REQUEST_ID_MS:
             return None
-        if first.outcome == Outcome.REJECTED and is_redriven(record):
+        if first.outcome == Outcome.REJECTED and (
+            is_redriven(record) or first.code == EXHAUSTED != code
+        ):
             # It changed nothing then, and is sent again to be judged anew.
             return None
         reply = Reply(Outcome.DUPLICATE, first.version, first.due_ms, first.outcome)
@@ -142,7 +146,7 @@ class Reports:
         """
         if why.code in UNNAMED or not may_be_kept(request["request_id"]):
             return self.reject(record, request, why, step)
-        repeated = self.repeated(record, request, asked_ms, step)
+        repeated = self.repeated(record, request, asked_ms, step, why.code)
         if repeated is not None:
             return repeated
         if why.code not in PASSING:

@@ -8,6 +8,7 @@ docs/tenants.md are made from them, and a test gives a worker exactly these.
              transactional ids        WRITE, which includes DESCRIBE
     tenant   its input topic          WRITE DESCRIBE
              its output topic         READ DESCRIBE, in groups of its own
+             its dead letters         the same
 
 Nothing on the cluster is needed but by who creates topics or looks at others' transactions.
 """
@@ -16,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
+
+from belfry.tenants.topic_names import LETTERS
 
 TOPIC: Final = "topic"
 GROUP: Final = "group"
@@ -88,6 +91,7 @@ def tenant_rights(prefix: str, tenant: str, *, shared: bool = False) -> list[Rig
     return [
         Right(TOPIC, f"{prefix}schedules.{tenant}", False, write, "its requests"),
         Right(TOPIC, f"{prefix}fired.{tenant}", False, read, "its events"),
+        Right(TOPIC, f"{prefix}{LETTERS}.{tenant}", False, read, "its dead letters"),
         *_shared_output(prefix, shared=shared),
         Right(GROUP, f"{tenant}.", True, ("Read",), "its consumers' groups"),
     ]

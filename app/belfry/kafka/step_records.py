@@ -3,7 +3,7 @@
 Made once from a step's effects, whichever client sends it (`transactions.py` by librdkafka,
 `transactions/` by requests of its own):
 
-    fired ─► deliveries ─► refused ─► misrouted ─► outcomes ─► usage ─► rows ─► manifest
+    fired ─► letters ─► deliveries ─► refused ─► misrouted ─► outcomes ─► usage ─► rows ─► manifest
 
 A record without a partition goes where Kafka's own partitioner puts its key.
 """
@@ -61,6 +61,12 @@ def delivery_records(effects: Effects, output_topics: OutputTopics) -> Iterator[
     topic, head = output_topics.deliveries, output_topics.deliveries_head
     for name, body, headers in effects.deliveries:
         yield topic, None, name, head + body, headers
+
+
+def letter_records(effects: Effects) -> Iterator[StepRecord]:
+    """Dead letters, to topics of their tenants; one of them may refuse, as an output topic may."""
+    for letter in effects.letters:
+        yield letter.topic, None, letter.key, letter.value, letter.headers
 
 
 def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:

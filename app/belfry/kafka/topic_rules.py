@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from belfry.tenants.topic_names import LETTERS
+
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 MIB: Final = 1024 * 1024
@@ -71,7 +73,7 @@ LEASTS: Final = (
     ),
     Least(
         "retention.ms",
-        frozenset({"rejected", "undelivered"}),
+        frozenset({"rejected", "undelivered", LETTERS}),
         0,
         DAY_MS,
         "what was refused or given up is gone before somebody looks at it",
@@ -107,7 +109,7 @@ LEASTS: Final = (
     ),
     Least(
         "max.message.bytes",
-        frozenset({"deliveries", "rejected", "undelivered"}),
+        frozenset({"deliveries", "rejected", "undelivered", LETTERS}),
         0,
         1_000_000,
         "what does not fit is cut, or rolled back again and again",

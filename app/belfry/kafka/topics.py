@@ -22,6 +22,7 @@ from belfry.kafka.wanted_topics import (
     TopicSpec,
     config_problems,
     home_problems,
+    letters_topic_spec,
     of_tenants,
     partition_problems,
     replication_problems,
@@ -56,11 +57,13 @@ def missing(admin: AdminClient, settings: SharedSettings) -> list[TopicSpec]:
 
 
 def missing_of_tenants(
-    admin: AdminClient, settings: SharedSettings, tenants: list[str]
+    admin: AdminClient, settings: SharedSettings, tenants: list[str], letters_of: list[str]
 ) -> list[TopicSpec]:
-    """Input topics of these tenants' own that are not there yet."""
+    """Topics that are not there yet: inputs of these tenants' own, and of dead letters of those."""
     cluster = admin.list_topics(timeout=REACH_S)
-    wanted = [tenant_topic_spec(settings.cluster, each, len(cluster.brokers)) for each in tenants]
+    brokers = len(cluster.brokers)
+    wanted = [tenant_topic_spec(settings.cluster, each, brokers) for each in tenants]
+    wanted += [letters_topic_spec(settings.cluster, each, brokers) for each in letters_of]
     return [spec for spec in wanted if spec.name not in cluster.topics]
 
 

@@ -8,6 +8,7 @@ and `Unknown`, after which this producer is never used again.
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -27,6 +28,7 @@ from belfry.kafka.step_records import (
     changelog_rows,
     delivery_records,
     fired_records,
+    letter_records,
     outcome_records,
 )
 from belfry.store.layout import keys
@@ -99,7 +101,8 @@ class PartitionProducer:
         fired = (
             self._send_non_transactional(effects) if effects.non_transactional else effects.fired
         )
-        for topic, where, key, value, headers in fired_records(fired, output_topics):
+        of_tenants = chain(fired_records(fired, output_topics), letter_records(effects))
+        for topic, where, key, value, headers in of_tenants:
             placed = watch if where is None else {"partition": where, **watch}
             produce(topic, value, key, headers=headers, **placed)
         for topic, _, key, value, headers in delivery_records(effects, output_topics):

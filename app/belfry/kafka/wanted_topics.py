@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from belfry.kafka.topic_rules import DAY_MS, MIB, TopicProblem
 from belfry.settings.cluster import ClusterSettings
 from belfry.tenants.canary import CANARY_TOPIC, SLO_TOPIC
+from belfry.tenants.topic_names import LETTERS
 
 REPLICATION: Final = 3
 MOST_OF_TENANTS: Final = 500
@@ -95,6 +96,13 @@ def tenant_topic_spec(cluster: ClusterSettings, tenant: str, brokers: int) -> To
     return _spec(f"{cluster.topic_prefix}schedules.{tenant}", 1, brokers, config)
 
 
+def letters_topic_spec(cluster: ClusterSettings, tenant: str, brokers: int) -> TopicSpec:
+    """The topic of one tenant's dead letters; each fits, with the headers that say why."""
+    config = {**CONFIGS["rejected"], "max.message.bytes": str(2 * MIB)}
+    name = f"{cluster.topic_prefix}{LETTERS}.{tenant}"
+    return _spec(name, cluster.partitions, brokers, config)
+
+
 def _spec(name: str, partitions: int, brokers: int, config: dict[str, str]) -> TopicSpec:
     replication = max(1, min(REPLICATION, brokers))
     # One replica may be down without stopping writers; with two, either of them.
@@ -104,7 +112,7 @@ def _spec(name: str, partitions: int, brokers: int, config: dict[str, str]) -> T
 
 def of_tenants(cluster: ClusterSettings, topics: Iterable[str]) -> dict[str, str]:
     """Topics of tenants, and of which kind each is; some hundreds at most."""
-    kinds = {f"{cluster.topic_prefix}{kind}.": kind for kind in ("fired", "schedules")}
+    kinds = {f"{cluster.topic_prefix}{kind}.": kind for kind in ("fired", "schedules", LETTERS)}
     shared = f"{cluster.topic_prefix}fired"
     found = {
         topic: "fired" if topic == shared else kind

@@ -168,11 +168,13 @@ class Outputs:
         """
         if not topics:
             self._view.look(machine.monotonic())
-            topics = dict.fromkeys(not_writable(self._admin, self._state.opened()), BLOCKED)
+            opened = self._state.opened() + self._view.letters.open
+            topics = dict.fromkeys(not_writable(self._admin, opened), BLOCKED)
         anybody = False
         for topic, reason in topics.items():
             if topic == self._tenants.names.shared:
                 self._shared_refused = reason
+            self._view.letters.refuse(topic, reason)
             anybody |= self._holds.hold(self._tenants.on(topic), reason)
         return anybody
 

@@ -30,6 +30,7 @@ from confluent_kafka.admin import AdminClient
 from belfry.host import machine
 from belfry.kafka.outcome import TopicGone
 from belfry.outputs.holding import Holds
+from belfry.outputs.letter_topics import LetterTopics
 from belfry.outputs.topic_queue import ADMIN_S, TopicQueue, largest_records
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Tenant, TenantFacts
@@ -65,6 +66,7 @@ class TopicView:
         self._prefix = prefix
         self._watcher = watcher
         self._noted: set[str] = set()
+        self.letters = LetterTopics(admin, tenants)
         self._lock = machine.Lock()
 
     def partitions_of(self, topic: str) -> int:
@@ -85,6 +87,7 @@ class TopicView:
     def _look(self, now_s: float) -> None:
         topics = self.admin.list_topics(timeout=ADMIN_S).topics
         self._watcher(topics)
+        self.letters.look(topics, now_s)
         moved = self._tenants.moved_topics()
         mine = {
             name: topic

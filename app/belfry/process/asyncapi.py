@@ -102,6 +102,16 @@ FIRED_SHARED: Final = Channel(
     messages=("FiredPayload", "FiredEvent"),
 )
 
+LETTERS: Final = Channel(
+    "Dead letters of a tenant",
+    "Records that were put back (belfry-retry) and are refused, as in the topic of rejected"
+    " requests, where this topic is there. `retry-attempt` counts the last failure as well.",
+    users_send=False,
+    messages=("RejectedRequest",),
+)
+
+_OF_TENANTS: Final = {"fired": FIRED, "fired_shared": FIRED_SHARED, "dead_letters": LETTERS}
+
 
 def document() -> dict[str, Any]:
     """The document as plain values."""
@@ -113,7 +123,9 @@ def document() -> dict[str, Any]:
     }
     fired = _channel(settings.topic("fired.{tenant}"), FIRED, {})
     shared = _channel(settings.topic("fired"), FIRED_SHARED, {})
-    fired["parameters"] = {"tenant": {"description": "Name of the tenant."}}
+    letters = _channel(settings.topic("dead-letters.{tenant}"), LETTERS, {})
+    for each in (fired, letters):
+        each["parameters"] = {"tenant": {"description": "Name of the tenant."}}
     return {
         "asyncapi": "3.1.0",
         "info": {
@@ -136,7 +148,7 @@ def document() -> dict[str, Any]:
                 },
             }
         },
-        "channels": {**channels, "fired": fired, "fired_shared": shared},
+        "channels": {**channels, "fired": fired, "fired_shared": shared, "dead_letters": letters},
         "operations": _operations(),
         "components": {"messages": messages()},
     }
@@ -174,7 +186,7 @@ def _operations() -> dict[str, Any]:
             "channel": _link("channels", short),
             "title": channel.title,
         }
-        for short, channel in {**CHANNELS, "fired": FIRED, "fired_shared": FIRED_SHARED}.items()
+        for short, channel in {**CHANNELS, **_OF_TENANTS}.items()
     }
 
 

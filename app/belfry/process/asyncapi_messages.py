@@ -6,8 +6,9 @@
     RejectedRequest    a request as received, with headers that say why
     Usage              JSON, which programs for bills read without a registry
 
-Headers of a request come from the table of a request's fields, and counts of usage from the format
-of its records.  So a field that is added there is in the document as well.
+Headers of a request come from the table of a request's fields, with the one that puts a record back
+beside them, and counts of usage from the format of its records.  So a field that is added there is
+in the document as well.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, Final
 
 from belfry.schedules.field import Form
 from belfry.schedules.fields import FIELDS
+from belfry.schedules.retry_rule import EXAMPLE
+from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.wire import catalogue
 from belfry.wire.metering import COUNTS, FORMAT
 
@@ -35,6 +38,9 @@ _REQUEST_HEADERS: Final = {
     field.header: field.doc + _WRITTEN.get(field.form, "")
     for field in FIELDS.values()
     if field.header
+} | {
+    RETRY: "Puts a record back that its consumer could not handle, with the headers that it came"
+    f" with; how long it waits after each failure, such as {EXAMPLE}."
 }
 _FIRED_HEADERS: Final = {
     "belfry-fire-id": "The same for every attempt: deduplicate by it.",
@@ -91,7 +97,7 @@ def messages() -> dict[str, Any]:
             "contentType": "application/octet-stream",
             "headers": {
                 "type": "object",
-                "required": ["belfry-tenant", "belfry-id"],
+                "anyOf": [{"required": ["belfry-tenant", "belfry-id"]}, {"required": [RETRY]}],
                 "properties": {
                     name: {"type": "string", "description": text}
                     for name, text in _REQUEST_HEADERS.items()

@@ -54,6 +54,15 @@ def trigger_problem(request: Request, now_ms: int) -> Rejection | None:
     )
 
 
+def names_problem(request: Request) -> Rejection | None:
+    """Why the names of a request that is refused anyway are not allowed, or None."""
+    return (
+        tenant_problem(request["tenant"])
+        or schedule_id_problem(request["schedule_id"])
+        or text_problem(request)
+    )
+
+
 class RequestChecks:
     """All checks of a request; remembers the tenants that passed, for they come again.
 

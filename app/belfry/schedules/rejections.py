@@ -37,6 +37,7 @@ CODES: Final = {
     "bad_fire_id": "An acknowledgement names no fire.",
     "no_instant": "The request does not say when.",
     "several_instants": "The request says when in more than one way.",
+    "retries_exhausted": "The record that is put back has failed in every try.",
     "instant_in_seconds": "The instant looks like seconds; belfry counts milliseconds.",
     "instant_too_far": "The instant is more than 100 years away.",
     "bad_jitter": "The jitter is negative or longer than a year.",

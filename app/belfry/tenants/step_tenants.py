@@ -49,6 +49,11 @@ class StepTenants:
         """Why no payload can be stored elsewhere at the moment; empty where they can."""
         return self._directory.store_problem
 
+    def letters_of(self, name: str) -> tuple[str, int]:
+        """A tenant's topic of dead letters, and the bytes of a record there; 0: there is none."""
+        topic = self._directory.names.letters + name
+        return topic, self._directory.topics.letters.get(topic, 0)
+
     def of(self, name: str) -> Tenant:
         """The tenant of this name."""
         found = self._by_name.get(name)

@@ -29,6 +29,7 @@ from belfry.tenants.policy import TenantPolicy
 
 KAFKAS: Final = "__"
 FIRED: Final = "fired"
+LETTERS: Final = "dead-letters"
 DELIVERIES: Final = "deliveries"
 # What belfry's own topics are called behind the prefix, and those of tenants behind a dot.
 INTERNAL: Final = frozenset(
@@ -36,6 +37,7 @@ INTERNAL: Final = frozenset(
         "schedules",
         FIRED,
         "rejected",
+        LETTERS,
         "lifecycle",
         DELIVERIES,
         "undelivered",
@@ -71,6 +73,11 @@ class TopicNames(NamedTuple):
     def requests(self) -> bytes:
         """The topic of requests, in UTF-8."""
         return self.prefix.encode() + b"schedules"
+
+    @property
+    def letters(self) -> str:
+        """How topics of dead letters begin, before their tenant's name."""
+        return f"{self.prefix}{LETTERS}."
 
     def of(self, policy: TenantPolicy) -> str:
         """The topic that a policy sends its tenant's events to."""

@@ -16,7 +16,7 @@ Topics that policies name are not counted, nor is one that was there before its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from belfry.tenants.collisions import Collisions
@@ -36,6 +36,9 @@ class TopicRegister:
         self._snapshots = snapshots
         self._collisions = Collisions(prefix)
         self.most_unknown = most_unknown
+        # Topics of dead letters that can be written to, by the bytes that a record may have there.
+        # Replaced as a whole, so readers need no lock.
+        self.letters: Mapping[str, int] = {}
 
     @property
     def unknown(self) -> int:

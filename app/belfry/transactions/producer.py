@@ -29,7 +29,13 @@ from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_producer import ProducerSurroundings, Receipt
-from belfry.kafka.step_records import OutputTopics, delivery_records, fired_records, outcome_records
+from belfry.kafka.step_records import (
+    OutputTopics,
+    delivery_records,
+    fired_records,
+    letter_records,
+    outcome_records,
+)
 from belfry.transactions import brokers
 from belfry.transactions.alternating import AlternatingWriter
 from belfry.transactions.asking import Ended
@@ -158,6 +164,7 @@ class DirectProducer:
             self._non_transactional.send(each for each in fired if each[0] in non_transactional)
             fired = [each for each in fired if each[0] not in non_transactional]
         placed.add(fired_records(fired, self._output_topics))
+        placed.add(letter_records(effects))
         placed.add(delivery_records(effects, self._output_topics))
         self._failpoint("S2")
         placed.add(outcome_records(effects, self._output_topics))
@@ -190,8 +197,8 @@ class DirectProducer:
         if isinstance(error, TopicGone):
             topics[error.topic] = str(error)
         if isinstance(error, Ended):
-            fired = {each[0] for each in effects.fired}
-            topics |= {topic: why for topic, why in error.topics.items() if topic in fired}
+            of_tenants = {each[0] for each in (*effects.fired, *effects.letters)}
+            topics |= {topic: why for topic, why in error.topics.items() if topic in of_tenants}
         topics |= self._non_transactional.refused
         self._non_transactional.start_over()
         return topics

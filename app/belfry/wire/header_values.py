@@ -5,6 +5,7 @@
     belfry-serial: True                  flag         True
     belfry-max-fires: 3                  number       3
     belfry-webhook: https://a.example    targets      one target, with the defaults of the others
+    belfry-retry: first=5s attempts=8    none         a `RetryRule`, for it is no field
 
 A field that comes later has a reader here by its form, and needs no line in this module.  Each
 reader raises ValueError, which says what was given and what is allowed.
@@ -19,6 +20,8 @@ from typing import Any, Final
 from belfry.schedules.field import Form
 from belfry.schedules.fields import FIELDS
 from belfry.schedules.instants import parse_duration, parse_instant
+from belfry.schedules.retry_rule import HEADER as RETRY
+from belfry.schedules.retry_rule import parse_retry_rule
 from belfry.schedules.targets import record_of
 
 FLAGS: Final = {"true": True, "false": False}
@@ -92,5 +95,8 @@ _BY_FORM: Final[dict[Form, Callable[[str], Any]]] = {
     Form.FLAG: parse_flag,
     Form.TARGETS: parse_targets,
 }
-# The reader of each header that a field has.
-READERS: Final = {field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header}
+# The reader of each header that a field has, and of the one that puts a record back.
+READERS: Final = {
+    **{field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header},
+    RETRY: parse_retry_rule,
+}

@@ -13,26 +13,31 @@ names come from the table of fields (`schedules/fields.py`), and how a value is 
 Names that begin with ``belfry-`` are belfry's.  One that belfry does not know is refused, for it
 may be a misspelt field.  What belfry itself puts onto records that it writes (`TRAVELLING`) may
 come in again, on an event that is scheduled anew, and then is a header like the user's own.  A
-record that could not be read whole has such headers, too (`unread`).
+record that could not be read whole has such headers, too (`unread`).  One header says when without
+being a field: `belfry-retry` puts a record back that its consumer could not handle (`retries`).
 """
 
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from belfry.schedules.fields import EMPTY, FIELDS
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Header, Request
+from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.schedules.triggers.registry import KINDS
 from belfry.wire.header_values import READERS
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
+from belfry.wire.retries import FiredBefore, is_put_back, name_after, put_back
 from belfry.wire.unread import CUT
 
 PREFIX: Final = "belfry-"
+_RULE: Final = "retry"  # A rule of retries, while its record is read.
 # The headers that say when, with kind and field; and all others.
 WHEN: Final = {
-    kind.field.header: (kind.name, kind.field.name) for kind in KINDS.values() if kind.field.header
+    **{each.field.header: (each.name, each.field.name) for each in KINDS.values()},
+    RETRY: ("AFTER", _RULE),
 }
 OTHERS: Final = {
     field.header: field.name
@@ -108,15 +113,16 @@ def asked_by(record: SourceRecord) -> Request | None:
     headers = record[4] or []
     if not speaks_protocol(headers):
         return None
-    fields: dict[str, Any] = {**EMPTY, "tenant": "", "schedule_id": ""}
+    fields: dict[str, Any] = {**EMPTY, "key": record[2], "payload": record[3]}
     for name, given in headers:
-        if name in NAMES:
-            fields[NAMES[name]] = (given or b"").decode(errors="replace")
+        if name in NAMES and given is not None:
+            fields[NAMES[name]] = given.decode(errors="replace")
+    if is_put_back(headers):
+        name_after(fields, _fired_before(headers), "replace")
     stamp = stamp_of(headers)
     if stamp is not None:
         fields["tenant"] = stamp
-    request: Request = fields  # type: ignore[assignment]  # NAMES names its fields
-    return request
+    return cast("Request", {"tenant": "", "schedule_id": "", **fields})
 
 
 def read_headers(record: SourceRecord) -> Request | Rejection:
@@ -146,7 +152,8 @@ def read_headers(record: SourceRecord) -> Request | Rejection:
     stamp = stamp_of(headers)
     if stamp is not None:
         fields["tenant"] = stamp
-    return _whole(fields, kinds)
+    refused = _put_back(fields, kinds, record) if RETRY in kinds else None
+    return _whole(fields, kinds) if refused is None else refused
 
 
 def _read(name: str, given: bytes, fields: dict[str, Any], kinds: list[str]) -> Rejection | None:
@@ -165,6 +172,23 @@ def _read(name: str, given: bytes, fields: dict[str, Any], kinds: list[str]) -> 
     except ValueError as error:
         return Rejection("bad_header", f"Header {name}: {error}")
     return None
+
+
+def _put_back(fields: dict[str, Any], kinds: list[str], record: SourceRecord) -> Rejection | None:
+    """Read what puts a record back, or refuse it."""
+    if len(kinds) > 1:
+        return _several(kinds)
+    return put_back(fields, fields.pop(_RULE), _fired_before(record[4] or []), record)
+
+
+def _several(kinds: list[str]) -> Rejection:
+    return Rejection("several_instants", f"{' and '.join(kinds[:2])} contradict: keep one.")
+
+
+def _fired_before(headers: Headers) -> FiredBefore:
+    """What belfry said on a record of the fire by which it came; of two headers the later one."""
+    last = {name: given for name, given in headers if given is not None}
+    return FiredBefore(*map(last.get, (TENANT, FIRE_ID, REDRIVEN, EVENT_TYPE, GROUP)))
 
 
 def _is_unknown(name: str) -> bool:
@@ -200,7 +224,7 @@ def _whole(fields: dict[str, Any], kinds: list[str]) -> Request | Rejection:
         if not kinds:
             return Rejection("no_instant", f"One of {', '.join(WHEN)} has to say when.")
         if len(kinds) > 1:
-            return Rejection("several_instants", f"{' and '.join(kinds[:2])} contradict: keep one.")
+            return _several(kinds)
     request: Request = fields  # type: ignore[assignment]  # OTHERS and WHEN name its fields
     return request
 

@@ -103,6 +103,9 @@ NAMED: Final = ("belfry-tenant", b"demo"), ("belfry-id", b"a")
 IN: Final = ("belfry-in", b"5m")
 
 
+FIRED: Final = (("belfry-fire-id", b"0f"), ("belfry-schedule-tenant", b"demo"))
+
+
 @pytest.mark.parametrize(
     ("record", "sorts"),
     [
@@ -116,6 +119,9 @@ IN: Final = ("belfry-in", b"5m")
         (by_headers(*NAMED, ("belfry-cron", b"no cron")), [Left.AS_SENT]),
         (by_headers(*NAMED, IN, ("belfry-error-code", b"bad_cron")), [Left.AS_SENT]),
         (by_headers(("belfry-tenant", b"other"), ("belfry-id", b"demo"), IN), []),
+        # A record that was put back, as a request and as a dead letter.
+        (by_headers(*FIRED, ("belfry-retry", b"")), [Left.AS_SENT]),
+        (by_headers(*FIRED, ("belfry-retry", b"attempts=1")), [Left.AS_SENT]),
         # Whose it is can only be read by a schema that nobody has.
         ((0, 0, None, b"\0\0\0\0\7 demo", None), [Left.UNKNOWN]),
         ((0, 0, None, b"\0\0\0\0\7 other", None), []),

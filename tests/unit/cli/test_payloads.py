@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from belfry.cli import payload_sweep, payloads
+from belfry.cli import payload_claims, payload_sweep, payloads
 from belfry.cli.entry import main
 from belfry.cli.payload_list import PayloadList, PayloadSum
 from belfry.cli.payload_sweep import PayloadSweep, SweepTerms
@@ -21,6 +22,23 @@ from belfry.wire.claim_check import CLAIM, claims_in, digest_of, object_name
 DAY_MS = 86_400_000
 DIGEST = digest_of(b"a")
 OTHER = digest_of(b"b")
+
+
+# -- which topics claim ----------------------------------------------------------------------------
+
+
+def test_dead_letters_of_tenants_claim_payloads_as_refusals_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They may be kept for longer than the same record is in the topic of refusals."""
+    monkeypatch.setattr(
+        payload_claims, "kafka_policies", lambda _session: SimpleNamespace(all=dict)
+    )
+    names = SimpleNamespace(follow=lambda _policies: None, outputs=lambda _there: set())
+    here: Any = SimpleNamespace(_session=None, _names=names, _topic="belfry.{}".format)
+    there = ["belfry.dead-letters.shop", "belfry.rejected", "belfry.schedules.shop", "mail", "dead"]
+    found = payload_claims.ClaimReader._others(here, {name: [0] for name in there})
+    assert sorted(found) == there[:3]
 
 
 # -- the list --------------------------------------------------------------------------------------

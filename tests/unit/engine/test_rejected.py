@@ -20,7 +20,7 @@ from belfry.wire import catalogue, framing
 from belfry.wire.moves import MOVE, MoveRecord, encode_move
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader
-from belfry.wire.unread import unread
+from belfry.wire.unread import CUT, unread
 from tests.unit.engine.driver import T0, Driver, request
 from tests.unit.engine.unreadable import RECURSIVE, newer_rule, pending
 
@@ -62,6 +62,7 @@ REACHED: dict[str, Given] = {
     "bad_fire_id": avro(action="ACK"),
     "no_instant": avro(),
     "several_instants": by_headers(("belfry-at", b"1800000000000"), ("belfry-in", b"5m")),
+    "retries_exhausted": by_headers(("belfry-retry", b"attempts=2"), ("retry-attempt", b"1")),
     "instant_in_seconds": avro(at=1_800_000_000),
     "instant_too_far": avro(at=T0 * 1000),
     "bad_target": avro(at=T0, http_targets=[{"url": "http://user@h/"}]),
@@ -248,9 +249,7 @@ def test_a_step_keeps_a_megabyte_of_refused_records_whole_and_the_beginning_of_t
         driver.send(b"v" * 400_000)
     driver.send(b"v" * 5_000)
     kept = driver.step(T0).effects.rejected
-    whole = [
-        len(each.value or b"") for each in kept if "belfry-error-cut" not in dict(each.headers)
-    ]
+    whole = [len(each.value or b"") for each in kept if CUT not in dict(each.headers)]
     assert whole == [400_000, 400_000, 5_000]
     assert sum(len(each.value or b"") for each in kept) < 1_200_000
     assert dict(kept[-2].headers)["belfry-error-cut"] == b"cut from 400000 bytes"

@@ -10,12 +10,15 @@ import pytest
 from aiokafka.errors import NodeNotReadyError
 from confluent_kafka import KafkaError, KafkaException
 
+from belfry.engine.dead_letters import WHY_BYTES
+from belfry.engine.rerouting import MAX_MISROUTED_BYTES
 from belfry.kafka import broker_features, cluster_checks
 from belfry.kafka.broker_features import Features, feature_problems, features_in
 from belfry.kafka.broker_rules import broker_problems
 from belfry.kafka.cluster_checks import check_at_start
 from belfry.kafka.topic_rules import TopicProblem, problems_of, unread
 from belfry.kafka.topics import described, wanted_topics
+from belfry.kafka.wanted_topics import letters_topic_spec, of_tenants
 from belfry.settings import Settings
 
 SETTINGS = Settings()
@@ -267,3 +270,15 @@ def test_a_worker_starts_unless_a_problem_says_so(monkeypatch: pytest.MonkeyPatc
     assert found(broken, TopicProblem("c", "compacted", "alter it", fatal=True)) == (
         "c: compacted; alter it."
     )
+
+
+def test_a_topic_of_dead_letters_takes_what_the_topic_of_requests_takes_and_is_looked_at() -> None:
+    cluster = SETTINGS.cluster
+    spec = letters_topic_spec(cluster, "shop", 3)
+    assert (spec.name, spec.replication) == ("belfry.dead-letters.shop", 3)
+    assert int(spec.config["max.message.bytes"]) > MAX_MISROUTED_BYTES + WHY_BYTES
+    (kind,) = of_tenants(cluster, [spec.name, "belfry.dead-letters", "dead-letters.shop"]).values()
+    assert problems_of(kind, spec.name, spec.config, spec.replication) == []
+    short = {**spec.config, "retention.ms": "1000"}
+    (problem,) = problems_of(kind, spec.name, short, spec.replication)
+    assert not problem.fatal

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from belfry.engine.effects import Effects
+from belfry.engine.effects import Effects, Letter
 from belfry.kafka import librdkafka
 from belfry.kafka.outcome import Aborted, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
@@ -158,3 +158,29 @@ def test_rows_and_their_fillers_are_queued_where_nothing_else_is(
     assert producer.commit(effects).next_offset == 2
     part = [b"t/a", keys.manifest_key(1), *[FILLER] * NEAR]
     assert sent == [[b"fired"], part]
+
+
+def test_a_topic_of_dead_letters_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, sent = MagicMock(), list[tuple[Any, ...]]()
+    monkeypatch.setattr(librdkafka, "Producer", either(client, MagicMock()))
+    message = MagicMock(topic=lambda: "letters")
+
+    def produce(*record: Any, on_delivery: Any = None, **_: Any) -> None:
+        sent.append(record)
+        if record[0] == "letters" and on_delivery is not None:
+            on_delivery(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large"), message)
+
+    client.produce = produce
+    client.commit_transaction.side_effect = failure(KafkaError.INVALID_RECORD, abort=True)
+    output_topics = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 1)
+    clock = MagicMock(both_ms=lambda: (0.0, 0.0))
+    producer = PartitionProducer({}, 0, ProducerSurroundings(output_topics, clock, MagicMock()))
+    effects = Effects(rows={b"\0": b"manifest"}, letters=[Letter("letters", b"k", b"v", [])])
+    # A step that fails is watched the second time.
+    named = []
+    for _ in range(2):
+        with pytest.raises(Aborted) as raised:
+            producer.commit(effects)
+        named.append(raised.value.topics)
+    assert named == [{}, {"letters": "too large"}]
+    assert sent.count(("letters", b"v", b"k")) == 2

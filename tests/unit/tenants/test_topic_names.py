@@ -87,3 +87,12 @@ def test_who_has_a_topic_already_keeps_it() -> None:
     assert not list(taken_topics(shared, (TenantPolicy("a", output_topic="theirs", paused=True),)))
     moved = (TenantPolicy("a", output_topic="other"), TenantPolicy("b"))
     assert not list(taken_topics(shared, moved))
+
+
+@pytest.mark.parametrize("whose", ["a", "b"])
+def test_no_policy_and_no_target_names_a_topic_of_dead_letters(whose: str) -> None:
+    topic = f"{NAMES.letters}{whose}"
+    assert topic == f"belfry.dead-letters.{whose}"
+    for name in (topic, topic.replace(".", "_")):
+        assert NAMES.problem("a", name) is not None
+        assert NAMES.target_problem("a", name) is not None
