@@ -10,7 +10,7 @@ is read back before anybody refers to it: a folder that takes files and gives ot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from os import fsync
@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from belfry.host import machine, object_store
 from belfry.host.object_store import modified_ms
 from belfry.settings import Settings
-from belfry.store.layout.day_reference import DAY_MS, DayFile
+from belfry.store.layout.day_reference import DAY_MS, DayFile, Reference, digest_of
 
 # So long an answer is waited for; then it counts as none, and what was asked is left behind.
 ANSWER_S: Final = 60.0
@@ -94,6 +94,17 @@ class DayStore:
     def read(self, file: DayFile) -> bytes:
         """All of a file; raises whatever the file system raises."""
         return bytes(self._files.cat_file(self.path_of(file)))
+
+    def payloads(self, references: Sequence[Reference]) -> list[bytes]:
+        """The payloads themselves, in their order; raises `NotKept` where one is something else."""
+        paths = [self.path_of(each.file) for each in references]
+        starts = [each.offset for each in references]
+        ends = [each.offset + each.size for each in references]
+        found = list(map(bytes, self._files.cat_ranges(paths, starts, ends, on_error="raise")))
+        for path, reference, payload in zip(paths, references, found, strict=True):
+            if (reference.size, reference.digest) != (len(payload), digest_of(payload)):
+                raise NotKept(f"{path} does not hold at {reference.offset} what was put there")
+        return found
 
     def all(self) -> Iterator[StoredDayFile]:
         """All day files, day by day."""

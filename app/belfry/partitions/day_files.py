@@ -72,8 +72,14 @@ class DayFileTurns:
     """
 
     def __init__(
-        self, store: DayStore, partition: int, after_days: int, metrics: DayFileMetrics
+        self,
+        store: DayStore,
+        partition: int,
+        after_days: int,
+        metrics: DayFileMetrics,
+        failpoint: Callable[[str], None] = lambda _step: None,
     ) -> None:
+        self._failpoint = failpoint
         self._store = store
         self._partition = partition
         self._after_days = after_days
@@ -199,6 +205,7 @@ class DayFileTurns:
     ) -> None:
         file, rows = filed
         if error is None:
+            self._failpoint("D1")
             self._metrics.files("written")
             self._change = RowChange(file, parts_of(rows), back=False)
             return
@@ -248,6 +255,7 @@ class DayFileTurns:
                 effects = engine.put_aside(wall_ms, part)
             rows = engine.day_files
             if rows.changed:
+                self._failpoint("D2")
                 change.changed = rows.changed
                 return effects
             self._metrics.payloads("back" if change.back else "aside", change.changed)
@@ -278,4 +286,5 @@ def turns_of(given: PartitionDependencies, partition: int) -> DayFileTurns | Non
     if given.day_store is None:
         return None
     after_days = given.settings.day_store_after_days
-    return DayFileTurns(given.day_store, partition, after_days, given.metrics.day_files)
+    told = given.metrics.day_files, given.failpoints.reach
+    return DayFileTurns(given.day_store, partition, after_days, *told)
