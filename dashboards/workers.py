@@ -385,8 +385,8 @@ WORKERS: Final = (
             ),
             Chart(
                 "Day files",
-                "Files of payloads that are due far ahead: written, read, or failed. Awaited: something"
-                " due waits for them, and fires late.",
+                "Files of payloads that are due far ahead: written, read, or failed. Awaited:"
+                " something due waits for them, and fires late.",
                 "ops",
                 (
                     Query("{{outcome}}", "sum by (outcome) (rate(belfry_day_files_total[5m]))"),

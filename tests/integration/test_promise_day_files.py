@@ -1,4 +1,4 @@
-"""docs/day-files.md: payloads leave Kafka for day files and come back, through kills and outages."""
+"""docs/day-files.md: payloads leave Kafka for day files and come back, through kills, outages."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
 from typing import Any, Final
@@ -106,8 +105,8 @@ class Tier:
 
 
 @pytest.fixture
-def tier(tmp_path: Path) -> Iterator[Tier]:
-    yield Tier(tmp_path)
+def tier(tmp_path: Path) -> Tier:
+    return Tier(tmp_path)
 
 
 def filled(tier: Tier, at: int = FAR, name: str = "s", number: int = A_DAY) -> list[str]:
