@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from time import time
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -137,27 +137,35 @@ def _referred(session: Session) -> set[DayFile]:
     """Files that something which waits refers to, by the changelog."""
     from belfry.cli.changelog import judges
     from belfry.client.export import Fold, folded
-    from belfry.store.layout.day_files import of_row
-    from belfry.store.layout.day_reference import decode_reference
 
     topic, judge = session.settings.topic, judges(session)
 
     def fold_of(partition: int) -> Fold:
-        return Fold(judge(partition), lambda row: of_row(row) or b"")
+        return Fold(judge(partition), _stands_of)
 
-    found = set[Any]()
+    found: set[DayFile] = set()
     for _, fold in folded(session.cluster(), topic("changelog"), topic("client"), fold_of):
         for stands in fold.waiting.values():
             if stands:
-                found.add(_file_of(decode_reference, stands))
+                found.add(_file_of(stands))
         # Before the next partition is read, for two of them may not fit into memory.
         del fold
     return found
 
 
-def _file_of(decode: Any, stands: bytes) -> Any:
+def _stands_of(row: bytes) -> bytes:
+    """What stands in a row for a payload that is away; empty where it is there."""
+    from belfry.store.layout.day_files import of_row
+
+    return of_row(row) or b""
+
+
+def _file_of(stands: bytes) -> DayFile:
+    """The file that is referred to; raises `CommandError` for what this release cannot read."""
+    from belfry.store.layout.day_reference import decode_reference
+
     try:
-        return decode(stands).file
+        return decode_reference(stands).file
     except ValueError as error:
         raise CommandError(f"A row refers to a day file in a way of its own: {error}.") from None
 

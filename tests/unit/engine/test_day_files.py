@@ -148,7 +148,8 @@ def test_a_look_goes_on_where_it_ended() -> None:
     driver = Driver()
     for number in range(5):
         asked(driver, schedule_id=f"{number}")
-    found, place, looks = Gathered(), START, 0
+    found, looks = Gathered(), 0
+    place: tuple[int, int] | None = START
     while place is not None:
         place = driver.engine.day_files.gather(place, found, 2)
         looks += 1
