@@ -15,7 +15,7 @@ back is done again by the same call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from belfry.engine.locks import UNREADABLE_LOCK, unreadable_lock
@@ -31,7 +31,7 @@ from belfry.store.layout.day_files import (
     without_payload,
 )
 from belfry.store.layout.day_reference import DAY_MS, DayFile, decode_reference, digest_of
-from belfry.store.layout.locations import BEHIND_LOCK, decode_location, is_location
+from belfry.store.layout.locations import BEHIND_LOCK, IN_BACKLOG, decode_location, is_location
 from belfry.store.layout.pending import Away, Pending, decode_pending
 from belfry.store.layout.pending_bytes import away
 from belfry.store.schedules import ScheduleStore
@@ -68,6 +68,13 @@ class Gathered:
         return True
 
 
+class Place(NamedTuple):
+    """Where a walk is: in the timeline (no tenant), or in the backlog of an isolated tenant."""
+
+    tenant: bytes = b""
+    sort_key: keys.SortKey = (0, 0)
+
+
 class PutAside(NamedTuple):
     """A row on its way: its changelog key, its record as it was gathered, and the reference."""
 
@@ -95,29 +102,51 @@ class DayFileRows:
 
     # -- looks at what is committed --------------------------------------------------------------
 
-    def gather(self, start: keys.SortKey, into: Gathered, at_most: int) -> keys.SortKey | None:
-        """Gather from the next rows of the timeline; where to go on, None behind the last."""
-        rows = self._store.timeline(start, LAST_MS)
-        for number, (key, record) in enumerate(rows):
-            place = keys.timeline_sort_key(key)
-            if number == at_most or (may_go(record) and not into.add(place[0], record)):
-                return place
-        return None
+    def gather(
+        self, place: Place, first: keys.SortKey, into: Gathered, at_most: int
+    ) -> Place | None:
+        """Gather from the next rows, none before `first`; where to go on, None behind the last.
+
+        Rows of one file lie in one place: where its end is met, the file is full.
+        """
+        start = max(place.sort_key, first)
+        for number, (key, record) in enumerate(self._from(place.tenant, start, LAST_MS)):
+            if number == at_most or (may_go(record) and not into.add(key[0], record)):
+                return Place(place.tenant, key)
+        into.full = True
+        return self._behind(place.tenant)
 
     def lying(
-        self, start: keys.SortKey, until_ms: int, at_most: int, but: Iterable[DayFile] = ()
-    ) -> tuple[DayFile | None, keys.SortKey | None]:
+        self, place: Place, until_ms: int, at_most: int, but: Collection[DayFile] = ()
+    ) -> tuple[DayFile | None, Place | None]:
         """The first file that one of the next rows needs; and where to go on, None behind the last.
 
         `but` are files that are not to be read now.
         """
-        for number, (key, record) in enumerate(self._store.timeline(start, until_ms)):
-            place = keys.timeline_sort_key(key)
+        rows = self._from(place.tenant, place.sort_key, until_ms)
+        for number, (key, record) in enumerate(rows):
             if number == at_most:
-                return None, place
+                return None, Place(place.tenant, key)
             if away(record) and (file := file_of(record)) is not None and file not in but:
-                return file, place
-        return None, None
+                return file, Place(place.tenant, key)
+        return None, self._behind(place.tenant)
+
+    def _from(
+        self, tenant: bytes, start: keys.SortKey, until_ms: int
+    ) -> Iterator[tuple[keys.SortKey, bytes]]:
+        """Rows of the timeline, or of the backlog of an isolated tenant, in due order."""
+        if not tenant:
+            for key, record in self._store.timeline(start, until_ms):
+                yield keys.timeline_sort_key(key), record
+            return
+        for key, record in self._store.queue_between(IN_BACKLOG, tenant, start[0], until_ms):
+            if (at := keys.sort_key(key)) >= start:
+                yield at, record
+
+    def _behind(self, tenant: bytes) -> Place | None:
+        """The next place: what isolated tenants have waiting lies in their backlogs."""
+        left = [each for each in self._waiting.hints if each > tenant]
+        return Place(min(left)) if left else None
 
     # -- changes of a step -----------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from typing import Final
 
 import structlog
 
-from belfry.engine.day_files import LAST_MS, Gathered, PutAside, day_after
+from belfry.engine.day_files import LAST_MS, Gathered, Place, PutAside, day_after
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
 from belfry.host.errors import named
@@ -40,7 +40,6 @@ from belfry.store.layout.day_files import (
     reference_to,
 )
 from belfry.store.layout.day_reference import DAY_MS, DayFile
-from belfry.store.layout.keys import SortKey
 from belfry.telemetry.day_file_metrics import DayFileMetrics
 
 # How far ahead of now payloads come back.
@@ -60,7 +59,7 @@ FAR_EVERY_MS: Final = 600_000.0
 # What failed is tried again after so long, and a file that was read is not read again before.
 RETRY_MS: Final = 10_000.0
 RUNBOOK: Final = "docs/runbooks/BelfryDayFilesNotRead.md"
-_BEGIN: Final[SortKey] = (0, 0)
+_BEGIN: Final = Place()
 
 log = structlog.get_logger(__name__)
 
@@ -90,8 +89,8 @@ class DayFileTurns:
     def begin(self) -> None:
         """A term of ownership begins: what an earlier one was about to do is forgotten."""
         self._next_ms = 0.0
-        self._near: SortKey | None = _BEGIN
-        self._far: SortKey | None = _BEGIN
+        self._near: Place | None = _BEGIN
+        self._far: Place | None = _BEGIN
         self._near_again_ms = self._far_again_ms = 0.0
         self._gathered = Gathered()
         self._asked: Asked[bytes | None] | None = None
@@ -146,8 +145,9 @@ class DayFileTurns:
             file = self._read = wanted
             self._asked = Asked(lambda: self._store.read(file))
             return
-        if self._after_days and (place := self._far_from(now_ms, wall_ms)) is not None:
-            self._far = rows.gather(place, self._gathered, LOOK_ROWS)
+        if self._after_days and (place := self._far_from(now_ms)) is not None:
+            first = day_after(wall_ms, self._after_days)
+            self._far = rows.gather(place, first, self._gathered, LOOK_ROWS)
             if self._gathered.full or self._far is None:
                 self._file(now_ms)
 
@@ -157,18 +157,15 @@ class DayFileTurns:
             del self._not_before[file]
         return list(self._not_before)
 
-    def _near_from(self, now_ms: float) -> SortKey | None:
+    def _near_from(self, now_ms: float) -> Place | None:
         if self._near is None and now_ms >= self._near_again_ms:
             self._near = _BEGIN
         return self._near
 
-    def _far_from(self, now_ms: float, wall_ms: int) -> SortKey | None:
-        """Where to go on; what has come near meanwhile is left out."""
+    def _far_from(self, now_ms: float) -> Place | None:
         if self._far is None and now_ms >= self._far_again_ms:
             self._far = _BEGIN
-        if self._far is None or now_ms < self._far_again_ms:
-            return None
-        return max(self._far, day_after(wall_ms, self._after_days))
+        return None if now_ms < self._far_again_ms else self._far
 
     def _file(self, now_ms: float) -> None:
         """Write what was gathered, where it is worth a file; a walk's end is one of a day too."""

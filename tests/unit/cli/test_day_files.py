@@ -10,16 +10,19 @@ import orjson
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from belfry.api.json import shapes
 from belfry.cli import day_files
 from belfry.cli.day_files import whole
 from belfry.cli.entry import main
 from belfry.cli.failures import CommandError
 from belfry.client.export import Fold
 from belfry.client.portable import UnreadableSchedule, portable
+from belfry.engine.day_files import PutAside
 from belfry.outputs.day_store import DayStore
 from belfry.store.layout.day_files import encode_file, payload_in, reference_to, without_payload
 from belfry.store.layout.day_reference import DAY_MS, DayFile
 from belfry.store.row_judge import Judge
+from tests.unit.cli.test_encrypted_payloads import looked_up
 from tests.unit.engine.driver import T0, Driver
 
 TODAY: Final = int(time() * 1000) // DAY_MS
@@ -121,10 +124,24 @@ def test_an_export_leaves_nothing_out_in_silence(
         list(whole(session, [lean]))
 
 
+def test_a_lookup_shows_no_reference_for_a_payload() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + DAY_MS, payload=PAYLOAD)
+    driver.step(T0)
+    assert looked_up(driver)["payload_text"] == PAYLOAD.decode()
+    record = dict(driver.changelog)[b"demo/a"] or b""
+    stands = reference_to(DayFile(7, 0, b"12345678"), 30, PAYLOAD)
+    driver.engine.put_aside(T0, [PutAside(b"demo/a", record, stands)])
+    driver.end(T0)
+    shown = looked_up(driver)
+    assert (shown["unreadable"], shown["payload_bytes"]) == (shapes.AWAY, len(PAYLOAD))
+    assert [name for name in shown if name.startswith("payload")] == ["payload_bytes"]
+
+
 def test_what_waits_keeps_its_file(store: DayStore) -> None:
     """Of a row a sweep holds the reference alone, and the file's name follows from it."""
     _, lean, file = away_record(store)
-    fold = Fold(Judge(), lambda row: day_files._stands_of(row))
+    fold = Fold(Judge(), day_files._stands_of)
     fold._take(b"demo/a", lean)
     (stands,) = fold.waiting.values()
     assert day_files._file_of(stands) == file

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.engine.day_files import Gathered, PutAside, day_after
+from belfry.engine.day_files import Gathered, Place, PutAside, day_after
 from belfry.store.layout.day_files import Entry, encode_file, read_file, reference_to
 from belfry.store.layout.day_reference import DAY_MS, DayFile
 from belfry.store.layout.pending import Away, decode_pending
@@ -22,7 +22,7 @@ from tests.unit.engine.test_jobs import begin, finish
 PAYLOAD: Final = b'{"order":1}' * 20
 FAR: Final = T0 + 30 * DAY_MS
 FILE: Final = DayFile(FAR // DAY_MS, 0, b"12345678")
-START: Final = (0, 0)
+START: Final = Place()
 
 
 def asked(driver: Driver, **fields: Any) -> Step:
@@ -32,7 +32,7 @@ def asked(driver: Driver, **fields: Any) -> Step:
 
 def gathered(driver: Driver, at_most: int = 1_000) -> Gathered:
     found = Gathered()
-    driver.engine.day_files.gather(START, found, at_most)
+    driver.engine.day_files.gather(START, (0, 0), found, at_most)
     return found
 
 
@@ -132,13 +132,13 @@ def test_one_file_holds_one_day() -> None:
     for number in range(6):
         asked(driver, schedule_id=f"{number}", at=FAR + number * DAY_MS // 3)
     found = Gathered()
-    place = driver.engine.day_files.gather(START, found, 1_000)
+    place = driver.engine.day_files.gather(START, (0, 0), found, 1_000)
     days = {decode_pending(record).due_ms // DAY_MS for _, record in found.rows}
     assert days == {found.day}
     assert found.full
     assert place is not None
     rest = Gathered()
-    driver.engine.day_files.gather(place, rest, 1_000)
+    driver.engine.day_files.gather(place, (0, 0), rest, 1_000)
     assert rest.day == FAR // DAY_MS + 1
     names = [name for name, _ in found.rows + rest.rows]
     assert names == sorted(set(names))
@@ -149,11 +149,36 @@ def test_a_look_goes_on_where_it_ended() -> None:
     for number in range(5):
         asked(driver, schedule_id=f"{number}")
     found, looks = Gathered(), 0
-    place: tuple[int, int] | None = START
+    place: Place | None = START
     while place is not None:
-        place = driver.engine.day_files.gather(place, found, 2)
+        place = driver.engine.day_files.gather(place, (0, 0), found, 2)
         looks += 1
     assert (len(found.rows), looks) == (5, 3)
+
+
+def test_what_an_isolated_tenant_has_waiting_goes_and_comes_back_too() -> None:
+    driver = Driver()
+    driver.engine._parts.waiting.isolate(b"demo")
+    driver.ask(tenant="other", schedule_id="o", at=FAR, payload=PAYLOAD)
+    for each in "abc":
+        driver.ask(schedule_id=each, at=FAR + ord(each), payload=PAYLOAD)
+    driver.step(T0)
+    first = Gathered()
+    place = driver.engine.day_files.gather(START, (0, 0), first, 1_000)
+    assert ([name for name, _ in first.rows], first.full) == ([b"other/o"], True)
+    assert place == Place(b"demo")
+    found = Gathered()
+    assert driver.engine.day_files.gather(place, (FAR + ord("b"), 0), found, 1_000) is None
+    assert [name for name, _ in found.rows] == [b"demo/b", b"demo/c"]
+    data, rows = filed(found)
+    driver.engine.put_aside(T0, rows)
+    driver.end(T0)
+    look = driver.engine.day_files.lying
+    assert look(START, FAR * 2, 100) == (None, Place(b"demo"))
+    assert look(Place(b"demo"), FAR * 2, 100)[0] == FILE
+    assert back(driver, data) == 2
+    assert look(Place(b"demo"), FAR * 2, 100) == (None, None)
+    assert sorted(driver.run(FAR + 1_000)) == ["a", "b", "c", "o"]
 
 
 def test_a_cancel_reaches_what_is_away_and_nothing_comes_back() -> None:
@@ -317,8 +342,8 @@ def test_what_is_due_soon_is_found_by_its_file() -> None:
     gone(driver)
     rows = driver.engine.day_files
     assert rows.lying(START, FAR - 1, 100) == (None, None)
-    assert rows.lying(START, FAR, 1) == (None, (FAR, 1))
-    assert rows.lying((FAR, 1), FAR, 1) == (FILE, (FAR, 1))
+    assert rows.lying(START, FAR, 1) == (None, Place(b"", (FAR, 1)))
+    assert rows.lying(Place(b"", (FAR, 1)), FAR, 1) == (FILE, Place(b"", (FAR, 1)))
     assert rows.lying(START, FAR, 100, {FILE}) == (None, None)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from belfry.engine.day_files import Gathered, PutAside
+from belfry.engine.day_files import Gathered, Place, PutAside
 from belfry.store.layout.day_files import Entry, may_go, payload_in, reference_to
 from belfry.store.layout.day_reference import DAY_MS, DayFile
 from belfry.store.layout.pending import decode_pending
@@ -27,7 +27,7 @@ def asked(trail: Leaving, *names: str, now_ms: int = T0) -> None:
 def gone(trail: Leaving, now_ms: int) -> list[Entry]:
     """Put everything aside that may go."""
     found, rows, entries = Gathered(), list[PutAside](), list[Entry]()
-    trail.engine.day_files.gather((0, 0), found, 1_000)
+    trail.engine.day_files.gather(Place(), (0, 0), found, 1_000)
     for offset, (name, record) in enumerate(found.rows):
         assert may_go(record)
         payload = payload_in(record)
@@ -70,7 +70,7 @@ def test_a_row_that_refers_to_something_else_is_a_difference() -> None:
     trail = Leaving()
     asked(trail, "a")
     found = Gathered()
-    trail.engine.day_files.gather((0, 0), found, 1_000)
+    trail.engine.day_files.gather(Place(), (0, 0), found, 1_000)
     ((name, record),) = found.rows
     trail.engine.put_aside(T0 + 10, [PutAside(name, record, reference_to(FILE, 0, b"other"))])
     trail.end(T0 + 10)

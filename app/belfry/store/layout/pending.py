@@ -61,9 +61,6 @@ class Away(bytes):
     __slots__ = ()
 
 
-_FLAG_OF: Final[dict[type, int]] = {Encrypted: ENCRYPTED, Away: AWAY}
-
-
 class Pending(NamedTuple):
     """A schedule that waits.  Texts are UTF-8 bytes; empty means absent for group and type.
 
@@ -132,8 +129,8 @@ def encode_pending(row: Pending, flags: int = 0) -> bytes:
     """The record of a waiting schedule; what its payload is marked with is set here alone."""
     (due_ms, nominal_ms, accepted_ms, seq, life, version, occurrence, kind, when, jitter_ms,
      tenant, schedule_id, group, event_type, key, headers, extra, payload) = row  # fmt: skip
-    if type(payload) is not bytes:
-        flags |= _FLAG_OF.get(type(payload), 0)
+    if (held := type(payload)) is Encrypted or held is Away:
+        flags |= ENCRYPTED if held is Encrypted else AWAY
     head = _BOTH.pack(
         FORMAT, PENDING, kind, flags, due_ms, nominal_ms, accepted_ms, seq, life, version,
         occurrence, when, jitter_ms, len(tenant), len(schedule_id), len(group), len(event_type),
