@@ -19,7 +19,7 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
-from belfry.devstack import Kafka, KafkaNodes, free_port
+from belfry.devstack import Kafka, KafkaNodes, free_ports
 from belfry.devstack.kafka import Node
 from tests.chaos.proxy import HOST, Proxy
 
@@ -77,7 +77,7 @@ class Brokers:
 @contextmanager
 def one_node(home: Path) -> Iterator[Brokers]:
     """A lone node."""
-    port, controller = _ports(2)
+    port, controller = free_ports(2)
     lone = Node(controller_port=controller)
     node = Kafka(home, port, node=lone, properties=AUTHORIZER)
     with _with_hop([node]) as hop:
@@ -100,7 +100,7 @@ def three_nodes(home: Path) -> Iterator[Brokers]:
 def _with_hop(nodes: Sequence[Kafka]) -> Iterator[Proxy]:
     """Give each node, which has not started, a second door; a hop that leads there runs."""
     taken = [port for node in nodes for port in (node.port, node.node.controller_port)]
-    ports = _ports(3 * len(nodes), taken)
+    ports = free_ports(3 * len(nodes), taken)
     ways = dict(zip(ports[::3], ports[1::3], strict=True))
     for node, (outside, behind), inside in zip(nodes, ways.items(), ports[2::3], strict=True):
         doors = {"PLAINTEXT": node.port, "HOP": behind, "NODES": inside}
@@ -114,13 +114,6 @@ def _with_hop(nodes: Sequence[Kafka]) -> Iterator[Proxy]:
         yield hop
     finally:
         hop.stop()
-
-
-def _ports(count: int, taken: Sequence[int] = ()) -> list[int]:
-    found: list[int] = []
-    for _ in range(count):
-        found.append(free_port(avoid=[*taken, *found]))
-    return found
 
 
 def _listed(listeners: dict[str, int]) -> str:

@@ -27,7 +27,7 @@ from belfry.bench.plan import COMMON_TOPIC, EXACTLY_ONCE, BenchPlan, Tell, silen
 from belfry.bench.worker import BenchWorker, WorkerFailed
 from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
-from belfry.devstack.ports import free_port
+from belfry.devstack.ports import free_ports
 from belfry.kafka import topics
 from belfry.kafka.wanted_topics import output_topic_spec
 from belfry.settings import ClusterSettings, Settings
@@ -117,7 +117,7 @@ class BenchCluster:
     def start_workers(self) -> None:
         """Start the workers; the group waits for none of them."""
         self.started_ms = time.time_ns() // 1_000_000
-        ports = [free_port() for _ in range(self._count)]
+        ports = free_ports(self._count)
         self.workers = [
             BenchWorker(self.settings, self._folder / f"worker-{number}", port)
             for number, port in enumerate(ports)

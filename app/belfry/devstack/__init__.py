@@ -21,7 +21,7 @@ from belfry.devstack.connect import Connect
 from belfry.devstack.errors import DevStackError, PortTakenError, StartCancelledError
 from belfry.devstack.kafka import Kafka, Node
 from belfry.devstack.kafka_nodes import KafkaNodes
-from belfry.devstack.ports import free_port
+from belfry.devstack.ports import free_port, free_ports
 from belfry.devstack.postgres import Postgres
 from belfry.devstack.registry import Apicurio
 from belfry.devstack.stack import Stack, open_stack
@@ -38,5 +38,6 @@ __all__ = [
     "Stack",
     "StartCancelledError",
     "free_port",
+    "free_ports",
     "open_stack",
 ]

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from belfry.devstack.kafka import Kafka, Node, new_cluster_id
-from belfry.devstack.ports import LOOPBACK, free_port
+from belfry.devstack.ports import LOOPBACK, free_ports
 
 # Seconds until a node of several that does not answer ends the start.
 READY_S: Final = 100.0
@@ -47,20 +47,15 @@ class KafkaNodes:
         self, home: Path, nodes: int = 3, properties: Mapping[str, str] | None = None
     ) -> None:
         """``properties`` are server properties of every node."""
-        controllers: list[int] = []
-        for _ in range(nodes):
-            controllers.append(free_port(avoid=controllers))
+        ports = free_ports(2 * nodes)
+        controllers, listeners = ports[:nodes], ports[nodes:]
         voters = ",".join(f"{n}@{LOOPBACK}:{port}" for n, port in enumerate(controllers, 1))
         cluster_id = new_cluster_id()
-        taken = list(controllers)
         self.nodes: list[Kafka] = []
-        for number, controller in enumerate(controllers, 1):
-            taken.append(free_port(avoid=taken))
+        for number, (controller, port) in enumerate(zip(controllers, listeners, strict=True), 1):
             node = Node(number, controller, voters, cluster_id)
             given = {**NOTICED, **(properties or {})}
-            self.nodes.append(
-                Kafka(home / str(number), taken[-1], HEAP_MB, node=node, properties=given)
-            )
+            self.nodes.append(Kafka(home / str(number), port, HEAP_MB, node=node, properties=given))
 
     @property
     def bootstrap_servers(self) -> str:

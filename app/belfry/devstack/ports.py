@@ -30,6 +30,14 @@ def free_port(preferred: int = 0, avoid: Collection[int] = ()) -> int:
     )
 
 
+def free_ports(count: int, avoid: Collection[int] = ()) -> list[int]:
+    """``count`` free ports that differ, for listeners that open together."""
+    found: list[int] = []
+    for _ in range(count):
+        found.append(free_port(avoid=[*avoid, *found]))
+    return found
+
+
 def can_bind(port: int) -> bool:
     """Whether a listener could be opened on the loopback address right now."""
     with socket.socket() as probe:

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 
 from belfry.devstack import Kafka
 from belfry.devstack.kafka import Node
-from belfry.devstack.ports import free_port
+from belfry.devstack.ports import free_ports
 from tests.unit.kafka.test_security import Signed, signed
 
 PASSWORD = "hunter2hunter2"
@@ -101,7 +101,7 @@ def guarded_broker(home: Path, **stricter: str) -> Iterator[Guarded]:
     `stricter` are properties of the broker, with underscores for dots.
     """
     authority = signed("authority")
-    port, secure, certified, controller = (free_port() for _ in range(4))
+    port, secure, certified, controller = free_ports(4)
     addresses = (f"127.0.0.1:{each}" for each in (port, secure, certified))
     found = Guarded(next(addresses), next(addresses), next(addresses), authority, home)
     own, user = signed("broker", authority), signed("user", authority)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from belfry.devstack import DevStackError, free_port
+from belfry.devstack import DevStackError, free_port, free_ports
 from belfry.devstack.ports import ANY_PORT, LOOPBACK, can_bind
 from belfry.devstack.stack import moved_port
 
@@ -34,6 +34,13 @@ def test_a_taken_port_moves_on(taken: int) -> None:
 def test_a_port_of_somebody_who_is_about_to_bind_is_avoided() -> None:
     wished = free_port()
     assert free_port(wished, avoid=[wished]) > wished
+
+
+def test_ports_of_listeners_that_open_together_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([20_001, 20_001, 20_002, 20_003, 20_001, 20_004])
+    monkeypatch.setattr("belfry.devstack.ports.secrets.choice", lambda ports: next(drawn))
+    monkeypatch.setattr("belfry.devstack.ports.can_bind", lambda port: True)
+    assert free_ports(3, avoid=[20_002]) == [20_001, 20_003, 20_004]
 
 
 def test_zero_is_any_port() -> None:

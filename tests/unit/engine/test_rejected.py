@@ -17,21 +17,17 @@ from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pend
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire import catalogue, framing
+from belfry.wire.moves import MOVE, MoveRecord, encode_move
 from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader
 from belfry.wire.unread import unread
 from tests.unit.engine.driver import T0, Driver, request
-from tests.unit.engine.unreadable import newer_rule, pending
+from tests.unit.engine.unreadable import RECURSIVE, newer_rule, pending
 
 BODY = catalogue.encode("ScheduleRequest", {"tenant": "demo", "schedule_id": "a", "at": T0 + 5})
 STRAY = origin_headers(Origin("belfry.schedules", 2, 7, T0 - 1, rerouted=False))
 LOST: Headers = [*STRAY, ("belfry-origin-retries", b"1000")]
 BY_HEADERS: Headers = [("belfry-tenant", b"demo"), ("belfry-id", b"a")]
-RECURSIVE = {
-    "type": "record",
-    "name": "ScheduleRequest",
-    "fields": [{"name": "again", "type": ["null", "ScheduleRequest"]}],
-}
 Given = tuple[bytes | None, Headers | None]
 
 
@@ -54,6 +50,7 @@ REACHED: dict[str, Given] = {
     "schema_unsafe": (framing.prefix(2) + b"\x00", None),
     "request_too_large": (request(payload=b"x" * 1_100_000), None),
     "unreadable_batch": (None, [unread("unreadable_batch", "It cannot be unpacked.")]),
+    "bad_move": (encode_move(MoveRecord(MOVE, 3, 0)), None),
     "no_tenant": avro(tenant=""),
     "bad_tenant": avro(tenant="a b"),
     "bad_schedule_id": avro(schedule_id="\n"),

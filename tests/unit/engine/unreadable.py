@@ -1,4 +1,4 @@
-"""Schedules that another release or newer time zone data made, and this worker cannot read."""
+"""Schedules that another release or newer time zone data made, and a schema: unreadable here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from belfry.schedules.triggers import clock, zones
 from belfry.store import readable
 from belfry.store.layout.pending import KIND_CODES, Pending, encode_pending
 
+RECURSIVE = {
+    "type": "record",
+    "name": "ScheduleRequest",
+    "fields": [{"name": "again", "type": ["null", "ScheduleRequest"]}],
+}
 ZONE = "Europe/Paris"
 LIVES = 1 << 40
 ZONES = Callable[[bool], None]
