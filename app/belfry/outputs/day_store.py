@@ -63,6 +63,11 @@ class Asked(Generic[_Answer]):
             self.error = TimeoutError(f"the store has not answered within {self._most_s:g} s")
         return late
 
+    @property
+    def ended(self) -> bool:
+        """Whether its thread has come to its end, waited for or not."""
+        return self._done.is_set()
+
     def _run(self) -> None:
         try:
             answer = self._ask()

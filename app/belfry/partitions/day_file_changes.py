@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from belfry.engine.day_files import FILE_BYTES, PutAside
+from belfry.engine.day_files import FILE_BYTES, Gathered, PutAside
+from belfry.store.layout.day_files import encode_file, payload_in, reference_to
 from belfry.store.layout.day_reference import DayFile
 
 STEP_ROWS: Final = 500
@@ -43,3 +44,14 @@ def parts_of(rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
         found[-1].append(row)
         size += held
     return found
+
+
+def filed(gathered: Gathered, file: DayFile) -> tuple[bytes, list[PutAside]]:
+    """The bytes of a file of what was gathered, and the rows that are to refer to it."""
+    payloads = [payload_in(record) for _, record in gathered.rows]
+    data, offsets = encode_file(zip([name for name, _ in gathered.rows], payloads, strict=True))
+    rows = zip(gathered.rows, offsets, payloads, strict=True)
+    return data, [
+        PutAside(name, record, reference_to(file, offset, payload))
+        for (name, record), offset, payload in rows
+    ]

@@ -21,45 +21,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import urandom
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
-from belfry.engine.day_files import LAST_MS, Gathered, Place, PutAside, day_after
+from belfry.engine.day_files import PutAside
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
 from belfry.host.errors import named
 from belfry.outputs.day_store import Asked, DayStore
-from belfry.partitions.day_file_changes import RowChange, parts_of
+from belfry.partitions.day_file_changes import RowChange, filed, parts_of
+from belfry.partitions.day_file_walks import Walks
 from belfry.partitions.parts import PartitionDependencies
-from belfry.store.layout.day_files import (
-    Entry,
-    encode_file,
-    payload_in,
-    read_file,
-    reference_to,
-)
-from belfry.store.layout.day_reference import DAY_MS, DayFile
+from belfry.store.layout.day_files import Entry, read_file
+from belfry.store.layout.day_reference import DayFile
 from belfry.telemetry.day_file_metrics import DayFileMetrics
 
-# How far ahead of now payloads come back.
-AHEAD_MS: Final = DAY_MS
-# Rows that a turn looks at, and parts of a change that it goes through where nothing is left.
-LOOK_ROWS: Final = 1_000
+# Parts of a change that a turn goes through where nothing is left to be done.
 LOOK_PARTS: Final = 4
-# A day with less than this ahead of it is not worth a file yet.
-LEAST_FILE_BYTES: Final = 64_000
-# Between turns, where there is something to do, and where it only looks; while the store is asked;
-# and between two walks through what is near, and far.
+# Between turns: where rows are changed, where it only looks, and while the store is asked.
 TURN_MS: Final = 100.0
 LOOK_MS: Final = 250.0
 SOON_MS: Final = 20.0
-NEAR_EVERY_MS: Final = 10_000.0
-FAR_EVERY_MS: Final = 600_000.0
-# What failed is tried again after so long, and a file that was read is not read again before.
-RETRY_MS: Final = 10_000.0
+# So many questions that have not ended in time are left behind: a silent store is asked no more.
+MOST_LEFT: Final = 3
 RUNBOOK: Final = "docs/runbooks/BelfryDayFilesNotRead.md"
-_BEGIN: Final = Place()
 
 log = structlog.get_logger(__name__)
 
@@ -79,6 +65,9 @@ class DayFileTurns:
         failpoint: Callable[[str], None] = lambda _step: None,
     ) -> None:
         self._failpoint = failpoint
+        # Questions that nobody waits for any longer, and that have not ended.
+        self._left: list[Asked[Any]] = []
+        self._asked: Asked[bytes | None] | None = None
         self._store = store
         self._partition = partition
         self._after_days = after_days
@@ -89,15 +78,11 @@ class DayFileTurns:
     def begin(self) -> None:
         """A term of ownership begins: what an earlier one was about to do is forgotten."""
         self._next_ms = 0.0
-        self._near: Place | None = _BEGIN
-        self._far: Place | None = _BEGIN
-        self._near_again_ms = self._far_again_ms = 0.0
-        self._gathered = Gathered()
-        self._asked: Asked[bytes | None] | None = None
+        self._walks = Walks(self._after_days)
+        self._leave_behind()
         self._filed: tuple[DayFile, list[PutAside]] | None = None
         self._read: DayFile | None = None
         self._change: RowChange | None = None
-        self._not_before: dict[DayFile, float] = {}
 
     @property
     def pause_s(self) -> float:
@@ -133,82 +118,50 @@ class DayFileTurns:
     def _look(self, engine: PartitionEngine, now_ms: float, wall_ms: int) -> None:
         """Find a file to be read, or gather for one to be written."""
         self._next_ms = now_ms + LOOK_MS
-        rows = engine.day_files
-        late = set(self._waits(now_ms))
-        wanted = next((file for file in list(rows.awaited) if file not in late), None)
-        if wanted is None and (place := self._near_from(now_ms)) is not None:
-            until_ms = wall_ms + AHEAD_MS if self._after_days else LAST_MS
-            wanted, self._near = rows.lying(place, until_ms, LOOK_ROWS, late)
-            if self._near is None:
-                self._near_again_ms = now_ms + NEAR_EVERY_MS
+        self._left = [each for each in self._left if not each.ended]
+        if len(self._left) >= MOST_LEFT:
+            return
+        wanted = self._walks.wanted(engine.day_files, now_ms, wall_ms)
         if wanted is not None:
-            file = self._read = wanted
-            self._asked = Asked(lambda: self._store.read(file))
+            self._read = wanted
+            self._asked = Asked(lambda: self._store.read(wanted))
             return
-        if self._after_days and (place := self._far_from(now_ms)) is not None:
-            first = day_after(wall_ms, self._after_days)
-            self._far = rows.gather(place, first, self._gathered, LOOK_ROWS)
-            if self._gathered.full or self._far is None:
-                self._file(now_ms)
-
-    def _waits(self, now_ms: float) -> list[DayFile]:
-        """Files that are not to be read again yet."""
-        for file in [each for each, at_ms in self._not_before.items() if at_ms <= now_ms]:
-            del self._not_before[file]
-        return list(self._not_before)
-
-    def _near_from(self, now_ms: float) -> Place | None:
-        if self._near is None and now_ms >= self._near_again_ms:
-            self._near = _BEGIN
-        return self._near
-
-    def _far_from(self, now_ms: float) -> Place | None:
-        if self._far is None and now_ms >= self._far_again_ms:
-            self._far = _BEGIN
-        return None if now_ms < self._far_again_ms else self._far
-
-    def _file(self, now_ms: float) -> None:
-        """Write what was gathered, where it is worth a file; a walk's end is one of a day too."""
-        gathered, self._gathered = self._gathered, Gathered()
-        if self._far is None:
-            self._far_again_ms = now_ms + FAR_EVERY_MS
-        if gathered.day is None or gathered.bytes < LEAST_FILE_BYTES:
+        found = self._walks.gathered(engine.day_files, now_ms, wall_ms)
+        if found is None:
             return
-        file = DayFile(gathered.day, self._partition, urandom(8))
-        payloads = [payload_in(record) for _, record in gathered.rows]
-        data, offsets = encode_file(zip([name for name, _ in gathered.rows], payloads, strict=True))
-        rows = zip(gathered.rows, offsets, payloads, strict=True)
-        self._filed = (
-            file,
-            [
-                PutAside(name, record, reference_to(file, offset, payload))
-                for (name, record), offset, payload in rows
-            ],
-        )
+        file = DayFile(found.day or 0, self._partition, urandom(8))
+        data, rows = filed(found, file)
+        self._filed = file, rows
         self._asked = Asked(lambda: self._store.write(file, data))
 
     # -- what the store has said -----------------------------------------------------------------
 
     def _answered(self, engine: PartitionEngine, asked: Asked[bytes | None], now_ms: float) -> None:
-        filed, read = self._filed, self._read
-        self._asked = self._filed = self._read = None
-        if filed is not None:
-            self._written(filed, asked.error, now_ms)
+        written, read = self._filed, self._read
+        self._leave_behind()
+        self._filed = self._read = None
+        if written is not None:
+            self._written(written, asked.error, now_ms)
         elif read is not None:
             self._has_read(engine, read, asked, now_ms)
 
+    def _leave_behind(self) -> None:
+        """Ask no more after what the store was asked; what never ends is counted."""
+        if self._asked is not None and not self._asked.ended:
+            self._left.append(self._asked)
+        self._asked = None
+
     def _written(
-        self, filed: tuple[DayFile, list[PutAside]], error: Exception | None, now_ms: float
+        self, written: tuple[DayFile, list[PutAside]], error: Exception | None, now_ms: float
     ) -> None:
-        file, rows = filed
+        file, rows = written
         if error is None:
             self._failpoint("D1")
             self._metrics.files("written")
             self._change = RowChange(file, parts_of(rows), back=False)
             return
         self._metrics.files("write_failed")
-        self._far_again_ms = now_ms + RETRY_MS
-        self._far = _BEGIN if self._far is None else self._far
+        self._walks.failed(now_ms)
         self._log.warning(
             "a day file was not written: payloads stay in Kafka", reason=named(error)[:300],
             setting="BELFRY_DAY_STORE", to_do="see whether the store can be written to and read",
@@ -227,7 +180,7 @@ class DayFileTurns:
                 entries = list(read_file(asked.answer or b""))
             except ValueError as broken:
                 error = broken
-        self._not_before[file] = now_ms + RETRY_MS
+        self._walks.has_read(file, now_ms)
         if error is None:
             self._metrics.files("read")
             self._change = RowChange(file, parts_of(entries), back=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 from time import sleep
 from typing import Any, Final
 
@@ -11,9 +12,10 @@ from fsspec.implementations.local import LocalFileSystem
 from prometheus_client import CollectorRegistry
 
 from belfry.engine.effects import Effects
-from belfry.outputs.day_store import DayStore
+from belfry.outputs.day_store import Asked, DayStore
 from belfry.partitions import day_file_changes
-from belfry.partitions.day_files import FAR_EVERY_MS, LEAST_FILE_BYTES, RETRY_MS, DayFileTurns
+from belfry.partitions.day_file_walks import FAR_EVERY_MS, LEAST_FILE_BYTES, RETRY_MS
+from belfry.partitions.day_files import MOST_LEFT, DayFileTurns
 from belfry.store.layout.day_files import read_file
 from belfry.store.layout.day_reference import DAY_MS
 from belfry.store.layout.pending import decode_pending
@@ -260,13 +262,39 @@ def test_a_step_that_is_rolled_back_is_done_again(tier: Tier) -> None:
 def test_with_no_days_all_comes_back(tier: Tier) -> None:
     ids = filled(tier)
     tier.settle()
-    tier.turns._after_days = 0
+    tier.turns._walks._after_days = 0
     tier.again()
     assert tier.away() == []
     tier.ask("more")
     tier.again()
     assert tier.away() == []
     assert sorted(tier.fired(FAR)) == ["more", *ids]
+
+
+def test_a_silent_store_is_not_asked_for_ever(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Asked.__init__, "__defaults__", (0.01,))
+    goes_on, asked = Event(), list[str]()
+
+    def silent(path: str, **_given: Any) -> bytes:
+        asked.append(path)
+        goes_on.wait(30)
+        return Path(path).read_bytes()
+
+    ids = filled(tier)
+    tier.settle()
+    monkeypatch.setattr(tier.files, "cat_file", silent)
+    tier.wall_ms = FAR - 1
+    for _ in range(20):
+        tier.now_ms += RETRY_MS
+        tier.turn()
+    assert len(asked) == MOST_LEFT
+    assert tier.fired(FAR) == {}
+    goes_on.set()
+    for _ in range(20):
+        sleep(0.01)
+        tier.now_ms += RETRY_MS
+        tier.turn()
+    assert tier.fired(FAR + 1) == {each: payload(each) for each in ids}
 
 
 def test_a_file_has_what_its_rows_had(tier: Tier) -> None:
