@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.declared.set_record import RECORDS
 from belfry.engine.day_files import Gathered, Place, PutAside, day_after
 from belfry.store.layout.day_files import Entry, encode_file, read_file, reference_to
 from belfry.store.layout.day_reference import DAY_MS, DayFile
@@ -125,6 +126,14 @@ def test_what_is_encrypted_or_paused_stays_whole() -> None:
     let(driver, OLD)
     asked(driver)
     assert gathered(driver).rows == []
+
+
+def test_what_commands_keep_in_a_payload_stays_whole() -> None:
+    """`belfry apply` reads its record from a payload that is due in 2100."""
+    driver = Driver()
+    asked(driver, schedule_id=RECORDS + "shop", at=T0 + 20_000 * DAY_MS)
+    asked(driver, schedule_id="sets/shop", at=T0 + 20_000 * DAY_MS)
+    assert [name for name, _ in gathered(driver).rows] == [b"demo/sets/shop"]
 
 
 def test_one_file_holds_one_day() -> None:

@@ -10,7 +10,7 @@ never changes once it is written.
 
 What may go away is the payload of an AT or AFTER without a rule and a group, whose payload is not
 encrypted, and that is not paused.  All else stays in its row, so names, counts, places, versions
-are what they were.  One of a group stays whole: its order there must not hang on a store.
+are what they were.  What belfry's own commands keep stays whole.  One of a group stays whole: its order there must not hang on a store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ from belfry.store.layout.records import FORMAT, PENDING
 MAGIC: Final = b"belfry day file 1\n"
 _ENTRY: Final = Struct(">HI")
 _SIZE: Final = Struct(">I")
+_TENANT_BYTES_AT: Final = 68
 _GROUP_BYTES_AT: Final = 70
+_TEXTS_AT: Final = 88
+# How ids begin of schedules whose payloads belfry's own commands read (`declared/set_record.py`).
+OWN_IDS: Final = b"belfry/"
 _RULE_BYTES: Final = slice(80, 84)
 _SIZE_BYTES: Final = slice(84, 88)
 _NONE: Final = bytes(4)
@@ -64,6 +68,7 @@ def may_go(record: bytes) -> bool:
         record[:4] in _MAY_GO
         and record[_RULE_BYTES] == _NONE
         and not record[_GROUP_BYTES_AT]
+        and not record.startswith(OWN_IDS, _TEXTS_AT + record[_TENANT_BYTES_AT])
         and LEAST_BYTES <= _SIZE.unpack_from(record, _SIZE_BYTES.start)[0] < 1 << 31
     )
 
