@@ -10,7 +10,8 @@ never changes once it is written.
 
 What may go away is the payload of an AT or AFTER without a rule and a group, whose payload is not
 encrypted, and that is not paused.  All else stays in its row, so names, counts, places, versions
-are what they were.  What belfry's own commands keep stays whole.  One of a group stays whole: its order there must not hang on a store.
+are what they were.  What belfry's own commands keep in payloads stays whole.  So does one of a
+group: its order there must not hang on a store.
 """
 
 from __future__ import annotations
