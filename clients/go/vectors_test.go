@@ -60,6 +60,12 @@ type vectors struct {
 			}
 		} `json:"event"`
 	} `json:"events"`
+	Encrypted []struct {
+		Key                      spaced
+		Reference, Names, Tenant string
+		Payload                  *spaced
+		Sealed                   spaced
+	} `json:"encrypted"`
 	Waits []struct {
 		FirstMS  int64 `json:"first_ms"`
 		Factor   float64

@@ -59,6 +59,7 @@ SEEN: Final = {
             # Other pages set policies as well.
             *('"max_pending":100000', '"words":', '{"tenants":[', '"tenant":"shop"'),
             *('"minute":', '"events":', '"success_rate":', '"workers":', '"ready":true', "sha256"),
+            '"in_use":false',
             *("demo/order/4711 was cancelled", "asked at belfry.schedules/", "in 1 s"),
         ],
         {"hello", "order/4711"},
@@ -125,6 +126,7 @@ ELSEWHERE: Final = {
     "docs/replay.md": "tests/integration/test_promise_replayed.py",
     "docs/runbooks/README.md": "tests/outages/test_outages.py",
     "docs/scale.md": "tests/integration/test_promise_calibrated.py",
+    "docs/shredding.md": "tests/integration/test_promise_shredded.py",
     "docs/slo.md": "tests/integration/test_promise_canary.py",
     "docs/sql.md": "tests/unit/cli/test_sql.py",
     "docs/tracing.md": "tests/integration/test_promise_tracing.py",

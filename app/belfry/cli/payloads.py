@@ -22,6 +22,7 @@ import typer
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
 from belfry.cli.options import seconds
+from belfry.cli.payload_readable import readable
 from belfry.cli.session import Session, with_session
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only 
 
 def register(app: typer.Typer) -> None:
     """Add ``payloads`` to the program."""
-    group = Program(help="Large payloads that lie in a store, and are claimed by events.")
+    group = Program(help="Payloads: stored ones that nothing claims, and what can be read.")
     group.command("sweep")(with_session(sweep))
+    group.command("readable")(with_session(readable))
     app.add_typer(group, name="payloads")
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from belfry.cli.session import Session
     from belfry.client.tenants import TenantPolicies
     from belfry.tenants.policy import TenantPolicy
+    from belfry.tenants.shredding import KeyToDestroy
 
 # Names of tenants on one page.
 PAGE: Final = 1000
@@ -51,6 +52,9 @@ class PolicyStore(Protocol):
 
     def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a tenant's policy."""
+
+    def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
+        """The secret that a removed policy leaves to its operator; None where there is none."""
 
     def is_known(self, tenant: str) -> bool:
         """Whether the tenant may have schedules, so that a change of its spread has to mind
@@ -129,6 +133,15 @@ class HttpPolicies:
     def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a tenant's policy."""
         self._remote.ask("DELETE", tenant_path(tenant) + _query(_because(reason)))
+
+    def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
+        """The secret that a removed policy leaves to its operator; ask before it is removed."""
+        from belfry.tenants.shredding import KeyToDestroy
+
+        if removed is None or removed.payload_key_ref is None:
+            return None
+        found = self._remote.get(f"{tenant_path(removed.tenant)}/payload-keys", alone="true")
+        return KeyToDestroy(removed.payload_key_ref, tuple(found["shared_with"]))
 
     def is_known(self, _tenant: str) -> bool:
         """Left to the worker, which knows better."""

@@ -28,6 +28,7 @@ import typer
 from belfry.cli.assignments import assigned
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.help import Program
+from belfry.cli.key_left import with_key_left
 from belfry.cli.looking import pages
 from belfry.cli.past import counts, of_tenant, statistics
 from belfry.cli.policies import kafka_policies, policies_of
@@ -187,10 +188,14 @@ def remove(
     """Remove a tenant's policy.
 
     What is pending stays: it fires by the defaults, or waits where unknown tenants are not served
-    (BELFRY_UNKNOWN_TENANTS=closed). With --cancel-pending it is cancelled.
+    (BELFRY_UNKNOWN_TENANTS=closed). With --cancel-pending it is cancelled. Where payloads are
+    encrypted (payload_key_ref), workers forget the keys, and the command says which secret you have
+    to destroy, so that they can be read no more; `belfry payloads readable` checks it.
     """
     policies = policies_of(session)
     before = policies.get(tenant)
+    # Asked before the policy is gone, which says where the key is.
+    left = policies.to_destroy(before)
     if before is None and not cancel_pending:
         raise CommandError(_no_policy(tenant), Exit.NOT_FOUND)
     if cancel_pending:
@@ -200,7 +205,8 @@ def remove(
         _check_removal(before)
         policies.remove(tenant, reason=reason)
         text = f"removed  {tenant}: it is treated by the defaults, or waits where those are closed"
-    session.printer.one({"tenant": tenant, "cancel_pending": cancel_pending}, text)
+    told = {"tenant": tenant, "cancel_pending": cancel_pending}
+    session.printer.one(*with_key_left(tenant, left, told, text))
 
 
 def _check_removal(policy: TenantPolicy | None) -> None:

@@ -65,6 +65,11 @@ class KeyRing:
         """The id of the key that encrypts, in 16 hexadecimal digits."""
         return key_id_of(self._keys[0].head)
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all keys, the newest first; they tell nothing of the secrets."""
+        return tuple(key_id_of(key.head) for key in self._keys)
+
     def encrypt(self, name: bytes, payload: bytes) -> bytes:
         """A payload of the schedule `name` (``tenant/id``), encrypted by the newest key."""
         key = self._keys[0]

@@ -26,6 +26,7 @@ from belfry.client.policy_fields import BadPolicy, conflicts
 from belfry.client.policy_writing import PolicyWriter, log_bounds
 from belfry.kafka.record_headers import headers_of
 from belfry.tenants.policy import TenantPolicy, problems
+from belfry.tenants.shredding import KeyToDestroy, key_to_destroy
 from belfry.tenants.topic_names import TopicNames, taken_topics
 from belfry.wire import framing
 from belfry.wire.policies import encode_policy, policy_of
@@ -163,6 +164,15 @@ class TenantPolicies:
         first.
         """
         self._writer.write({tenant: None}, reason)
+
+    def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
+        """The secret that a removed policy leaves to its operator, who has to destroy it.
+
+        None where its payloads were not encrypted.
+        """
+        if removed is None or removed.payload_key_ref is None:
+            return None
+        return key_to_destroy(removed, self.all().values())
 
     def is_known(self, tenant: str) -> bool:
         """Whether the tenant may have schedules: its topic of fired events exists."""

@@ -59,6 +59,17 @@ class PayloadFolder:
                 if _SHELF.fullmatch(shelf):
                     yield from self._on(tenant, shelf)
 
+    def heads(self, tenant: str) -> Iterator[bytes]:
+        """The first nine bytes of each object of a tenant, which say how it is encrypted."""
+        for shelf in self._names(f"{self._path}/{tenant}"):
+            for each in self._on(tenant, shelf) if _SHELF.fullmatch(shelf) else ():
+                with suppress(FileNotFoundError):
+                    yield self._head(tenant, each.digest)
+
+    def _head(self, tenant: str, digest: str) -> bytes:
+        with _asked():
+            return bytes(self._files.cat_file(self._of(tenant, digest), start=0, end=9))
+
     def stored_ms(self, tenant: str, digest: str) -> float | None:
         """When an object was stored, as the store says now; None where there is none."""
         path = self._of(tenant, digest)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
+from belfry.client.key_ring import KeyRing
 from belfry.client.policy_fields import BadPolicy
 from belfry.client.schemas import RegisteredSchemas
 from belfry.client.tenants import PolicySigning, TenantPolicies
@@ -21,6 +22,7 @@ from belfry.policies.secrets import BadSecret, SecretPlaces
 from belfry.settings import Settings, property_name
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_references import REFERRING
+from belfry.tenants.shredding import KeyToDestroy, key_to_destroy
 from belfry.wire.worker_keys import Purpose
 
 
@@ -93,6 +95,25 @@ class PolicyClient:
     def remove(self, tenant: str, *, reason: str | None = None) -> None:
         """Forget a policy; blocks.  Raises `Unavailable`."""
         self._written.remove(tenant, reason=reason)
+
+    def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
+        """The secret that a removed policy leaves to its operator; costs a look at all policies."""
+        if removed is None or removed.payload_key_ref is None:
+            return None
+        # Paths of one file may begin differently, so their last part is looked for.
+        word = removed.payload_key_ref.rpartition("/")[2].removeprefix("file:")
+        return key_to_destroy(removed, self._followed.stored.mentioning(word.encode()))
+
+    def key_ids(self, tenant: str, reference: str) -> tuple[str, ...] | None:
+        """Ids of the keys that can be made here of what lies at a reference; None: nothing does.
+
+        Of a file that is no good secret none can be told, and it is there all the same.
+        """
+        try:
+            # A line that is cut off or short is no key for a worker, and may be one for a thief.
+            return KeyRing(tenant, self._places.read(reference)).ids
+        except BadSecret:
+            return () if self._places.is_there(reference) else None
 
     def is_used(self, tenant: str) -> bool:
         """Whether the tenant may have schedules already; blocks."""

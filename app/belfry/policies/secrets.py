@@ -80,6 +80,24 @@ class SecretPlaces:
             )
         return found
 
+    def is_there(self, reference: str) -> bool:
+        """Whether anything lies where a reference may lead, and be it no good secret.
+
+        For who wants it destroyed: a file that cannot be looked at counts as one that is there.
+        """
+        kind, _, place = reference.partition(":")
+        if kind == "env" and place.startswith(SECRET_ENV_PREFIX):
+            return bool(os.environb.get(os.fsencode(place)))
+        named = os.path.normpath(self._folder / place)
+        if kind != "file" or "\0" in place or not _below(named, str(self._folder)):
+            return False
+        try:
+            return Path(named).stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+
     def _file(self, place: str) -> bytes:
         """What a file below the folder holds."""
         named = os.path.normpath(self._folder / place)

@@ -143,6 +143,11 @@ class StoredPolicies:
             return UNSIGNED if name in self._unsigned else ""
         return self._read(name, stored)[1]
 
+    def mentioning(self, word: bytes) -> list[TenantPolicy]:
+        """Policies whose records have these bytes; no other record is decoded."""
+        named = [each for each in self._stored.copy().items() if word in each[1][0]]
+        return [policy for each in named if (policy := self._read(*each)[0]) is not None]
+
     def found_keys(self) -> set[str]:
         """Tenants whose keys could not be read when they were asked for last, and can be by now."""
         found = set()

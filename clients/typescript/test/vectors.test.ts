@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { IHeaders, KafkaMessage, Message, PartitionMetadata } from 'kafkajs'
 import { createPartitioner } from '../src/client.js'
+import { Encryption, NotDecryptedError } from '../src/encryption.js'
 import { parseFired } from '../src/fired.js'
 import { delayMs } from '../src/retry.js'
 import { asking } from '../src/schedule.js'
@@ -101,6 +102,28 @@ test('events', () => {
     assert.deepEqual(claim ?? null, wanted.claim)
   }
 })
+
+test('encrypted payloads', () => {
+  for (const each of vectors['encrypted']) {
+    const keys = { current: () => each.reference, named: (given: string) => named(each, given) }
+    const encryption = new Encryption(keys)
+    const value = bytes(each.sealed)!
+    const event = { tenant: each.tenant, value, headers: { 'encryption-key': each.names } }
+    if (each.payload === null) {
+      assert.throws(() => encryption.open(event), NotDecryptedError)
+      continue
+    }
+    const payload = bytes(each.payload)!
+    assert.deepEqual(encryption.open(event), payload)
+    const asked = encryption.seal({ tenant: each.tenant, id: 'a', when: { inMs: 0 }, payload })
+    assert.deepEqual(asked.payload, value)
+    assert.deepEqual(asked.headers, { 'encryption-key': each.reference })
+  }
+})
+
+function named(vector: { key: string; reference: string }, given: string): Buffer | undefined {
+  return given === vector.reference ? bytes(vector.key)! : undefined
+}
 
 test('waits', () => {
   for (const each of vectors['waits']) {

@@ -20,6 +20,7 @@ from belfry.client.policy_fields import BadPolicy
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_rights import PLATFORMS, platform_changes
+from belfry.tenants.shredding import KeyToDestroy, key_to_destroy
 from tests.unit.api.conftest import FakeWorker
 
 
@@ -32,6 +33,8 @@ class Policies:
         self.reason: str | None = None
         self.closed = False
         self.wrong = ""
+        # References that this worker can read.
+        self.secrets = {"file:big.keys"}
         # Written by another worker, and not read by this one yet.
         self.elsewhere: dict[str, TenantPolicy] = {}
 
@@ -56,6 +59,12 @@ class Policies:
 
     def is_used(self, _tenant: str) -> bool:
         return True
+
+    def to_destroy(self, removed: TenantPolicy | None) -> KeyToDestroy | None:
+        return key_to_destroy(removed, self.kept.values())
+
+    def key_ids(self, tenant: str, reference: str) -> tuple[str, ...] | None:
+        return (f"id of {tenant}",) if reference in self.secrets else None
 
 
 @pytest.fixture

@@ -10,17 +10,23 @@ module:
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from belfry.client import Backoff, FiredRecord
+from belfry.client import Backoff, Encryption, FiredRecord, KeyFolder
+from belfry.client.encryption import KEY
+from belfry.client.errors import BelfryError
 from belfry.schedules.identity import partition_of
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import framing
 from belfry.wire.claims import signature
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
+from belfry.wire.record import Headers
 from tests.architecture.tree import ROOT
 
 FILE: Final = ROOT / "clients" / "vectors.json"
@@ -101,6 +107,14 @@ EVENTS: Final[list[list[tuple[str, bytes | None]]]] = [
     [("claim-check-sha256", _DIGEST), ("claim-check-bytes", b"-1")],
     [("claim-check-sha256", _DIGEST), ("claim-check-bytes", b"many")],
 ]
+# A key that tells its halves apart, and payloads around the size of a block.
+ENCRYPTION_KEY: Final = bytes(range(64))
+ENCRYPTED: Final = [
+    *(bytes(range(1, size + 1)) for size in (1, 15, 16, 17, 31, 32, 33, 100)),
+    b"\x80" * 16,
+    b"\0" * 16,
+    "grüße, 4711".encode(),
+]
 WAITS: Final = [
     Backoff(first=1_000, factor=2, most=60_000, attempts=9),
     Backoff(first=500, factor=1.5, most=2_000, attempts=4),
@@ -133,6 +147,34 @@ def event(more: list[tuple[str, bytes | None]]) -> dict[str, Any]:
     return {
         "headers": [[name, spaced(given)] for name, given in headers],
         "event": {**said, "source": source, "claim": claim},
+    }
+
+
+def encrypted() -> Iterator[dict[str, Any]]:
+    """Payloads under a key, as `Encryption.seal` has them; a null payload cannot be decrypted."""
+    for reference, tenant in (("shop/k1", "shop"), ("payments.eu/k12", "payments.eu")):
+        cipher = AESSIV(ENCRYPTION_KEY)
+        sealed = [cipher.encrypt(payload, [reference.encode()]) for payload in ENCRYPTED]
+        for payload, each in zip(ENCRYPTED, sealed, strict=True):
+            yield sealed_vector(reference, tenant, each, payload)
+        last = sealed[-1]
+        for wrong in (last[:-1], last[:15], last[:-1] + b"\0", b"\0" + last[1:], last + b"\0"):
+            yield sealed_vector(reference, tenant, wrong, None)
+        # Another key's name, another tenant's, one that is a path.
+        for names in (f"{tenant}/k13", f"other/{reference}", "other/k1", f"../{reference}"):
+            yield {**sealed_vector(reference, tenant, last, None), "names": names}
+
+
+def sealed_vector(
+    reference: str, tenant: str, sealed: bytes, payload: bytes | None
+) -> dict[str, Any]:
+    return {
+        "key": spaced(ENCRYPTION_KEY),
+        "reference": reference,
+        "names": reference,
+        "tenant": tenant,
+        "payload": spaced(payload),
+        "sealed": spaced(sealed),
     }
 
 
@@ -169,6 +211,7 @@ def vectors() -> dict[str, Any]:
             for frame in (framing.single_object("LifecycleEvent"), framing.prefix(4_711))
         ],
         "events": [event(more) for more in EVENTS],
+        "encrypted": list(encrypted()),
         "waits": [
             {
                 "first_ms": wait.first,
@@ -200,7 +243,9 @@ def test_the_file_says_what_belfry_does() -> None:
     assert FILE.read_text("utf-8") == text()
 
 
-@pytest.mark.parametrize("name", ["partitions", "signatures", "verdicts", "events", "waits"])
+@pytest.mark.parametrize(
+    "name", ["partitions", "signatures", "verdicts", "events", "encrypted", "waits"]
+)
 def test_every_client_is_held_to_it(name: str) -> None:
     for tests in (
         "go/vectors_test.go",
@@ -209,6 +254,29 @@ def test_every_client_is_held_to_it(name: str) -> None:
     ):
         code = (FILE.parent / tests).read_text("utf-8").replace("'", '"')
         assert f'"{name}"' in code, tests
+
+
+@pytest.mark.parametrize("vector", [*encrypted()])
+def test_python_encrypts_and_decrypts_so(vector: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / vector["reference"]
+    file.parent.mkdir()
+    file.write_bytes(ENCRYPTION_KEY)
+    encryption = Encryption(KeyFolder(tmp_path))
+    payload, sealed = (
+        None if each is None else bytes.fromhex(each)
+        for each in (vector["payload"], vector["sealed"])
+    )
+    headers: Headers = [
+        (KEY, vector["names"].encode()), ("belfry-schedule-tenant", vector["tenant"].encode()),
+    ]  # fmt: skip
+    event = FiredRecord("belfry.fired", 0, 0, None, None, sealed, headers)
+    if payload is None:
+        with pytest.raises(BelfryError):
+            encryption.open(event)
+        return
+    assert encryption.open(event) == payload
+    told = {"payload": sealed, "headers": [(KEY, vector["reference"])]}
+    assert encryption.seal(vector["tenant"], payload) == told
 
 
 if __name__ == "__main__":

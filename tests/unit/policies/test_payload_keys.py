@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,32 @@ def test_a_policy_does_not_deliver_what_it_encrypts() -> None:
     (why,) = problems(TenantPolicy("shop", payload_key_ref="my secret"))
     assert why.startswith("payload_key_ref, 9 characters, names no place")
     assert "my secret" not in why
+
+
+def test_a_tenant_that_was_removed_has_no_keys_though_its_secret_is_there(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(OLD + b"\n")
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.ALL)
+    stored = StoredPolicies(Settings(secrets_dir=tmp_path), tenants, None)
+    policy = TenantPolicy("shop", payload_key_ref="file:keys")
+    frame = framing.single_object("TenantPolicy")
+    stored.put({"shop": (frame + encode_policy(policy), None)})
+    used = stored.effective_of("shop")
+    assert used is not None
+    assert tenants.follow(used).payload_keys is not None
+    stored.put({"shop": (frame + encode_policy(replace(policy, removed=True)), None)})
+    gone = stored.effective_of("shop")
+    assert gone is not None
+    assert tenants.follow(gone).payload_keys is None
+
+
+def test_policies_that_mention_a_secret_are_found(tmp_path: Path) -> None:
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.ALL)
+    stored = StoredPolicies(Settings(secrets_dir=tmp_path), tenants, None)
+    frame = framing.single_object("TenantPolicy")
+    policies = [
+        TenantPolicy("a", payload_key_ref="file:x/shop.keys"),
+        TenantPolicy("b", signing_secret_ref="file:shop.keys"),
+        TenantPolicy("c", payload_key_ref="file:other.keys"),
+    ]
+    stored.put({each.tenant: (frame + encode_policy(each), None) for each in policies})
+    assert stored.mentioning(b"shop.keys") == policies[:2]

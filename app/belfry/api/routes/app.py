@@ -39,6 +39,7 @@ from belfry.api.routes.health import health_routes
 from belfry.api.routes.history import history_routes
 from belfry.api.routes.jobs import job_routes
 from belfry.api.routes.key_routes import key_routes, me_routes
+from belfry.api.routes.payload_key_routes import payload_key_routes
 from belfry.api.routes.previews import preview_routes
 from belfry.api.routes.readable import readable_routes
 from belfry.api.routes.redrives import redrive_routes
@@ -132,6 +133,7 @@ def _routers(
         calendar_routes(parts, reads, callers),
         tenant_list_routes(view, parts, callers),
         tenant_routes(parts, callers),
+        payload_key_routes(view, parts, callers),
         preview_routes(parts, reads, callers),
         rejection_routes(kept, callers),
         redrive_routes(parts, callers),

@@ -40,6 +40,7 @@ from belfry.api.json.values import Strict
 from belfry.api.notes import note
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.parameters import TenantName, parsed
+from belfry.api.routes.payload_key_routes import RemovalAnswer, removal_answer
 from belfry.api.routes.policy_changes import (
     check_removal,
     check_rights,
@@ -196,13 +197,13 @@ def _removing(
         "/tenants/{tenant}",
         status_code=HTTPStatus.NO_CONTENT,
         response_model=None,
-        responses=problems(404, 409, 422, 429, 503),
+        responses={**with_answer(RemovalAnswer, 200), **problems(404, 409, 422, 429, 503)},
     )
     async def remove(
         tenant: TenantName, query: RemovalQuery, caller: Principal = callers.who(Role.ADMIN)
     ) -> Response:
         """Remove a policy: the tenant is treated by the defaults, or, where unknown tenants are
-        not served, waits."""
+        not served, waits. 200 where payloads were encrypted: with the secret to destroy."""
         note().because(query.reason)
         policies = parts.ready.policies
         async with turn:
@@ -220,7 +221,8 @@ def _removing(
                 check_rights(caller, before, TenantPolicy(tenant))
                 await written(lambda: policies.remove(tenant, reason=query.reason))
                 await followed(lambda: policies.policy(tenant) is None)
-        return Response(status_code=HTTPStatus.NO_CONTENT)
+        left = await removal_answer(policies, caller, stands)
+        return _sent(left.model_dump()) if left else Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 def _sent(told: dict[str, Any], tag: str | None = None) -> Response:

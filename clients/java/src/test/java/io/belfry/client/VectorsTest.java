@@ -1,5 +1,6 @@
 package io.belfry.client;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
@@ -100,6 +101,42 @@ class VectorsTest {
                             version == null ? 0 : version, source, text(wanted, "backfill"),
                             text(wanted, "redriven"), claim);
             assertEquals(Optional.of(event), FiredEvent.of(headers), each::toString);
+        }
+    }
+
+    @Test
+    void encryptedPayloads() {
+        for (JsonNode each : vectors.required("encrypted")) {
+            String tenant = each.get("tenant").asText();
+            Encryption encryption = new Encryption(new OneKey(each.get("reference").asText(), each));
+            byte[] payload = bytes(each.get("payload"));
+            byte[] sealed = bytes(each.get("sealed"));
+            Headers headers =
+                    new RecordHeaders()
+                            .add("encryption-key", Schedule.bytes(each.get("names").asText()))
+                            .add("belfry-schedule-tenant", Schedule.bytes(tenant));
+            if (payload == null) {
+                assertThrows(NotDecryptedException.class, () -> encryption.open(headers, sealed));
+                continue;
+            }
+            assertArrayEquals(payload, encryption.open(headers, sealed), each::toString);
+            Schedule asked =
+                    encryption.seal(Schedule.of(tenant, "a", When.in(Duration.ZERO)).payload(payload));
+            assertArrayEquals(sealed, asked.payload, each::toString);
+            assertEquals(
+                    each.get("reference").asText(), FiredEvent.last(asked.headers(), "encryption-key"));
+        }
+    }
+
+    private record OneKey(String reference, JsonNode vector) implements Keys {
+        @Override
+        public Optional<String> current(String tenant) {
+            return Optional.of(reference);
+        }
+
+        @Override
+        public Optional<byte[]> named(String given) {
+            return given.equals(reference) ? Optional.of(bytes(vector.get("key"))) : Optional.empty();
         }
     }
 

@@ -1,0 +1,70 @@
+"""Which secret is to be destroyed, and whom that would harm."""
+
+from __future__ import annotations
+
+import pytest
+
+from belfry.tenants.policy import TenantPolicy
+from belfry.tenants.shredding import check_command, destroy_advice, key_to_destroy, may_be_same
+
+CLINIC = TenantPolicy("clinic", payload_key_ref="file:clinic.keys")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("file:clinic.keys", "file:clinic.keys", True),
+        ("file:clinic.keys", "file:/etc/belfry/clinic.keys", True),
+        ("file:/etc/belfry/clinic.keys", "file:belfry/./clinic.keys", True),
+        ("file:a/../clinic.keys", "file:clinic.keys", True),
+        ("file:clinic.keys", "file:other-clinic.keys", False),
+        ("file:/a/clinic.keys", "file:/b/clinic.keys", False),
+        ("env:BELFRY_SECRET_A", "env:BELFRY_SECRET_A", True),
+        ("env:BELFRY_SECRET_A", "env:BELFRY_SECRET_AB", False),
+        ("env:BELFRY_SECRET_A", "file:BELFRY_SECRET_A", False),
+    ],
+)
+def test_two_references_that_may_lead_to_one_secret(one: str, other: str, same: bool) -> None:
+    assert may_be_same(one, other) is may_be_same(other, one) is same
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TenantPolicy("other", payload_key_ref="file:/etc/belfry/clinic.keys"),
+        TenantPolicy("other", signing_secret_ref="file:clinic.keys"),
+        TenantPolicy("other", secret_refs=("file:else", "file:clinic.keys")),
+    ],
+)
+def test_whoever_names_the_secret_too_is_named(other: TenantPolicy) -> None:
+    key = key_to_destroy(CLINIC, [CLINIC, other, TenantPolicy("free")])
+    assert key is not None
+    assert (key.reference, key.shared_with) == ("file:clinic.keys", ("other",))
+    said = destroy_advice("clinic", key)
+    assert "not shredded" in said
+    assert "delete" not in said
+
+
+def test_a_tenant_that_was_removed_needs_no_secret() -> None:
+    gone = TenantPolicy("gone", payload_key_ref="file:clinic.keys", removed=True)
+    key = key_to_destroy(CLINIC, [gone])
+    assert key is not None
+    assert key.shared_with == ()
+
+
+def test_the_operator_is_told_what_to_do() -> None:
+    key = key_to_destroy(CLINIC, [CLINIC])
+    assert key is not None
+    assert "delete file:clinic.keys on each worker" in destroy_advice("clinic", key)
+    command = "belfry payloads readable clinic --key-ref file:clinic.keys"
+    assert check_command("clinic", key) == command
+    variable = key_to_destroy(TenantPolicy("a", payload_key_ref="env:BELFRY_SECRET_A"), [])
+    assert variable is not None
+    assert "unset env:BELFRY_SECRET_A on each worker and restart it" in destroy_advice(
+        "a", variable
+    )
+
+
+def test_without_keys_there_is_nothing_to_destroy() -> None:
+    assert key_to_destroy(None, [CLINIC]) is None
+    assert key_to_destroy(TenantPolicy("clinic"), [CLINIC]) is None
