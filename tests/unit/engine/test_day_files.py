@@ -362,6 +362,19 @@ def test_the_first_day_is_whole() -> None:
     assert day_after(noon - DAY_MS // 2, 7)[0] - (noon - DAY_MS // 2) == 7 * DAY_MS
 
 
+def test_a_job_that_encrypts_payloads_anew_refuses_it_and_encrypts_no_reference() -> None:
+    driver = Driver()
+    asked(driver)
+    data = gone(driver)
+    lean = record_of(driver)
+    let(driver, OLD)
+    begin(driver, "REKEY")
+    assert finish(driver)[0] == "REJECTED a"
+    assert record_of(driver) == lean
+    assert back(driver, data) == 1
+    assert [shot.value for shot in driver.step(FAR).shots] == [PAYLOAD]
+
+
 def test_a_move_takes_what_is_away_along() -> None:
     driver = Driver()
     asked(driver)
