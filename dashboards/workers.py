@@ -399,6 +399,22 @@ WORKERS: Final = (
                 ),
             ),
             Chart(
+                "Day files",
+                "Files of payloads that are due far ahead: written, read, or failed. Awaited:"
+                " something due waits for them, and fires late.",
+                "ops",
+                (
+                    Query("{{outcome}}", "sum by (outcome) (rate(belfry_day_files_total[5m]))"),
+                    Query("awaited", "max(belfry_day_files_awaited)"),
+                ),
+            ),
+            Chart(
+                "Payloads in day files",
+                "Payloads that went into day files (aside), and that came back.",
+                "ops",
+                (Query("{{way}}", "sum by (way) (rate(belfry_day_file_payloads_total[5m]))"),),
+            ),
+            Chart(
                 "Hosts of webhooks that do not answer",
                 "Posts to them wait, and are given up in the end.",
                 "short",

@@ -120,6 +120,7 @@ ELSEWHERE: Final = {
     "docs/metering.md": "tests/integration/test_promise_metering.py",
     "docs/mirror.md": "tests/integration/test_promise_mirror.py",
     "docs/payloads.md": "tests/integration/test_promise_swept_payloads.py",
+    "docs/day-files.md": "tests/integration/test_promise_day_files.py",
     "docs/rebalance.md": "tests/integration/test_promise_rebalance_plan.py",
     "docs/recovery.md": "tests/integration/test_promise_identity.py",
     "docs/replay.md": "tests/integration/test_promise_replayed.py",

@@ -15,10 +15,14 @@ from belfry.client import ClaimBroken, ClaimCheck, FiredRecord
 from belfry.host.object_store import opened
 from belfry.kafka.outcome import Aborted
 from belfry.outputs import payload_store as module
+from belfry.outputs.day_store import DayStore, NotKept
 from belfry.outputs.payload_store import AWAY, payload_store
 from belfry.outputs.stored_payloads import SweptStore
 from belfry.recovery.checkpoint_store import CheckpointFolder
 from belfry.settings import Settings
+from belfry.store.layout.day_files import encode_file
+from belfry.store.layout.day_reference import DayFile, Reference
+from belfry.store.layout.day_reference import digest_of as day_digest_of
 from belfry.tenants.directory import Tenants
 from belfry.tenants.effective import Delivery, Level
 from belfry.wire.claim_check import claims_of, digest_of, object_name
@@ -204,6 +208,25 @@ def test_files_of_checkpoints_come_back(s3: S3Server, folder: str, tmp_path: Pat
         there.get_file("0" * 64, back)
     there.remove(["1.checkpoint"], [digest_of(PAYLOAD), "0" * 64])
     assert (there.indexes(), there.modified_ms()) == ({}, {})
+
+
+def test_day_files_are_written_read_in_parts_listed_and_removed(s3: S3Server, folder: str) -> None:
+    store = DayStore(*files(s3, folder))
+    file = DayFile(20_000, 3, b"12345678")
+    data, (offset,) = encode_file([(b"shop/a", PAYLOAD)])
+    store.write(file, data)
+    assert store.read(file) == data
+    (listed,) = store.all()
+    assert (listed.file, listed.size) == (file, len(data))
+    reference = Reference(file, offset, len(PAYLOAD), day_digest_of(PAYLOAD))
+    assert store.payloads([reference, reference]) == [PAYLOAD, PAYLOAD]
+    with pytest.raises(NotKept):
+        store.payloads([reference._replace(offset=offset + 1, digest=b"0" * 16)])
+    store.remove(file)
+    store.remove(file)
+    assert list(store.all()) == []
+    with pytest.raises(FileNotFoundError):
+        store.read(file)
 
 
 @pytest.mark.parametrize("trouble", ["down", "closed"])

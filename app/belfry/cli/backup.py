@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from belfry.cli.changelog import judges
+from belfry.cli.day_files import whole
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.policies import kafka_policies
 from belfry.cli.portability import TIMEOUT_S, OutcomesTimeout, create_all
@@ -85,7 +86,7 @@ def backup(session: Session, file: Target) -> None:
         "topic_prefix": settings.cluster.topic_prefix,
         "taken_at": format_instant(int(time() * 1000)),
     }
-    told = session.printer.counted(map(portable, records), "schedules written")
+    told = session.printer.counted(map(portable, whole(session, records)), "schedules written")
     lines = written(head, kafka_policies(session).all().values(), told)
     if str(file) == STDOUT:
         sys.stdout.buffer.writelines(lines)

@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from belfry.cli.changelog import judges
+from belfry.cli.day_files import whole
 from belfry.cli.failures import Exit, WrongUse
 from belfry.cli.options import seconds
 from belfry.cli.payload_keys import decrypting
@@ -80,7 +81,7 @@ def export_(session: Session, *, tenant: Of = None) -> None:
     records = waiting_records(
         session.cluster(), settings.topic("changelog"), group, tenant, judges(session)
     )
-    written = session.printer.counted(map(portable, records), "schedules written")
+    written = session.printer.counted(map(portable, whole(session, records)), "schedules written")
     told = ((found, _line(found)) for found in written)
     session.printer.listed(told, EXPORTED, "No schedule waits.")
 

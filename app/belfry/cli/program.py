@@ -36,11 +36,12 @@ MODULES: Final = (
     *("dev", "worker", "schedule", "why", "bulk", "backfill", "redrive", "calendar", "events"),
     *("deliveries", "tenant", "apply", "topics", "doctor", "audit", "verify", "replay", "slo"),
     *("top", "backup", "recover", "mirror", "api_key", "acls", "config", "bench", "plan"),
-    *("rebalance", "payloads", "mcp", "sql"),
+    *("rebalance", "payloads", "day_files", "mcp", "sql"),
 )
 # Where a command is that is not named as its module is.
 ELSEWHERE: Final = {
     "api-key": "api_key",
+    "day-files": "day_files",
     "diff": "apply",
     "restore": "backup",
     "schema": "topics",

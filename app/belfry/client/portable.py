@@ -9,6 +9,7 @@ stood: its next instant, the number of its next fire, its version, and whether i
 
 A payload that is encrypted at rest comes as it lies there (`payload_encrypted_base64`): neither an
 export nor a backup needs its key, and neither holds what the key protects.  An import needs it.
+A payload that lies in a day file is put back into its record before (`cli/day_files.py`).
 
 The fields are not listed here. They are taken from the table of a request's fields
 (`schedules/fields.py`), without those that concern one request alone, such as its id. A field that
@@ -30,7 +31,7 @@ from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import decode_rule
 from belfry.schedules.targets import record_of, records_in
 from belfry.schedules.triggers.registry import kind_at_rest
-from belfry.store.layout.pending import Encrypted, decode_headers, decode_pending
+from belfry.store.layout.pending import Away, Encrypted, decode_headers, decode_pending
 from belfry.store.layout.pending_bytes import paused
 from belfry.store.readable import UNREADABLE
 
@@ -67,6 +68,10 @@ def portable(record: bytes) -> dict[str, Any]:
     `record` has the bytes that `store/README.md` specifies. Raises `UnreadableSchedule`.
     """
     row = decode_pending(record)
+    if type(row.payload) is Away:
+        raise UnreadableSchedule(
+            f"The payload of {row.name.decode()} lies in a day file: put it back before."
+        )
     try:
         kind, rule = kind_at_rest(row.kind), decode_rule(row.extra)
     except UNREADABLE as error:

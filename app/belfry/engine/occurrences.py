@@ -12,8 +12,9 @@ fires (`fires.py`) unless it has to be judged (`judging.py`).  What follows it i
 same way until it is due later, so a schedule of each second makes up for a slow step at once.
 
 What this version cannot understand is held behind a lock of its own and told of: to fire it would
-be a guess, and to stop for it would stop every tenant of the partition.  A schedule whose payload
-cannot be decrypted is paused and told of: RESUME lets it fire once its key is there again.
+be a guess, and to stop for it would stop every tenant of the partition.  So is one whose payload
+still lies in a day file (`day_files.py`), until that is read.  A schedule whose payload cannot be
+decrypted is paused and told of: RESUME lets it fire once its key is there again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Final
 from belfry.engine.calendar_followers import OUTCOME_BYTES
 from belfry.engine.changes import Changes
 from belfry.engine.compiled_rule import CompiledRule, compiled
+from belfry.engine.day_files import hold_away
 from belfry.engine.emit import Route, told
 from belfry.engine.fires import Fires
 from belfry.engine.judging import Judgement
@@ -33,7 +35,8 @@ from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_of
 from belfry.schedules.outcomes import Outcome
-from belfry.store.layout.pending import Encrypted, Pending
+from belfry.store.layout.day_reference import DayFile
+from belfry.store.layout.pending import Away, Encrypted, Pending
 from belfry.store.layout.pending_bytes import fires_once, has_rule
 from belfry.store.readable import UNREADABLE, why_unreadable
 from belfry.tenants.effective import Tenant
@@ -47,8 +50,15 @@ class Occurrences:
     """Lets due rows of one partition leave that were taken from their place."""
 
     def __init__(
-        self, waiting: Waiting, changes: Changes, fires: Fires, judgement: Judgement
+        self,
+        waiting: Waiting,
+        changes: Changes,
+        fires: Fires,
+        judgement: Judgement,
+        awaited: dict[DayFile, None],
     ) -> None:
+        """`awaited` is told of day files that something due waits for."""
+        self._awaited = awaited
         self._waiting = waiting
         self._changes = changes
         self.fires = fires
@@ -67,9 +77,7 @@ class Occurrences:
         Its place may be later than its due instant: that of the last of a run, which fires for it.
         """
         if not row.extra and fires_once(record):
-            plain = self._decrypted(row, record, route.tenant, step)
-            if plain is not None:
-                self.fires.fire_once(plain, route, step)
+            self._leave_plain(row, record, route, step)
             return
         zones = self._changes.zones.under_way
         followed = self.followed(row, record, route.tenant, step, zones=zones)
@@ -96,6 +104,15 @@ class Occurrences:
             if step.effects.room <= 0:
                 break
         step.set_aside.append((row, record))
+
+    def _leave_plain(self, row: Pending, record: bytes, route: Route, step: Step) -> None:
+        """Fire a one-shot without a rule whose payload may be encrypted, or in a day file."""
+        if type(row.payload) is Away:
+            hold_away(row, record, self._waiting, self._awaited, step)
+            return
+        plain = self._decrypted(row, record, route.tenant, step)
+        if plain is not None:
+            self.fires.fire_once(plain, route, step)
 
     def _rule_of(self, row: Pending, record: bytes) -> CompiledRule | None:
         """The compiled rule; None where this version cannot fire the schedule."""

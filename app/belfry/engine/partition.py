@@ -13,9 +13,10 @@ This is the façade: it hands its parts (`parts.py`) the step, and nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from belfry.engine.aside import Need
+from belfry.engine.day_files import PutAside
 from belfry.engine.drained import Drained
 from belfry.engine.effects import Effects
 from belfry.engine.groups import GroupFigures
@@ -27,6 +28,8 @@ from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.firing.due import ScanPosition
 from belfry.schedules.rejections import Rejection
+from belfry.store.layout.day_files import Entry
+from belfry.store.layout.day_reference import DayFile
 from belfry.store.layout.keys import IDENTITY_KEY, SETTINGS_KEY, STATEMENT_KEY
 from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
@@ -56,7 +59,7 @@ class PartitionEngine:
         self._store = store
         self._parts = parts = EngineParts(place, store, reader, tenants, options, self._stands.scan)
         self._maintenance, self.aside, self.jobs = parts.maintenance, parts.aside, parts.jobs
-        self.stale = parts.maintenance.stale
+        self.stale, self.day_files = parts.maintenance.stale, parts.day_files
         parts.due.look(self._stands.scan)
         self._step = self._begun()
 
@@ -203,6 +206,16 @@ class PartitionEngine:
         """
         step = self._at(now_ms)
         self.jobs.advance(step, budget, allotted)
+        return step.effects
+
+    def put_aside(self, now_ms: int, rows: Sequence[PutAside]) -> Effects:
+        """Let references to a day file, which is there, stand for payloads of rows."""
+        self.day_files.put_aside(rows, step := self._at(now_ms))
+        return step.effects
+
+    def put_back(self, now_ms: int, file: DayFile, entries: Sequence[Entry]) -> Effects:
+        """Put payloads of a day file back into rows."""
+        self.day_files.put_back(file, entries, step := self._at(now_ms))
         return step.effects
 
     def _at(self, now_ms: int) -> Step:

@@ -23,6 +23,7 @@ from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.calendars import Calendars
 from belfry.engine.catch_up import CatchUp
 from belfry.engine.changes import Changes
+from belfry.engine.day_files import DayFileRows
 from belfry.engine.dead_letters import DeadLetters
 from belfry.engine.drained import Drains
 from belfry.engine.due_work import DueWork
@@ -141,7 +142,8 @@ class EngineParts:
         changes = Changes(self.zones, self.calendars, followers, waiting)
         fires = Fires(store, waiting, emitter, keeps_fires=options.last_fires)
         judgement = Judgement(waiting, fires, undo)
-        occurrences = Occurrences(waiting, changes, fires, judgement)
+        self.day_files = DayFileRows(store, waiting, {})
+        occurrences = Occurrences(waiting, changes, fires, judgement, self.day_files.awaited)
         self.queues = Queues(store, of_step, waiting, undo)
         firing = Firing(store, of_step, waiting, self.queues, occurrences)
         catch_up = CatchUp(store, of_step, waiting, occurrences)

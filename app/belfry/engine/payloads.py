@@ -12,20 +12,24 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.at_rest import at_rest
+from belfry.engine.day_files import is_same_when_back
 from belfry.engine.large_payloads import CLAIM_BYTES, is_same_when_claimed
 from belfry.schedules.request import KEEPING, Request
 from belfry.schedules.request_digest import digest_of
-from belfry.store.layout.pending import Encrypted, Pending, encode_pending
+from belfry.store.layout.pending import Away, Encrypted, Pending, decode_pending, encode_pending
 from belfry.store.layout.pending_bytes import same_definition
 from belfry.tenants.effective import Tenant
 from belfry.tenants.payload_keys import PayloadKeys, Undecryptable
 
 # Why a schedule was paused though nobody asked for it.
 CODE: Final = "undecryptable_payload"
+AWAY: Final = "its payload lies in a day file, and comes back a day before it is due"
 
 
 def decrypted(row: Pending, tenant: str, keys: PayloadKeys | None) -> Pending:
     """The row with the payload that its request had; raises `Undecryptable`."""
+    if type(row.payload) is Away:
+        raise Undecryptable(AWAY)
     if type(row.payload) is not Encrypted:
         return row
     if keys is None:
@@ -52,6 +56,10 @@ def is_same(before: bytes, old: Pending, record: bytes, tenant: Tenant) -> bool:
     """
     if same_definition(before, record):
         return True
+    if type(old.payload) is Away:
+        payload = decode_pending(record).payload
+        there = encode_pending(old._replace(payload=payload))
+        return is_same_when_back(old, payload) and same_definition(there, record)
     claims = tenant.claims_over is not None or CLAIM_BYTES in old.headers
     if claims and is_same_when_claimed(old, record):
         return True

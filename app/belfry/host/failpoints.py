@@ -5,8 +5,9 @@
 time; ``S5:hang`` holds the step for a second, so that what is queued gets to the broker, and then
 ends the process.  ``R1:late:6`` holds the step for six seconds each time, and goes on.
 
-Steps: S0-S5 and S7-S9 of a step, P1 behind the store of its large payloads, R1-R4 of a take-over,
-C1 and C2 of sending a checkpoint to its store, C3 of giving another worker a piece of one;
+Steps: S0-S5 and S7-S9 of a step, P1 behind the store of its large payloads, D1 behind that of a day
+file, D2 before the commit of rows of one, R1-R4 of a take-over, C1 and C2 of sending a
+checkpoint to its store, C3 of giving another worker a piece of one;
 S6, an EndTxn that is sent and not answered, lies inside librdkafka and can only be seen from the
 wire.
 """

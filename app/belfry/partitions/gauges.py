@@ -21,6 +21,7 @@ from belfry.host import machine
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 from belfry.telemetry.client_figures import ClientFigures
+from belfry.telemetry.day_file_metrics import DayFileMetrics
 from belfry.telemetry.limited import LimitedLogger
 from belfry.telemetry.metrics import Metrics
 from belfry.telemetry.move_metrics import EndedMove
@@ -130,6 +131,11 @@ class Gauges:
         """What counts checkpoints and restores; it locks by itself."""
         return self._metrics.checkpoints
 
+    @property
+    def day_files(self) -> DayFileMetrics:
+        """What counts day files; it locks by itself."""
+        return self._metrics.day_files
+
     def payloads(self, outcome: str, objects: int) -> None:
         """Count large payloads by what became of them at their store."""
         with self._lock:
@@ -162,3 +168,4 @@ class Gauges:
     def lost(self, partition: int) -> None:
         """Take the gauges of a partition away."""
         self._metrics.held.lost(partition)
+        self._metrics.day_files.lost(partition)

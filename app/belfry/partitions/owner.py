@@ -24,6 +24,7 @@ from belfry.kafka.giving_up import close_all
 from belfry.kafka.outcome import Fenced, Stopped, Unknown
 from belfry.partitions.arrivals import taken_in
 from belfry.partitions.committing import StepCommits
+from belfry.partitions.day_files import turns_of
 from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, Failures
 from belfry.partitions.leasing import Leasing
 from belfry.partitions.steps import Steps
@@ -58,7 +59,8 @@ class PartitionRunner:
         self._loop.last = self._leave
         self._stopping = self._loop.stopping
         self.leasing = Leasing(self._loop.wake)
-        self.upkeep = Upkeep(given.guard, self.leasing, opener.clock, opener.checkpoint(partition))
+        works = opener.checkpoint(partition), turns_of(opener, partition)
+        self.upkeep = Upkeep(given.guard, self.leasing, opener.clock, *works)
         self.failures = Failures(self._log, opener.clock)
         self._commits = StepCommits(given, self.failures, self.leasing, self.upkeep)
         fires = lambda: self.state is Ownership.FIRING  # noqa: E731

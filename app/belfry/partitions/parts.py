@@ -24,6 +24,7 @@ from belfry.kafka.log_ends import LogEnds
 from belfry.kafka.request_log import RequestLog
 from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.step_records import OutputTopics
+from belfry.outputs.day_store import DayStore
 from belfry.outputs.payload_store import PayloadStore
 from belfry.partitions.forwarding import ForwardingProducer, TenantInputProducer, committed_position
 from belfry.partitions.gauges import Gauges
@@ -75,6 +76,8 @@ class PartitionDependencies:
     readers: RequestReaders
     tenant_inputs_through: PassThrough
     payloads: PayloadStore
+    # Where payloads lie that are due far ahead, None where no store is set for them.
+    day_store: DayStore | None = None
     # What makes checkpoints, None where none are kept.
     checkpoints: CheckpointMaker | None = None
     # What restores from them.

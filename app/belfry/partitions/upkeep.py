@@ -8,6 +8,7 @@
     signing   rows that former owners left unsigned are written again, some in each step
     flush     the store writes its memory tables, so that little is to be replayed after a crash
     checkpoint  where they are kept and one is wanted, the store is linked for it
+    day files   where a store for them is set, payloads go there and come back
 
 A partition that keeps no state needs none of it, but says its position again every hour.
 """
@@ -21,6 +22,7 @@ from belfry.engine.effects import Effects
 from belfry.firing.clock_guard import ClockGuard
 from belfry.host import rocks
 from belfry.host.clock import SystemClock
+from belfry.partitions.day_files import DayFileTurns
 from belfry.partitions.forwarding import RENEW_MS
 from belfry.partitions.leasing import Leasing
 from belfry.partitions.pacing import JobsPace
@@ -51,8 +53,10 @@ class Upkeep:
         leasing: Leasing,
         clock: SystemClock,
         checkpoint: Callable[[rocks.RocksMap, float], None] | None = None,
+        day_files: DayFileTurns | None = None,
     ) -> None:
         """`checkpoint` is called with a store, and for how many ms it has been flushed."""
+        self._day_files = day_files
         self._checkpoint = checkpoint
         self.idle_commit_ms = HEARTBEAT_MS
         self._clock = clock
@@ -64,6 +68,8 @@ class Upkeep:
 
     def begin(self, now_ms: float) -> None:
         """The partition was taken over."""
+        if self._day_files is not None:
+            self._day_files.begin()
         self._young_until_ms = now_ms + YOUNG_MS
 
     def young(self, now_ms: float) -> bool:
@@ -96,6 +102,8 @@ class Upkeep:
             effects = owned.engine.sweep(wall_ms(), SWEEP_ROWS)
         if owned.engine.jobs.under_way and self._guard.may_fire:
             effects = self._jobs(owned, wall_ms())
+        if self._day_files is not None and self._guard.may_fire:
+            effects = self._day_files.add_to(owned.engine, effects, now_ms, wall_ms)
         if self._wants_manifest(owned, now_ms):
             effects = owned.engine.claim(None)
         if owned.resigning is not None and owned.resigning.under_way:
@@ -122,6 +130,8 @@ class Upkeep:
             return RESIGN_EVERY_S
         if owned.engine.jobs.under_way:
             return JOBS_EVERY_S
+        if self._day_files is not None and owned.keeps_state:
+            return min(self.idle_commit_ms / 1000, self._day_files.pause_s)
         return self.idle_commit_ms / 1000
 
     def _wants_manifest(self, owned: Owned, now_ms: float) -> bool:

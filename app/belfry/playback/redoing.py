@@ -4,6 +4,7 @@
     accept      the requests up to where the step's manifest ends
     forget      what a sweep of the worker ended, as the log says it
     sweeps, jobs where the attempt has them
+    day files   payloads that went into one or came back, as the log says it (`filed_payloads.py`)
 
 When a sweep comes, and from which name on, is in no log.  What it may end is: a marker a day after
 its schedule ended, or sooner where its tenant says so, an answer an hour after its request, a job a
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.partition import PartitionEngine
 from belfry.playback.attempts import Attempt
+from belfry.playback.filed_payloads import file_as_logged
 from belfry.playback.logged import LoggedStep
 from belfry.store.layout.jobs import HEAD_OF_JOB, KEPT_MS, decode_job
 from belfry.store.layout.records import MARKER_MS, decode_marker, is_marker
@@ -69,6 +71,7 @@ def redo(
     if attempt.budget is not None:
         allotted = None if attempt.allotted is None else dict(attempt.allotted)
         engine.advance_jobs(attempt.later_ms, attempt.budget, allotted)
+    file_as_logged(engine, store, step.rows, attempt.now_ms)
 
 
 def _forget_as_logged(store: ScheduleStore, step: LoggedStep, taken: StepInput) -> None:

@@ -28,6 +28,7 @@ from belfry.api.server.own_address import is_everywhere
 from belfry.host.object_store import NoStore
 from belfry.host.tls_files import believed, shown
 from belfry.kafka.security import BadSecurity, group_client_security
+from belfry.outputs.day_store import day_store
 from belfry.outputs.payload_store import payload_files
 from belfry.recovery.checkpoint_store import checkpoint_store
 from belfry.registry.addresses import UNREADABLE, is_readable
@@ -44,6 +45,7 @@ _NEVER_EMPTY: Final = (
     "secrets_dir",
     "checkpoint_store",
     "payload_store",
+    "day_store",
 )
 _SHARED: Final = (
     "Give all workers the same secret of 16 characters or more, such as `openssl rand -base64 32`"
@@ -221,7 +223,7 @@ def _stores(settings: DeliverySettings) -> Iterator[str]:
     """Stores elsewhere that cannot be used; nobody is asked whether they are there."""
     if not isinstance(settings, Settings):
         return
-    for open_store in (checkpoint_store, payload_files):
+    for open_store in (checkpoint_store, payload_files, day_store):
         try:
             open_store(settings)
         except NoStore as error:

@@ -35,6 +35,7 @@ from belfry.kafka.client_properties import consumer_properties
 from belfry.kafka.log_ends import LogEnds
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.step_records import OutputTopics
+from belfry.outputs.day_store import day_store
 from belfry.outputs.payload_store import payload_store
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.gauges import Gauges
@@ -184,6 +185,7 @@ def share(
         readers=_readers(settings, gauges),
         agreement=Agreement(settings),
         payloads=payload_store(settings, tenants, gauges.payloads),
+        day_store=day_store(settings),
         tenant_inputs_through=through.tenant_inputs,
         checkpoints=None if given is None else CheckpointMaker(given),
         restorer=None if given is None else CheckpointRestorer(given),

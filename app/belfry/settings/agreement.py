@@ -101,6 +101,8 @@ def statement(settings: DeliverySettings) -> dict[str, Any]:
         }
         store = settings.payload_store
         said["payload_store"] = None if store is None else _digest(settings, store.encode())
+        store = settings.day_store
+        said["day_store"] = None if store is None else _digest(settings, store.encode())
     if settings.role != "schedule":
         secrets = orjson.dumps(plain(settings.webhook_secrets), option=orjson.OPT_SORT_KEYS)
         said["webhook_secrets"] = _digest(settings, secrets) if settings.webhook_secrets else None

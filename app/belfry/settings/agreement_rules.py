@@ -118,6 +118,10 @@ AGREED: Final[Mapping[str, Agreed]] = {
         AgreementRule.ROLLING,
         "payloads of one tenant lie in two folders, and its consumers look into one",
     ),
+    "day_store": Agreed(
+        AgreementRule.ROLLING,
+        "a worker without it cannot read back what another one has put there: it would fire late",
+    ),
     "webhook_secrets": Agreed(
         AgreementRule.ROLLING,
         "on all that deliver: a receiver refuses what is signed with another secret",
@@ -135,11 +139,11 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
         *("worker_rack", "group_instance_id", "http_host", "http_port", "health_host"),
         *("health_port", "http_advertised_url", "log_format", "log_level"),
         *("otlp_url", "otlp_queue_spans", "checkpoint_store", "checkpoint_options"),
-        "payload_store_options",
+        *("payload_store_options", "day_store_options"),
     ),
     "what it does, and how much of it": (
         *("role", "worker_weight", "create_topics", "registry_auto_register", "webhook_user"),
-        *("last_fires", "checkpoint_peers"),
+        *("last_fires", "checkpoint_peers", "day_store_after_days"),
     ),
     "its pace: outcomes do not depend on it": (
         *("batch_records", "step_bytes", "fire_chunk", "new_topics_per_second", "metrics_tenants"),

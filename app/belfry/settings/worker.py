@@ -110,6 +110,26 @@ class WorkerSettings(DeliverySettings, AgreedSettings):
         repr=False,
         description="Options of fsspec for that file system, credentials for instance.",
     )
+    # Payloads of what is due far ahead, off Kafka's disks and the workers' meanwhile.
+    day_store: str | None = Field(
+        None,
+        repr=False,
+        description="Folder for day files, payloads of one-shot schedules that are due far ahead:"
+        " a URL that fsspec knows. None: all payloads stay in Kafka and on the workers' disks"
+        " (docs/day-files.md).",
+    )
+    day_store_options: dict[str, Any] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Options of fsspec for that file system, credentials for instance.",
+    )
+    day_store_after_days: int = Field(
+        7,
+        ge=0,
+        le=36_500,
+        description="Whole days ahead from which on payloads go into day files. They come back a"
+        " day before they are due. 0: none go, and all come back at once.",
+    )
     # Both write the same records with the same promises.
     transaction_writer: Literal["librdkafka", "direct"] = Field(
         "direct",

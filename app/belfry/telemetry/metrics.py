@@ -37,6 +37,7 @@ from belfry import __version__
 from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
 from belfry.telemetry.client_figures import ClientFigures, ClientMetrics
 from belfry.telemetry.collectors import KeyFigures, KeyMetrics
+from belfry.telemetry.day_file_metrics import DayFileMetrics
 from belfry.telemetry.families import BY_NAME
 from belfry.telemetry.held_metrics import HeldMetrics
 from belfry.telemetry.metric_maker import MetricMaker
@@ -79,6 +80,7 @@ class Metrics:
         self.held = HeldMetrics(make)
         self.checkpoints = CheckpointMetrics(make)
         self.moves = MoveMetrics(make)
+        self.day_files = DayFileMetrics(make)
         self._clients = ClientMetrics(make)
         self._deliveries = make.outcomes(
             "belfry_deliveries_total", "DELIVERED", "RETRIED", "FAILED", "SETTLED"

@@ -149,6 +149,25 @@ OF_PARTITIONS: Final = (
         ("partition",),
     ),
     Family(
+        "belfry_day_files_total",
+        "counter",
+        "Day files by what became of them: written; read; write_failed, so that payloads stay in"
+        " Kafka; read_failed, so that it is asked again; damaged, not what was put there.",
+        ("outcome",),
+    ),
+    Family(
+        "belfry_day_file_payloads_total",
+        "counter",
+        "Payloads that were put aside into day files, and that came back.",
+        ("way",),
+    ),
+    Family(
+        "belfry_day_files_awaited",
+        "gauge",
+        "Day files that schedules of a partition which are due wait for.",
+        ("partition",),
+    ),
+    Family(
         "belfry_open_transaction_seconds",
         "gauge",
         "For how long a transaction has been holding readers of the changelog, the requests or the"

@@ -41,6 +41,7 @@ OTHERS: dict[str, Any] = {
     "canary_interval_ms": 10_000,
     "metering_interval_ms": 3_600_000,
     "payload_store": "s3://bucket/belfry",
+    "day_store": "s3://bucket/days",
     "webhook_secrets": {"main": OLD},
     "webhook_private_networks": ["10.0.0.0/8"],
 }

@@ -156,7 +156,7 @@ def test_secrets_of_all_processes_are_not_shown() -> None:
     assert hidden == {
         *("checkpoint_options", "checkpoint_store"),
         *("http_api_keys", "http_token", "http_worker_secret", "http_worker_secret_also"),
-        *("payload_store", "payload_store_options"),
+        *("payload_store", "payload_store_options", "day_store", "day_store_options"),
         *("kafka", "mirror_source_kafka", "registry", "schema_registry_url", "secrets"),
         "webhook_secrets",
     }

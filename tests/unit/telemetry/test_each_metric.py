@@ -80,6 +80,9 @@ def surroundings(metrics: Metrics) -> None:
     gauges.topics_to_make(6)
     gauges.looked_up("unanswered")
     gauges.payloads("stored", 3)
+    gauges.day_files.files("written")
+    gauges.day_files.payloads("aside", 5)
+    gauges.day_files.awaited(3, 2)
     gauges.open_transactions({("belfry.changelog", 2): 40.5})
     gauges.foreign("belfry.changelog", 3)
     metrics.clock_skew(-0.25)
@@ -173,6 +176,9 @@ CASES: Final[dict[str, Case]] = {
     "belfry_key_groups_moving": (groups, {"": 2}),
     "belfry_key_group_requests_waiting": (groups, {"": 3}),
     "belfry_topics_to_make": (surroundings, {"": 6}),
+    "belfry_day_files_total": (surroundings, {"{outcome=written}": 1}),
+    "belfry_day_file_payloads_total": (surroundings, {"{way=aside}": 5}),
+    "belfry_day_files_awaited": (surroundings, {"{partition=3}": 2}),
     "belfry_payloads_stored_total": (surroundings, {"{outcome=stored}": 3}),
     "belfry_registry_lookups_total": (surroundings, {"{outcome=unanswered}": 1}),
     "belfry_open_transaction_seconds": (

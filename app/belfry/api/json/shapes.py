@@ -25,7 +25,7 @@ from belfry.schedules.targets import records_in
 from belfry.schedules.triggers.kind import TriggerKind
 from belfry.schedules.triggers.registry import BY_CODE, KINDS
 from belfry.store.layout.buckets import Bucket
-from belfry.store.layout.pending import Encrypted, Pending, decode_headers
+from belfry.store.layout.pending import Away, Encrypted, Pending, decode_headers
 from belfry.store.layout.records import LOCKS_GROUP, LOCKS_OWN
 from belfry.store.lock_lookup import HeldLock
 from belfry.store.lookup import ScheduleStatus
@@ -33,6 +33,7 @@ from belfry.store.readable import why_unreadable_rule
 from belfry.store.recovery import EARLIER_INPUT
 
 # Why a payload is not shown.
+AWAY: Final = "its payload lies in a day file, and comes back a day before it is due"
 UNDECRYPTABLE: Final = "its payload is encrypted, and no key of its tenant's that is here opens it"
 
 
@@ -169,8 +170,9 @@ def whole(standing: ScheduleStatus) -> dict[str, Any]:
         found["source_partition"] = partition_of_life(row.life)
         found["source_offset"] = row.seq
     found |= bytes_json("key", row.key)
-    if type(row.payload) is Encrypted:
-        found.setdefault("unreadable", UNDECRYPTABLE)
+    if type(row.payload) in (Encrypted, Away):
+        why = AWAY if type(row.payload) is Away else UNDECRYPTABLE
+        found.setdefault("unreadable", why)
         return found | {"headers": _headers(row)}
     found |= bytes_json("payload", row.payload)
     if row.payload is not None and row.payload[:1] in (b"{", b"["):

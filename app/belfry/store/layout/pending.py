@@ -14,8 +14,9 @@ that goes without a decoder is in `pending_bytes.py`.
 bare tuple in the same order (`PendingRow`): that is made for each event that fires, and is taken
 apart at half the cost of one that has names.  `as_pending` gives names to it.
 
-A payload may be encrypted, by a key of its tenant.  A flag says so at rest, and the type
-`Encrypted` once it is decoded, so that a record which is decoded and encoded again keeps the flag.
+A payload may be encrypted, by a key of its tenant, or lie in a day file (`day_files.py`): then a
+reference stands for it.  A flag says so at rest, and the type `Encrypted` or `Away` once it is
+decoded, so that a record which is decoded and encoded again keeps the flag.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ _BOTH: Final = Struct(">BBBBqqqQQIIqqBBBBiIIi")
 DEFINITION_AT: Final = _HEAD.size
 _CONTENT_AT: Final = _BOTH.size
 
-# The flag of a record whose payload is encrypted, and where flags lie.
+# The flags of a record whose payload is encrypted, or lies in a day file; and where flags lie.
 ENCRYPTED: Final = 8
+AWAY: Final = 32
 FLAGS_AT: Final = 3
+_MARKED: Final = ENCRYPTED | AWAY
 
 # The largest version, and the largest number of a fire, that has room at rest.
 MOST_NUMBER: Final = (1 << 32) - 1
@@ -48,6 +51,12 @@ MOST_NUMBER: Final = (1 << 32) - 1
 
 class Encrypted(bytes):
     """A payload that is encrypted; `tenants/payload_keys.py` says what opens it."""
+
+    __slots__ = ()
+
+
+class Away(bytes):
+    """What stands for a payload that lies in a day file: it is none, and must never be fired."""
 
     __slots__ = ()
 
@@ -117,11 +126,11 @@ def as_pending(row: PendingRow) -> Pending:
 
 
 def encode_pending(row: Pending, flags: int = 0) -> bytes:
-    """The record of a waiting schedule; the flag of an encrypted payload is set here alone."""
+    """The record of a waiting schedule; what its payload is marked with is set here alone."""
     (due_ms, nominal_ms, accepted_ms, seq, life, version, occurrence, kind, when, jitter_ms,
      tenant, schedule_id, group, event_type, key, headers, extra, payload) = row  # fmt: skip
-    if type(payload) is Encrypted:
-        flags |= ENCRYPTED
+    if (held := type(payload)) is Encrypted or held is Away:
+        flags |= ENCRYPTED if held is Encrypted else AWAY
     head = _BOTH.pack(
         FORMAT, PENDING, kind, flags, due_ms, nominal_ms, accepted_ms, seq, life, version,
         occurrence, when, jitter_ms, len(tenant), len(schedule_id), len(group), len(event_type),
@@ -151,14 +160,15 @@ def decode_pending(record: bytes) -> Pending:
 
 
 def named(row: PendingRow, record: bytes) -> Pending:
-    """The row of a record with names, and its payload as `Encrypted` where it is."""
-    if record[FLAGS_AT] & ENCRYPTED and row[-1] is not None:
-        row = (*row[:-1], Encrypted(row[-1]))
+    """The row of a record with names, and its payload as `Encrypted` or `Away` where it is."""
+    if record[FLAGS_AT] & _MARKED and row[-1] is not None:
+        marked = Away if record[FLAGS_AT] & AWAY else Encrypted
+        row = (*row[:-1], marked(row[-1]))
     return _new(Pending, row)
 
 
 def decode_row(record: bytes) -> PendingRow:
-    """The same without names; an encrypted payload is not marked as such."""
+    """The same without names; a payload that is encrypted, or away, is not marked as such."""
     (_, _, kind, _, due, nominal, accepted, seq, life, version, occurrence, when, jitter,
      tenant_n, id_n, group_n, type_n, key_n, headers_n, extra_n, payload_n,
     ) = _BOTH.unpack_from(record)  # fmt: skip

@@ -8,7 +8,7 @@ apart would cost more than the rest of the work:
     is_pending                format and row
     fires_once, has_rule      all of the first four: a kind and flags that this release knows
     due_and_seq               two numbers of the head
-    paused, depends, encrypted  bits of the flags
+    paused, depends, encrypted, away  bits of the flags
     same_definition           the kind, and all behind the head but the last fires
     held, resumed             another byte of flags
     next_record               other instants and another occurrence
@@ -24,6 +24,7 @@ from typing import Final
 
 from belfry.schedules.rule import ONE_SHOT, RECURRING
 from belfry.schedules.triggers.acknowledged import DEPENDING
+from belfry.store.layout.day_reference import size_in
 from belfry.store.layout.kept_fires import (
     MOST_KEPT,
     NEWER_OF_FULL,
@@ -40,7 +41,14 @@ from belfry.store.layout.kept_fires import (
     with_tally,
     without_tally,
 )
-from belfry.store.layout.pending import DEFINITION_AT, ENCRYPTED, FLAGS_AT, KIND_CODES, decode_row
+from belfry.store.layout.pending import (
+    AWAY,
+    DEFINITION_AT,
+    ENCRYPTED,
+    FLAGS_AT,
+    KIND_CODES,
+    decode_row,
+)
 from belfry.store.layout.records import FORMAT, PENDING
 from belfry.tenants.payload_keys import ENCRYPTION_BYTES
 
@@ -58,12 +66,13 @@ _RULE_BYTES: Final = slice(80, 84)
 _PAYLOAD_BYTES: Final = slice(84, 88)
 
 # Flags: the schedule is paused; its last fires lie behind its definition; what it waits for is not
-# acknowledged yet; its payload is encrypted (`ENCRYPTED`); a tally lies before its last fires.
+# acknowledged yet; its payload is encrypted (`ENCRYPTED`), or lies in a day file (`AWAY`); a tally
+# lies before its last fires.
 PAUSED: Final = 1
 KEPT_FIRES: Final = 2
 DEPENDS: Final = 4
 TALLY: Final = 16
-FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS | ENCRYPTED | TALLY
+FLAGS: Final = PAUSED | KEPT_FIRES | DEPENDS | ENCRYPTED | TALLY | AWAY
 # With one of these a schedule lies where no scan of what is due meets it.
 _ASIDE: Final = PAUSED | DEPENDS
 _BEHIND: Final = KEPT_FIRES | TALLY
@@ -82,7 +91,9 @@ _KNOWN: Final = {
     for kind, code in KIND_CODES.items()
 }
 _ONE_SHOTS: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in ONE_SHOT))
-_PLAIN_ONE_SHOTS: Final = frozenset(head for head in _ONE_SHOTS if not head[FLAGS_AT] & ENCRYPTED)
+_PLAIN_ONE_SHOTS: Final = frozenset(
+    head for head in _ONE_SHOTS if not head[FLAGS_AT] & (ENCRYPTED | AWAY)
+)
 _RECURRING: Final = frozenset[bytes]().union(*(_KNOWN[kind] for kind in RECURRING))
 
 
@@ -116,7 +127,7 @@ def is_one_shot(record: bytes) -> bool:
 
 
 def is_plain_one_shot(record: bytes) -> bool:
-    """Whether it is such a one-shot whose payload is not encrypted."""
+    """Whether it is such a one-shot whose payload is there, and not encrypted."""
     return record[:4] in _PLAIN_ONE_SHOTS
 
 
@@ -141,6 +152,11 @@ def encrypted(record: bytes) -> bool:
     return bool(record[FLAGS_AT] & ENCRYPTED)
 
 
+def away(record: bytes) -> bool:
+    """Whether the payload lies in a day file."""
+    return bool(record[FLAGS_AT] & AWAY)
+
+
 def lies_aside(record: bytes) -> bool:
     """Whether no scan of what is due may meet it: it is paused, or waits for an acknowledgement."""
     return bool(record[FLAGS_AT] & _ASIDE)
@@ -151,6 +167,8 @@ def payload_bytes(record: bytes) -> int | None:
     size = int.from_bytes(record[_PAYLOAD_BYTES], "big", signed=True)
     if size < 0:
         return None
+    if record[FLAGS_AT] & AWAY:
+        return size_in(record[-size:])
     return max(0, size - ENCRYPTION_BYTES) if encrypted(record) else size
 
 

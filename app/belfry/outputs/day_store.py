@@ -1,0 +1,169 @@
+"""Day files in their store: written whole and read back once, read whole, listed and removed.
+
+    <folder>/2027-03-01/3-5f0c1b22a9e04d17.day      day, partition, a number that is made up
+
+A name is used once, so nothing here is ever written twice, and what is there is whole: an object
+store takes an object whole or not at all, and other file systems get it by way of another name.  It
+is read back before anybody refers to it: a folder that takes files and gives others is found then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from os import fsync
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from belfry.host import machine, object_store
+from belfry.host.object_store import modified_ms
+from belfry.settings import Settings
+from belfry.store.layout.day_reference import DAY_MS, DayFile, Reference, digest_of
+
+# So long an answer is waited for; then it counts as none, and what was asked is left behind.
+ANSWER_S: Final = 60.0
+NAMES: Final = ("BELFRY_DAY_STORE", "BELFRY_DAY_STORE_OPTIONS")
+_NAME: Final = re.compile(r"(\d{1,5})-([0-9a-f]{16})\.day")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_Answer = TypeVar("_Answer")
+
+
+class NotKept(Exception):
+    """What was read back is not what was written."""
+
+
+class StoredDayFile(NamedTuple):
+    """A file as it is listed; `stored_ms` is when by the store's clock, None where it has none."""
+
+    file: DayFile
+    size: int
+    stored_ms: float | None
+
+
+class Asked(Generic[_Answer]):
+    """A question to the store, in a thread that does not keep the process."""
+
+    def __init__(self, ask: Callable[[], _Answer], most_s: float = ANSWER_S) -> None:
+        self.answer: _Answer | None = None
+        self.error: Exception | None = None
+        self._ask = ask
+        self._done = machine.Event()
+        self._most_s = most_s
+        self._until_s = machine.monotonic() + most_s
+        machine.Thread(target=self._run, name="belfry-day-store", daemon=True).start()
+
+    def over(self) -> bool:
+        """Whether there is an answer, or an error, or nobody waits any longer."""
+        if self._done.is_set():
+            return True
+        late = machine.monotonic() >= self._until_s
+        if late and self.error is None:
+            self.error = TimeoutError(f"the store has not answered within {self._most_s:g} s")
+        return late
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread has come to its end, waited for or not."""
+        return self._done.is_set()
+
+    def _run(self) -> None:
+        try:
+            answer = self._ask()
+        except Exception as error:  # noqa: BLE001  # told where somebody waits for it
+            self.error = error
+        else:
+            self.answer = answer
+        self._done.set()
+
+
+class DayStore:
+    """Day files of all partitions; any thread may call it, and may wait for the store."""
+
+    def __init__(self, files: Any, path: str) -> None:
+        """`files` is a file system of fsspec, `path` the folder in it."""
+        self._files = files
+        self._path = path
+
+    def write(self, file: DayFile, data: bytes) -> None:
+        """Store a file, and see that it is there; raises whatever the file system raises."""
+        path = self.path_of(file)
+        if self._files.async_impl:
+            self._files.pipe_file(path, data)
+        else:
+            self._write_aside(path, data)
+        if self.read(file) != data:
+            raise NotKept(f"{path} was written, and what is read there is something else")
+
+    def read(self, file: DayFile) -> bytes:
+        """All of a file; raises whatever the file system raises."""
+        return bytes(self._files.cat_file(self.path_of(file)))
+
+    def payloads(self, references: Sequence[Reference]) -> list[bytes]:
+        """The payloads themselves, in their order; raises `NotKept` where one is something else."""
+        paths = [self.path_of(each.file) for each in references]
+        starts = [each.offset for each in references]
+        ends = [each.offset + each.size for each in references]
+        found = list(map(bytes, self._files.cat_ranges(paths, starts, ends, on_error="raise")))
+        for path, reference, payload in zip(paths, references, found, strict=True):
+            if (reference.size, reference.digest) != (len(payload), digest_of(payload)):
+                raise NotKept(f"{path} does not hold at {reference.offset} what was put there")
+        return found
+
+    def all(self) -> Iterator[StoredDayFile]:
+        """All day files, day by day."""
+        for folder in sorted(self._listed(self._path), key=_last):
+            day = _last(folder)
+            if folder.get("type") != "directory" or not _DAY.fullmatch(day):
+                continue
+            for each in self._listed(f"{self._path}/{day}"):
+                named = _NAME.fullmatch(_last(each))
+                if each.get("type") == "file" and named and (number := _day_of(day)) is not None:
+                    file = DayFile(number, int(named[1]), bytes.fromhex(named[2]))
+                    yield StoredDayFile(file, each.get("size") or 0, modified_ms(each))
+
+    def remove(self, file: DayFile) -> None:
+        """Remove a file, which somebody else may have done before."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self.path_of(file))
+
+    def path_of(self, file: DayFile) -> str:
+        """Where a file lies."""
+        at = datetime.fromtimestamp(file.day * DAY_MS / 1000, UTC)
+        return f"{self._path}/{at:%Y-%m-%d}/{file.partition}-{file.number.hex()}.day"
+
+    def _write_aside(self, path: str, data: bytes) -> None:
+        """Write a file whole, by way of another name; it is on the disk before it has its own."""
+        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        part = f"{path}.part"
+        with self._files.open(part, "wb") as out:
+            out.write(data)
+            out.flush()
+            with suppress(Exception):
+                fsync(out.fileno())
+        self._files.mv(part, path)
+
+    def _listed(self, path: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        self._files.invalidate_cache(path)
+        with suppress(FileNotFoundError):
+            found = self._files.ls(path, detail=True)
+        return found
+
+
+def day_store(settings: Settings) -> DayStore | None:
+    """The store of the settings, None where none is set; raises `NoStore`."""
+    if settings.day_store is None:
+        return None
+    return DayStore(*object_store.opened(settings.day_store, settings.day_store_options, NAMES))
+
+
+def _last(entry: dict[str, Any]) -> str:
+    return str(entry["name"]).rstrip("/").rpartition("/")[2]
+
+
+def _day_of(text: str) -> int | None:
+    with suppress(ValueError):
+        return date.fromisoformat(text).toordinal() - _EPOCH
+    return None

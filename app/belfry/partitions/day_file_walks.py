@@ -1,0 +1,79 @@
+"""Walks through a partition's rows: which file has to be read, and what is worth a file.
+
+    near    what something due waits for, then what is due within a day       a file to be read
+    far     from the first whole day behind the days that are set, day by day  rows for a file
+
+A turn takes some rows of a walk.  Behind the last one it rests, and begins anew.  A file that was
+asked for is not asked for again for some seconds, so one that cannot be read holds up no other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belfry.engine.day_files import LAST_MS, DayFileRows, Gathered, Place, day_after
+from belfry.store.layout.day_reference import DAY_MS, DayFile
+
+# How far ahead of now payloads come back.
+AHEAD_MS: Final = DAY_MS
+# Rows that a turn looks at.
+LOOK_ROWS: Final = 1_000
+# A day with less than this ahead of it is not worth a file yet.
+LEAST_FILE_BYTES: Final = 64_000
+# Between two walks through what is near, and far.
+NEAR_EVERY_MS: Final = 10_000.0
+FAR_EVERY_MS: Final = 600_000.0
+# What failed is tried again after so long, and a file that was read is not read again before.
+RETRY_MS: Final = 10_000.0
+_BEGIN: Final = Place()
+
+
+class Walks:
+    """Where both walks of one partition are; instants are monotonic ms but for `wall_ms`.
+
+    With `after_days` 0 nothing is far, and all is near.
+    """
+
+    def __init__(self, after_days: int) -> None:
+        self._after_days = after_days
+        self._near: Place | None = _BEGIN
+        self._far: Place | None = _BEGIN
+        self._near_again_ms = self._far_again_ms = 0.0
+        self._gathered = Gathered()
+        self._not_before: dict[DayFile, float] = {}
+
+    def wanted(self, rows: DayFileRows, now_ms: float, wall_ms: int) -> DayFile | None:
+        """The file to be read next, as far as this turn sees."""
+        for file in [each for each, at_ms in self._not_before.items() if at_ms <= now_ms]:
+            del self._not_before[file]
+        found = next((each for each in list(rows.awaited) if each not in self._not_before), None)
+        if self._near is None and now_ms >= self._near_again_ms:
+            self._near = _BEGIN
+        if found is None and self._near is not None:
+            until_ms = wall_ms + AHEAD_MS if self._after_days else LAST_MS
+            found, self._near = rows.lying(self._near, until_ms, LOOK_ROWS, self._not_before)
+            if self._near is None:
+                self._near_again_ms = now_ms + NEAR_EVERY_MS
+        return found
+
+    def has_read(self, file: DayFile, now_ms: float) -> None:
+        """A file was asked for; whatever came of it, it has its turn again later."""
+        self._not_before[file] = now_ms + RETRY_MS
+
+    def gathered(self, rows: DayFileRows, now_ms: float, wall_ms: int) -> Gathered | None:
+        """Gather on; what is worth a file now, if anything is."""
+        if not self._after_days or now_ms < self._far_again_ms:
+            return None
+        first = day_after(wall_ms, self._after_days)
+        self._far = rows.gather(self._far or _BEGIN, first, self._gathered, LOOK_ROWS)
+        if self._far is None:
+            self._far_again_ms = now_ms + FAR_EVERY_MS
+        if not self._gathered.full:
+            return None
+        found, self._gathered = self._gathered, Gathered()
+        return found if found.bytes >= LEAST_FILE_BYTES else None
+
+    def failed(self, now_ms: float) -> None:
+        """A file was not written: what it was for is gathered again, with the next walk."""
+        self._far, self._far_again_ms = None, now_ms + RETRY_MS
+        self._gathered = Gathered()

@@ -1,0 +1,140 @@
+"""docs/day-files.md: payloads leave Kafka for day files and come back, through kills, outages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from belfry.store.layout.pending_bytes import away, is_pending
+from tests.acceptance.harness.site import Site, now_ms, wait_for
+
+pytestmark = pytest.mark.slow
+
+DAY_MS: Final = 86_400_000
+NUMBER: Final = 12
+FAR_MS: Final = 5 * DAY_MS
+
+
+def payload(number: int) -> bytes:
+    """A payload of 10 kB."""
+    return b"%05d" % number * 2_000
+
+
+PAYLOADS: Final = {f"s{number}": payload(number) for number in range(NUMBER)}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The folder of day files."""
+    folder = tmp_path / "days"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def site(kafka: str, tmp_path: Path, store: Path, unique: Callable[[str], str]) -> Iterator[Site]:
+    """A belfry that keeps day files in that folder; nothing is started."""
+    given = {"DAY_STORE": f"file://{store}", "DAY_STORE_AFTER_DAYS": "2"}
+    with Site(kafka, unique("days"), tmp_path, **given) as site:
+        site.schedules_topic()
+        yield site
+
+
+def files(store: Path) -> list[Path]:
+    """What lies in the store."""
+    return sorted(each for each in store.rglob("*") if each.is_file())
+
+
+def rows(site: Site) -> dict[str, bytes]:
+    """The last record of each schedule that waits, by its id."""
+    found: dict[str, bytes | None] = {}
+    for each in site.read(site.topic("changelog")):
+        key = (each.key or b"").decode(errors="replace")
+        if key.startswith("shop/"):
+            found[key.removeprefix("shop/")] = each.value
+    return {key: row for key, row in found.items() if row is not None and is_pending(row)}
+
+
+def away_in(site: Site) -> list[str]:
+    """Ids of schedules whose payloads lie in files."""
+    return sorted(each for each, row in rows(site).items() if away(row))
+
+
+def filled(site: Site) -> None:
+    """Let so many schedules wait, all due on one day, in some days."""
+    worker = site.worker().start().wait_ready()
+    for name, given in PAYLOADS.items():
+        site.ask("shop", name, at=now_ms() + FAR_MS, payload=given, request_id=name)
+    for name in PAYLOADS:
+        assert site.outcome(name)["outcome"] == "ACCEPTED"
+    assert worker.stop() == 0
+
+
+def moved_near(site: Site) -> None:
+    """Let all of them be due in some seconds, wherever their payloads lie."""
+    job = json.dumps({"action": "MOVE", "move_ms": -FAR_MS, "per_second": 1_000})
+    site.ask("shop", "near", action="BULK", bulk=job, request_id="near")
+    site.outcome("near")
+
+
+def fired_payloads(site: Site) -> dict[str, bytes]:
+    """What has fired, by id; no id twice."""
+    records: list[Any] = site.wait_fired("shop", NUMBER, 60)
+    ids = [each.header("belfry-schedule-id").decode() for each in records]
+    assert len(ids) == len(set(ids))
+    return {name: each.value or b"" for name, each in zip(ids, records, strict=True)}
+
+
+@pytest.mark.parametrize("failpoint", ["D1:kill", "D2:kill"])
+def test_a_kill_between_file_and_rows_loses_nothing(
+    site: Site, store: Path, failpoint: str
+) -> None:
+    filled(site)
+    worker = site.worker().start(failpoint)
+    assert worker.wait_end(60) != 0
+    assert files(store), "the file was there before any row referred to it"
+    assert away_in(site) == []
+    worker.start().wait_ready()
+    wait_for("payloads in files", lambda: away_in(site) == sorted(PAYLOADS), 60)
+    for name, row in rows(site).items():
+        assert PAYLOADS[name] not in row
+    # A cancel and an update reach what is away.
+    site.ask("shop", "s0", action="CANCEL", request_id="cancel")
+    assert site.outcome("cancel")["outcome"] == "CANCELLED"
+    site.ask("shop", "s1", at=now_ms(), payload=b"another", request_id="update")
+    assert site.outcome("update")["outcome"] == "UPDATED"
+    site.ask("shop", "s0", at=now_ms(), payload=b"anew", request_id="anew")
+    assert site.outcome("anew")["outcome"] == "ACCEPTED"
+    moved_near(site)
+    assert fired_payloads(site) == {**PAYLOADS, "s0": b"anew", "s1": b"another"}
+    assert worker.stop() == 0
+
+
+def test_what_cannot_be_read_fires_once_it_can_and_holds_up_nobody(site: Site, store: Path) -> None:
+    filled(site)
+    worker = site.worker().start().wait_ready()
+    wait_for("payloads in files", lambda: away_in(site) == sorted(PAYLOADS), 60)
+    elsewhere = store.rename(store.with_name("away"))
+    moved_near(site)
+    wait_for(
+        "rows that are due",
+        lambda: "a day file cannot be read back" in worker.log.read_text(),
+        60,
+    )
+    site.ask("shop", "other", at=now_ms(), payload=b"other", request_id="other")
+    (first,) = site.wait_fired("shop", 1)
+    assert first.value == b"other"
+    # A kill while they are held: the next owner holds them as well.
+    worker.kill()
+    worker.start().wait_ready()
+    assert len(site.fired("shop")) == 1
+    elsewhere.rename(store)
+    records: list[Any] = site.wait_fired("shop", NUMBER + 1, 60)
+    found = {each.header("belfry-schedule-id").decode(): each.value for each in records}
+    assert found == {**PAYLOADS, "other": b"other"}
+    assert len(records) == NUMBER + 1
+    assert worker.stop() == 0
