@@ -27,7 +27,7 @@ EVERY = encode_rule(Rule("EVERY", when=1))
         (pending(encode_rule(Rule("AT", misfire="SKIP"))[:-1] + b"\x09", "a", T0), "index"),
         (pending(b"", "a", T0, kind=7), "its kind 7 is of a later release"),
         (pending(b"", "a", T0), "has no rule"),
-        (pending(EVERY, "a", T0, flags=32), "its flags 00100000 are of a later release"),
+        (pending(EVERY, "a", T0, flags=64), "its flags 01000000 are of a later release"),
     ],
 )
 def test_what_is_not_understood_has_a_reason(record: bytes, why: str) -> None:
