@@ -131,12 +131,17 @@ def test_a_line_names_the_request_that_asked_for_it() -> None:
 
 
 @contextmanager
-def worker(answers: dict[str, list[Any]]) -> Iterator[str]:
-    """A worker that gives these pages at each path, by cursor; 404 elsewhere."""
+def worker(answers: dict[str, list[Any]], queries: list[str] | None = None) -> Iterator[str]:
+    """A worker that gives these pages at each path, by cursor; 404 elsewhere.
+
+    What it is asked for goes into `queries`.
+    """
+    seen = [] if queries is None else queries
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = urlsplit(self.path)
+            seen.append(asked.query)
             some = "?outcome" if "outcome" in parse_qs(asked.query) else ""
             pages = answers.get(asked.path + some)
             cursor = int(parse_qs(asked.query).get("cursor", ["0"])[0])
@@ -230,6 +235,21 @@ def test_what_has_no_room_beside_the_last_fires_is_told_of(
         lines = said(url, "a", capsys)
     assert lines[1] == "  … and events before: belfry schedule history demo a"
     assert len(lines) == 2 + SHOWN
+
+
+def test_a_history_is_told_newest_first_and_of_some_outcomes_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = "/v1/tenants/demo/schedules/a/history"
+    asked: list[str] = []
+    pages = [{"events": [event("CANCELLED")], "cursor": None}]
+    line = ["schedule", "history", "demo", "a", "--http-url"]
+    with worker({path: pages, f"{path}?outcome": pages}, asked) as url:
+        assert main([*line, url]) == 0
+        some = ["--newest", "--outcome", "CANCELLED", "--outcome", "FIRED", "--limit", "5"]
+        assert main([*line, url, *some]) == 0
+    assert "CANCELLED" in capsys.readouterr().out
+    assert asked == ["limit=1000", "order=newest&outcome=CANCELLED&outcome=FIRED&limit=5"]
 
 
 @pytest.mark.parametrize("schedule_id", ["a", "b"])
