@@ -2,7 +2,7 @@
 
     row of the changelog    encrypted by key 3f2a…     ─► a secret here makes that key?  decrypt it
     request, refusal        as its sender wrote it     ─► readable, unless a client encrypted it
-    event, delivery         as it fired                ─► the same
+    event, delivery, retry  as it fired                ─► the same
     stored object           its first nine bytes       ─► name a key that is known, or none
 
 It answers one question: can anybody read this who has what Kafka and the store hold, and the
@@ -24,12 +24,14 @@ from belfry.client.encryption import KEY
 from belfry.client.fired_record import FiredRecord
 from belfry.client.key_ring import FORMAT, KeyRing
 from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
 from belfry.store.layout.aside import ASIDE_PREFIX, decode_aside
 from belfry.store.layout.groups import HELD_PREFIX, decode_held
 from belfry.store.layout.pending import Encrypted, decode_headers, decode_pending
 from belfry.store.layout.records import PENDING, UnknownFormat, check_format
+from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.payload_keys import Undecryptable, key_id_of
-from belfry.wire.headers import asked_by
+from belfry.wire.headers import TENANT, asked_by
 from belfry.wire.readings import Reference
 from belfry.wire.record import Headers, SourceRecord, stamp_of
 from belfry.wire.requests import RequestReader
@@ -37,6 +39,8 @@ from belfry.wire.requests import RequestReader
 # Bytes that say how an object is encrypted: the format, and the id of the key.
 HEAD_BYTES: Final = 9
 Look = Callable[[Reference], Any]
+# Retries of deliveries are schedules of this tenant, and hold the events of others.
+_RETRIES: Final = RETRIES.encode()
 
 
 class Left(StrEnum):
@@ -86,16 +90,18 @@ class PayloadTraces:
             self.request(where, decode_aside(key, value).record)
         elif key.startswith(HELD_PREFIX):
             self.request(where, decode_held(key, value).record)
-        elif key.partition(b"/")[0] == self._name:
-            self._schedule(where, value)
+        elif (name := key.partition(b"/")[0]) in (self._name, _RETRIES):
+            self._schedule(where, value, retry=name == _RETRIES)
 
-    def _schedule(self, where: str, value: bytes) -> None:
+    def _schedule(self, where: str, value: bytes, *, retry: bool) -> None:
         try:
             if check_format(value) != PENDING:
                 return
             row = decode_pending(value)
         except UnknownFormat:
             self._add(where, Left.UNKNOWN)
+            return
+        if retry and not self._delivers(row.key):
             return
         if type(row.payload) is Encrypted:
             self._encrypted(where, row.name, row.payload)
@@ -130,18 +136,31 @@ class PayloadTraces:
                 self._add(where, Left.UNKNOWN)
             elif own or named["tenant"] == self._tenant:
                 self._written(where, headers or [])
-        elif (own or asked["tenant"] == self._tenant) and asked["payload"]:
+        elif (own or self._is_for(asked)) and asked["payload"]:
             self._written(where, [(each["name"], each["value"]) for each in asked["headers"]])
 
     def event(self, record: FiredRecord) -> None:
-        """A record of an output topic."""
-        if record.value and record.tenant == self._tenant:
+        """A record of an output topic: by the topic's name or by belfry's header.
+
+        A policy may name any topic, so one whose name looks like another tenant's may be its own.
+        """
+        if record.value and self._tenant in (record.tenant, record.header(TENANT)):
             self._written(record.topic, record.headers)
 
     def delivery(self, record: FiredRecord) -> None:
         """A record of the topics of deliveries, whose keys begin with the tenant."""
-        if record.value and (record.key or b"").partition(b"/")[0] == self._name:
+        if record.value and self._delivers(record.key):
             self._written(record.topic, record.headers)
+
+    def _is_for(self, asked: Request) -> bool:
+        """Whether a request is the tenant's, or the retry of a delivery of one of its events."""
+        if asked["tenant"] == RETRIES:
+            return self._delivers(asked["key"])
+        return asked["tenant"] == self._tenant
+
+    def _delivers(self, key: bytes | None) -> bool:
+        """Whether the key of a delivery is one of the tenant's events; its retries keep it."""
+        return (key or b"").partition(b"/")[0] == self._name
 
     def stored(self, where: str, head: bytes) -> None:
         """An object of the tenant, by its first bytes; after all rows, which name its keys."""
