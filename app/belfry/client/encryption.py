@@ -135,14 +135,18 @@ class Encryption:
         reference = event.header(KEY)
         if reference is None or not found:
             return found
-        key = self._key(reference)
+        if not _REFERENCE.fullmatch(reference):
+            raise NotDecrypted(
+                f"The payload of {event.schedule_id} is under {reference[:200]!r}, which names no"
+                " key: a tenant, a slash, k and a number do, as shop/k1."
+            )
         if event.tenant not in (None, reference.partition("/")[0]):
             raise NotDecrypted(
                 f"The payload of {event.schedule_id} of {event.tenant} names {reference}, a key of"
                 " another tenant."
             )
         try:
-            return AESSIV(key).decrypt(found, [reference.encode()])
+            return AESSIV(self._key(reference)).decrypt(found, [reference.encode()])
         except InvalidTag:
             raise NotDecrypted(
                 f"The payload of {event.schedule_id} is not what was encrypted with {reference}:"
