@@ -20,7 +20,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from belfry.client.encryption import KEY
+from belfry.client.encryption import KEY, is_key_of
 from belfry.client.fired_record import FiredRecord
 from belfry.client.key_ring import FORMAT, KeyRing
 from belfry.schedules.rejections import Rejection
@@ -31,6 +31,7 @@ from belfry.store.layout.pending import Encrypted, decode_headers, decode_pendin
 from belfry.store.layout.records import PENDING, UnknownFormat, check_format
 from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.payload_keys import Undecryptable, key_id_of
+from belfry.wire.claim_check import CLAIM
 from belfry.wire.headers import TENANT, asked_by
 from belfry.wire.readings import Reference
 from belfry.wire.record import Headers, SourceRecord, stamp_of
@@ -81,6 +82,9 @@ class PayloadTraces:
         self._reader = RequestReader()
         self._ids = {*ids, *(() if keys is None else keys.ids)}
         self.found: Counter[Trace] = Counter()
+        # Events, rows and requests whose payload lies elsewhere, and whether a store was read.
+        self._claims = 0
+        self.store_read = False
 
     def row(self, where: str, key: bytes, value: bytes | None) -> None:
         """A row of the changelog, also one that was replaced since."""
@@ -105,8 +109,8 @@ class PayloadTraces:
             return
         if type(row.payload) is Encrypted:
             self._encrypted(where, row.name, row.payload)
-        elif row.payload:
-            self._written(where, decode_headers(row.headers))
+        else:
+            self._written(where, row.payload, decode_headers(row.headers))
 
     def _encrypted(self, where: str, name: bytes, payload: bytes) -> None:
         key = key_id_of(payload)
@@ -135,22 +139,23 @@ class PayloadTraces:
             if named is None:
                 self._add(where, Left.UNKNOWN)
             elif own or named["tenant"] == self._tenant:
-                self._written(where, headers or [])
-        elif (own or self._is_for(asked)) and asked["payload"]:
-            self._written(where, [(each["name"], each["value"]) for each in asked["headers"]])
+                self._written(where, value, headers or [])
+        elif own or self._is_for(asked):
+            given = [(each["name"], each["value"]) for each in asked["headers"]]
+            self._written(where, asked["payload"], given)
 
     def event(self, record: FiredRecord) -> None:
         """A record of an output topic: by the topic's name or by belfry's header.
 
         A policy may name any topic, so one whose name looks like another tenant's may be its own.
         """
-        if record.value and self._tenant in (record.tenant, record.header(TENANT)):
-            self._written(record.topic, record.headers)
+        if self._tenant in (record.tenant, record.header(TENANT)):
+            self._written(record.topic, record.value, record.headers)
 
     def delivery(self, record: FiredRecord) -> None:
         """A record of the topics of deliveries, whose keys begin with the tenant."""
-        if record.value and self._delivers(record.key):
-            self._written(record.topic, record.headers)
+        if self._delivers(record.key):
+            self._written(record.topic, record.value, record.headers)
 
     def _is_for(self, asked: Request) -> bool:
         """Whether a request is the tenant's, or the retry of a delivery of one of its events."""
@@ -175,10 +180,22 @@ class PayloadTraces:
         else:
             self._add(where, Left.ENCRYPTED, key)
 
-    def _written(self, where: str, headers: Headers) -> None:
-        """A payload as somebody wrote it, with its headers."""
-        sealed = any(name == KEY and value for name, value in headers)
-        self._add(where, Left.BY_CLIENT if sealed else Left.AS_SENT)
+    def _written(self, where: str, payload: bytes | None, headers: Headers) -> None:
+        """A payload as somebody wrote it, with its headers; empty where it lies elsewhere.
+
+        A header that names no key of the tenant is none that its clients have written.
+        """
+        keys = [value.decode(errors="replace") for name, value in headers if name == KEY and value]
+        sealed = bool(keys) and is_key_of(self._tenant, keys[-1])
+        if payload:
+            self._add(where, Left.BY_CLIENT if sealed else Left.AS_SENT)
+        elif not sealed and any(name == CLAIM for name, _ in headers):
+            self._claims += 1
+
+    def no_store(self, where: str) -> None:
+        """No store was there to be read; after all else, which claims what lies in one."""
+        if self._claims:
+            self.found[Trace(where, Left.UNKNOWN, "")] += self._claims
 
     def _add(self, where: str, left: Left, key: str = "") -> None:
         self.found[Trace(where, left, key)] += 1

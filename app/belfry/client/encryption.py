@@ -42,6 +42,11 @@ _FOLDER_MODE: Final = 0o700
 _REFERENCE: Final = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,128}/k[1-9][0-9]{0,5}")
 
 
+def is_key_of(tenant: str, reference: str) -> bool:
+    """Whether this is how a key of the tenant is called."""
+    return reference.startswith(f"{tenant}/") and _REFERENCE.fullmatch(reference) is not None
+
+
 class KeyFolder:
     """Keys of tenants as files: ``folder/shop/k1`` has 64 random bytes."""
 

@@ -82,6 +82,26 @@ def test_what_a_client_has_encrypted_is_told_apart() -> None:
     assert found.count(Left.BY_CLIENT) == 3
 
 
+@pytest.mark.parametrize("named", [b"other/k1", b"demo", b"demo/x", b"yes"])
+def test_a_header_that_names_no_key_of_the_tenant_encrypts_nothing(named: bytes) -> None:
+    found = traces()
+    found.event(event(SECRET, [(KEY, named)]))
+    assert left(found) == [(Left.AS_SENT, "")]
+
+
+def test_what_lies_elsewhere_cannot_be_told_without_its_store() -> None:
+    claim = ("claim-check-sha256", b"5f" * 32)
+    headers = [{"name": claim[0], "value": claim[1]}]
+    found = traces()
+    found.row("changelog", NAME, plain_row(payload=b"", headers=headers))
+    found.request("schedules", avro(payload=b"", headers=headers))
+    found.event(event(b"", [claim]))
+    found.event(event(b"", [claim, (KEY, b"demo/k1")]))
+    assert not found.found
+    found.no_store("store")
+    assert found.found == {Trace("store", Left.UNKNOWN, ""): 3}
+
+
 def test_a_row_of_a_later_release_cannot_be_told() -> None:
     found = traces(OLD)
     later = bytearray(row())
