@@ -2,6 +2,7 @@ package belfry
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -19,6 +20,12 @@ func folder(t *testing.T, reference string, key []byte) KeyFolder {
 	}
 	return KeyFolder(path)
 }
+
+type anyKey struct{}
+
+func (anyKey) Current(tenant string) (string, error) { return tenant + "/k1", nil }
+
+func (anyKey) Named(reference string) ([]byte, error) { panic("asked for " + reference) }
 
 func TestEncryptedPayloads(t *testing.T) {
 	for _, each := range load(t).Encrypted {
@@ -42,6 +49,29 @@ func TestEncryptedPayloads(t *testing.T) {
 		if err != nil || named != each.Reference || !bytes.Equal(asked.Payload, sealed) {
 			t.Errorf("%+v: %x under %s, %v", each, asked.Payload, named, err)
 		}
+	}
+}
+
+// The vector of RFC 5297, A.1: its keys have half the length.
+func TestTheVectorOfTheRFC(t *testing.T) {
+	unhex := func(text string) []byte {
+		found, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	cipher, err := newSIV(unhex("fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, datum := unhex("112233445566778899aabbccddee"), unhex("101112131415161718191a1b1c1d1e1f2021222324252627")
+	sealed := cipher.seal(text, datum)
+	if !bytes.Equal(sealed, unhex("85632d07c6e8f37f950acd320a2ecc9340c02b9690c4dc04daef7f6afe5c")) {
+		t.Errorf("%x", sealed)
+	}
+	if opened, ok := cipher.open(sealed, datum); !ok || !bytes.Equal(opened, text) {
+		t.Errorf("%x %v", opened, ok)
 	}
 }
 
@@ -70,6 +100,11 @@ func TestKeysOfAFolder(t *testing.T) {
 	}
 	for _, reference := range []string{"../k1", "shop/k1/../k10", "shop/k0", "/etc/passwd", ""} {
 		if _, err := keys.Named(reference); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Error(reference, err)
+		}
+		// Nor is a Keys that looks at no name ever asked for it.
+		forged := &kgo.Record{Value: []byte("x"), Headers: []kgo.RecordHeader{header(keyHeader, reference)}}
+		if _, err := (Encryption{anyKey{}}).OpenRecord("", forged); !errors.Is(err, ErrNotDecrypted) {
 			t.Error(reference, err)
 		}
 	}

@@ -1,11 +1,13 @@
 package belfry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -54,7 +56,8 @@ type Retrier struct {
 // Retry has a record come again after a wait, as a schedule with the record's own key, value and
 // headers. It returns true, or false where no try was left and the record is a dead letter now.
 // After it the record counts as handled, so commit its offset. To call it twice for one record makes
-// one retry, since its id is made of the fire id, or of the record's place in its topic.
+// one retry, since its id is made of the fire id, or of the record's place in its topic. An event
+// that a redrive has sent again is tried again as well.
 func (r Retrier) Retry(ctx context.Context, record *kgo.Record, cause error) (bool, error) {
 	delay, left := r.Backoff.Delay(Attempt(record) + 1)
 	if !left {
@@ -74,9 +77,13 @@ func (r Retrier) again(record *kgo.Record, delay time.Duration) Schedule {
 	kind, _ := last(record.Headers, eventType)
 	if event, fired := ParseFired(record); fired {
 		id, kind = "retry/"+event.FireID, event.Type
+		if event.Redriven != "" {
+			// Not the id that it had before it was sent again: within the hour it would be a repeat.
+			id += "/" + event.Redriven
+		}
 	}
 	return Schedule{
-		Tenant: r.Tenant, ID: id, When: In(delay), Key: record.Key, Payload: record.Value,
+		Tenant: r.Tenant, ID: id, When: In(delay), Key: ownKey(record), Payload: record.Value,
 		Headers: counted(record), Type: kind, RequestID: id,
 	}
 }
@@ -84,12 +91,24 @@ func (r Retrier) again(record *kgo.Record, delay time.Duration) Schedule {
 func (r Retrier) deadLetter(record *kgo.Record, cause error) *kgo.Record {
 	headers := append(counted(record), header("dead-letter-reason", fmt.Sprint(cause)),
 		header("dead-letter-origin", place(record)))
-	return &kgo.Record{Topic: r.DeadLetters, Key: record.Key, Value: record.Value, Headers: headers}
+	return &kgo.Record{Topic: r.DeadLetters, Key: ownKey(record), Value: record.Value, Headers: headers}
 }
 
 // counted are the user's headers, and how often the record has failed.
 func counted(record *kgo.Record) []kgo.RecordHeader {
 	return append(ownHeaders(record), header(attemptHeader, strconv.Itoa(Attempt(record)+1)))
+}
+
+// ownKey is the key that was asked for. On the topic that tenants share, that of the record has its
+// tenant and a slash before it, which belfry adds at each fire.
+func ownKey(record *kgo.Record) []byte {
+	tenant, told := last(record.Headers, "belfry-schedule-tenant")
+	// Its name ends so. That of a tenant's own goes on with the tenant's name, which may end so too.
+	shared := strings.HasSuffix(record.Topic, "fired") && !strings.Contains(record.Topic, "fired.")
+	if !told || !shared {
+		return record.Key
+	}
+	return bytes.TrimPrefix(record.Key, []byte(tenant+"/"))
 }
 
 func place(record *kgo.Record) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,17 @@ type vectors struct {
 		Payload                  *spaced
 		Sealed                   spaced
 	} `json:"encrypted"`
+	Retries []struct {
+		Topic   string
+		Key     *spaced
+		Headers [][2]*string
+		Retry   struct {
+			Tenant, ID string
+			RequestID  string `json:"request_id"`
+			Key        *spaced
+			Headers    [][2]string
+		}
+	} `json:"retries"`
 	Waits []struct {
 		FirstMS  int64 `json:"first_ms"`
 		Factor   float64
@@ -177,6 +189,34 @@ func TestEvents(t *testing.T) {
 		if (found.Claim == nil) != (wanted.Claim == nil) ||
 			or(found.Claim) != (Claim{claim.Digest, claim.SizeBytes, or(claim.EncryptedFor)}) {
 			t.Errorf("%+v is not %+v", found.Claim, wanted.Claim)
+		}
+	}
+}
+
+func TestRetriesOfEvents(t *testing.T) {
+	given := load(t).Retries
+	if len(given) == 0 {
+		t.Fatal("none is there")
+	}
+	for _, each := range given {
+		record := &kgo.Record{Topic: each.Topic, Key: each.Key.bytes(t)}
+		for _, pair := range each.Headers {
+			value := (*spaced)(pair[1]).bytes(t)
+			record.Headers = append(record.Headers, kgo.RecordHeader{Key: *pair[0], Value: value})
+		}
+		wanted := each.Retry
+		var headers []kgo.RecordHeader
+		for _, pair := range wanted.Headers {
+			headers = append(headers, header(pair[0], pair[1]))
+		}
+		retrier := Retrier{Tenant: wanted.Tenant, DeadLetters: "dead"}
+		again, dead, key := retrier.again(record, time.Second), retrier.deadLetter(record, nil), wanted.Key.bytes(t)
+		if again.ID != wanted.ID || again.RequestID != wanted.RequestID || again.Tenant != wanted.Tenant ||
+			!reflect.DeepEqual(again.Key, key) || !reflect.DeepEqual(again.Headers, headers) {
+			t.Errorf("%+v is not %+v", again, each)
+		}
+		if !reflect.DeepEqual(dead.Key, key) {
+			t.Errorf("a dead letter has the key %q, which is not that of %+v", dead.Key, each)
 		}
 	}
 }

@@ -16,7 +16,7 @@ from typing import Any, Final
 from belfry.schedules.rule import Rule, decode_rule, encode_rule
 from belfry.schedules.triggers.registry import KINDS
 from belfry.store.identity import Identity, decode_identity, encode_identity
-from belfry.store.layout import locations, manifests, pending_bytes, records, verdicts
+from belfry.store.layout import kept_fires, locations, manifests, pending_bytes, records, verdicts
 from belfry.store.layout import pending as pending_records
 from belfry.store.layout.aside import Waits, aside_key, decode_aside, encode_aside
 from belfry.store.layout.groups import NOWHERE, RESTS, GroupRow, decode_group, encode_group
@@ -126,6 +126,20 @@ PLACES: Final = {
 }
 
 
+def _with_fires(fires: int, late_ms: int, missed: int) -> bytes:
+    """A schedule that has fired so often, the last time so late and for so many others."""
+    record = pending_records.encode_pending(_pending(EVERY, occurrence=0))
+    for number in range(1, fires + 1):
+        last = number == fires
+        late, stood = (late_ms, missed) if last else (7, 0)
+        if late > kept_fires.IN_TIME_MS or stood:
+            record = pending_bytes.tallied(record, late, stood)
+        nominal_ms = NOON + number * 30_000
+        fire = kept_fires.packed_fire(nominal_ms - 30_000, 2, late, stood)
+        record = pending_bytes.next_record(record, nominal_ms, nominal_ms, number, fire)
+    return record
+
+
 def rows() -> dict[str, bytes]:
     """Every kind of row, as this version writes it."""
     return {
@@ -133,6 +147,12 @@ def rows() -> dict[str, bytes]:
             f"pending: {name}": pending_records.encode_pending(row, flags)
             for name, (row, flags) in PENDING.items()
         },
+        "pending: with its last fires": _with_fires(2, 8, 0),
+        "pending: with a tally": _with_fires(2, 70_000, 4),
+        "pending: with a tally and ten fires": _with_fires(12, 1_001, 0),
+        "pending: with a tally alone": pending_bytes.tallied(
+            pending_records.encode_pending(_pending(EVERY)), 0, 3
+        ),
         **{f"marker: {name}": records.encode_marker(row) for name, row in MARKERS.items()},
         **{f"awaited: {name}": records.encode_awaited(row) for name, row in AWAITED.items()},
         **{
@@ -171,6 +191,10 @@ def said(row: bytes) -> dict[str, Any]:
             rule[KINDS[rule["kind"]].field.name] = rule.pop("when")
         headers = pending_records.decode_headers(pending.headers)
         more = {"headers": headers, "extra": rule, "paused": pending_bytes.paused(row)}
+        if row[pending_records.FLAGS_AT] & pending_bytes.KEPT_FIRES:
+            more["last_fires"] = [each._asdict() for each in pending_bytes.last_fires(row)]
+        if row[pending_records.FLAGS_AT] & pending_bytes.TALLY:
+            more["tally"] = pending_bytes.tally_of(row)._asdict()
         return shown({**pending._asdict(), **more})
     if letter == records.LOCATION:
         where, due_ms, seq, lock = locations.decode_location(row)

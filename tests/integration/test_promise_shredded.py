@@ -173,3 +173,15 @@ def test_a_secret_that_others_need_is_not_to_be_destroyed(site: Site, belfry: As
     code, told = belfry("tenant", "remove", "ward")
     assert (code, told["destroy"]["shared_with"]) == (0, [])
     assert worker.stop() == 0
+
+    # No policy is there any more; the topic still has what it was, and so the secret is found.
+    check = "payloads", "readable", "clinic", "--no-workers"
+    code, told = belfry(*check)
+    assert (code, [(each["reference"], each["there"]) for each in told["secrets"]]) == (
+        4, [(REF, True)],
+    )  # fmt: skip
+    (site.home / "clinic.keys").unlink()
+    assert belfry(*check)[0] == 0
+    # What workers have is not known unless they are asked.
+    code, told = belfry(*check[:-1])
+    assert (code, told["shredded"], told["workers"]) == (4, False, None)

@@ -45,6 +45,11 @@ def history(
     *,
     from_: From = None,
     until: Until = None,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest event first.")] = False,
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OUTCOME", help="Only these, such as CANCELLED; may be repeated."),
+    ] = None,
     limit: Most = None,
 ) -> None:
     """Show what became of a schedule and of the requests on it, oldest first.
@@ -54,7 +59,9 @@ def history(
     belfry schedule history demo order/4711
     """
     path = f"{schedule_path(tenant, schedule_id)}/history"
-    _tell(session, path, {"from": from_, "until": until}, limit)
+    # What is not asked for is not sent: a worker of the release before does not know it.
+    order, only = "newest" if newest else None, outcome or None
+    _tell(session, path, {"from": from_, "until": until, "order": order, "outcome": only}, limit)
 
 
 def of_tenant(

@@ -27,16 +27,20 @@ if TYPE_CHECKING:
 STORE: Final = "payload store"
 
 
-def read_all(session: Session, tenant: str, outputs: list[str], traces: PayloadTraces) -> None:
-    """Tell `traces` of all that there is; `outputs` are topics besides the tenant's default one.
+def read_all(
+    session: Session, tenant: str, also: list[str], outputs: list[str], traces: PayloadTraces
+) -> None:
+    """Tell `traces` of all that there is.
 
-    Raises `CommandError` where a topic of the settings is not there, or the store does not answer.
+    Events are in `also`, in `outputs` as far as these topics are still there, and in the tenant's
+    default one.  Raises `CommandError` where a topic of `also` or of the settings is not there, or
+    the store does not answer.
     """
     topic = session.settings.topic
     reader = TopicReader(quick_cluster(session))
     try:
         there = reader.topics()
-        missing = sorted({*outputs, topic("changelog")} - there.keys())
+        missing = sorted({*also, topic("changelog")} - there.keys())
         if missing:
             raise CommandError(
                 f"There is no topic {', '.join(missing)}: see what --topic names, and whether"
@@ -46,7 +50,7 @@ def read_all(session: Session, tenant: str, outputs: list[str], traces: PayloadT
             _row: [topic("changelog")],
             _request: [topic("schedules"), topic("rejected")],
             _own_request: [topic(f"{kind}.{tenant}") for kind in ("schedules", LETTERS)],
-            _event: [topic(f"fired.{tenant}"), topic("fired"), *outputs],
+            _event: [topic(f"fired.{tenant}"), topic("fired"), *also, *outputs],
             _delivery: [topic("deliveries"), topic("undelivered")],
         }
         for take, names in sorts.items():
@@ -92,14 +96,17 @@ def _fired(message: Message) -> FiredRecord:
 
 
 def _read_store(session: Session, tenant: str, traces: PayloadTraces) -> None:
-    """Look at the first bytes of each stored payload; nothing where no store is set."""
+    """Look at the first bytes of each stored payload; without a store none can be told."""
     from belfry.host.object_store import NoStore
     from belfry.outputs.payload_store import payload_files
     from belfry.settings import Settings
 
     try:
         files, path = payload_files(session.settings_of(Settings, {}, all_names=False))
-        if files is not None:
+        if files is None:
+            traces.no_store(STORE)
+        else:
+            traces.store_read = True
             store = SweptStore(files, path)
             _heads((store.there.heads(tenant), store.aside.heads(tenant)), traces)
     except (NoStore, StoreAway) as error:

@@ -2,7 +2,7 @@
 
     row of the changelog    encrypted by key 3f2a…     ─► a secret here makes that key?  decrypt it
     request, refusal        as its sender wrote it     ─► readable, unless a client encrypted it
-    event, delivery         as it fired                ─► the same
+    event, delivery, retry  as it fired                ─► the same
     stored object           its first nine bytes       ─► name a key that is known, or none
 
 It answers one question: can anybody read this who has what Kafka and the store hold, and the
@@ -20,16 +20,19 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from belfry.client.encryption import KEY
+from belfry.client.encryption import KEY, is_key_of
 from belfry.client.fired_record import FiredRecord
 from belfry.client.key_ring import FORMAT, KeyRing
 from belfry.schedules.rejections import Rejection
+from belfry.schedules.request import Request
 from belfry.store.layout.aside import ASIDE_PREFIX, decode_aside
 from belfry.store.layout.groups import HELD_PREFIX, decode_held
 from belfry.store.layout.pending import Encrypted, decode_headers, decode_pending
 from belfry.store.layout.records import PENDING, UnknownFormat, check_format
+from belfry.tenants.deliveries import RETRIES
 from belfry.tenants.payload_keys import Undecryptable, key_id_of
-from belfry.wire.headers import asked_by
+from belfry.wire.claim_check import CLAIM
+from belfry.wire.headers import TENANT, asked_by
 from belfry.wire.readings import Reference
 from belfry.wire.record import Headers, SourceRecord, stamp_of
 from belfry.wire.requests import RequestReader
@@ -37,6 +40,8 @@ from belfry.wire.requests import RequestReader
 # Bytes that say how an object is encrypted: the format, and the id of the key.
 HEAD_BYTES: Final = 9
 Look = Callable[[Reference], Any]
+# Retries of deliveries are schedules of this tenant, and hold the events of others.
+_RETRIES: Final = RETRIES.encode()
 
 
 class Left(StrEnum):
@@ -77,6 +82,9 @@ class PayloadTraces:
         self._reader = RequestReader()
         self._ids = {*ids, *(() if keys is None else keys.ids)}
         self.found: Counter[Trace] = Counter()
+        # Events, rows and requests whose payload lies elsewhere, and whether a store was read.
+        self._claims = 0
+        self.store_read = False
 
     def row(self, where: str, key: bytes, value: bytes | None) -> None:
         """A row of the changelog, also one that was replaced since."""
@@ -86,10 +94,10 @@ class PayloadTraces:
             self.request(where, decode_aside(key, value).record)
         elif key.startswith(HELD_PREFIX):
             self.request(where, decode_held(key, value).record)
-        elif key.partition(b"/")[0] == self._name:
-            self._schedule(where, value)
+        elif (name := key.partition(b"/")[0]) in (self._name, _RETRIES):
+            self._schedule(where, value, retry=name == _RETRIES)
 
-    def _schedule(self, where: str, value: bytes) -> None:
+    def _schedule(self, where: str, value: bytes, *, retry: bool) -> None:
         try:
             if check_format(value) != PENDING:
                 return
@@ -97,10 +105,12 @@ class PayloadTraces:
         except UnknownFormat:
             self._add(where, Left.UNKNOWN)
             return
+        if retry and not self._delivers(row.key):
+            return
         if type(row.payload) is Encrypted:
             self._encrypted(where, row.name, row.payload)
-        elif row.payload:
-            self._written(where, decode_headers(row.headers))
+        else:
+            self._written(where, row.payload, decode_headers(row.headers))
 
     def _encrypted(self, where: str, name: bytes, payload: bytes) -> None:
         key = key_id_of(payload)
@@ -129,19 +139,33 @@ class PayloadTraces:
             if named is None:
                 self._add(where, Left.UNKNOWN)
             elif own or named["tenant"] == self._tenant:
-                self._written(where, headers or [])
-        elif (own or asked["tenant"] == self._tenant) and asked["payload"]:
-            self._written(where, [(each["name"], each["value"]) for each in asked["headers"]])
+                self._written(where, value, headers or [])
+        elif own or self._is_for(asked):
+            given = [(each["name"], each["value"]) for each in asked["headers"]]
+            self._written(where, asked["payload"], given)
 
     def event(self, record: FiredRecord) -> None:
-        """A record of an output topic."""
-        if record.value and record.tenant == self._tenant:
-            self._written(record.topic, record.headers)
+        """A record of an output topic: by the topic's name or by belfry's header.
+
+        A policy may name any topic, so one whose name looks like another tenant's may be its own.
+        """
+        if self._tenant in (record.tenant, record.header(TENANT)):
+            self._written(record.topic, record.value, record.headers)
 
     def delivery(self, record: FiredRecord) -> None:
         """A record of the topics of deliveries, whose keys begin with the tenant."""
-        if record.value and (record.key or b"").partition(b"/")[0] == self._name:
-            self._written(record.topic, record.headers)
+        if self._delivers(record.key):
+            self._written(record.topic, record.value, record.headers)
+
+    def _is_for(self, asked: Request) -> bool:
+        """Whether a request is the tenant's, or the retry of a delivery of one of its events."""
+        if asked["tenant"] == RETRIES:
+            return self._delivers(asked["key"])
+        return asked["tenant"] == self._tenant
+
+    def _delivers(self, key: bytes | None) -> bool:
+        """Whether the key of a delivery is one of the tenant's events; its retries keep it."""
+        return (key or b"").partition(b"/")[0] == self._name
 
     def stored(self, where: str, head: bytes) -> None:
         """An object of the tenant, by its first bytes; after all rows, which name its keys."""
@@ -156,10 +180,22 @@ class PayloadTraces:
         else:
             self._add(where, Left.ENCRYPTED, key)
 
-    def _written(self, where: str, headers: Headers) -> None:
-        """A payload as somebody wrote it, with its headers."""
-        sealed = any(name == KEY and value for name, value in headers)
-        self._add(where, Left.BY_CLIENT if sealed else Left.AS_SENT)
+    def _written(self, where: str, payload: bytes | None, headers: Headers) -> None:
+        """A payload as somebody wrote it, with its headers; empty where it lies elsewhere.
+
+        A header that names no key of the tenant is none that its clients have written.
+        """
+        keys = [value.decode(errors="replace") for name, value in headers if name == KEY and value]
+        sealed = bool(keys) and is_key_of(self._tenant, keys[-1])
+        if payload:
+            self._add(where, Left.BY_CLIENT if sealed else Left.AS_SENT)
+        elif not sealed and any(name == CLAIM for name, _ in headers):
+            self._claims += 1
+
+    def no_store(self, where: str) -> None:
+        """No store was there to be read; after all else, which claims what lies in one."""
+        if self._claims:
+            self.found[Trace(where, Left.UNKNOWN, "")] += self._claims
 
     def _add(self, where: str, left: Left, key: str = "") -> None:
         self.found[Trace(where, left, key)] += 1

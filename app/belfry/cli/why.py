@@ -48,8 +48,9 @@ def why(session: Session, tenant: Tenant, schedule_id: ScheduleId) -> None:
     belfry why demo order/4711
     """
     told, found, newest, more = explained(Remote(session), tenant, schedule_id, int(time() * 1000))
-    lines = [told, *(f"  {event_line(each)}" for each in _with_fires(newest, found))]
-    if more:
+    shown = _with_fires(newest, found)
+    lines = [told, *(f"  {event_line(each)}" for each in shown[-SHOWN:])]
+    if more or len(shown) > SHOWN:
         lines.insert(1, f"  … and events before: belfry schedule history {tenant} {schedule_id}")
     session.printer.one({"answer": told, "schedule": found, "events": newest}, "\n".join(lines))
 
@@ -133,7 +134,7 @@ def _with_fires(newest: list[Event], found: Event | None) -> list[Event]:
         for each in fires
         if (each["due_at"], each["fired_at"]) not in told
     ]
-    return sorted([*newest, *own], key=_at)[-SHOWN:]
+    return sorted([*newest, *own], key=_at)
 
 
 def _at(event: Event) -> str:

@@ -35,7 +35,7 @@ def answer(name: str, found: Event | None, last: Event | None, now_ms: int) -> s
     """
     if found is not None and found["state"] in ("PENDING", "PAUSED"):
         return plain(f"{name} {_waits(found, last, now_ms)}{_request(found)}{_fires(found)}")
-    if last is not None and last["outcome"] in _ENDS:
+    if last is not None and last["outcome"] in _ENDS and not _is_older(last, found):
         return plain(f"{name} {_over(last, now_ms)}")
     if found is not None:
         ended = from_now(parse_instant(found["ended_at"]), now_ms)
@@ -55,6 +55,11 @@ def answer(name: str, found: Event | None, last: Event | None, now_ms: int) -> s
         f"{name} was accepted, due {last['due_at']}, and is over. How it ended is not kept: fires"
         " are written where the tenant's lifecycle is ALL, and ends are remembered for a day."
     )
+
+
+def _is_older(last: Event, found: Event | None) -> bool:
+    """Whether an event lies before the end that is remembered, as one of an earlier life does."""
+    return found is not None and parse_instant(last["at"]) < parse_instant(found["ended_at"])
 
 
 def _waits(found: Event, last: Event | None, now_ms: int) -> str:

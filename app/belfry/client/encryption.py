@@ -42,6 +42,11 @@ _FOLDER_MODE: Final = 0o700
 _REFERENCE: Final = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,128}/k[1-9][0-9]{0,5}")
 
 
+def is_key_of(tenant: str, reference: str) -> bool:
+    """Whether this is how a key of the tenant is called."""
+    return reference.startswith(f"{tenant}/") and _REFERENCE.fullmatch(reference) is not None
+
+
 class KeyFolder:
     """Keys of tenants as files: ``folder/shop/k1`` has 64 random bytes."""
 
@@ -135,14 +140,18 @@ class Encryption:
         reference = event.header(KEY)
         if reference is None or not found:
             return found
-        key = self._key(reference)
+        if not _REFERENCE.fullmatch(reference):
+            raise NotDecrypted(
+                f"The payload of {event.schedule_id} is under {reference[:200]!r}, which names no"
+                " key: a tenant, a slash, k and a number do, as shop/k1."
+            )
         if event.tenant not in (None, reference.partition("/")[0]):
             raise NotDecrypted(
                 f"The payload of {event.schedule_id} of {event.tenant} names {reference}, a key of"
                 " another tenant."
             )
         try:
-            return AESSIV(key).decrypt(found, [reference.encode()])
+            return AESSIV(self._key(reference)).decrypt(found, [reference.encode()])
         except InvalidTag:
             raise NotDecrypted(
                 f"The payload of {event.schedule_id} is not what was encrypted with {reference}:"

@@ -82,7 +82,9 @@ class FiredRecord:
 
         On the topic that tenants share, `key` has the tenant and a slash before it.
         """
-        shared = self.topic.endswith("fired") and self.tenant is not None
+        # A tenant's own topic ends with its name, which may end so too.
+        own = not self.topic.endswith("fired") or "fired." in self.topic
+        shared = not own and self.tenant is not None
         return (
             self.key.removeprefix(f"{self.tenant}/".encode()) if shared and self.key else self.key
         )

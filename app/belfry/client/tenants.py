@@ -73,6 +73,8 @@ class TenantPolicies:
         self._writer = PolicyWriter(cluster, self._topic, first(signing.keys))
         # Tenants whose only policy is one that nobody of belfry signed, as of the last reading.
         self._unsigned: set[str] = set()
+        # Whose former policies are kept in a reading, and these.
+        self._history: tuple[str, list[TenantPolicy]] = "", []
         self._decoder = Decoder(NAME, None if schemas is None else schemas.writer, only=True)
 
     def all(self) -> dict[str, TenantPolicy]:
@@ -115,6 +117,17 @@ class TenantPolicies:
                 " with BELFRY_POLICIES=trusted `belfry tenant get`; `belfry tenant sign` makes it"
                 " yours, `belfry tenant set --file` replaces it."
             )
+        return found
+
+    def history(self, tenant: str) -> list[TenantPolicy]:
+        """The policies of a tenant that the topic still has, the oldest first.
+
+        Compaction removes what was replaced or removed, and nobody knows when.
+        """
+        found: list[TenantPolicy] = []
+        self._history = tenant, found
+        self.all()
+        self._history = "", []
         return found
 
     def sign(self, tenants: Sequence[str]) -> list[TenantPolicy]:
@@ -215,6 +228,8 @@ class TenantPolicies:
             found.pop(name, None)
             if record is not None:
                 found[name] = policy_of(record)
+                if name == self._history[0]:
+                    self._history[1].append(found[name])
         for place in consumer.position([TopicPartition(self._topic, p) for p in ends]):
             if place.offset >= ends[place.partition]:
                 del ends[place.partition]

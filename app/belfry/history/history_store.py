@@ -147,17 +147,20 @@ class HistoryStore:
     ) -> Walk:
         """One schedule's records from a place on, before another one, the newest first.
 
-        None at the begin of each day.
+        None between two days.
         """
         first_ms = self._first_ms(tenant)
         if first_ms is None:
             return
-        for low, high in layout.days_back(max(start, SortKey(first_ms, 0, 0)), until):
+        first = max(start, SortKey(first_ms, 0, 0))
+        for low, high in layout.days_back(first, until):
             keys = layout.schedule_range(tenant, schedule_id, low, high)
             for key, _ in self._rows.scan_back(*keys):
                 place = layout.place_in(key)
                 yield place, self._rows.get(layout.by_time(tenant, place))
-            yield low, None
+            if low > first:
+                # A page may end here, and the next one has to begin behind all of this day.
+                yield layout.day_before(low), None
 
     def _first_ms(self, tenant: bytes) -> int | None:
         first = next(iter(self._rows.scan(*layout.tenant_range(tenant))), None)

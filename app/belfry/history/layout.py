@@ -27,6 +27,8 @@ from typing import Final, NamedTuple
 DAY_MS: Final = 86_400_000
 HOUR_MS: Final = 3_600_000
 LAST_DAY: Final = 0xFFFF
+LAST_PARTITION: Final = 0xFFFF
+LAST_OFFSET: Final = 2**63 - 1
 
 _PLACE: Final = Struct(">qHQ")
 _DAY: Final = Struct(">H")
@@ -62,6 +64,11 @@ def place_in(key: bytes) -> SortKey:
 def after(place: SortKey) -> SortKey:
     """The place that follows directly."""
     return place._replace(offset=place.offset + 1)
+
+
+def day_before(low: SortKey) -> SortKey:
+    """The last place of the day before one that begins at `low`."""
+    return SortKey(low.at_ms - 1, LAST_PARTITION, LAST_OFFSET)
 
 
 def tenant_range(tenant: bytes) -> tuple[bytes, bytes]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from posixpath import normpath
+from shlex import quote
 from typing import Final, NamedTuple
 
 from belfry.tenants.policy import TenantPolicy
@@ -89,5 +90,5 @@ def destroy_advice(tenant: str, key: KeyToDestroy) -> str:
 
 
 def check_command(tenant: str, key: KeyToDestroy) -> str:
-    """The command that counts what can still be read."""
-    return f"belfry payloads readable {tenant} --key-ref {key.reference}"
+    """The command that counts what can still be read; a shell takes the reference as it is."""
+    return f"belfry payloads readable {tenant} --key-ref {quote(key.reference)}"

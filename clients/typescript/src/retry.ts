@@ -53,7 +53,8 @@ export class Retrier {
    * Have a message come again after a wait, as a schedule with its own key, value and headers.
    * Resolves to true, or to false where no try was left and the message is a dead letter now. After
    * it the message counts as handled. To call it twice for one message makes one retry, since its id
-   * is made of the fire id, or of the message's place in its topic.
+   * is made of the fire id, or of the message's place in its topic. An event that a redrive has sent
+   * again is tried again as well.
    */
   async retry(failed: Failed, cause: unknown): Promise<boolean> {
     const wait = delayMs(this.options.backoff, attempt(failed.message) + 1)
@@ -76,9 +77,11 @@ export class Retrier {
 export function again(tenant: string, failed: Failed, inMs: number): Schedule {
   const { message } = failed
   const event = parseFired(message)
-  const id = `retry/${event ? event.fireId : place(failed)}`
+  // Not the id that it had before a redrive sent it again: within the hour it would be a repeat.
+  const sentAgain = event?.redriven ? `/${event.redriven}` : ''
+  const id = event ? `retry/${event.fireId}${sentAgain}` : `retry/${place(failed)}`
   const type = event ? event.type : last(message.headers, EVENT_TYPE)
-  const { key, value: payload } = message
+  const [key, payload] = [ownKey(failed), message.value]
   return {
     tenant,
     id,
@@ -93,7 +96,7 @@ export function again(tenant: string, failed: Failed, inMs: number): Schedule {
 
 /** The message that goes to the dead letters. */
 export function deadLetter(failed: Failed, cause: unknown) {
-  const { key, value } = failed.message
+  const [key, value] = [ownKey(failed), failed.message.value]
   const reason = cause instanceof Error ? cause.message : String(cause)
   const why = { 'dead-letter-reason': reason, 'dead-letter-origin': place(failed) }
   return { key, value, headers: { ...counted(failed.message), ...why } }
@@ -101,6 +104,19 @@ export function deadLetter(failed: Failed, cause: unknown) {
 
 function counted(message: KafkaMessage) {
   return { ...ownHeaders(message.headers), [ATTEMPT]: String(attempt(message) + 1) }
+}
+
+/**
+ * The key that was asked for. On the topic that tenants share, that of the message has its tenant and
+ * a slash before it, which belfry adds at each fire.
+ */
+function ownKey({ topic, message: { key, headers } }: Failed): Buffer | null {
+  const tenant = last(headers, 'belfry-schedule-tenant')
+  // Its name ends so. That of a tenant's own goes on with the tenant's name, which may end so too.
+  const shared = topic.endsWith('fired') && !topic.includes('fired.')
+  if (tenant === undefined || !shared || key === null) return key
+  const before = Buffer.from(`${tenant}/`)
+  return key.subarray(0, before.length).equals(before) ? key.subarray(before.length) : key
 }
 
 function place({ topic, partition, message }: Failed): string {

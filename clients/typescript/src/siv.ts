@@ -25,7 +25,7 @@ function crypt(key: Buffer, code: Buffer, text: Buffer): Buffer {
   const counter = Buffer.from(code)
   counter[8]! &= 0x7f
   counter[12]! &= 0x7f
-  return createCipheriv('aes-256-ctr', key.subarray(key.length / 2), counter).update(text)
+  return createCipheriv(`aes-${key.length * 4}-ctr`, key.subarray(key.length / 2), counter).update(text)
 }
 
 /** S2V of the RFC for one datum; the first half of the key makes codes. */
@@ -49,7 +49,7 @@ function cmac(key: Buffer, message: Buffer): Buffer {
 
 /** The last block of whole ones that are chained by CBC. */
 function chained(key: Buffer, blocks: Buffer): Buffer {
-  const cipher = createCipheriv('aes-256-cbc', key, ZEROS).setAutoPadding(false)
+  const cipher = createCipheriv(`aes-${key.length * 8}-cbc`, key, ZEROS).setAutoPadding(false)
   return cipher.update(blocks).subarray(-BLOCK)
 }
 

@@ -5,7 +5,7 @@ import type { IHeaders, KafkaMessage, Message, PartitionMetadata } from 'kafkajs
 import { createPartitioner } from '../src/client.js'
 import { Encryption, NotDecryptedError } from '../src/encryption.js'
 import { parseFired } from '../src/fired.js'
-import { delayMs } from '../src/retry.js'
+import { again, deadLetter, delayMs } from '../src/retry.js'
 import { asking } from '../src/schedule.js'
 import { signature } from '../src/signature.js'
 import { parseVerdict } from '../src/verdict.js'
@@ -74,15 +74,20 @@ test('verdicts', () => {
   }
 })
 
+function headersOf(given: [string, string | null][]): IHeaders {
+  const headers: IHeaders = {}
+  for (const [name, value] of given) {
+    // A header that is null is one that says nothing.
+    const more = bytes(value) ?? undefined
+    const before = headers[name]
+    headers[name] = before === undefined ? more : ([before, more].flat() as Buffer[])
+  }
+  return headers
+}
+
 test('events', () => {
   for (const { headers: given, event: wanted } of vectors['events']) {
-    const headers: IHeaders = {}
-    for (const [name, value] of given as [string, string | null][]) {
-      // A header that is null is one that says nothing.
-      const more = bytes(value) ?? undefined
-      const before = headers[name]
-      headers[name] = before === undefined ? more : ([before, more].flat() as Buffer[])
-    }
+    const headers = headersOf(given)
     const message = { key: null, value: null, headers, offset: '0', timestamp: '0', attributes: 0 }
     const found = parseFired(message as KafkaMessage)!
     assert.deepEqual(
@@ -124,6 +129,22 @@ test('encrypted payloads', () => {
 function named(vector: { key: string; reference: string }, given: string): Buffer | undefined {
   return given === vector.reference ? bytes(vector.key)! : undefined
 }
+
+test('retries of events', () => {
+  assert.notEqual(vectors['retries'].length, 0)
+  for (const { topic, key, headers, retry: wanted } of vectors['retries']) {
+    const given = { key: bytes(key), value: null, headers: headersOf(headers), offset: '0' }
+    const failed = { topic, partition: 0, message: given as KafkaMessage }
+    const found = again(wanted.tenant, failed, 1_000)
+    assert.deepEqual(
+      [found.tenant, found.id, found.requestId],
+      [wanted.tenant, wanted.id, wanted.request_id],
+    )
+    assert.deepEqual(found.key, bytes(wanted.key))
+    assert.deepEqual(found.headers, Object.fromEntries(wanted.headers))
+    assert.deepEqual(deadLetter(failed, new Error('no money')).key, bytes(wanted.key))
+  }
+})
 
 test('waits', () => {
   for (const each of vectors['waits']) {

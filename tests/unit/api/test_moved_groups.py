@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from belfry.api.json import shapes
 from belfry.placement.key_groups import KeyGroups
 from belfry.store.group_lookup import lies_at
 from belfry.store.layout.groups import (
@@ -22,9 +23,11 @@ from belfry.store.layout.groups import (
     home_key,
     lies_key,
 )
-from belfry.store.layout.keys import named_key
+from belfry.store.layout.keys import named_key, schedule_key
+from belfry.store.lookup import standing_of
 from belfry.store.ordered_map import MemoryMap
 from tests.unit.api.test_two_workers import HOME, Holdings, _client, workers
+from tests.unit.engine.driver import HOUR, T0, Driver
 
 __all__ = ["workers"]
 
@@ -122,3 +125,18 @@ def test_who_is_asked_for_a_group_knows_whether_it_is_there(
     assert lies_at(rows, GROUPS, ELSEWHERE, "demo", handed_on=True) == found
     # As one of its own homes it is asked for what never moves.
     assert lies_at(rows, GROUPS, ELSEWHERE, "demo", handed_on=False) == ELSEWHERE
+
+
+@pytest.mark.parametrize(("partition", "told"), [(0, 0), (1, None)])
+def test_the_place_of_a_request_is_told_where_it_came_alone(
+    partition: int, told: int | None
+) -> None:
+    """What has moved is ordered by the record that brought it, in another partition."""
+    driver = Driver()
+    driver.ask(kind="AFTER", delay_ms=HOUR)
+    driver.step(T0)
+    found = standing_of(driver.rows, schedule_key("demo", "a"), T0)
+    assert found is not None
+    shown = shapes.whole(found) | shapes.source_in(found, partition)
+    assert shown["source_partition"] == told
+    assert (shown["source_offset"] is None) == (told is None)

@@ -16,6 +16,7 @@ from belfry.api.routes.app import create_app
 from belfry.api.routes.payload_key_routes import WorkerKeys, WorkersKeys
 from belfry.api.workers import everyone
 from belfry.api.workers.parts import ApiDependencies, Open
+from belfry.balance.assignment_map import AssignmentMap
 from belfry.client.key_ring import KeyRing
 from belfry.telemetry.metrics import Metrics
 from belfry.tenants.policy import TenantPolicy
@@ -114,11 +115,21 @@ def test_all_workers_are_asked_and_those_that_are_silent_named(
     monkeypatch.setattr("belfry.api.routes.payload_key_routes.ask_others", others)
     told = client.get("/big/payload-keys?reference=file:a%26b").json()
     assert [each["worker_id"] for each in told["workers"]][1:] == ["w2"]
-    assert told["silent"] == ["w3"]
+    # The second worker of the map has no address, so nobody knows what it has.
+    assert told["silent"] == ["w3", "worker-2"]
     (target,) = asked
     assert (target.path, target.query) == (
         "/v1/tenants/big/payload-keys", "reference=file%3Aa%26b&alone=true",
     )  # fmt: skip
+
+
+def test_who_knows_no_others_does_not_answer_for_them(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeWorker, "assignment_map", lambda _: AssignmentMap())
+    answer = client.get("/big/payload-keys")
+    assert (answer.status_code, answer.json()["code"]) == (503, "starting")
+    assert client.get("/big/payload-keys?alone=true").status_code == 200
 
 
 @pytest.mark.parametrize("gate", [principals(*BOUND, PLATFORM, EVERYBODYS)])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.bench import runs, workload
+from belfry.bench.plan import BenchPlan
 from belfry.bench.worker import WorkerFailed
 from belfry.bench.workload import Workload, write
 
@@ -42,6 +43,16 @@ def test_a_wait_that_is_in_vain_says_how_far_it_came(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(runs, "LONGEST_S", -1.0)
     with pytest.raises(WorkerFailed, match="7 of 1000 requests taken in within"):
         awaited(Waiting(), lambda: 7)
+
+
+def test_requests_that_are_taken_in_when_they_are_due_are_no_benchmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runs, "_now_ms", lambda: 9_000)
+    plan = BenchPlan("fire", events=1000)
+    assert runs._in_time(1000, plan, 10_000) == 1000
+    with pytest.raises(WorkerFailed, match="taken in too late: 7 of 1000 waited"):
+        awaited(Waiting(), lambda: runs._in_time(7, plan, 9_999))
 
 
 def test_writing_tells_how_many_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from belfry.cli.payload_readable import Secrets, _secrets, _text, _told
+from belfry.cli.payload_readable import _secrets
 from belfry.cli.payload_traces import Left, PayloadTraces, Trace
+from belfry.cli.payload_verdict import NO_WORKERS, Secrets, text_of, told_of
 from belfry.client.key_ring import KeyRing
 
 REF = "file:clinic.keys"
@@ -28,21 +29,24 @@ def workers(*given: dict[str, Any], silent: tuple[str, ...] = ()) -> dict[str, A
     return {"workers": [{**CLEAN, **each} for each in given], "silent": list(silent)}
 
 
-@pytest.mark.parametrize("asked", [None, workers({})])
-def test_ciphertext_alone_is_nothing_to_read(asked: dict[str, Any] | None) -> None:
-    told = _told("clinic", GONE, left(Left.ENCRYPTED, Left.BY_CLIENT), asked)
-    assert told["shredded"] is True
-    text = _text(told)
-    assert text.startswith("Nothing of clinic can be read")
+@pytest.mark.parametrize("asked", [None, workers({}), NO_WORKERS])
+def test_ciphertext_alone_is_nothing_to_read_once_workers_were_asked(
+    asked: dict[str, Any] | None,
+) -> None:
+    told = told_of("clinic", GONE, left(Left.ENCRYPTED, Left.BY_CLIENT), asked)
+    assert told["shredded"] is (asked is not None)
+    text = text_of(told)
+    said = "Not shredded, as far" if asked is None else "Nothing of clinic can be read"
+    assert text.startswith(said)
     assert "under key 3f2a, no secret here decrypts it" in text
     assert ("Workers were not asked" in text) is (asked is None)
 
 
 @pytest.mark.parametrize("sort", [Left.DECRYPTED, Left.AS_SENT, Left.UNKNOWN])
 def test_what_can_be_read_or_cannot_be_told_is_left(sort: Left) -> None:
-    told = _told("clinic", GONE, left(sort, Left.ENCRYPTED), workers({}))
+    told = told_of("clinic", GONE, left(sort, Left.ENCRYPTED), workers({}))
     assert told["shredded"] is False
-    assert _text(told).startswith("Not shredded: ")
+    assert text_of(told).startswith("Not shredded: ")
 
 
 @pytest.mark.parametrize(
@@ -57,23 +61,23 @@ def test_what_can_be_read_or_cannot_be_told_is_left(sort: Left) -> None:
     ],
 )
 def test_a_worker_that_has_a_key_or_is_silent_is_told_of(asked: dict[str, Any], said: str) -> None:
-    told = _told("clinic", GONE, left(), asked)
+    told = told_of("clinic", GONE, left(), asked)
     assert told["shredded"] is False
-    assert said in _text(told)
+    assert said in text_of(told)
 
 
 def test_a_secret_that_can_be_read_here_is_to_be_destroyed() -> None:
     ring = KeyRing("clinic", [b"0" * 32])
-    told = _told("clinic", Secrets(ring, {REF: ring.ids}, {}), left(), workers({}))
+    told = told_of("clinic", Secrets(ring, {REF: ring.ids}, {}), left(), workers({}))
     assert told["shredded"] is False
-    assert f"secret {REF} can be read here (keys {ring.newest}): destroy it" in _text(told)
+    assert f"secret {REF} can be read here (keys {ring.newest}): destroy it" in text_of(told)
 
 
 def test_ciphertext_of_a_secret_that_nobody_named_shows_nothing() -> None:
-    told = _told("clinic", Secrets(None, {}, {}), left(Left.ENCRYPTED), workers({}))
+    told = told_of("clinic", Secrets(None, {}, {}), left(Left.ENCRYPTED), workers({}))
     assert (told["shredded"], told["secret_unnamed"]) == (False, True)
-    assert "name it with --key-ref" in _text(told)
-    assert _told("clinic", Secrets(None, {}, {}), left(), workers({}))["shredded"] is True
+    assert "name it with --key-ref" in text_of(told)
+    assert told_of("clinic", Secrets(None, {}, {}), left(), workers({}))["shredded"] is True
 
 
 def test_secrets_are_read_as_a_worker_reads_them(tmp_path: Path) -> None:
@@ -94,6 +98,6 @@ def test_secrets_are_read_as_a_worker_reads_them(tmp_path: Path) -> None:
 
 def test_half_a_secret_is_there_all_the_same() -> None:
     half = Secrets(None, {}, {REF: "it has 10 bytes"}, frozenset({REF}))
-    told = _told("clinic", half, left(Left.ENCRYPTED), workers({}))
+    told = told_of("clinic", half, left(Left.ENCRYPTED), workers({}))
     assert told["shredded"] is False
-    assert "is here, and is no good secret: destroy it" in _text(told)
+    assert "is here, and is no good secret: destroy it" in text_of(told)

@@ -33,10 +33,10 @@ def row(**fields: Any) -> bytes:
     return kept(driver)
 
 
-def plain_row(**fields: Any) -> bytes:
+def plain_row(name: bytes = NAME, **fields: Any) -> bytes:
     driver = Driver()
     asked(driver, **fields)
-    return kept(driver)
+    return kept(driver, name)
 
 
 def left(found: PayloadTraces) -> list[tuple[Left, str]]:
@@ -80,6 +80,26 @@ def test_what_a_client_has_encrypted_is_told_apart() -> None:
     found.event(event(b"sealed", [(KEY, b"demo/k1")]))
     assert {trace.left for trace in found.found} == {Left.BY_CLIENT}
     assert found.count(Left.BY_CLIENT) == 3
+
+
+@pytest.mark.parametrize("named", [b"other/k1", b"demo", b"demo/x", b"yes"])
+def test_a_header_that_names_no_key_of_the_tenant_encrypts_nothing(named: bytes) -> None:
+    found = traces()
+    found.event(event(SECRET, [(KEY, named)]))
+    assert left(found) == [(Left.AS_SENT, "")]
+
+
+def test_what_lies_elsewhere_cannot_be_told_without_its_store() -> None:
+    claim = ("claim-check-sha256", b"5f" * 32)
+    headers = [{"name": claim[0], "value": claim[1]}]
+    found = traces()
+    found.row("changelog", NAME, plain_row(payload=b"", headers=headers))
+    found.request("schedules", avro(payload=b"", headers=headers))
+    found.event(event(b"", [claim]))
+    found.event(event(b"", [claim, (KEY, b"demo/k1")]))
+    assert not found.found
+    found.no_store("store")
+    assert found.found == {Trace("store", Left.UNKNOWN, ""): 3}
 
 
 def test_a_row_of_a_later_release_cannot_be_told() -> None:
@@ -160,13 +180,34 @@ def test_events_and_deliveries() -> None:
     found.event(event(SECRET, []))
     found.event(event(SECRET, [], "belfry.fired.demo"))
     found.event(event(None, []))
-    found.event(event(SECRET, [], "belfry.fired.other"))
+    found.event(FiredRecord("belfry.fired.other", 0, 0, None, b"k", SECRET, []))
     found.delivery(event(SECRET, [], "belfry.deliveries"))
     found.delivery(FiredRecord("belfry.deliveries", 0, 0, None, b"other/k", SECRET, []))
     assert {trace.where for trace in found.found} == {
         "belfry.fired", "belfry.fired.demo", "belfry.deliveries",
     }  # fmt: skip
     assert found.count(Left.AS_SENT) == found.found.total() == 3
+
+
+def test_an_output_topic_that_is_called_like_another_tenants_may_be_its_own() -> None:
+    """A policy may name `team.fired.cards`, whose name tells of no tenant."""
+    found = traces()
+    found.event(event(SECRET, [], "team.fired.cards"))
+    assert found.found == {Trace("team.fired.cards", Left.AS_SENT, ""): 1}
+
+
+def test_retries_of_deliveries_hold_events_of_others() -> None:
+    """They are schedules of belfry's own tenant, of events that fired before there were keys."""
+    found = traces(OLD)
+    for whose in ("demo", "other"):
+        fields = {"key": f"{whose}/a".encode(), "payload": b"of demo"}
+        found.request("schedules", avro("belfry-deliveries", **fields))
+        retry = plain_row(tenant="belfry-deliveries", name=b"belfry-deliveries/a", **fields)
+        found.row("changelog", b"belfry-deliveries/a", retry)
+    assert found.found == {
+        Trace("schedules", Left.AS_SENT, ""): 1,
+        Trace("changelog", Left.AS_SENT, ""): 1,
+    }
 
 
 @pytest.mark.parametrize(

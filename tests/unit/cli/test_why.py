@@ -83,6 +83,17 @@ def event(outcome: str, **fields: Any) -> dict[str, Any]:
             event("ACCEPTED"),
             "ended as FIRED 5s ago, 2s after it was due.",
         ),
+        # Of the life before: what is remembered ended later.
+        (
+            standing(state="FIRED", due_at=at(-4_500), ended_at=at(-4_000)),
+            event("CANCELLED", reason="paid"),
+            "ended as FIRED 4s ago, 500ms after it was due.",
+        ),
+        (
+            standing(state="FIRED", due_at=at(-7_000), ended_at=at(-5_000)),
+            event("FIRED", fire_id="f1"),
+            "fired 5s ago, 2s after it was due, with fire id f1.",
+        ),
         (None, event("CANCELLED", reason="paid"), "was cancelled 5s ago: paid. It had been due"),
         (None, event("CANCELLED", **ASKED), "Asked for at belfry.schedules/2@41."),
         (None, event("MISSED"), f"did not fire at {at(-7_000)}: its misfire policy left it out."),
@@ -120,12 +131,17 @@ def test_a_line_names_the_request_that_asked_for_it() -> None:
 
 
 @contextmanager
-def worker(answers: dict[str, list[Any]]) -> Iterator[str]:
-    """A worker that gives these pages at each path, by cursor; 404 elsewhere."""
+def worker(answers: dict[str, list[Any]], queries: list[str] | None = None) -> Iterator[str]:
+    """A worker that gives these pages at each path, by cursor; 404 elsewhere.
+
+    What it is asked for goes into `queries`.
+    """
+    seen = [] if queries is None else queries
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = urlsplit(self.path)
+            seen.append(asked.query)
             some = "?outcome" if "outcome" in parse_qs(asked.query) else ""
             pages = answers.get(asked.path + some)
             cursor = int(parse_qs(asked.query).get("cursor", ["0"])[0])
@@ -206,6 +222,34 @@ def test_fires_that_the_schedule_alone_tells_stand_among_its_events(
         at(-n) for n in (10_000, 9_000, 6_000, 3_000)
     ]
     assert all("(30ms late)" in line for line in lines[2:])
+
+
+def test_what_has_no_room_beside_the_last_fires_is_told_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fires = [{"fire_id": "f", "due_at": at(-n), "fired_at": at(-n)} for n in range(10)]
+    found = standing(schedule_id="a", last_fires=fires)
+    path = "/v1/tenants/demo/schedules/a"
+    events = [event("UPDATED") for _ in range(SHOWN - 9)]
+    with worker({path: [found], f"{path}/history": [{"events": events, "cursor": None}]}) as url:
+        lines = said(url, "a", capsys)
+    assert lines[1] == "  … and events before: belfry schedule history demo a"
+    assert len(lines) == 2 + SHOWN
+
+
+def test_a_history_is_told_newest_first_and_of_some_outcomes_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = "/v1/tenants/demo/schedules/a/history"
+    asked: list[str] = []
+    pages = [{"events": [event("CANCELLED")], "cursor": None}]
+    line = ["schedule", "history", "demo", "a", "--http-url"]
+    with worker({path: pages, f"{path}?outcome": pages}, asked) as url:
+        assert main([*line, url]) == 0
+        some = ["--newest", "--outcome", "CANCELLED", "--outcome", "FIRED", "--limit", "5"]
+        assert main([*line, url, *some]) == 0
+    assert "CANCELLED" in capsys.readouterr().out
+    assert asked == ["limit=1000", "order=newest&outcome=CANCELLED&outcome=FIRED&limit=5"]
 
 
 @pytest.mark.parametrize("schedule_id", ["a", "b"])

@@ -95,7 +95,7 @@ def test_a_payload_of_another_key_is_refused_under_this_name(keys: KeyFolder) ->
 def test_a_header_is_never_a_path(keys: KeyFolder, name: str) -> None:
     event = fired(Encryption(keys))
     headers = [(n, name.encode() if n == KEY else v) for n, v in event.headers]
-    with pytest.raises(BelfryError, match="names no key"):
+    with pytest.raises(NotDecrypted, match="names no key"):
         Encryption(keys).open(replace(event, headers=headers))
 
 

@@ -88,3 +88,10 @@ def test_what_an_open_transaction_hides_is_no_less_a_policy(
     monkeypatch.setattr(tenants, "READ_S", 0.2)
     with pytest.raises(Unavailable, match=r"not read to its end.*belfry doctor"):
         read(Broker(1, 5))
+
+
+def test_what_a_policy_was_is_known_while_the_topic_has_it() -> None:
+    told = TenantPolicies(Broker(1, 1), "belfry.")  # type: ignore[arg-type]
+    assert told.history("demo") == [DEMO]
+    told = TenantPolicies(Broker(1, 1), "belfry.")  # type: ignore[arg-type]
+    assert told.history("other") == []

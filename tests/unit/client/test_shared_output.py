@@ -54,6 +54,7 @@ def test_no_payload_says_that_it_is_anothers_event() -> None:
         (fired(SHARED, b"shop/", (TENANT, b"shop")), "shop", b""),
         (fired(SHARED, b"shop/shop/k", (TENANT, b"shop")), "shop", b"shop/k"),
         (fired(f"{SHARED}.shop", b"shop/k", (TENANT, b"shop")), "shop", b"shop/k"),
+        (fired(f"{SHARED}.misfired", b"misfired/k"), "misfired", b"misfired/k"),
         (fired("messages", b"shop/k", (TENANT, b"shop")), "shop", b"shop/k"),
         (fired("messages", None), None, None),
     ],

@@ -1,8 +1,8 @@
 """``clients/vectors.json`` is what belfry's own code says; the clients' tests hold them to it.
 
 Where a tenant is at home, what a signature is, how a verdict and an event read, how long a retry
-waits: each client writes that anew in its language.  To make the file anew after a change, run this
-module:
+waits and what it asks for: each client writes that anew in its language.  To make the file anew
+after a change, run this module:
 
     python -m tests.unit.client.test_vectors > clients/vectors.json
 """
@@ -13,12 +13,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from belfry.client import Backoff, Encryption, FiredRecord, KeyFolder
+from belfry.client import Backoff, Encryption, FiredRecord, KeyFolder, retry_later
+from belfry.client.asking import Asking
 from belfry.client.encryption import KEY
 from belfry.client.errors import BelfryError
 from belfry.schedules.identity import partition_of
@@ -74,6 +75,13 @@ VERDICTS: Final = [
         attempt=7,
     ),
 ]
+# Headers that each event has.
+OF_EACH: Final[list[tuple[str, bytes | None]]] = [
+    ("belfry-fire-id", b"f1"),
+    ("belfry-schedule-id", b"order/1"),
+    ("belfry-scheduled-at", b"2026-12-01T09:00:00.250Z"),
+    ("belfry-occurrence", b"-1"),
+]
 _DIGEST: Final = b"5f0c" * 16
 # Headers of events besides those that each has.
 EVENTS: Final[list[list[tuple[str, bytes | None]]]] = [
@@ -122,6 +130,31 @@ WAITS: Final = [
     Backoff(first=1_000, factor=10, most=3_600_000, attempts=400),
 ]
 
+_SHOPS: Final[list[tuple[str, bytes | None]]] = [("belfry-schedule-tenant", b"shop")]
+_REDRIVEN: Final[tuple[str, bytes | None]] = ("belfry-redriven", b"redrive@41")
+# Fired records that their consumer could not handle: topic, key, and headers besides those of each.
+RETRIES: Final[list[tuple[str, bytes | None, list[tuple[str, bytes | None]]]]] = [
+    # On the output that many share, the key has its tenant before it.
+    ("belfry.fired", b"shop/4711", _SHOPS),
+    ("belfry.fired", b"shop/shop/4711", _SHOPS),
+    ("belfry.fired", b"shop/", _SHOPS),
+    ("belfry.fired", b"shop/\xff\x00", _SHOPS),
+    ("belfry.fired", b"shop", _SHOPS),
+    ("belfry.fired", b"shopping/4711", _SHOPS),
+    ("belfry.fired", b"mail/4711", _SHOPS),
+    ("belfry.fired", None, _SHOPS),
+    ("other-fired", b"shop/4711", _SHOPS),
+    # Elsewhere it is the user's own, whatever it begins with.
+    ("belfry.fired.shop", b"shop/4711", _SHOPS),
+    ("belfry.fired.misfired", b"misfired/4711", [("belfry-schedule-tenant", b"misfired")]),
+    ("messages", b"shop/4711", _SHOPS),
+    # What a redrive has sent again is another record to try again.
+    ("belfry.fired.shop", b"4711", [*_SHOPS, _REDRIVEN]),
+    ("belfry.fired", b"shop/4711", [*_SHOPS, _REDRIVEN]),
+    ("belfry.fired.shop", b"4711", [*_SHOPS, _REDRIVEN, ("retry-attempt", b"3")]),
+    ("belfry.fired.shop", b"4711", [*_SHOPS, ("belfry-redriven", b"")]),
+]
+
 
 def spaced(given: bytes | None) -> str | None:
     """Bytes as hexadecimal digits, four by four."""
@@ -130,13 +163,7 @@ def spaced(given: bytes | None) -> str | None:
 
 def event(more: list[tuple[str, bytes | None]]) -> dict[str, Any]:
     """Headers of a fired record, and what they say."""
-    headers = [
-        *more,
-        ("belfry-fire-id", b"f1"),
-        ("belfry-schedule-id", b"order/1"),
-        ("belfry-scheduled-at", b"2026-12-01T09:00:00.250Z"),
-        ("belfry-occurrence", b"-1"),
-    ]
+    headers = [*more, *OF_EACH]
     # The topic names no tenant, so that the headers have to.
     read = FiredRecord("belfry.fired", 0, 0, None, None, None, headers)
     texts = ("fire_id", "schedule_id", "tenant", "group", "event_type", "backfill", "redriven")
@@ -147,6 +174,32 @@ def event(more: list[tuple[str, bytes | None]]) -> dict[str, Any]:
     return {
         "headers": [[name, spaced(given)] for name, given in headers],
         "event": {**said, "source": source, "claim": claim},
+    }
+
+
+class Asked:
+    """Stands for a client, and keeps what it was asked for."""
+
+    def schedule(self, tenant: str, schedule_id: str, **definition: Any) -> None:
+        self.asked = {"tenant": tenant, "id": schedule_id, **definition}
+
+
+def retry(topic: str, key: bytes | None, more: list[tuple[str, bytes | None]]) -> dict[str, Any]:
+    """A fired record, and the schedule that puts it back."""
+    headers, client = [*more, *OF_EACH], Asked()
+    retry_later(cast("Asking", client), FiredRecord(topic, 0, 0, None, key, b"v", headers))
+    asked = client.asked
+    return {
+        "topic": topic,
+        "key": spaced(key),
+        "headers": [[name, spaced(given)] for name, given in headers],
+        "retry": {
+            "tenant": asked["tenant"],
+            "id": asked["id"],
+            "request_id": asked["request_id"],
+            "key": spaced(asked["key"]),
+            "headers": [list(each) for each in asked["headers"]],
+        },
     }
 
 
@@ -212,6 +265,7 @@ def vectors() -> dict[str, Any]:
         ],
         "events": [event(more) for more in EVENTS],
         "encrypted": list(encrypted()),
+        "retries": [retry(*failed) for failed in RETRIES],
         "waits": [
             {
                 "first_ms": wait.first,
@@ -244,7 +298,7 @@ def test_the_file_says_what_belfry_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["partitions", "signatures", "verdicts", "events", "encrypted", "waits"]
+    "name", ["partitions", "signatures", "verdicts", "events", "encrypted", "retries", "waits"]
 )
 def test_every_client_is_held_to_it(name: str) -> None:
     for tests in (

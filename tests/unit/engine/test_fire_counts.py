@@ -170,6 +170,42 @@ def test_what_fired_while_no_fires_were_kept_is_not_counted(late_ms: int) -> Non
     assert counts(driver) == FireCounts(2, late_ms // 5_000, 0, late_ms)
 
 
+def uncounted(lateness: list[int], missed: int = 0) -> bytes:
+    """A row of a release that kept fires and counted nothing."""
+    row, flags = PENDING["every"]
+    record = encode_pending(row._replace(occurrence=0), flags)
+    for number, late_ms in enumerate(lateness, 1):
+        fire = packed_fire(number, row.version, late_ms, missed)
+        record = next_record(record, number + 1, number + 1, number, fire)
+    return record
+
+
+def test_last_fires_that_were_late_uncounted_are_counted_and_those_before_them_are_not() -> None:
+    record = uncounted([9_000] * 5 + [0] * 8 + [5_000, 7_000])
+    assert counts_of_record(record) == FireCounts(fired=10, over_1s=2, missed=0, latest_ms=7_000)
+    assert counts_of_record(tallied(record, 3_000, 1)) == FireCounts(10, 3, 1, 7_000)
+    late = next_record(tallied(record, 3_000, 1), 17, 17, 16, packed_fire(16, 2, 3_000, 1))
+    assert counts_of_record(late) == FireCounts(11, 3, 1, 7_000)
+    assert counts_of_record(uncounted([5, 5_000])) == FireCounts(2, 1, 0, 5_000)
+    assert counts_of_record(uncounted([5, 5], missed=2)) == FireCounts(2, 0, 4, 0)
+    # Nothing tells such a row from one whose fires were counted.
+    assert counts_of_record(uncounted([5_000] + [0] * 10)) == FireCounts(11, 0, 0, 0)
+
+
+def test_late_fires_of_the_rule_before_are_none_of_this_one() -> None:
+    driver = hourly()
+    for number in range(1, 4):
+        fire_at(driver, number, late_ms=5_000)
+    driver.ask(kind="EVERY", interval_ms=2 * HOUR)
+    driver.step(T0 + 3 * HOUR + 5_000)
+    assert counts(driver) == FireCounts(0, 0, 0, 0)
+    fire_at(driver, 5)
+    found = counts(driver)
+    assert found is not None
+    assert (found.fired, found.over_1s) == (1, 0)
+    assert [each.late_ms for each in last_fires(row_of(driver))][:3] == [5_000] * 3
+
+
 def test_a_tally_goes_with_the_next_fire_once_none_are_to_be_kept() -> None:
     driver = hourly()
     fire_at(driver, 1, late_ms=5_000)

@@ -102,6 +102,26 @@ def test_a_schedules_newest_records_come_first_and_none_is_left_out(store: Histo
     assert all_of(store.newest_of_schedule(b"other", b"a", start, end)) == []
 
 
+@pytest.mark.parametrize("examine", range(1, 7))
+@pytest.mark.parametrize("limit", [1, 2, 9])
+def test_a_page_back_that_ends_between_two_days_repeats_nothing(limit: int, examine: int) -> None:
+    store, day_ms = HistoryStore(MemoryMap()), NOW_MS // DAY_MS * DAY_MS
+    store.add(0, [note(0, "a", day_ms), note(1, "a", day_ms), note(2, "a", day_ms + 5)], 3)
+    store.add(1, [note(0, "a", day_ms - DAY_MS), note(1, "a", day_ms - 1)], 2)
+    start, found = SortKey(0, 0, 0), list[SortKey]()
+    rest: SortKey | None = SortKey(day_ms + DAY_MS, 0, 0)
+    for _ in range(20):
+        assert rest is not None
+        walk = store.newest_of_schedule(b"t", b"a", start, after(rest))
+        some, rest = page(walk, limit, examine)
+        found += [place for place, _ in some]
+        if rest is None:
+            break
+    assert [(place.at_ms - day_ms, place.partition, place.offset) for place in found] == [
+        (5, 0, 2), (0, 0, 1), (0, 0, 0), (-1, 1, 1), (-DAY_MS, 1, 0)
+    ]  # fmt: skip
+
+
 def test_the_newest_page_of_a_long_history_reads_no_more_than_it_shows() -> None:
     rows = Counting()
     store = HistoryStore(rows)

@@ -58,6 +58,9 @@ def test_the_operator_is_told_what_to_do() -> None:
     assert "delete file:clinic.keys on each worker" in destroy_advice("clinic", key)
     command = "belfry payloads readable clinic --key-ref file:clinic.keys"
     assert check_command("clinic", key) == command
+    spaced = key_to_destroy(TenantPolicy("a", payload_key_ref="file:my keys; ls"), [])
+    assert spaced is not None
+    assert check_command("a", spaced).endswith("--key-ref 'file:my keys; ls'")
     variable = key_to_destroy(TenantPolicy("a", payload_key_ref="env:BELFRY_SECRET_A"), [])
     assert variable is not None
     assert "unset env:BELFRY_SECRET_A on each worker and restart it" in destroy_advice(

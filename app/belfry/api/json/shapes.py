@@ -184,6 +184,17 @@ def whole(standing: ScheduleStatus) -> dict[str, Any]:
     return found
 
 
+def source_in(standing: ScheduleStatus, partition: int) -> dict[str, Any]:
+    """Nulls for the place of the request of a schedule that came to this partition from another.
+
+    Its order here may be that of the record that brought it, which is no request.
+    """
+    row = standing.pending
+    if row is None or partition_of_life(row.life) == partition:
+        return {}
+    return {"source_partition": None, "source_offset": None}
+
+
 def _headers(row: Pending) -> list[dict[str, Any]]:
     """The user's headers."""
     return [

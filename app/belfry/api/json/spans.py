@@ -17,12 +17,11 @@ from belfry.api.json.cursors import question, read_cursor, write_cursor
 from belfry.api.json.queries import Known
 from belfry.api.json.values import Instant
 from belfry.api.problems import Problem
-from belfry.history.layout import SortKey
+from belfry.history.layout import LAST_OFFSET, SortKey
 from belfry.schedules.outcomes import Outcome
 
-# The last millisecond that RFC 3339 can say, and the last offset of a topic.
+# The last millisecond that RFC 3339 can say.
 LAST_MS: Final = 253_402_300_799_999
-LAST_OFFSET: Final = 2**63 - 1
 # The instant and the offset of a place; the partition stands before them in every cursor.
 _KEY: Final = struct.Struct(">qQ")
 

@@ -88,7 +88,7 @@ class ScheduleLookup:
             waits = {} if found is None else self._waiting(found, tenant, partition)
             if found is not None:
                 waits |= shapes.masked_for(caller, found) | _following(found, wanted.next)
-                waits |= _fired(found, wanted.last)
+                waits |= _fired(found, wanted.last) | shapes.source_in(found, partition)
             answer = _shown(found, waits, request.url.path, schedule_id)
             if found is not None and waits.get("last_fires") and self._delivers(found, tenant):
                 return FiresShown(answer)

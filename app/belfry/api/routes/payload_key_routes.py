@@ -4,13 +4,14 @@
     GET    /v1/tenants/clinic/payload-keys    whether any worker uses its keys, or could read them
 
 No secret is ever in an answer: a key is told by its id, which its ciphertext shows as well. The
-worker that is asked asks all others, each for itself alone. One that does not answer is named in
-`silent`, and then nobody knows whether it still has the keys.
+worker that is asked asks all others, each for itself alone. One that does not answer, or tells no
+address, is named in `silent`, and then nobody knows whether it still has the keys.
 """
 
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
@@ -20,11 +21,12 @@ from pydantic import BaseModel, Field
 from belfry.api.auth.principal import Principal, Role, forbidden
 from belfry.api.json.document import problems
 from belfry.api.json.queries import Known
+from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.parameters import TenantName
 from belfry.api.workers.everyone import Others, ask_others, no_others
 from belfry.api.workers.internal_token import Target
-from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.view import WorkerView
 from belfry.policies.policy_client import PolicyClient
 from belfry.tenants.policy import TenantPolicy
@@ -138,7 +140,9 @@ def payload_key_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
             asked: list[tuple[str, Any]] = [("reference", each) for each in query.reference]
             path = f"/v1/tenants/{quote(tenant, safe='')}/payload-keys"
             target = Target("GET", path, urlencode([*asked, ("alone", "true")]))
+            unasked = _unasked(view)
             others = await ask_others(view, parts, caller, target, WorkersKeys)
+            others.silent.extend(unasked)
         told = [mine, *(each for answer in others.told.values() for each in answer.workers)]
         policies = parts.ready.policies
         key = await asyncio.to_thread(policies.to_destroy, policies.policy(tenant))
@@ -146,6 +150,18 @@ def payload_key_routes(view: WorkerView, parts: ApiDependencies, callers: Caller
         return WorkersKeys(tenant=tenant, shared_with=shared, workers=told, silent=others.silent)
 
     return routes
+
+
+def _unasked(view: WorkerView) -> list[str]:
+    """Workers that cannot be asked, since they tell no address; raises `Problem` (503).
+
+    Who is not in the group, or only just, knows none of the others, and must not answer for them.
+    """
+    entries, mine = view.assignment_map().entries, view.identity.worker_id
+    if all(each.worker != mine for each in entries):
+        detail = "This worker does not know the others yet: ask again, or another one."
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "starting", RETRY_SOON)
+    return [each.worker for each in entries if not each.http and each.worker != mine]
 
 
 def _of_worker(

@@ -20,6 +20,7 @@ first, a tally says from which occurrence on they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as WrongSize  # noqa: N812  # the module's own name says nothing here
 from typing import Final, NamedTuple
@@ -84,6 +85,18 @@ class KeptFire(NamedTuple):
     version: int
     late_ms: int
     missed: int
+
+
+def tally_of_fires(fires: Sequence[KeptFire], occurrence: int) -> Tally:
+    """The tally of a schedule without one, by the last fires of its rule.
+
+    Where one of them was late or stood for others, the row was written by a release that did not
+    count them: how the fires before them went is not known, so counting begins with these.
+    """
+    tally = NO_TALLY._replace(first=occurrence - len(fires))
+    for each in fires:
+        tally = tally.counted(each.late_ms, each.missed)
+    return tally if tally.late or tally.missed else NO_TALLY
 
 
 def packed_fire(nominal_ms: int, version: int, late_ms: int, missed: int) -> bytes:

@@ -36,6 +36,7 @@ from belfry.store.layout.kept_fires import (
     fires_behind,
     size_behind,
     tally_behind,
+    tally_of_fires,
     with_one_more,
     with_one_more_behind_tally,
     with_tally,
@@ -198,7 +199,11 @@ def occurrence_of(record: bytes) -> int:
 
 def tally_of(record: bytes) -> Tally:
     """What went wrong with the occurrences of a schedule that recurs and waits."""
-    return tally_behind(record) if record[FLAGS_AT] & TALLY else NO_TALLY
+    if record[FLAGS_AT] & TALLY:
+        return tally_behind(record)
+    occurrence = occurrence_of(record)
+    # Those of another rule before lie among the last fires as well, and are not counted.
+    return tally_of_fires(last_fires(record)[-occurrence:], occurrence) if occurrence else NO_TALLY
 
 
 # -- written into the bytes ----------------------------------------------------------------------

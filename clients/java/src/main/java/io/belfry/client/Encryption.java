@@ -44,6 +44,10 @@ public record Encryption(Keys keys) {
         if (reference == null || value == null || value.length == 0) {
             return value;
         }
+        // Whoever wrote the record wrote this too: no other Keys than a folder has to doubt it.
+        if (!KeyFolder.isReference(reference)) {
+            throw new NotDecryptedException("The record's header " + KEY + " names no key");
+        }
         String tenant = FiredEvent.last(headers, "belfry-schedule-tenant");
         if (tenant != null && !reference.startsWith(tenant + "/")) {
             throw new NotDecryptedException(reference + " is a key of another tenant than " + tenant);

@@ -19,14 +19,18 @@ public record KeyFolder(Path folder) implements Keys {
     private static final Pattern REFERENCE =
             Pattern.compile("[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}/k[1-9][0-9]{0,5}");
 
+    static boolean isReference(String given) {
+        return REFERENCE.matcher(given).matches();
+    }
+
     @Override
     public Optional<String> current(String tenant) {
-        if (!REFERENCE.matcher(tenant + "/k1").matches()) {
+        if (!isReference(tenant + "/k1")) {
             return Optional.empty();
         }
         try (Stream<Path> files = Files.list(folder.resolve(tenant))) {
             return files.map(file -> tenant + "/" + file.getFileName())
-                    .filter(name -> REFERENCE.matcher(name).matches())
+                    .filter(KeyFolder::isReference)
                     .max(Comparator.comparingInt(name -> number(name, tenant)));
         } catch (NoSuchFileException error) {
             return Optional.empty();
@@ -37,7 +41,7 @@ public record KeyFolder(Path folder) implements Keys {
 
     @Override
     public Optional<byte[]> named(String reference) {
-        if (!REFERENCE.matcher(reference).matches()) {
+        if (!isReference(reference)) {
             throw new IllegalArgumentException(
                     "'" + reference + "' names no key: a tenant, a slash, k and a number do, as shop/k1");
         }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HexFormat;
 import java.util.Optional;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -43,6 +44,20 @@ class EncryptionTest {
         assertThrows(NotDecryptedException.class, () -> encryption.open(headers, sealed.payload));
     }
 
+    /** The vector of RFC 5297, A.1: its keys have half the length. */
+    @Test
+    void theCipherIsThatOfTheRfc() {
+        HexFormat hex = HexFormat.of();
+        Siv siv =
+                new Siv(hex.parseHex("fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"));
+        byte[] text = hex.parseHex("112233445566778899aabbccddee");
+        byte[] datum = hex.parseHex("101112131415161718191a1b1c1d1e1f2021222324252627");
+        byte[] sealed = siv.seal(text, datum);
+        assertEquals(
+                "85632d07c6e8f37f950acd320a2ecc9340c02b9690c4dc04daef7f6afe5c", hex.formatHex(sealed));
+        assertArrayEquals(text, siv.open(sealed, datum).orElseThrow());
+    }
+
     @Test
     void whatNobodyEncryptedStaysAsItIs() {
         Encryption encryption = new Encryption(new KeyFolder(folder));
@@ -63,6 +78,11 @@ class EncryptionTest {
         }
         for (String given : new String[] {"../k1", "shop/k1/../k10", "shop/k0", "/etc/passwd", ""}) {
             assertThrows(IllegalArgumentException.class, () -> keys.named(given), given);
+            Headers headers = new RecordHeaders().add("encryption-key", Schedule.bytes(given));
+            assertThrows(
+                    NotDecryptedException.class,
+                    () -> encryption.open(headers, Schedule.bytes("x")),
+                    given);
         }
     }
 }

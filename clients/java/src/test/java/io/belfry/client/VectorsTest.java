@@ -2,6 +2,7 @@ package io.belfry.client;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -14,8 +15,10 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Optional;
 import java.util.function.Function;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.TimestampType;
 import org.junit.jupiter.api.Test;
 
 /** What belfry's own code says, for the clients of all languages. */
@@ -137,6 +140,33 @@ class VectorsTest {
         @Override
         public Optional<byte[]> named(String given) {
             return given.equals(reference) ? Optional.of(bytes(vector.get("key"))) : Optional.empty();
+        }
+    }
+
+    @Test
+    void retriesOfEvents() {
+        assertFalse(vectors.required("retries").isEmpty());
+        for (JsonNode each : vectors.required("retries")) {
+            Headers headers = new RecordHeaders();
+            each.get("headers").forEach(pair -> headers.add(pair.get(0).asText(), bytes(pair.get(1))));
+            ConsumerRecord<byte[], byte[]> failed =
+                    new ConsumerRecord<>(
+                            each.get("topic").asText(), 0, 0, 0, TimestampType.CREATE_TIME, 0, 0,
+                            bytes(each.get("key")), null, headers, Optional.empty());
+            JsonNode wanted = each.get("retry");
+            String tenant = wanted.get("tenant").asText();
+            Retrier retrier = new Retrier(null, tenant, null, "dead");
+            Schedule again = retrier.again(failed, Duration.ofSeconds(1));
+            assertEquals(tenant, FiredEvent.last(again.headers(), "belfry-tenant"));
+            assertEquals(wanted.get("id").asText(), again.id, each::toString);
+            assertEquals(wanted.get("request_id").asText(), again.requestId, each::toString);
+            assertArrayEquals(bytes(wanted.get("key")), again.key, each::toString);
+            for (JsonNode pair : wanted.get("headers")) {
+                String found = FiredEvent.last(again.headers(), pair.get(0).asText());
+                assertEquals(pair.get(1).asText(), found, each::toString);
+            }
+            var dead = retrier.deadLetter(failed, new IllegalStateException("no money"));
+            assertArrayEquals(bytes(wanted.get("key")), dead.key(), each::toString);
         }
     }
 
