@@ -99,6 +99,15 @@ class DayFileRows:
         self.awaited = awaited
         self.changed = 0
         self.damaged = 0
+        self._find_held()
+
+    def _find_held(self) -> None:
+        """Know what is awaited by rows that a former owner has held."""
+        for lock in self._waiting.locks.releasing:
+            if lock.name == UNREADABLE_LOCK:
+                for _, record in self._store.locked(*lock):
+                    if away(record) and (file := file_of(record)) is not None:
+                        self.awaited[file] = None
 
     # -- looks at what is committed --------------------------------------------------------------
 
