@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from belfry.engine.effects import Effects
 from belfry.outputs.day_store import Asked, DayStore
-from belfry.partitions import day_file_changes
+from belfry.partitions import day_file_changes, day_file_walks
 from belfry.partitions.day_file_walks import FAR_EVERY_MS, LEAST_FILE_BYTES, RETRY_MS
 from belfry.partitions.day_files import MOST_LEFT, DayFileTurns
 from belfry.store.layout.day_files import read_file
@@ -269,6 +269,22 @@ def test_with_no_days_all_comes_back(tier: Tier) -> None:
     tier.again()
     assert tier.away() == []
     assert sorted(tier.fired(FAR)) == ["more", *ids]
+
+
+def test_with_no_days_what_is_paused_comes_back_too(
+    tier: Tier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its payload is lost to who takes the store away then, as the manual says."""
+    monkeypatch.setattr(day_file_walks, "LOOK_ROWS", 3)
+    ids = filled(tier)
+    tier.settle()
+    for each in ids:
+        tier.ask(each, action="PAUSE", at=None, payload=None)
+    tier.again()
+    assert tier.away() == ids
+    tier.turns._walks._after_days = 0
+    tier.again()
+    assert tier.away() == []
 
 
 def test_a_silent_store_is_not_asked_for_ever(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
