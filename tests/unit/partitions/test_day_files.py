@@ -219,13 +219,16 @@ def test_what_cannot_be_read_waits_and_fires_late_and_all_else_in_time(tier: Tie
     assert tier.counted("belfry_day_files_awaited", partition="3") == 0
 
 
-@pytest.mark.parametrize("how", ["cut", "changed", "gone", "empty"])
+@pytest.mark.parametrize("how", ["cut", "changed", "gone", "empty", "short", "named"])
 def test_a_damaged_file_fires_nothing_wrong_and_holds_up_no_other(tier: Tier, how: str) -> None:
     ids, others = filled(tier), filled(tier, FAR + DAY_MS, "t")
     tier.settle()
     path = tier.there()[0]
     whole = path.read_bytes()
     broken = {"cut": whole[:-1], "changed": whole.replace(b"s0...", b"s0..!"), "empty": b""}
+    # Cut between two payloads; and a name is another one.
+    broken |= {"short": whole[: -BYTES - len(b"size__demo/s0")]}
+    broken |= {"named": whole.replace(b"demo/s0", b"demo/z0")}
     path.unlink() if how == "gone" else path.write_bytes(broken[how])
     tier.wall_ms = FAR + DAY_MS - 1
     assert tier.fired(tier.wall_ms) == {}
@@ -235,6 +238,7 @@ def test_a_damaged_file_fires_nothing_wrong_and_holds_up_no_other(tier: Tier, ho
     wrong = ids if how != "changed" else ["s0"]
     assert sorted(set(ids) - set(found)) == wrong
     assert tier.files_of("damaged" if how == "changed" else "read_failed") >= 1
+    assert tier.counted("belfry_day_files_awaited", partition="3") == 1
     path.write_bytes(whole)
     tier.now_ms += RETRY_MS
     tier.settle()
