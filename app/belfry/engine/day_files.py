@@ -30,7 +30,7 @@ from belfry.store.layout.day_files import (
     with_payload,
     without_payload,
 )
-from belfry.store.layout.day_reference import DAY_MS, DayFile, decode_reference, digest_of
+from belfry.store.layout.day_reference import DAY_MS, DayFile, decode_reference, stands_for
 from belfry.store.layout.locations import BEHIND_LOCK, IN_BACKLOG, decode_location, is_location
 from belfry.store.layout.pending import Away, Pending, decode_pending
 from belfry.store.layout.pending_bytes import away
@@ -99,6 +99,15 @@ class DayFileRows:
         self.awaited = awaited
         self.changed = 0
         self.damaged = 0
+        self._find_held()
+
+    def _find_held(self) -> None:
+        """Know what is awaited by rows that a former owner has held."""
+        for lock in self._waiting.locks.releasing:
+            if lock.name == UNREADABLE_LOCK:
+                for _, record in self._store.locked(*lock):
+                    if away(record) and (file := file_of(record)) is not None:
+                        self.awaited[file] = None
 
     # -- looks at what is committed --------------------------------------------------------------
 
@@ -130,6 +139,19 @@ class DayFileRows:
             if away(record) and (file := file_of(record)) is not None and file not in but:
                 return file, Place(place.tenant, key)
         return None, self._behind(place.tenant)
+
+    def lying_paused(
+        self, after: bytes, at_most: int, but: Collection[DayFile] = ()
+    ) -> tuple[DayFile | None, bytes | None]:
+        """The same among paused rows, which lie by their names; behind this one of them."""
+        last = after
+        for number, (key, record) in enumerate(self._store.paused(after)):
+            if number == at_most:
+                return None, last
+            if away(record) and (file := file_of(record)) is not None and file not in but:
+                return file, last
+            last = key
+        return None, None
 
     def _from(
         self, tenant: bytes, start: keys.SortKey, until_ms: int
@@ -170,12 +192,10 @@ class DayFileRows:
             if not is_location(location):
                 continue
             record = self._store.pending_at(name, location)
-            if not away(record) or file_of(record) != file:
+            stands = of_row(record) or b""
+            if file_of(record) != file or decode_reference(stands).offset != offset:
                 continue
-            reference = decode_reference(of_row(record) or b"")
-            if reference.offset != offset:
-                continue
-            if (reference.size, reference.digest) != (len(payload), digest_of(payload)):
+            if not stands_for(stands, payload):
                 self.damaged += 1
                 continue
             kept = with_payload(record, payload)
@@ -208,21 +228,10 @@ def hold_away(
 ) -> None:
     """Hold a due row back whose payload is away, and tell of it."""
     waiting.locks.hold(unreadable_lock(row), row, record)
-    file = file_of(record)
-    if file is not None:
+    if (file := file_of(record)) is not None:
         awaited[file] = None
     step.effects.unreadable.append((row.name, NOT_READ))
     step.effects.moved = True
-
-
-def is_same_when_back(old: Pending, payload: bytes | None) -> bool:
-    """Whether what stands in a row stands for this payload."""
-    try:
-        reference = decode_reference(old.payload or b"")
-    except ValueError:
-        return False
-    given = payload or b""
-    return (reference.size, reference.digest) == (len(given), digest_of(given))
 
 
 def day_after(now_ms: int, days: int) -> keys.SortKey:

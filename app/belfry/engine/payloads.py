@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.engine.at_rest import at_rest
-from belfry.engine.day_files import is_same_when_back
 from belfry.engine.large_payloads import CLAIM_BYTES, is_same_when_claimed
 from belfry.schedules.request import KEEPING, Request
 from belfry.schedules.request_digest import digest_of
+from belfry.store.layout.day_reference import stands_for
 from belfry.store.layout.pending import Away, Encrypted, Pending, decode_pending, encode_pending
 from belfry.store.layout.pending_bytes import same_definition
 from belfry.tenants.effective import Tenant
@@ -57,9 +57,9 @@ def is_same(before: bytes, old: Pending, record: bytes, tenant: Tenant) -> bool:
     if same_definition(before, record):
         return True
     if type(old.payload) is Away:
-        payload = decode_pending(record).payload
+        payload = decode_pending(record).payload or b""
         there = encode_pending(old._replace(payload=payload))
-        return is_same_when_back(old, payload) and same_definition(there, record)
+        return stands_for(old.payload, payload) and same_definition(there, record)
     claims = tenant.claims_over is not None or CLAIM_BYTES in old.headers
     if claims and is_same_when_claimed(old, record):
         return True

@@ -23,6 +23,7 @@ from belfry.schedules.triggers.levels import level_in
 from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, Location, encode_location
 from belfry.store.layout.pending import Pending, decode_pending
+from belfry.store.layout.pending_bytes import away
 from belfry.store.readable import why_unreadable
 from belfry.store.schedules import ScheduleStore
 
@@ -94,13 +95,14 @@ class Releasing:
     def of(self, lock: Lock) -> list[Held]:
         """Let the next rows go, up to a serial one; where none is left, the lock is free."""
         unreadable = lock.name == UNREADABLE_LOCK
-        # What joined in this process cannot be read by it.
+        # What joined in this process cannot be read by it, or waits for its day file: it is let go
+        # where that is read (`day_files.py`), for it would be held again by each step.
         joined = None if unreadable else self._joined.get(lock)
         let_go: list[Held] = []
         last: tuple[bytes, bytes] = b"", b""
         ends, places = False, self._room.of(lock)
         for key, record in self._store.locked(*lock):
-            if unreadable and why_unreadable(record):
+            if unreadable and (away(record) or why_unreadable(record)):
                 continue
             held_at = keys.sort_key(key)
             if ends or (joined is not None and joined < held_at) or len(let_go) == MOST_AT_ONCE:

@@ -9,11 +9,11 @@ is read back before anybody refers to it: a folder that takes files and gives ot
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
-from os import fsync
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from belfry.host import machine, object_store
@@ -141,8 +141,11 @@ class DayStore:
             out.write(data)
             out.flush()
             with suppress(Exception):
-                fsync(out.fileno())
+                os.fsync(out.fileno())
         self._files.mv(part, path)
+        with suppress(Exception):
+            # Rows refer to it soon, so its name has to outlive a power cut as well.
+            _sync_folders(path)
 
     def _listed(self, path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -157,6 +160,16 @@ def day_store(settings: Settings) -> DayStore | None:
     if settings.day_store is None:
         return None
     return DayStore(*object_store.opened(settings.day_store, settings.day_store_options, NAMES))
+
+
+def _sync_folders(path: str) -> None:
+    """Have a name on the disk, and that of its folder; raises where it is on none of this host."""
+    for folder in (path.rpartition("/")[0], path.rpartition("/")[0].rpartition("/")[0]):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def _last(entry: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Walks through a partition's rows: which file has to be read, and what is worth a file.
 
     near    what something due waits for, then what is due within a day       a file to be read
+            with nothing that may go also what is paused, for then all comes back
     far     from the first whole day behind the days that are set, day by day  rows for a file
 
 A turn takes some rows of a walk.  Behind the last one it rests, and begins anew.  A file that was
@@ -39,6 +40,8 @@ class Walks:
         self._near: Place | None = _BEGIN
         self._far: Place | None = _BEGIN
         self._near_again_ms = self._far_again_ms = 0.0
+        # Behind which paused row the walk is, None where it is not among them.
+        self._paused: bytes | None = None
         self._gathered = Gathered()
         self._not_before: dict[DayFile, float] = {}
 
@@ -47,13 +50,16 @@ class Walks:
         for file in [each for each, at_ms in self._not_before.items() if at_ms <= now_ms]:
             del self._not_before[file]
         found = next((each for each in list(rows.awaited) if each not in self._not_before), None)
-        if self._near is None and now_ms >= self._near_again_ms:
+        if self._near is None and self._paused is None and now_ms >= self._near_again_ms:
             self._near = _BEGIN
         if found is None and self._near is not None:
             until_ms = wall_ms + AHEAD_MS if self._after_days else LAST_MS
             found, self._near = rows.lying(self._near, until_ms, LOOK_ROWS, self._not_before)
             if self._near is None:
                 self._near_again_ms = now_ms + NEAR_EVERY_MS
+                self._paused = None if self._after_days else b""
+        elif found is None and self._paused is not None:
+            found, self._paused = rows.lying_paused(self._paused, LOOK_ROWS, self._not_before)
         return found
 
     def has_read(self, file: DayFile, now_ms: float) -> None:

@@ -152,6 +152,12 @@ class Committed:
         for key, row in self._rows.scan(keys.named_key(first), keys.named_key(end)):
             yield keys.name_in(key), row
 
+    def paused(self, after: bytes = b"") -> Rows:
+        """Paused schedules by their names, those behind this one: changelog key and record."""
+        start = keys.paused_key(after) + (b"\0" if after else b"")
+        for key, record in self._rows.scan(start, keys.PAUSED_END):
+            yield key[len(keys.PAUSED_PREFIX) :], record
+
     # -- minute buckets --------------------------------------------------------------------------
 
     def bucket(self, tenant: bytes, minute: int) -> Bucket | None:

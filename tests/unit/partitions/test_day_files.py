@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from belfry.engine.effects import Effects
 from belfry.outputs.day_store import Asked, DayStore
-from belfry.partitions import day_file_changes
+from belfry.partitions import day_file_changes, day_file_walks
 from belfry.partitions.day_file_walks import FAR_EVERY_MS, LEAST_FILE_BYTES, RETRY_MS
 from belfry.partitions.day_files import MOST_LEFT, DayFileTurns
 from belfry.store.layout.day_files import read_file
@@ -219,13 +219,16 @@ def test_what_cannot_be_read_waits_and_fires_late_and_all_else_in_time(tier: Tie
     assert tier.counted("belfry_day_files_awaited", partition="3") == 0
 
 
-@pytest.mark.parametrize("how", ["cut", "changed", "gone", "empty"])
+@pytest.mark.parametrize("how", ["cut", "changed", "gone", "empty", "short", "named"])
 def test_a_damaged_file_fires_nothing_wrong_and_holds_up_no_other(tier: Tier, how: str) -> None:
     ids, others = filled(tier), filled(tier, FAR + DAY_MS, "t")
     tier.settle()
     path = tier.there()[0]
     whole = path.read_bytes()
     broken = {"cut": whole[:-1], "changed": whole.replace(b"s0...", b"s0..!"), "empty": b""}
+    # Cut between two payloads; and a name is another one.
+    broken |= {"short": whole[: -BYTES - len(b"size__demo/s0")]}
+    broken |= {"named": whole.replace(b"demo/s0", b"demo/z0")}
     path.unlink() if how == "gone" else path.write_bytes(broken[how])
     tier.wall_ms = FAR + DAY_MS - 1
     assert tier.fired(tier.wall_ms) == {}
@@ -235,6 +238,7 @@ def test_a_damaged_file_fires_nothing_wrong_and_holds_up_no_other(tier: Tier, ho
     wrong = ids if how != "changed" else ["s0"]
     assert sorted(set(ids) - set(found)) == wrong
     assert tier.files_of("damaged" if how == "changed" else "read_failed") >= 1
+    assert tier.counted("belfry_day_files_awaited", partition="3") == 1
     path.write_bytes(whole)
     tier.now_ms += RETRY_MS
     tier.settle()
@@ -269,6 +273,22 @@ def test_with_no_days_all_comes_back(tier: Tier) -> None:
     tier.again()
     assert tier.away() == []
     assert sorted(tier.fired(FAR)) == ["more", *ids]
+
+
+def test_with_no_days_what_is_paused_comes_back_too(
+    tier: Tier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its payload is lost to who takes the store away then, as the manual says."""
+    monkeypatch.setattr(day_file_walks, "LOOK_ROWS", 3)
+    ids = filled(tier)
+    tier.settle()
+    for each in ids:
+        tier.ask(each, action="PAUSE", at=None, payload=None)
+    tier.again()
+    assert tier.away() == ids
+    tier.turns._walks._after_days = 0
+    tier.again()
+    assert tier.away() == []
 
 
 def test_a_silent_store_is_not_asked_for_ever(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:

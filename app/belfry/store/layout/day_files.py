@@ -1,12 +1,13 @@
 """Day files: payloads of schedules that are due on one day, far ahead; and rows without theirs.
 
-    file     "belfry day file 1\n"
+    file     "belfry day file 1\n" │ digest of all sizes and names
              name size u16 │ payload size u32 │ name │ payload          again and again
     row      the same as before, with a reference in place of its payload, and a flag
 
 A name is the changelog key of the schedule (``tenant/schedule_id``).  So who reads a file from its
 beginning to its end knows which rows may want what lies in it, and looks at no others.  A file
-never changes once it is written.
+never changes once it is written.  By the digest (BLAKE2b-128) one that has lost its end, or a name,
+is known: else it would count as read, and what it has lost would wait without an alert.
 
 What may go away is the payload of an AT or AFTER without a rule and a group, whose payload is not
 encrypted, and that is not paused.  All else stays in its row, so names, counts, places, versions
@@ -16,7 +17,8 @@ group: its order there must not hang on a store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from hashlib import blake2b
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -34,6 +36,8 @@ from belfry.store.layout.pending_bytes import with_flags
 from belfry.store.layout.records import FORMAT, PENDING
 
 MAGIC: Final = b"belfry day file 1\n"
+# The first entry lies behind the digest of sizes and names.
+_BEGIN: Final = len(MAGIC) + 16
 _ENTRY: Final = Struct(">HI")
 _SIZE: Final = Struct(">I")
 _TENANT_BYTES_AT: Final = 68
@@ -97,29 +101,38 @@ def _with(record: bytes, payload: bytes, flags: int) -> bytes:
 
 def encode_file(entries: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, list[int]]:
     """A day file of names and payloads; and where each payload lies in it."""
-    parts, offsets, at = [MAGIC], list[int](), len(MAGIC)
+    parts, offsets, at, index = list[bytes](), list[int](), _BEGIN, blake2b(digest_size=16)
     for name, payload in entries:
-        parts += (_ENTRY.pack(len(name), len(payload)), name, payload)
-        offsets.append(at + _ENTRY.size + len(name))
+        head = _ENTRY.pack(len(name), len(payload)) + name
+        index.update(head)
+        parts += (head, payload)
+        offsets.append(at + len(head))
         at = offsets[-1] + len(payload)
-    return b"".join(parts), offsets
+    return b"".join((MAGIC, index.digest(), *parts)), offsets
 
 
-def read_file(data: bytes) -> Iterator[Entry]:
-    """What lies in a day file, from its beginning; raises `NoDayFile` where it is cut or none."""
+def read_file(data: bytes) -> list[Entry]:
+    """What lies in a day file; raises `NoDayFile` where it is cut, or not what was written.
+
+    Payloads are not looked at: a row knows the digest of its own.
+    """
     if not data.startswith(MAGIC):
         raise NoDayFile("it does not begin as a day file does")
-    at = len(MAGIC)
+    found, at, index = list[Entry](), _BEGIN, blake2b(digest_size=16)
     while at < len(data):
         if at + _ENTRY.size > len(data):
             raise NoDayFile(f"it is cut at byte {at}")
         name_n, payload_n = _ENTRY.unpack_from(data, at)
         begin = at + _ENTRY.size
         offset = begin + name_n
+        index.update(data[at:offset])
         at = offset + payload_n
         if at > len(data):
             raise NoDayFile(f"it is cut amid the payload at byte {offset}")
-        yield Entry(data[begin:offset], offset, data[offset:at])
+        found.append(Entry(data[begin:offset], offset, data[offset:at]))
+    if index.digest() != data[len(MAGIC) : _BEGIN]:
+        raise NoDayFile("names in it are not those that were written, or some are missing")
+    return found
 
 
 def reference_to(file: DayFile, offset: int, payload: bytes) -> Away:

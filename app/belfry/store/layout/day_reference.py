@@ -58,6 +58,15 @@ def decode_reference(stands: bytes) -> Reference:
     return Reference(DayFile(day, partition, number), offset, size, digest)
 
 
+def stands_for(stands: bytes, payload: bytes) -> bool:
+    """Whether a reference is to this payload, by size and digest."""
+    try:
+        reference = decode_reference(stands)
+    except ValueError:
+        return False
+    return (reference.size, reference.digest) == (len(payload), digest_of(payload))
+
+
 def size_in(stands: bytes) -> int:
     """Size of the payload that a reference stands for; 0 where a later release has written it."""
     return decode_reference(stands).size if len(stands) == _REFERENCE.size else 0
