@@ -59,7 +59,7 @@ class Tier:
         self.turns = DayFileTurns(store, 3, after_days, DayFileMetrics(MetricMaker(self.registry)))
         self.now_ms, self.wall_ms = 0.0, T0
 
-    def ask(self, schedule_id: str, at: int = FAR, size: int = BYTES, **fields: Any) -> None:
+    def ask(self, schedule_id: str, at: int | None = FAR, size: int = BYTES, **fields: Any) -> None:
         payload = schedule_id.encode().ljust(size, b".")
         self.driver.ask(**{"schedule_id": schedule_id, "at": at, "payload": payload, **fields})
         self.driver.step(self.wall_ms, fire=False)
