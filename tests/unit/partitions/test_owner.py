@@ -266,7 +266,7 @@ class Firing:
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
         self.owned.producer.lease = ReadLease()
-        kit = MagicMock(settings=Settings(), is_asked_often=lambda: asked)
+        kit = MagicMock(settings=Settings(), is_asked_often=lambda: asked, day_store=None)
         kit.clock = SimpleNamespace(
             monotonic_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
