@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from belfry.devstack import Kafka
@@ -94,6 +94,14 @@ class Place:
 
     def read(self, name: str, *, committed: bool = True) -> list[Record]:
         """All that readers find in a topic, partition by partition."""
+        found: list[Record] = []
+        for message in self.messages(name, committed=committed):
+            headers: Any = message.headers() or []
+            found.append((message.partition() or 0, message.key(), message.value(), headers))
+        return sorted(found, key=lambda record: record[0])
+
+    def messages(self, name: str, *, committed: bool = True) -> list[Message]:
+        """The same, as they are met."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -103,7 +111,7 @@ class Place:
                 "enable.auto.commit": False,
             }
         )
-        topic, found = self.topic(name), []
+        topic, found = self.topic(name), list[Message]()
         consumer.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
         ends = 0
         while ends < PARTITIONS:
@@ -112,10 +120,9 @@ class Place:
             if message.error() is not None:
                 ends += 1
                 continue
-            headers: Any = message.headers() or []
-            found.append((message.partition() or 0, message.key(), message.value(), headers))
+            found.append(message)
         consumer.close()
-        return sorted(found, key=lambda record: record[0])
+        return found
 
     def keys(self, name: str) -> list[bytes | None]:
         return [record[1] for record in self.read(name)]
@@ -357,7 +364,8 @@ def test_a_lost_connection_costs_nothing(place: Place) -> None:
     cluster._client.send = losing
     receipt = owner.commit(step(place, 1))
     assert len(lost) == 3
-    assert receipt.next_offset == 7
+    # The marker of the step before comes before these rows, or after them: nobody waits for it.
+    assert receipt.next_offset == 1 + max(at.offset() or 0 for at in place.messages("changelog"))
     owner.commit(step(place, 2))
     assert len(place.keys("a")) + len(place.keys("b")) == 30
 
