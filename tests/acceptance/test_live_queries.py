@@ -58,7 +58,8 @@ def expressions(panels: list[dict[str, Any]]) -> Iterator[str]:
 def prometheus(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that has seen a worker for some seconds, in which events fired and one was refused."""
     home = tmp_path_factory.mktemp("queries")
-    with Site(kafka, f"queries-{uuid.uuid4().hex[:8]}", home, **SETTINGS) as site:
+    settings = {**SETTINGS, "DAY_STORE": (home / "days").as_uri()}
+    with Site(kafka, f"queries-{uuid.uuid4().hex[:8]}", home, **settings) as site:
         worker = site.worker().start().wait_ready()
         with Prometheus(home / "prometheus", [worker.http_port]) as asked:
             site.ask("demo", "first", at=now_ms(), payload=b"first")
