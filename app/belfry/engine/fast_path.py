@@ -44,6 +44,7 @@ from belfry.wire.accepted import PlainAccepted
 from belfry.wire.record import SourceRecord
 
 NO_ROOM: Final = -1
+_new: Final = tuple.__new__
 
 
 class FastPath:
@@ -121,7 +122,7 @@ class FastPath:
                 if answer:
                     digest = digest_of_plain(request)
                     note(answer, encode_accepted(request, accepted_ms, life, digest), REQUEST_ID_MS)
-                    tell(PlainAccepted(name, request, life, told_ms, source, seq))
+                    tell(_new(PlainAccepted, (name, request, life, told_ms, source, seq)))
                 kept_of.append(tenant)
         finally:
             if kept_of:
