@@ -29,6 +29,19 @@ EVENTS = st.builds(
     source_offset=NUMBERS,
 )
 BODIES = EVENTS.map(encode_lifecycle)
+NOW = 1_800_000_000_000
+# As most are: it is taken apart in one call. Its byte 8 says whether there is a fire's id.
+PLAIN = encode_lifecycle(
+    LifecycleEvent(
+        tenant="t",
+        schedule_id="a",
+        outcome=Outcome.ACCEPTED,
+        request_id="r",
+        version=1,
+        at=NOW,
+        due_at=NOW + 5,
+    )
+)
 
 
 @given(EVENTS)
@@ -39,6 +52,9 @@ def test_it_is_what_was_written(event: LifecycleEvent) -> None:
 
 
 @given(BODIES, st.integers(0, 40), st.integers(0, 255))
+@example(PLAIN, 8, 1)
+@example(PLAIN, 8, 2)
+@example(PLAIN, 5, 4)
 @example(
     encode_lifecycle(LifecycleEvent(tenant="", schedule_id="", outcome=Outcome.FIRED, at=0)), 0, 1
 )

@@ -40,6 +40,8 @@ def test_a_plain_request_is_what_fastavro_reads(encoded: bytes) -> None:
 @given(bodies())
 @example(body(at=NOW, group="", event_type="", key=b"", payload=b"", request_id="r"))
 @example(body(at=NOW, group="g", event_type="t", key=b"k", payload=b"v", request_id="r"))
+@example(body(at=NOW, key=b"k", payload=b"v", request_id="r"))
+@example(body(at=NOW, key=b"", payload=b"", request_id="r"))
 def test_a_plain_request_has_the_digest_of_the_whole_one(encoded: bytes) -> None:
     plain = read_plain(encoded, 0)
     whole = None if plain is None else expand(plain)

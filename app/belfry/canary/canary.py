@@ -29,7 +29,7 @@ from belfry.client.kafka import Cluster
 from belfry.host.background import Background
 from belfry.settings import SharedSettings
 from belfry.tenants.canary import CANARY_TOPIC, SLO_TOPIC
-from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.accepted import Told
 
 # Seconds that one turn of the thread reads for.
 POLL_S: Final = 0.25
@@ -105,7 +105,7 @@ class Canary:
         properties = settings.kafka_properties()
         self._cluster = Cluster(properties.pop("bootstrap.servers"), properties)
         self._group = f"{settings.cluster.app_id}.canary"
-        self._heard: deque[LifecycleEvent] = deque(maxlen=MOST_HEARD)
+        self._heard: deque[Told] = deque(maxlen=MOST_HEARD)
         self._seen: dict[Probe, int] = {}
         self._began_ms = self._wrote_ms = 0.0
         self._producer: Any = None
@@ -122,7 +122,7 @@ class Canary:
         """Write down what was seen, and end."""
         self._thread.stop()
 
-    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+    def committed(self, events: Sequence[Told]) -> None:
         """What this worker has just committed; from any thread."""
         if self._interval_ms:
             self._heard.extend(e for e in events if accepted_in(e, self._interval_ms))

@@ -29,7 +29,7 @@ from belfry.engine.drained import Drained
 from belfry.engine.rejected_record import RejectedRecord
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.manifests import Manifest
-from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.accepted import Told
 from belfry.wire.record import Headers, Origin
 from belfry.wire.trace_context import TraceContext
 
@@ -143,7 +143,7 @@ class Effects:
     deliveries: list[Delivered] = field(default_factory=list)
     fire_ids: list[bytes] = field(default_factory=list)
     lateness: dict[str, list[int]] = field(default_factory=dict)
-    lifecycle: list[LifecycleEvent] = field(default_factory=list)
+    lifecycle: list[Told] = field(default_factory=list)
     rejected: list[RejectedRecord] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     rerouted: list[Rerouted] = field(default_factory=list)

@@ -27,20 +27,24 @@ from typing import Any, Final
 from belfry.engine.arrival import MOST_AHEAD_MS
 from belfry.engine.emit import MOST_OVERHEAD_BYTES
 from belfry.engine.groups import Groups
-from belfry.engine.reports import Reports, SourcePartition
+from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_at
 from belfry.schedules.instant_bounds import SECONDS_LIMIT, YEARS_100_MS
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import MAX_TEXT_BYTES, PLAIN_BYTES
+from belfry.schedules.request_digest import digest_of_plain
 from belfry.store.layout.keys import answer_key
 from belfry.store.layout.pending import encode_plain
+from belfry.store.layout.verdicts import REQUEST_ID_MS, encode_accepted
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
+from belfry.wire.accepted import PlainAccepted
 from belfry.wire.record import SourceRecord
 
 NO_ROOM: Final = -1
+_new: Final = tuple.__new__
 
 
 class FastPath:
@@ -52,12 +56,11 @@ class FastPath:
         store: ScheduleStore,
         tenants: StepTenants,
         waiting: Waiting,
-        reports: Reports,
         groups: Groups,
     ) -> None:
         self._waiting = waiting
         self._groups = groups
-        self._reports = reports
+        self._source = place.topic, place.partition
         self._partition = place.partition
         self._homes = place.homes
         self._first_life = generation_at(place.partition, 0)
@@ -80,8 +83,9 @@ class FastPath:
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         isolated, keep_isolated = self._waiting.hints, self._waiting.keep_isolated
-        keep = self._store.keep_in_timeline
+        keep, note = self._store.keep_in_timeline, self._store.note
         changed = self._store.changed
+        tell, told_ms, source = step.effects.lifecycle.append, step.now_ms, self._source
         rooms: dict[bytes, int] = {}
         kept_of: list[bytes] = []
         all_of_them = zip(records, requests, names, answers, strict=True)
@@ -116,7 +120,9 @@ class FastPath:
                 else:
                     keep(name, kept, due_ms, seq)
                 if answer:
-                    self._reports.accepted(answer, life, request, record, step)
+                    digest = digest_of_plain(request)
+                    note(answer, encode_accepted(request, accepted_ms, life, digest), REQUEST_ID_MS)
+                    tell(_new(PlainAccepted, (name, request, life, told_ms, source, seq)))
                 kept_of.append(tenant)
         finally:
             if kept_of:

@@ -123,7 +123,7 @@ class EngineParts:
         of_intake = IntakeParts(*ways_on, groups, held, moves, letters)
         intake = Intake(place, store, of_step, waiting, of_intake)
         taker = TracedIntake(intake, reports) if options.traces else intake
-        fast_path = FastPath(place, store, of_step, waiting, reports, groups)
+        fast_path = FastPath(place, store, of_step, waiting, groups)
         ways = WaysIn(fast_path, intake, taker, admission, waiting)
         self.batches = Batches(reader, self.aside, self._hot_tenants, ways, options.step_bytes)
         releases = Releases(reader, self._directory, admission, self.aside, taker)

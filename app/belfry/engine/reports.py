@@ -26,14 +26,12 @@ from belfry.engine.step import Step
 from belfry.schedules.identity import Homes, generation_of
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import PASSING, Rejection
-from belfry.schedules.request import KEEPING, PlainRequest, Request, may_be_kept
-from belfry.schedules.request_digest import digest_of_plain
+from belfry.schedules.request import KEEPING, Request, may_be_kept
 from belfry.store.layout import keys
 from belfry.store.layout.verdicts import (
     REQUEST_ID_MS,
     VerdictRow,
     decode_verdict,
-    encode_accepted,
     encode_verdict,
 )
 from belfry.store.schedules import ScheduleStore
@@ -189,34 +187,6 @@ class Reports:
     def _digests(self, request: Request) -> tuple[bytes, ...]:
         name = request["tenant"].encode(errors="replace")
         return digests(request, None if self._tenants is None else self._tenants.known(name))
-
-    def accepted(
-        self, name: bytes, life: int, request: PlainRequest, record: SourceRecord, step: Step
-    ) -> None:
-        """`conclude` for a request on the fast path that has an id; its caller counts it.
-
-        `name` is the changelog key of its verdict, `life` the one that it begins.
-        """
-        tenant, schedule_id, due_ms, _, _, _, _, request_id = request
-        offset, accepted_ms, _, _, _ = record
-        assert request_id is not None
-        row = encode_accepted(request, accepted_ms, life, digest_of_plain(request))
-        self._store.note(name, row, REQUEST_ID_MS)
-        step.effects.lifecycle.append(
-            LifecycleEvent(
-                tenant=tenant.decode(),
-                schedule_id=schedule_id.decode(),
-                outcome=Outcome.ACCEPTED,
-                request_id=request_id.decode(),
-                version=1,
-                at=step.now_ms,
-                due_at=due_ms,
-                source_topic=self._place.topic,
-                source_partition=self._place.partition,
-                source_offset=offset,
-                generation=generation_of(life),
-            )
-        )
 
     def _told(
         self, record: SourceRecord, request: Request, reply: Reply, now_ms: int

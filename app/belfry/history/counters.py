@@ -40,16 +40,19 @@ def empty() -> list[int]:
     return [0] * len(NAMES)
 
 
-def count(counters: list[int], outcome: Outcome, late_ms: int | None) -> None:
-    """Count one record in place; `late_ms` is how late an occurrence fired, None if unsaid."""
+def count(counters: list[int], outcome: Outcome, times: int, *, in_time: bool) -> None:
+    """Count so many records of an outcome in place.
+
+    `in_time` says that they were told of at most a second after the instant that was due.
+    """
     name = _OF_OCCURRENCES.get(outcome)
     if name is None:
-        counters[_AT["requests"]] += 1
-        counters[_AT["accepted"]] += outcome not in _REFUSED
+        counters[_AT["requests"]] += times
+        counters[_AT["accepted"]] += 0 if outcome in _REFUSED else times
         return
-    counters[_AT[name]] += 1
-    if outcome is Outcome.FIRED and late_ms is not None and late_ms <= IN_TIME_MS:
-        counters[_AT["within_1s"]] += 1
+    counters[_AT[name]] += times
+    if outcome is Outcome.FIRED and in_time:
+        counters[_AT["within_1s"]] += times
 
 
 def add(counters: list[int], more: list[int]) -> None:

@@ -10,7 +10,7 @@ A partition counts as followed once it has been read as far as it reached when i
 (`backlog.py`).  A caller that asks before that is told to ask again, and gets no answer with a hole
 in it.
 
-    lifecycle   ─► a batch of up to 500 ─► the store, with the offset behind it ─► rest
+    lifecycle   ─► a batch of up to 1 000 ─► the store, with the offset behind it ─► rest
     each 0.5 s     which homes are held here? ─► partitions assigned anew
     each 20 s      flush            each 60 s     drop what tenants no longer want
 

@@ -17,12 +17,12 @@ whether the schedule has ten records or a million.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
 from belfry.history import counters, layout
-from belfry.history.layout import HOUR_MS, SortKey
+from belfry.history.layout import DAY_MS, HOUR_MS, SortKey
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import Range, TwoWayMap
 from belfry.wire.lifecycle_heads import Headline, headline
@@ -39,6 +39,17 @@ class HistoryEntry(NamedTuple):
     body: bytes
 
 
+class _Tally:
+    """How keys of records begin that are alike, and how many such there are."""
+
+    __slots__ = ("by_day", "by_time", "times")
+
+    def __init__(self, by_time: bytes, by_day: bytes) -> None:
+        self.by_time, self.by_day, self.times = by_time, by_day, 0
+
+
+# Tenant, hour, outcome, and whether it was told in time.
+_Alike = tuple[bytes, int, Outcome, bool]
 # Rows by time, each with its place; None in place of a record that is not to be shown.
 Walk = Iterator[tuple[SortKey, bytes | None]]
 
@@ -98,29 +109,42 @@ class HistoryStore:
         stored = self._rows.get(layout.position_key(partition))
         return None if stored is None else layout.read_offset(stored)
 
-    def add(self, partition: int, notes: Iterable[HistoryEntry], next_offset: int) -> None:
-        """Keep records of a partition, and go on behind them; one batch of the store.
+    def add(
+        self, partition: int, notes: Iterable[tuple[int, Headline, bytes]], next_offset: int
+    ) -> None:
+        """Keep records of a partition, each a `HistoryEntry`, and go on behind them; one batch.
 
-        Counters are read once for each tenant and hour in the batch, and not for each record.
+        What many records have in common is made once: how keys of a tenant's day begin, and how
+        often an outcome was told in an hour.
         """
         writes: dict[bytes, bytes | None] = {}
-        counted: dict[tuple[bytes, int], list[int]] = {}
+        tallies: dict[_Alike, _Tally] = {}
+        pack = layout.pack_place
         for offset, (tenant, schedule_id, outcome, at_ms, due_ms), body in notes:
-            by_time, by_schedule = layout.both_keys(tenant, schedule_id, (at_ms, partition, offset))
-            writes[by_time], writes[by_schedule] = body, b""
-            of_hour = tenant, at_ms // HOUR_MS
-            if of_hour not in counted:
-                counted[of_hour] = self._counters(layout.counters_key(*of_hour, partition))
-            late_ms = None if due_ms is None else at_ms - due_ms
-            counters.count(counted[of_hour], outcome, late_ms)
-        for of_hour, value in counted.items():
-            writes[layout.counters_key(*of_hour, partition)] = counters.pack(value)
+            in_time = due_ms is not None and at_ms - due_ms <= counters.IN_TIME_MS
+            alike = (tenant, at_ms // HOUR_MS, outcome, in_time)
+            tally = tallies.get(alike)
+            if tally is None:
+                tally = tallies[alike] = _Tally(*layout.prefixes(tenant, at_ms // DAY_MS))
+            tally.times += 1
+            place = pack(at_ms, partition, offset)
+            writes[tally.by_time + place] = body
+            writes[b"%b%b\0%b" % (tally.by_day, schedule_id, place)] = b""
+        writes.update(self._counted(partition, tallies))
         writes[layout.position_key(partition)] = layout.pack_offset(next_offset)
         self._rows.write(writes)
 
-    def _counters(self, key: bytes) -> list[int]:
-        stored = self._rows.get(key)
-        return counters.empty() if stored is None else counters.unpack(stored)
+    def _counted(self, partition: int, tallies: Mapping[_Alike, _Tally]) -> dict[bytes, bytes]:
+        """Rows of the counters that these change, which are read together."""
+        keys = [layout.counters_key(tenant, hour, partition) for tenant, hour, _, _ in tallies]
+        counted = dict(zip(keys, self._rows.get_many(keys), strict=True))
+        values = {
+            key: counters.empty() if row is None else counters.unpack(row)
+            for key, row in counted.items()
+        }
+        for key, ((_, _, outcome, in_time), tally) in zip(keys, tallies.items(), strict=True):
+            counters.count(values[key], outcome, tally.times, in_time=in_time)
+        return {key: counters.pack(value) for key, value in values.items()}
 
     def of_tenant(
         self, tenant: bytes, start: SortKey, until_ms: int, partitions: Collection[int]

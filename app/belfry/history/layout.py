@@ -49,11 +49,17 @@ def by_time(tenant: bytes, place: SortKey) -> bytes:
     return b"h%b\0%b" % (tenant, _PLACE.pack(*place))
 
 
-def both_keys(tenant: bytes, schedule_id: bytes, place: tuple[int, int, int]) -> list[bytes]:
-    """The two keys of a record, by time and by schedule, with its place packed once."""
-    packed = _PLACE.pack(*place)
-    of_day = _of_day(tenant, schedule_id, place[0] // DAY_MS)
-    return [b"h%b\0%b" % (tenant, packed), of_day + packed]
+def prefixes(tenant: bytes, day: int) -> tuple[bytes, bytes]:
+    """What the keys of a tenant's records of a day begin with, by time and by schedule.
+
+    Behind the first comes the place, behind the second the id, a zero byte and the place.
+    """
+    return b"h%b\0" % tenant, _begin_of_day(tenant, day)
+
+
+def pack_place(at_ms: int, partition: int, offset: int) -> bytes:
+    """A place as it stands at the end of both keys."""
+    return _PLACE.pack(at_ms, partition, offset)
 
 
 def place_in(key: bytes) -> SortKey:
@@ -104,7 +110,11 @@ def schedule_range(
 
 
 def _of_day(tenant: bytes, schedule_id: bytes, day: int) -> bytes:
-    return b"s%b\0%b%b\0" % (tenant, _DAY.pack(min(max(day, 0), LAST_DAY)), schedule_id)
+    return b"%b%b\0" % (_begin_of_day(tenant, day), schedule_id)
+
+
+def _begin_of_day(tenant: bytes, day: int) -> bytes:
+    return b"s%b\0%b" % (tenant, _DAY.pack(min(max(day, 0), LAST_DAY)))
 
 
 def counters_key(tenant: bytes, hour: int, partition: int) -> bytes:

@@ -22,14 +22,14 @@ import structlog
 
 from belfry.client.decoding import Decoder
 from belfry.history.backlog import Backlog
-from belfry.history.history_store import HistoryEntry, HistoryStore
+from belfry.history.history_store import HistoryStore
 from belfry.kafka.followed_topic import FollowedTopic, portions
 from belfry.wire.lifecycle import encode_record
 from belfry.wire.lifecycle_heads import Headline, headline
 from belfry.wire.record import SourceRecord
 
 # Records of a batch, and seconds for the first of them.
-BATCH: Final = 500
+BATCH: Final = 1_000
 WAIT_S: Final = 0.2
 # Seconds between questions about ends, between counts of partitions, and for an answer.
 AGAIN_S: Final = 2.0
@@ -148,24 +148,27 @@ class LifecycleReader:
         if behind == offset:
             self._backlog.ended(partition)
             return
-        found = [entry for record in records if (entry := self._entry(record)) is not None]
+        found = self._entries(records)
         store.add(partition, found, behind)
         self._positions[partition] = behind
         self._backlog.reached(partition, behind)
 
-    def _entry(self, record_read: SourceRecord) -> HistoryEntry | None:
-        """The entry of a record; None for a record that is no lifecycle event."""
-        offset, _, _, value, _ = record_read
-        if value is None:
-            return None
-        body = value[len(self._head) :] if value.startswith(self._head) else None
-        try:
-            if body is None:
-                record = self._decoder.record(value)
-                if record is None:
-                    return None
-                body = encode_record(record)
-            head: Headline = headline(body)
-        except (IndexError, ValueError):
-            return None
-        return HistoryEntry(offset, head, body)
+    def _entries(self, records: list[SourceRecord]) -> list[tuple[int, Headline, bytes]]:
+        """The entries of records, without those that are no lifecycle events."""
+        head, size = self._head, len(self._head)
+        found: list[tuple[int, Headline, bytes]] = []
+        for offset, _, _, value, _ in records:
+            if value is None:
+                continue
+            try:
+                body = value[size:] if value.startswith(head) else self._decoded(value)
+                if body is not None:
+                    found.append((offset, headline(body), body))
+            except (IndexError, ValueError):
+                pass  # No lifecycle event.
+        return found
+
+    def _decoded(self, value: bytes) -> bytes | None:
+        """The body of an event that another release wrote, in the schema of this one."""
+        record = self._decoder.record(value)
+        return None if record is None else encode_record(record)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from belfry.engine.effects import Effects, Fired
 from belfry.kafka.row_signing import BATCH_BYTES, RowSigner, Signed
 from belfry.schedules.identity import partition_of
+from belfry.wire.accepted import PlainAccepted, accepted_record
 from belfry.wire.lifecycle import encode_lifecycle, headers_of
 from belfry.wire.record import Headers
 
@@ -79,10 +80,13 @@ def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[S
     for sent in effects.rerouted:
         where = output_topics.schedules, sent.partition
         yield *where, sent.key, sent.value, sent.headers
+    topic, head = output_topics.lifecycle, output_topics.lifecycle_head
     for event in effects.lifecycle:
+        if isinstance(event, PlainAccepted):
+            yield topic, None, *accepted_record(head, event)
+            continue
         about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
-        value = output_topics.lifecycle_head + encode_lifecycle(event)
-        yield output_topics.lifecycle, None, about, value, headers_of(event)
+        yield topic, None, about, head + encode_lifecycle(event), headers_of(event)
     for tenant, used in effects.metered:
         yield output_topics.metering, None, tenant, used, []
 

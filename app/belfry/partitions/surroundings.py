@@ -15,8 +15,8 @@ from belfry.firing.clock_guard import ClockGuard
 from belfry.host.loop_threads import LoopThreads
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.opener import PartitionOpener
+from belfry.wire.accepted import Told
 from belfry.wire.batch import SourceBatch
-from belfry.wire.lifecycle import LifecycleEvent
 
 
 class TakesBatches(Protocol):
@@ -40,7 +40,7 @@ class WorkerPort:
 
     hand_over: Callable[[TakesBatches, int, SourceBatch], None]
     refused: Callable[[str], None]
-    committed: Callable[[Sequence[LifecycleEvent]], None]
+    committed: Callable[[Sequence[Told]], None]
     is_asked_often: Callable[[], bool]
     took_over: Callable[[TakenOver], None] = lambda _taken: None
 

@@ -37,7 +37,7 @@ from belfry.process.checkpoints import door_of
 from belfry.process.kept_topics import ReadKeptTopics
 from belfry.schedules.identity import Homes
 from belfry.tenants.policy import TenantPolicy
-from belfry.wire.lifecycle import LifecycleEvent
+from belfry.wire.accepted import Told
 from belfry.wire.worker_keys import Purpose, first
 
 # How long histories of a tenant without a policy are kept, in ms.
@@ -86,7 +86,7 @@ class Front:
         self._owners: Owners | None = None
         self._thread = Background("front", self._open, log, "HTTP takes no requests yet")
 
-    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+    def committed(self, events: Sequence[Told]) -> None:
         """Outcomes that a partition of this worker has committed: HTTP need not read them back.
 
         It is called by each partition's thread right after its commit, and returns at once.

@@ -50,6 +50,7 @@ from belfry.tenants.effective import Delivery, Level
 from belfry.testing.clock import HeldClock
 from belfry.testing.standing import all_of, locks_of, one
 from belfry.wire import catalogue, framing
+from belfry.wire.accepted import whole
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
@@ -125,7 +126,7 @@ class MemoryScheduler(Asking):
         effects = self._take(fields)
         verdict = next(
             Verdict.from_record(asdict(told), told.generation)
-            for told in effects.lifecycle
+            for told in map(whole, effects.lifecycle)
             if told.request_id == request_id
         )
         refused = refusal(verdict)

@@ -54,9 +54,10 @@ GENERATION: Final = "belfry-generation"
 _FIELDS = tuple(field.name for field in fields(LifecycleEvent) if field.name != "generation")
 _NULL: Final = b"\0"
 _SOME: Final = b"\2"
-_ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
+# The bytes below 0x80, each as a string of one.
+ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
 _MORE_FOLLOWS: Final = tuple(bytes((number | 0x80,)) for number in range(0x80))
-_OUTCOME_BYTES: Final = {each: _ONE_BYTE[2 * place] for place, each in enumerate(Outcome)}
+_OUTCOME_BYTES: Final = {each: ONE_BYTE[2 * place] for place, each in enumerate(Outcome)}
 
 
 def record_of(event: LifecycleEvent) -> dict[str, Any]:
@@ -87,36 +88,39 @@ def encode_lifecycle(event: LifecycleEvent) -> bytes:
     return b"".join(
         (
             _known(event.tenant),
-            _string(event.schedule_id),
+            avro_string(event.schedule_id),
             _OUTCOME_BYTES[event.outcome],
-            _NULL if event.request_id is None else _SOME + _string(event.request_id),
-            _NULL if event.fire_id is None else _SOME + _string(event.fire_id),
-            _NULL if event.version is None else _SOME + _long(event.version),
-            _instant(event.at),
-            _NULL if event.due_at is None else _SOME + _long(event.due_at),
-            _NULL if event.code is None else _SOME + _string(event.code),
-            _NULL if event.reason is None else _SOME + _string(event.reason),
-            _NULL if event.target is None else _SOME + _string(event.target),
-            _NULL if event.attempt is None else _SOME + _long(event.attempt),
+            _NULL if event.request_id is None else _SOME + avro_string(event.request_id),
+            _NULL if event.fire_id is None else _SOME + avro_string(event.fire_id),
+            _NULL if event.version is None else _SOME + avro_long(event.version),
+            avro_instant(event.at),
+            _NULL if event.due_at is None else _SOME + avro_long(event.due_at),
+            _NULL if event.code is None else _SOME + avro_string(event.code),
+            _NULL if event.reason is None else _SOME + avro_string(event.reason),
+            _NULL if event.target is None else _SOME + avro_string(event.target),
+            _NULL if event.attempt is None else _SOME + avro_long(event.attempt),
             _NULL if event.source_topic is None else _SOME + _known(event.source_topic),
-            _NULL if event.source_partition is None else _SOME + _long(event.source_partition),
-            _NULL if event.source_offset is None else _SOME + _long(event.source_offset),
+            _NULL if event.source_partition is None else _SOME + avro_long(event.source_partition),
+            _NULL if event.source_offset is None else _SOME + avro_long(event.source_offset),
         )
     )
 
 
-def _string(text: str) -> bytes:
+def avro_string(text: str) -> bytes:
+    """A text as Avro writes it."""
     encoded = text.encode()
     size = len(encoded)
-    return (_ONE_BYTE[2 * size] if size < 0x40 else _long(size)) + encoded
+    return (ONE_BYTE[2 * size] if size < 0x40 else avro_long(size)) + encoded
 
 
-def _long(number: int) -> bytes:
+def avro_long(number: int) -> bytes:
     """Avro's zigzag and base 128, of a number that fits 64 bits."""
     number = number << 1 ^ number >> 63
     if number < 0x80:
-        return _ONE_BYTE[number]
-    return _MORE_FOLLOWS[number & 0x7F] + _upper(number >> 7)
+        return ONE_BYTE[number]
+    if number < 0x4000:
+        return _MORE_FOLLOWS[number & 0x7F] + ONE_BYTE[number >> 7]
+    return _MORE_FOLLOWS[number & 0x7F] + _MORE_FOLLOWS[number >> 7 & 0x7F] + _upper(number >> 14)
 
 
 def _base_128(number: int) -> bytes:
@@ -129,9 +133,9 @@ def _base_128(number: int) -> bytes:
 
 
 # All events of a step have one instant, and there are few tenants and topics.
-_instant = lru_cache(maxsize=8)(_long)
-_known = lru_cache(maxsize=1024)(_string)
-# Offsets rise one by one, and what is due together differs by a few ms: their upper bits stay.
+avro_instant = lru_cache(maxsize=8)(avro_long)
+_known = lru_cache(maxsize=1024)(avro_string)
+# Offsets rise one by one, and what is due within seconds differs in its lower bits alone.
 _upper = lru_cache(maxsize=1024)(_base_128)
 
 

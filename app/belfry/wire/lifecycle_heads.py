@@ -9,8 +9,10 @@ whole decoder (`lifecycle.py`) there are two that read only the head of what thi
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from belfry.schedules.outcomes import Outcome
 
@@ -60,48 +62,69 @@ class Headline(NamedTuple):
 
 _OUTCOMES: Final = tuple(Outcome)
 _ODD_OR_LONG: Final = 0x81
+# The branch of a field that may be null: it is there.
+_GIVEN: Final = 2
 # Bytes of an instant of the years 1987 to 2109.
 _SIX: Final = 6
+# How to take a shape apart, as they are met: sizes of tenant and id, whether there is a request id,
+# and its size or that of the fire's id.
+_MOST_KEPT: Final = 8192
+_Shape = tuple[int, int, int, int]
+_shapes: dict[_Shape, Callable[[bytes], tuple[Any, ...]]] = {}
+_new: Final = tuple.__new__
 
 
 def headline(body: bytes) -> Headline:
     """The head of an event that this release wrote; IndexError for bytes that are none.
 
-    The history asks it of each record, so short names and instants of six bytes, as most are, are
-    taken out without a call for each field; a property test holds both ways to one answer.
+    The history asks it of each record.  Most have short names, a request id or a fire's id, a short
+    version and instants of six bytes: one call takes such a head apart.  A property test holds both
+    ways to one answer.
     """
     try:
         id_at = 1 + (body[0] >> 1)
         outcome_at = id_at + 1 + (body[id_at] >> 1)
-        outcome, at = body[outcome_at], outcome_at + 1
-        odd = body[0] | body[id_at] | outcome
-        for _ in ("request_id", "fire_id"):
-            if body[at]:
-                odd |= body[at] | body[at + 1]
-                at += 1 + (body[at + 1] >> 1)
-            at += 1
-        if body[at]:
-            odd |= body[at]
-            at += 1
-            while body[at] >= 0x80:
-                at += 1
-        at += 1
-        at_ms, size = _instant_at(body[at : at + _SIX])
-        at += size
-        odd |= body[at]
-        due_ms = _instant_at(body[at + 1 : at + 1 + _SIX])[0] if body[at] else None
-        if not odd & _ODD_OR_LONG:
-            tenant, schedule_id = body[1:id_at], body[id_at + 1 : outcome_at]
-            return Headline(tenant, schedule_id, _OUTCOMES[outcome >> 1], at_ms, due_ms)
-    except IndexError:
-        pass  # Longer than that, or no event.
+        asked = body[outcome_at + 1]
+        size = body[outcome_at + 2] if asked else body[outcome_at + 3]
+        shape = (body[0], body[id_at], asked, size)
+        tenant, schedule_id, outcome, fired, versioned, version, at, due, due_at = (
+            _shapes.get(shape) or _learn(shape)
+        )(body)
+        at_ms, due_ms = _instant_of(at), _instant_of(due_at)
+        if (
+            fired == _GIVEN - asked
+            and versioned == due == _GIVEN
+            and not (outcome | version) & _ODD_OR_LONG
+            and at_ms is not None is not due_ms
+        ):
+            said = (tenant, schedule_id, _OUTCOMES[outcome >> 1], at_ms, due_ms)
+            return _new(Headline, said)
+    except (IndexError, struct.error):
+        pass  # Another shape, or no event.
     return _headline(body)
 
 
-@lru_cache(maxsize=256)
-def _instant_at(coded: bytes) -> tuple[int, int]:
-    """The instant that stands at the begin of some bytes, and its size."""
-    return _number(coded, 0)
+def _learn(shape: _Shape) -> Callable[[bytes], tuple[Any, ...]]:
+    """What takes a shape apart, made once; IndexError where it is read byte by byte."""
+    tenant, schedule_id, asked, size = shape
+    if (tenant | schedule_id | asked | size) & _ODD_OR_LONG or asked not in (0, _GIVEN):
+        raise IndexError
+    named = f"xx{size >> 1}xB" if asked else f"xBx{size >> 1}x"
+    if len(_shapes) >= _MOST_KEPT:
+        _shapes.clear()
+    layout = struct.Struct(f"<x{tenant >> 1}sx{schedule_id >> 1}sB{named}BB{_SIX}sB{_SIX}s")
+    take_apart: Callable[[bytes], tuple[Any, ...]] = layout.unpack_from
+    _shapes[shape] = take_apart
+    return take_apart
+
+
+@lru_cache(maxsize=1024)
+def _instant_of(coded: bytes) -> int | None:
+    """The instant that takes just these bytes; None where it is shorter or longer."""
+    if coded[-1] >= 0x80:
+        return None
+    number, size = _number(coded, 0)
+    return number if size == len(coded) else None
 
 
 def _headline(body: bytes) -> Headline:

@@ -15,6 +15,7 @@ from belfry.kafka.fetch_position import Fetched
 from belfry.schedules.outcomes import Outcome
 from belfry.settings import Settings
 from belfry.wire import framing
+from belfry.wire.accepted import PlainAccepted, Told
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
 
 
@@ -63,7 +64,7 @@ def event(
 def test_what_is_committed_here_is_told_at_once_to_whom_it_concerns() -> None:
     reader = VerdictReader(Settings(), b"")
 
-    async def hear(*events: LifecycleEvent) -> Verdict | None:
+    async def hear(*events: Told) -> Verdict | None:
         awaited = AwaitedVerdict(asyncio.get_running_loop().create_future())
         awaited.written(1, 8)
         reader.expect((b"t", b"a", b"r"), awaited)
@@ -84,6 +85,28 @@ def test_what_is_committed_here_is_told_at_once_to_whom_it_concerns() -> None:
     assert (found.outcome, found.at_ms) == (Outcome.CONFLICT, 5)
     # Nobody waits any more.
     reader.committed([event(Outcome.ACCEPTED)])
+
+
+def test_a_plain_verdict_of_this_worker_is_told_to_whom_it_concerns() -> None:
+    reader = VerdictReader(Settings(), b"")
+
+    def plain(schedule_id: bytes, request_id: bytes) -> PlainAccepted:
+        request = (b"t", schedule_id, 9, None, None, None, None, request_id)
+        return PlainAccepted(b"t/" + schedule_id, request, 6, 5, ("belfry.schedules", 1), 8)
+
+    async def hear(*events: Told) -> Verdict | None:
+        awaited = AwaitedVerdict(asyncio.get_running_loop().create_future())
+        awaited.written(1, 8)
+        reader.expect((b"t", b"a", b"r"), awaited)
+        await asyncio.to_thread(reader.committed, events)
+        await asyncio.sleep(0)
+        return awaited.answer.result() if awaited.answer.done() else None
+
+    others = [plain(b"b", b"r"), plain(b"a", b"s")]
+    assert asyncio.run(hear(*others)) is None
+    found = asyncio.run(hear(*others, plain(b"a", b"r")))
+    assert found is not None
+    assert (found.outcome, found.at_ms, found.generation) == (Outcome.ACCEPTED, 5, 7)
 
 
 HEAD = framing.single_object("LifecycleEvent")

@@ -17,6 +17,7 @@ from belfry.canary.slots import (
 from belfry.schedules.identity import Homes
 from belfry.schedules.outcomes import Outcome
 from belfry.tenants.canary import CANARY, CANARY_SHARDS
+from belfry.wire.accepted import PlainAccepted
 from belfry.wire.claims import proves
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import SIGNATURE
@@ -91,6 +92,11 @@ def test_each_request_leads_to_its_partition_and_is_signed() -> None:
         assert [name for name, _ in asked.headers] == [SIGNATURE]
         told = outcome_of(CANARY, schedule_id, Outcome.ACCEPTED, probe)
         assert accepted_in(told, TEN_S) == probe
+        for tenant, found in ((CANARY, probe), ("demo", None)):
+            names = tenant.encode(), schedule_id.encode()
+            request = (*names, told.due_at or 0, None, None, None, None, b"r")
+            plain = PlainAccepted(b"%b/%b" % names, request, 6, 5, ("t", 0), 1)
+            assert accepted_in(plain, TEN_S) == found
 
 
 def test_others_outcomes_are_no_probes() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from belfry.tenants.effective import Level
+from belfry.wire.accepted import PlainAccepted
 from tests.unit.engine.driver import HOUR, T0, Driver
 
 
@@ -34,3 +35,6 @@ def test_only_the_first_request_of_a_new_tenant_is_taken_apart(
     assert driver.engine.pending == 9
     assert [event.request_id for event in told] == [f"r-{n}" for n in range(9) if ids]
     assert taken == ([] if seen else [0])
+    # Verdicts on plain requests are not taken apart either.
+    plain = [isinstance(event, PlainAccepted) for event in told]
+    assert plain == [seen or number > 0 for number in range(9) if ids]

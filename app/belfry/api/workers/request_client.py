@@ -38,8 +38,8 @@ from belfry.schedules.identity import partition_of
 from belfry.settings import SharedSettings
 from belfry.telemetry.tracing import CURRENT
 from belfry.wire import catalogue
+from belfry.wire.accepted import Told
 from belfry.wire.claims import signature
-from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.record import SIGNATURE
 
 # Seconds of one turn, for a question to Kafka, and for a record to be acknowledged.
@@ -115,7 +115,7 @@ class RequestClient:
         finally:
             self._verdicts.forget(asked)
 
-    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+    def committed(self, events: Sequence[Told]) -> None:
         """What this worker has just committed; from any thread."""
         self._verdicts.committed(events)
 

@@ -26,7 +26,8 @@ from belfry.host.background import Background
 from belfry.kafka.fetch_position import Fetched
 from belfry.kafka.followed_topic import FollowedTopic, portions
 from belfry.settings import SharedSettings
-from belfry.wire.lifecycle import LifecycleEvent, generation_in, record_of
+from belfry.wire.accepted import PlainAccepted, Told, whole
+from belfry.wire.lifecycle import generation_in, record_of
 from belfry.wire.lifecycle_heads import asked_in
 from belfry.wire.record import SourceRecord
 
@@ -121,18 +122,23 @@ class VerdictReader:
         """Nobody waits for this verdict any more."""
         del self._waiting[asked]
 
-    def committed(self, events: Sequence[LifecycleEvent]) -> None:
+    def committed(self, events: Sequence[Told]) -> None:
         """Verdicts before they can be read; from any thread."""
         if self._waiting:
             _tell([heard for event in events for heard in self._meant(event)])
 
-    def _meant(self, event: LifecycleEvent) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
+    def _meant(self, event: Told) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
         """A verdict of this worker's own, for those who wait for it."""
-        if event.request_id is None or event.outcome not in VERDICTS:
+        if isinstance(event, PlainAccepted):
+            asked = event.asked()
+        elif event.request_id is None or event.outcome not in VERDICTS:
             return
-        awaited = self._waiting.get(_named(event.tenant, event.schedule_id, event.request_id))
+        else:
+            asked = _named(event.tenant, event.schedule_id, event.request_id)
+        awaited = self._waiting.get(asked)
         if awaited is not None:
-            yield awaited, Verdict.from_record(record_of(event), event.generation)
+            told = whole(event)
+            yield awaited, Verdict.from_record(record_of(told), told.generation)
 
     def _turn(self) -> None:
         if not self._waiting:

@@ -1,0 +1,128 @@
+"""The verdict on a plain request with an id, kept as what it is made of until it is written.
+
+Most verdicts say that a plain request was accepted.  Such a one holds the names as the bytes that
+they came as, so an engine makes it with one tuple, and its record with one format:
+
+    tenant  id  ACCEPTED  request id  -  version 1  at  due  -  -  -  -  topic  partition  offset
+    └ once per tenant                               └ once per step      └ once per partition
+
+It equals the `LifecycleEvent` that it stands for, and has its fields.  Those are made when somebody
+asks for them.  A property test holds its record to that of the event.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from belfry.schedules.identity import generation_of
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.request import PlainRequest
+from belfry.wire.lifecycle import (
+    GENERATION,
+    ONE_BYTE,
+    LifecycleEvent,
+    avro_instant,
+    avro_long,
+    avro_string,
+    encode_lifecycle,
+)
+from belfry.wire.record import Headers
+
+# A name whose size takes one byte.
+_SHORT: Final = 0x40
+_ACCEPTED: Final = avro_long(list(Outcome).index(Outcome.ACCEPTED))
+
+
+class PlainAccepted(NamedTuple):
+    """ACCEPTED, of a plain request that has an id and began a schedule.
+
+    `name` is ``tenant/schedule_id``, `life` the one that it began, `at` when it was told (epoch
+    ms), and `source` topic and partition in which the request came.
+    """
+
+    name: bytes
+    request: PlainRequest
+    life: int
+    at: int
+    source: tuple[str, int]
+    source_offset: int
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are verdicts that say the same."""
+        return self.whole() == (other.whole() if isinstance(other, PlainAccepted) else other)
+
+    def __ne__(self, other: object) -> bool:
+        """The contrary, which a tuple would answer by its own parts."""
+        return not self == other
+
+    def __hash__(self) -> int:
+        """That of its parts."""
+        return tuple.__hash__(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """A field of the event."""
+        return getattr(self.whole(), name)
+
+    def whole(self) -> LifecycleEvent:
+        """The event that it stands for."""
+        tenant, schedule_id, due_ms, _, _, _, _, request_id = self.request
+        return LifecycleEvent(
+            tenant=tenant.decode(),
+            schedule_id=schedule_id.decode(),
+            outcome=Outcome.ACCEPTED,
+            request_id=None if request_id is None else request_id.decode(),
+            version=1,
+            at=self.at,
+            due_at=due_ms,
+            source_topic=self.source[0],
+            source_partition=self.source[1],
+            source_offset=self.source_offset,
+            generation=generation_of(self.life),
+        )
+
+    def asked(self) -> tuple[bytes, bytes, bytes]:
+        """Tenant, schedule and request id, as they lie in the record."""
+        return self.request[0], self.request[1], self.request[-1] or b""
+
+
+Told = LifecycleEvent | PlainAccepted
+
+
+def whole(event: Told) -> LifecycleEvent:
+    """An event with all of its fields."""
+    return event.whole() if isinstance(event, PlainAccepted) else event
+
+
+def accepted_record(head: bytes, accepted: PlainAccepted) -> tuple[bytes, bytes, Headers]:
+    """Key, value and headers of its record; `head` is the frame."""
+    name, request, life, at, source, offset = accepted
+    tenant, schedule_id, due_ms, _, _, _, _, request_id = request
+    headers: Headers = [(GENERATION, b"%d" % generation_of(life))]
+    if request_id is None or not len(schedule_id) < _SHORT > len(request_id):
+        return name, head + encode_lifecycle(accepted.whole()), headers
+    value = b"%b%b%b%b\2%b%b\0\2\2%b\2%b\0\0\0\0%b%b" % (
+        _begun(head, tenant),
+        ONE_BYTE[2 * len(schedule_id)],
+        schedule_id,
+        _ACCEPTED,
+        ONE_BYTE[2 * len(request_id)],
+        request_id,
+        avro_instant(at),
+        avro_long(due_ms),
+        _from(source),
+        avro_long(offset),
+    )
+    return name, value, headers
+
+
+@lru_cache(maxsize=1024)
+def _begun(head: bytes, tenant: bytes) -> bytes:
+    """The frame and the tenant."""
+    return head + avro_string(tenant.decode())
+
+
+@lru_cache(maxsize=1024)
+def _from(source: tuple[str, int]) -> bytes:
+    """Topic and partition, and that an offset follows."""
+    return b"\2%b\2%b\2" % (avro_string(source[0]), avro_long(source[1]))

@@ -1,0 +1,63 @@
+"""The verdict on a plain request is the lifecycle event that it stands for, and is written so."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from belfry.schedules.outcomes import Outcome
+from belfry.wire.accepted import PlainAccepted, accepted_record, whole
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headers_of
+
+NOW = 1_800_000_000_000
+NAMES = st.text(min_size=1, max_size=80).map(str.encode)
+NUMBERS = st.integers(0, 2**62) | st.integers(0, 70_000) | st.integers(NOW, NOW + 10**8)
+MAYBE = st.none() | st.binary(max_size=5)
+
+
+def accepted(
+    tenant: bytes, schedule_id: bytes, request_id: bytes, due_ms: int, told: tuple[int, int, int]
+) -> PlainAccepted:
+    request = (tenant, schedule_id, due_ms, None, None, None, None, request_id)
+    at, life, offset = told
+    name = b"%b/%b" % (tenant, schedule_id)
+    return PlainAccepted(name, request, life, at, ("belfry.schedules", 3), offset)
+
+
+ACCEPTED = st.builds(
+    accepted, NAMES, NAMES, NAMES, NUMBERS, st.tuples(NUMBERS, st.integers(0, 2**63), NUMBERS)
+)
+
+
+@given(ACCEPTED)
+@example(accepted(b"t", b"a" * 63, b"r" * 63, NOW, (NOW, 2**31 - 2, 0)))
+@example(accepted(b"t", b"a" * 64, b"r" * 63, NOW, (NOW, 2**31 - 1, 63)))
+@example(accepted(b"t", b"a" * 63, b"r" * 64, 63, (64, 8191, 8192)))
+def test_its_record_is_that_of_the_event(verdict: PlainAccepted) -> None:
+    event = verdict.whole()
+    about = f"{event.tenant}/{event.schedule_id}".encode()
+    record = accepted_record(b"frame", verdict)
+    assert record == (about, b"frame" + encode_lifecycle(event), headers_of(event))
+
+
+def test_it_is_read_and_compared_like_the_event() -> None:
+    verdict = accepted(b"t", b"a", b"r", NOW + 5, (NOW, 6, 40))
+    event = LifecycleEvent(
+        tenant="t",
+        schedule_id="a",
+        outcome=Outcome.ACCEPTED,
+        request_id="r",
+        version=1,
+        at=NOW,
+        due_at=NOW + 5,
+        source_topic="belfry.schedules",
+        source_partition=3,
+        source_offset=40,
+        generation=7,
+    )
+    assert verdict == event == verdict == whole(verdict) == whole(event)
+    assert not verdict != event  # noqa: SIM202  # it is asked for by itself
+    assert (verdict.outcome, verdict.code, verdict.source_offset) == (Outcome.ACCEPTED, None, 40)
+    other = verdict._replace(life=7)
+    assert verdict != other != event
+    assert verdict.asked() == (b"t", b"a", b"r")
