@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from aiokafka.record._crecords.default_records import DefaultRecordBatchBuilder
 
@@ -61,8 +61,17 @@ class ProducedBatch:
         return self.offset + self.records - 1
 
 
+class Filling(Protocol):
+    """A batch that is not finished, and how many records it has."""
+
+    count: int
+
+    def finished(self, writer: Writer, sequence: int, codec: int) -> bytes | bytearray:
+        """The batch; `sequence` is that of its first record."""
+
+
 class _Filling:
-    """A batch that still takes records, and how many it has."""
+    """A batch that takes any records, one by one."""
 
     __slots__ = ("append", "builder", "count")
 
@@ -70,6 +79,11 @@ class _Filling:
         self.builder = builder
         self.append = builder.append
         self.count = 0
+
+    def finished(self, writer: Writer, sequence: int, codec: int) -> bytes | bytearray:
+        """The batch; `sequence` is that of its first record."""
+        self.builder.set_producer_state(*writer, sequence)
+        return packed(self.builder.build(), codec)
 
 
 class StepBatches:
@@ -83,8 +97,8 @@ class StepBatches:
         """`limits` are bytes of a batch, by topic, where they are less than `BATCH_BYTES`."""
         self._codec = codec
         self._limits = limits
-        self._now_ms = now_ms
-        self._filled: dict[Where, list[_Filling]] = {}
+        self.now_ms = now_ms
+        self._filled: dict[Where, list[Filling]] = {}
         self._open: dict[Where, _Filling] = {}
 
     def add(self, where: Where, key: bytes | None, value: bytes | None, headers: Headers) -> None:
@@ -92,16 +106,20 @@ class StepBatches:
         partition.
         """
         filling = self._open.get(where) or self._next(where)
-        if filling.append(filling.count, self._now_ms, key, value, headers) is None:
+        if filling.append(filling.count, self.now_ms, key, value, headers) is None:
             self._filled.setdefault(where, []).append(filling)
             filling = self._next(where)
             # The first record of a batch always fits: whether it may be so large is the broker's.
-            filling.append(0, self._now_ms, key, value, headers)
+            filling.append(0, self.now_ms, key, value, headers)
         filling.count += 1
+
+    def begin_with(self, filled: Mapping[Where, list[Filling]]) -> None:
+        """Put batches of each partition before all records that are added by themselves."""
+        self._filled.update(filled)
 
     def add_rows(self, where: Where, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """The same for many records of one partition, which have a key and a value alone."""
-        filling, now_ms = self._open.get(where) or self._next(where), self._now_ms
+        filling, now_ms = self._open.get(where) or self._next(where), self.now_ms
         append, count, none = filling.append, filling.count, list[Any]()
         for key, value in rows:
             if append(count, now_ms, key, value, none) is None:
@@ -122,7 +140,7 @@ class StepBatches:
             self._filled.setdefault(where, []).append(before)
         filling = self._next(where)
         for key, value, headers in records:
-            if filling.append(filling.count, self._now_ms, key, value, headers) is None:
+            if filling.append(filling.count, self.now_ms, key, value, headers) is None:
                 raise BufferError(f"what has to lie in one batch of {where[0]} does not fit")
             filling.count += 1
 
@@ -140,7 +158,7 @@ class StepBatches:
     @property
     def places(self) -> set[Where]:
         """The partitions that get something."""
-        return {where for where, filling in self._open.items() if filling.count}
+        return {*self._filled, *(where for where, last in self._open.items() if last.count)}
 
     def finish(self, writer: Writer, sequences: Mapping[Where, int]) -> list[ProducedBatch]:
         """All batches: the first of each partition, then the second ones, and so on.
@@ -148,16 +166,13 @@ class StepBatches:
         `sequences` are those of the next record of each partition; 0 where none is told.
         """
         rounds: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
-        for where, last in self._open.items():
-            sequence = sequences.get(where, 0)
-            parts = [*self._filled.get(where, ()), last]
-            for number, filling in enumerate(part for part in parts if part.count):
-                builder, count = filling.builder, filling.count
-                builder.set_producer_state(writer.producer_id, writer.epoch, sequence)
-                rounds[number].append(
-                    ProducedBatch(where, count, packed(builder.build(), self._codec))
-                )
-                sequence = after(sequence, count)
+        for where in {**self._filled, **self._open}:
+            sequence, last = sequences.get(where, 0), self._open.get(where)
+            parts = [*self._filled.get(where, ()), *([last] if last and last.count else ())]
+            for number, filling in enumerate(parts):
+                data = filling.finished(writer, sequence, self._codec)
+                rounds[number].append(ProducedBatch(where, filling.count, data))
+                sequence = after(sequence, filling.count)
         return [batch for number in sorted(rounds) for batch in rounds[number]]
 
 

@@ -34,6 +34,13 @@ _ATTRIBUTES_AT: Final = 21
 _RECORDS_AT: Final = 61
 _LENGTH: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
+# offset, length, epoch of the leader, magic, checksum
+_BEFORE_ATTRIBUTES: Final = struct.Struct(">qiibI")
+# attributes, number of the last record, first and last time, producer, epoch, sequence, records
+_BEHIND_CRC: Final = struct.Struct(">hiqqqhii")
+_TRANSACTIONAL: Final = 16
+_NO_LEADER: Final = -1
+_MAGIC: Final = 2
 
 
 def packed(batch: bytearray, codec: int) -> bytearray:
@@ -52,6 +59,24 @@ def packed(batch: bytearray, codec: int) -> bytearray:
     _LENGTH.pack_into(found, _LENGTH_AT, len(found) - _LENGTH_ENDS)
     _CRC.pack_into(found, _CRC_AT, calc_crc32c(memoryview(found)[_ATTRIBUTES_AT:]))
     return found
+
+
+def batch_of(
+    records: bytes, count: int, now_ms: int, writer: tuple[int, int, int], codec: int
+) -> bytes:
+    """A finished batch of so many records, packed where that makes it smaller.
+
+    `writer` is who writes it: producer, epoch, and the sequence of the first record.  All records
+    have one time, epoch ms.  The leader gives offsets.
+    """
+    attributes = _TRANSACTIONAL
+    if codec != NONE:
+        smaller = _PACK[codec](records)
+        if len(smaller) < len(records):
+            records, attributes = smaller, attributes | codec
+    told = _BEHIND_CRC.pack(attributes, count - 1, now_ms, now_ms, *writer, count) + records
+    length = len(told) + _ATTRIBUTES_AT - _LENGTH_ENDS
+    return _BEFORE_ATTRIBUTES.pack(0, length, _NO_LEADER, _MAGIC, calc_crc32c(told)) + told
 
 
 def codec_of(properties: Mapping[str, Any]) -> str:

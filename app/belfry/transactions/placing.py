@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from belfry.engine.effects import Fired
 from belfry.kafka.client_loop import ClientLoop
 from belfry.kafka.outcome import Misplaced, TopicGone
 from belfry.kafka.row_signing import RowSigner
@@ -31,6 +32,7 @@ from belfry.kafka.step_records import StepRecord, changelog_rows
 from belfry.schedules import identity
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import BrokerConnections
+from belfry.transactions.event_batches import EventBatches
 
 # Seconds to learn of a topic that is new here.
 KNOW_S: Final = 10.0
@@ -67,6 +69,16 @@ class PlacedRecords:
             else:
                 where = self._number % known[topic]
             self._step.add((topic, where), key, value, headers)
+
+    def add_fired(self, fired: Iterable[Fired]) -> None:
+        """Put fired events before all else; raises TopicGone for a topic that is not there.
+
+        The partition is that of the group, where there is one, else of the key.
+        """
+        step = self._step
+        events = EventBatches(step.now_ms, step.most, self._partitions_of, self._partition_of)
+        events.add(fired)
+        step.begin_with(events.filled())
 
     def add_rows(
         self, where: Where, rows: Mapping[bytes, bytes | None], signer: RowSigner | None
@@ -142,12 +154,12 @@ def partitioner() -> PartitionOf:
         function: Any = getattr(ctypes.PyDLL(cimpl.__file__), _NAME)
     except (OSError, AttributeError):
         return identity.partition_of
-    function.restype = ctypes.c_int32
-    # topic (not looked at), key, its size.  What follows is a C int, partitions, and two pointers
-    # that callers may pass on: ctypes gives an int and None as those, and checks what is declared.
-    function.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+    function.restype = ctypes.c_int
 
     def partition_of(key: bytes, partitions: int) -> int:
+        # Topic (not looked at), key, its size, partitions, and two pointers that callers may pass
+        # on.  ctypes gives None and bytes as pointers, and ints in whole registers, as the function
+        # takes them.  Were their types declared, each would be checked, for twice the time.
         found: int = function(None, key, len(key), partitions, None, None)
         return found
 

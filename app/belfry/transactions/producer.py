@@ -32,7 +32,6 @@ from belfry.kafka.step_producer import ProducerSurroundings, Receipt
 from belfry.kafka.step_records import (
     OutputTopics,
     delivery_records,
-    fired_records,
     letter_records,
     outcome_records,
 )
@@ -163,7 +162,7 @@ class DirectProducer:
             non_transactional = effects.non_transactional
             self._non_transactional.send(each for each in fired if each[0] in non_transactional)
             fired = [each for each in fired if each[0] not in non_transactional]
-        placed.add(fired_records(fired, self._output_topics))
+        placed.add_fired(fired)
         placed.add(letter_records(effects))
         placed.add(delivery_records(effects, self._output_topics))
         self._failpoint("S2")

@@ -1,0 +1,172 @@
+"""Fired events as record batches: the records of thousands of events, in one loop.
+
+Most of what a step writes are fired events, and those of one topic have nearly all of their headers
+in common.  So these are encoded once, and an event adds what is its own:
+
+    length number │ key │ value │ 6 headers: fire id, schedule id │ instant, tenant, version, …
+    ◄──────────── of each event ───────────────────────────────► │◄── as those of the event before
+
+What a record costs beside joining these pieces is the partition of its key, by librdkafka's own
+function.  Records are not copied until their batch is finished.  A buffer that grows with each
+record would be moved again and again, as hundreds of them grow in turn.
+
+An event whose headers begin with others (its user's) is encoded header by header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from belfry.engine.effects import Fired
+from belfry.transactions.batches import Filling, Where, Writer
+from belfry.transactions.packing import batch_of
+from belfry.transactions.record_bytes import (
+    LOOKED_UP,
+    NO_ATTRIBUTES,
+    SMALL,
+    headers_bytes,
+    numbered_anew,
+    record_body,
+    sized,
+    varint,
+)
+from belfry.wire.headers import FIRE_ID
+from belfry.wire.record import Headers
+
+# Bytes of a batch before its first record.
+BATCH_HEAD: Final = 61
+# The longest varint of a record's length.
+LENGTH_BYTES: Final = 5
+SCHEDULE_ID: Final = "belfry-schedule-id"
+_BEGIN: Final = sized(FIRE_ID.encode())
+_THEN: Final = sized(SCHEDULE_ID.encode())
+
+
+class EventBatch:
+    """A batch that takes events: the pieces of its records, how many there are, and its room."""
+
+    __slots__ = ("count", "now_ms", "parts", "room")
+
+    def __init__(self, most: int, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.parts: list[bytes] = []
+        self.count = 0
+        self.room = most - BATCH_HEAD
+
+    def finished(self, writer: Writer, sequence: int, codec: int) -> bytes:
+        """The batch; `sequence` is that of its first record."""
+        records = b"".join(self.parts)
+        return batch_of(records, self.count, self.now_ms, (*writer, sequence), codec)
+
+
+class _Output:
+    """An output topic in a step: its open batches by partition, and headers of the event before."""
+
+    __slots__ = ("begin", "end", "open", "same")
+
+    def __init__(self, batches: list[EventBatch]) -> None:
+        self.open = batches
+        # All headers but the first two, and their bytes; and what lies before the fire id.
+        self.same: Headers | None = None
+        self.begin = self.end = b""
+
+    def learn(self, headers: Headers) -> bool:
+        """Remember headers that the next events may have as well; False where they begin otherwise.
+
+        The first two are of each event alone: its id, and that of its schedule.
+        """
+        if [name for name, _ in headers[:2]] != [FIRE_ID, SCHEDULE_ID] or not headers[2:]:
+            return False
+        self.same = headers[2:]
+        self.begin = varint(len(headers)) + _BEGIN
+        self.end = headers_bytes(self.same)
+        return True
+
+
+class EventBatches:
+    """The batches of one step's fired events, by topic and partition.
+
+    `now_ms` is the time of all records, epoch ms.  `most_of` says how many bytes a batch of a topic
+    may have, and `partitions_of` how many partitions it has; both are asked once for a topic.
+    `partition_of` says which of so many a key belongs to.
+    """
+
+    def __init__(
+        self,
+        now_ms: int,
+        most_of: Callable[[str], int],
+        partitions_of: Callable[[str], int],
+        partition_of: Callable[[bytes, int], int],
+    ) -> None:
+        self._now_ms = now_ms
+        self._most_of = most_of
+        self._partitions_of = partitions_of
+        self._partition_of = partition_of
+        self._outputs: dict[str, _Output] = {}
+        self._full: dict[Where, list[Filling]] = {}
+
+    def add(self, fired: Iterable[Fired]) -> None:
+        """Put events behind those that their partitions already get.
+
+        The partition is that of the group, where there is one, else of the key.  What
+        `partitions_of` raises is raised: the step cannot be written then.
+        """
+        outputs, partition_of, small, join = self._outputs, self._partition_of, SMALL, b"".join
+        for topic, key, group, value, headers in fired:
+            output = outputs.get(topic)
+            if output is None:
+                output = outputs[topic] = self._output(topic)
+            batches = output.open
+            partition = partition_of(key if group is None else group, len(batches))
+            batch = batches[partition]
+            number = batch.count
+            if headers[2:] != output.same and not output.learn(headers):
+                body = record_body(number, key, value, headers)
+            else:
+                # Typed so, for neither of them is ever null.
+                first: Any = headers[0]
+                second: Any = headers[1]
+                if (
+                    value is None
+                    or number + len(key) + len(value) >= LOOKED_UP
+                    or first[0] != FIRE_ID
+                    or second[0] != SCHEDULE_ID
+                ):
+                    body = record_body(number, key, value, headers)
+                else:
+                    identity, schedule_id = first[1], second[1]
+                    body = join(
+                        (NO_ATTRIBUTES, small[number], small[len(key)], key,
+                         small[len(value)], value, output.begin, small[len(identity)], identity,
+                         _THEN, small[len(schedule_id)], schedule_id, output.end)
+                    )  # fmt: skip
+            size = len(body)
+            if size + LENGTH_BYTES > batch.room and number:
+                batch = self._next(topic, partition)
+                body = numbered_anew(body)
+            batch.parts += (small[size] if size < LOOKED_UP else varint(size), body)
+            batch.room -= size + LENGTH_BYTES
+            batch.count += 1
+
+    def filled(self) -> dict[Where, list[Filling]]:
+        """All batches of each partition that gets something, in order."""
+        found: dict[Where, list[Filling]] = {}
+        for topic, output in self._outputs.items():
+            for partition, batch in enumerate(output.open):
+                if batch.count:
+                    found[topic, partition] = [*self._full.get((topic, partition), ()), batch]
+        return found
+
+    def _output(self, topic: str) -> _Output:
+        return _Output([self._batch(topic) for _ in range(self._partitions_of(topic))])
+
+    def _batch(self, topic: str) -> EventBatch:
+        return EventBatch(self._most_of(topic), self._now_ms)
+
+    def _next(self, topic: str, partition: int) -> EventBatch:
+        """A new batch for a partition, behind those that are full."""
+        batches = self._outputs[topic].open
+        self._full.setdefault((topic, partition), []).append(batches[partition])
+        batch = batches[partition] = self._batch(topic)
+        return batch
