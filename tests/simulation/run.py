@@ -86,7 +86,9 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
 def _struck(world: World) -> list[str]:
     """What came about in a world, a name each time."""
     found = [step for life in world.lives for step in life.machine.struck]
-    rules = world.load.rules
+    rules, cluster = world.load.rules, world.broker.cluster
+    found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
+    found += [] if world.load.placing is None else world.load.placing.struck
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
 
 
