@@ -33,6 +33,8 @@ from tests.simulation.world import World
 
 # Requests that define no schedule, and are judged by checks of their own.
 OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE")
+# How a refusal names where its request lies.
+NAMED: Final = ("topic", "partition", "offset")
 # After one of these a store may not have answered in time: one of its own, or a worker's pause.
 TROUBLES: Final = {"store_away", "store_slow", "store_silent", "pause_at"}
 
@@ -132,12 +134,11 @@ class Checker:
         return sent
 
     def _judge(self, sent: Sent, step: Step, entry: Entry) -> None:
-        place = (b"%d" % sent.partition, b"%d" % sent.offset)
+        place = (sent.topic.encode(), b"%d" % sent.partition, b"%d" % sent.offset)
         kept = [
             each
             for each in step.rejected
-            if (headers_of(each)["belfry-error-partition"], headers_of(each)["belfry-error-offset"])
-            == place
+            if tuple(headers_of(each)[f"belfry-error-{name}"] for name in NAMED) == place
         ]
         if sent.poison:
             if len(kept) != 1:

@@ -147,9 +147,9 @@ class TenantInputReading:
     def _follow(self) -> None:
         """Read the topics that there are now, each from where its last reader left off."""
         self._followed = self._means.topics.of(self._home)
-        self._tenant_inputs = {
-            (each.place.topic, each.place.partition): each for each in self._followed
-        }
+        by_place = {(each.place.topic, each.place.partition): each for each in self._followed}
+        # In the order of their names: a set's own order is another one in each process.
+        self._tenant_inputs = dict(sorted(by_place.items()))
         self._positions = {w: at for w, at in self._positions.items() if w in self._tenant_inputs}
         fresh = [where for where in self._tenant_inputs if where not in self._positions]
         asked = [TopicPartition(*where) for where in fresh]
