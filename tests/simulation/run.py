@@ -15,7 +15,7 @@ from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.scenario import Scenario
-from tests.simulation.seams import replaced
+from tests.simulation.seams import replaced, slotted
 from tests.simulation.stage import enter, here, leave
 from tests.simulation.stores import check_believed
 from tests.simulation.treated import struck_by_policies
@@ -46,6 +46,11 @@ class Report:
 
 def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
     """Play a seed, let all faults end, and judge; with `replays` an engine plays its logs again."""
+    with slotted(scenario.slots):
+        return _simulated(scenario, seed, replays=replays)
+
+
+def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
     world = World(scenario, seed)
     notes: list[str] = []
     covered: Counter[str] = Counter()
