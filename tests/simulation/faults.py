@@ -22,7 +22,6 @@ from tests.simulation.world import World
 LEAST_GROUPS: Final = 4_096
 # Magic, kind, group, target, move, number.
 MOVE: Final = Struct(">4sBIIQQ")
-OUTAGE_MS: Final = 5_000.0
 MOST_ADDED: Final = 2
 DAY_MS: Final = 86_400_000
 NIGHT_MS: Final = DAY_MS * 1.1
@@ -306,22 +305,6 @@ def elect(world: World) -> None:
     world.broker.cluster.strikes.append(world.random.choice(begins))
 
 
-def outage(world: World) -> None:
-    """Every process is gone for some seconds; as they come back, leaders of requests are elected.
-
-    A new leader does not know at first that all replicas have the last batch.
-    """
-    cluster, broker = world.broker.cluster, world.broker
-    assert cluster is not None, "this world has one broker"
-    for worker in list(world.workers):
-        world.crash(worker)
-        world.stage.later(OUTAGE_MS, lambda worker=worker: world.restart(worker))  # type: ignore[misc]
-    for topic in sorted(broker.topics):
-        for log in broker.topics[topic] if topic.startswith("belfry.schedules") else ():
-            after_ms = OUTAGE_MS + world.random.uniform(-50.0, 250.0)
-            world.stage.later(after_ms, lambda log=log: cluster.elect(log))  # type: ignore[misc]
-
-
 def add_partition(world: World) -> None:
     """The input gets one more partition; its owner sends on what comes there."""
     assert world.load.placing is not None, "whose requests go there is drawn by `placing`"
@@ -388,7 +371,7 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
-        move_group, drift, suspend, wake_amid, elect, outage,
+        move_group, drift, suspend, wake_amid, elect,
         add_partition,
     )
 }  # fmt: skip

@@ -78,7 +78,9 @@ class Placing:
         elif added and random.random() < ADDED:
             self.struck.append("to an added partition")
             partition = self._partitions + random.randrange(added)
-        sent.stray = sent.topic != SOURCE or partition != sent.home
+        # What a tenant writes to its own topic counts in time, unless it lives elsewhere.
+        lives_there = route == sent.tenant
+        sent.stray = not lives_there if sent.topic != SOURCE else partition != sent.home
         return partition
 
     def add(self) -> None:

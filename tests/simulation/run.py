@@ -94,7 +94,17 @@ def _struck(world: World) -> list[str]:
     rules, cluster = world.load.rules, world.broker.cluster
     found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
     found += [] if world.load.placing is None else world.load.placing.struck
+    found += _wraps(world)
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
+
+
+def _wraps(world: World) -> list[str]:
+    """Once for each manifest that has come to the slot of an earlier one."""
+    slots, found = world.scenario.slots, list[str]()
+    for log in world.broker.topics["belfry.changelog"] if slots else ():
+        manifests = sum(each.committed and (each.key or b"")[:2] == b"\0m" for each in log.history)
+        found += ["a slot used again"] * max(manifests - slots, 0)
+    return found
 
 
 def _play(world: World) -> None:

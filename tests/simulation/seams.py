@@ -4,8 +4,8 @@ The shell takes them by the name of a module, each time anew: threads and time o
 clients of `kafka/librdkafka.py`, and the few adapters of belfry's own.  So these names of modules
 are all that is set, and `tests/architecture/test_doors.py` checks that no room goes past them.  Of
 constants one is less: the number of fillers; and engines may move key groups, which no setting
-lets them do so far.  Some worlds keep fewer manifests (`slotted`).  Workers find keys of payloads in
-their environment.  Nothing else is replaced: take-over, loop, transactions, outputs, readers and
+lets them do so far.  Some worlds keep fewer manifests (`slotted`).  Workers find keys of payloads
+in their environment.  Nothing else is replaced: take-over, loop, transactions, outputs, readers and
 the pure rooms run as shipped.
 """
 
