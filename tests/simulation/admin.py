@@ -13,6 +13,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from belfry.kafka.broker_features import Features
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.lacking import Lacking
+from tests.simulation.broker import Log
 from tests.simulation.clients import failure, metadata
 from tests.simulation.machine import machine
 
@@ -105,11 +106,16 @@ class SimAdmin:
         """Where partitions end for readers of committed records."""
         self._ask()
         return {
-            place: _settled(
-                SimpleNamespace(offset=self._broker.log(place.topic, place.partition).stable_end)
-            )
-            for place in wanted
+            place: self._end(self._broker.log(place.topic, place.partition)) for place in wanted
         }
+
+    @staticmethod
+    def _end(log: Log) -> Future[Any]:
+        if log.replicas is not None and not log.replicas.told:
+            future: Future[Any] = Future()
+            future.set_exception(failure(KafkaError.OFFSET_NOT_AVAILABLE, "the leader is new"))
+            return future
+        return _settled(SimpleNamespace(offset=log.stable_end))
 
 
 def ask_brokers(_properties: dict[str, Any]) -> dict[str, Features | str]:

@@ -9,8 +9,8 @@ What it does like Kafka, because belfry's promises hang on it:
     time-out   ends a transaction that nobody ends, and fences its producer
     compaction keeps the last record of a key below `stable_end`, and drops old tombstones
 
-Offsets are never used twice, and a marker takes one.  `history` keeps what compaction removes, for
-the checker alone.
+A marker takes an offset.  Offsets are used twice only where an election has lost a tail that nobody
+had acknowledged (`replication`).  `history` keeps what compaction removes, for the checker alone.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from belfry.store.signatures import FILLER
+from tests.simulation.replication import Cluster, Replicas
 from tests.simulation.stage import Stage, Task
 
 T0: Final = 1_800_000_000_000  # 2027-01-15T08:00:00Z, on a minute's edge
+# Where transactions commit offsets of groups.
+OFFSETS: Final = "__consumer_offsets"
 Headers = list[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, Headers | None]
 
@@ -51,6 +54,8 @@ class Txn:
     number: int = 0
     timeout_ms: float = 0.0
     in_batches: bool = False
+    # Offsets of groups that it commits: group, topic and partition to offset and text.
+    offsets: dict[tuple[str, str, int], tuple[int, str]] = field(default_factory=dict)
 
 
 class Entry(NamedTuple):
@@ -82,11 +87,32 @@ class Log:
         self.end = 0
         self.open: dict[Txn, int] = {}
         self.readers: list[Task] = []
+        # Where brokers hold copies of it, and are elected.
+        self.replicas: Replicas | None = None
+
+    @property
+    def readable_end(self) -> int:
+        """The end for readers of everything: what all replicas have, as the leader knows."""
+        return self.end if self.replicas is None else self.replicas.shown
 
     @property
     def stable_end(self) -> int:
         """The first offset that an undecided transaction holds back, else the end."""
-        return min(self.open.values(), default=self.end)
+        return (
+            min(self.open.values(), default=self.end)
+            if self.replicas is None
+            else min([*self.open.values(), self.replicas.shown])
+        )
+
+    def cut(self, offset: int) -> list[Entry]:
+        """Lose what lies from an offset on; what was lost."""
+        lost = [entry for entry in self.entries if entry.offset >= offset]
+        if lost:
+            self.entries = self.entries[: -len(lost)]
+            self.history = [entry for entry in self.history if entry.offset < offset]
+            self.end = offset
+            self.open = {txn: start for txn, start in self.open.items() if start < offset}
+        return lost
 
     def add(self, entry: Entry) -> None:
         """Append an entry."""
@@ -136,7 +162,7 @@ class Coordinated:
 
 
 class Broker:
-    """One broker, which never loses what it has taken."""
+    """One broker, which loses nothing that it has acknowledged."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -150,6 +176,8 @@ class Broker:
         self.offsets: dict[tuple[str, str, int], tuple[int, str]] = {}
         self.made: dict[str, int] = {}
         self.own_epochs = False
+        # Where several brokers hold copies.
+        self.cluster: Cluster | None = None
         # Until then a stranger copies what is written to the changelog, as soon as it lies there.
         self.copied_until_ms = 0.0
         self.order = 0
@@ -165,6 +193,9 @@ class Broker:
         """Create a topic."""
         self.made[topic] = self.made.get(topic, 0) + 1
         self.topics[topic] = [Log(topic, number) for number in range(partitions)]
+        if self.cluster is not None:
+            for log in self.topics[topic]:
+                log.replicas = Replicas(log, self.cluster)
 
     def log(self, topic: str, partition: int) -> Log:
         """One partition of a topic."""
@@ -182,10 +213,13 @@ class Broker:
         self.order += 1
         entry = Entry(log.end, self.now_ms(), *record, txn, self.order)
         log.add(entry)
-        self._wake(log)
+        if log.replicas is not None and txn is None:
+            log.replicas.appended(entry)
+        self.wake(log)
         return entry
 
-    def _wake(self, log: Log) -> None:
+    def wake(self, log: Log) -> None:
+        """Wake who waits for more of a log."""
         readers, log.readers = log.readers, []
         for reader in readers:
             self.stage.wake(reader)
@@ -238,7 +272,11 @@ class Broker:
     def append_all(self, txn: Txn, log: Log, records: Sequence[Record]) -> list[Entry]:
         """Append records of a transaction, undecided."""
         log.open.setdefault(txn, log.end)
+        if log.replicas is not None:
+            log.replicas.begins_batch(log.end)
         appended = [self.append(log, record, txn) for record in records]
+        if log.replicas is not None:
+            log.replicas.appended(appended[-1])
         if self.copied_until_ms > self.stage.now_ms and log.topic == "belfry.changelog":
             for record in records:
                 if record[0] != FILLER:
@@ -279,9 +317,19 @@ class Broker:
         def mark(log: Log) -> None:
             self.order += 1
             marker = Entry(log.end, self.now_ms(), None, None, None, txn, self.order, True)
-            log.open.pop(txn, None)
             log.add(marker)
-            self._wake(log)
+            if log.replicas is None:
+                marked(log)
+                return
+            log.replicas.begins_batch(marker.offset)
+            log.replicas.appended(marker)
+            log.replicas.when(marker.offset, lambda kept: marked(log) if kept else mark(log))
+
+        def marked(log: Log) -> None:
+            log.open.pop(txn, None)
+            if log.topic == OFFSETS and outcome == "commit":
+                self.offsets |= txn.offsets
+            self.wake(log)
             left.remove(log)
             if not left:
                 known.txn, known.last_outcome = None, outcome

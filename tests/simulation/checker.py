@@ -24,7 +24,7 @@ from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
-from tests.simulation.taking import Seen, is_move, last_places, origin, taken_in
+from tests.simulation.taking import Seen, is_move, last_places, origin, passes_on, taken_in
 from tests.simulation.trail import Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
 from tests.simulation.treated import UNSTORED, check_treated
@@ -33,6 +33,8 @@ from tests.simulation.world import World
 
 # Requests that define no schedule, and are judged by checks of their own.
 OF_OTHERS: Final = ("ACK", "CALENDAR", "CALENDAR_REMOVE")
+# How a refusal names where its request lies.
+NAMED: Final = ("topic", "partition", "offset")
 # After one of these a store may not have answered in time: one of its own, or a worker's pause.
 TROUBLES: Final = {"store_away", "store_slow", "store_silent", "pause_at"}
 
@@ -78,7 +80,7 @@ class Checker:
         self.throttled: list[Throttled] = []
         self.seen = Seen(partitions, self.definitions)
         self._governed = Governed(world)
-        self._sent = {(each.partition, each.offset): each for each in world.load.sent}
+        self._sent = {each.place: each for each in world.load.sent if not each.lost}
 
     def _wrong(self, invariant: str, what: str) -> None:
         self.problems.append(f"{invariant} {what}")
@@ -102,41 +104,41 @@ class Checker:
             sent = self._sent.get(place) or self._again(entry, place)
             if sent is None:
                 self._wrong("I4", f"{entry} came from nobody")
-            elif not (sent.stray and entry.txn is None):
+            elif not passes_on(sent, step.partition, entry):
                 answered[id(sent)] += 1
                 self._judge(sent, step, entry)
         for steps in self._partitions:
             self.jobs.see(steps, seen[steps[0].partition] if steps else 0, len(steps))
         for sent in self._world.load.sent:
-            if answered[id(sent)] != 1:
+            if answered[id(sent)] != (not sent.lost):
                 self._wrong("I5", f"{sent.name} was taken in {answered[id(sent)]} times")
 
     def _taken_in(self) -> Iterator[tuple[Step, Entry]]:
         """What was taken in: partition after partition, or where groups move as it came to be."""
         found: list[tuple[Step, Entry]] = []
         logs = self._world.broker.topics["belfry.schedules"]
-        for steps, log in zip(self._partitions, logs, strict=True):
+        # What was added to the input passes all on.
+        for steps, log in zip(self._partitions, logs, strict=False):
             entries = [entry for entry in log.history if entry.committed and not is_move(entry)]
             found += taken_in(steps, entries)
         if self._moves:
             found.sort(key=lambda each: (each[0].order, each[1].offset))
         yield from found
 
-    def _again(self, entry: Entry, place: tuple[int, int]) -> Sent | None:
+    def _again(self, entry: Entry, place: tuple[str, int, int]) -> Sent | None:
         """A request that a redrive has sent again, and where it lies now."""
         sent = sent_again(self._world, entry, self._sent)
         if sent is not None:
-            sent.partition, sent.offset, sent.appended_ms = *place, entry.timestamp_ms
+            (sent.topic, sent.partition, sent.offset), sent.appended_ms = place, entry.timestamp_ms
             self._sent[place] = sent
         return sent
 
     def _judge(self, sent: Sent, step: Step, entry: Entry) -> None:
-        place = (b"%d" % sent.partition, b"%d" % sent.offset)
+        place = (sent.topic.encode(), b"%d" % sent.partition, b"%d" % sent.offset)
         kept = [
             each
             for each in step.rejected
-            if (headers_of(each)["belfry-error-partition"], headers_of(each)["belfry-error-offset"])
-            == place
+            if tuple(headers_of(each)[f"belfry-error-{name}"] for name in NAMED) == place
         ]
         if sent.poison:
             if len(kept) != 1:
@@ -217,8 +219,8 @@ class Checker:
             event
             for event in step.told
             if event["request_id"] == sent.request_id
-            and (event["source_partition"], event["source_offset"])
-            in ((sent.partition, sent.offset), (None, None))
+            and (event["source_topic"], event["source_partition"], event["source_offset"])
+            in (sent.place, (None, None, None))
         ]
         if len(told) == 1:
             return str(told[0]["outcome"])

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.simulation.broker import Broker, Entry, Headers, Log, Refused
+from tests.simulation.broker import OFFSETS, Broker, Entry, Headers, Log, Refused
 from tests.simulation.machine import machine
 from tests.simulation.murmur import partition_of
+from tests.simulation.replication import LOOK_MS
 from tests.simulation.stage import here
 
 CODES: Final = {
@@ -28,6 +29,8 @@ CODES: Final = {
 }
 # As long as this, and all that is queued for a partition meanwhile leaves in one batch.
 LINGERS_MS: Final = 5_000
+# A flush without a limit gives up after so long.
+LONGEST_MS: Final = 60_000.0
 Record = tuple[bytes | None, bytes | None, Headers | None]
 
 
@@ -116,6 +119,8 @@ class SimProducer:
         self._error: KafkaException | None = None
         self._fenced = False
         self._begun = False
+        # Batches that not all replicas have yet: where, what, and the last offset.
+        self._unacked: list[tuple[Log, Sequence[Any], list[Entry], int]] = []
 
     def init_transactions(self, timeout: float = -1) -> None:
         """Fence whoever has this transactional id."""
@@ -161,6 +166,24 @@ class SimProducer:
             self.produce(topic, message.get("value"), message.get("key"), partition)
         return len(messages)
 
+    def send_offsets_to_transaction(
+        self, positions: Sequence[Any], group: str, timeout: float = -1
+    ) -> None:
+        """Commit offsets of a group with the transaction: `group` is what its member says it is."""
+        self._alive()
+        while self._broker.busy(self._name):
+            here().sleep(2.0)
+        if not self._machine.travel(timeout * 1000):
+            raise _timed_out("send_offsets_to_transaction")
+        if OFFSETS not in self._broker.topics:
+            self._broker.create(OFFSETS, 1)
+        kept = {(group, each.topic, each.partition): (each.offset, "") for each in positions}
+        self._send_batch(OFFSETS, 0, [((group.encode(), repr(kept).encode(), None), None)])
+        if self._error is not None:
+            raise self._error
+        txn = self._broker.begin((self._name, self._epoch), self._timeout_ms)
+        txn.offsets |= kept
+
     def _partition(self, topic: str, key: bytes | None) -> int:
         count = len(self._broker.topics.get(topic, ())) or 1
         return here().random.randrange(count) if key is None else partition_of(key, count)
@@ -183,6 +206,7 @@ class SimProducer:
 
     def _send(self, count: int) -> None:
         """Send the first records of the queue; a failure is told by the commit."""
+        self._acknowledge()
         sent, self._queue = self._queue[:count], self._queue[count:]
         for (topic, partition), queued in groupby(sent, key=lambda each: each[:2]):
             if self._machine.cut:
@@ -192,23 +216,49 @@ class SimProducer:
 
     def _send_batch(self, topic: str, partition: int, queued: Sequence[Any]) -> None:
         """Records of one partition, which nothing comes between."""
-        log = Log(topic, partition)
+        place, producer = (topic, partition), (self._name, self._epoch)
+        records = [record for record, _ in queued]
         try:
-            place, producer = (topic, partition), (self._name, self._epoch)
-            records = [record for record, _ in queued]
             entries = self._broker.produce(producer, place, records, self._timeout_ms)
-            log, error = self._broker.log(topic, partition), None
-            messages = [SimMessage(log, entry, None, entry.offset) for entry in entries]
         except Refused as refused:
-            error = KafkaError(CODES[refused.kind], str(refused))
-            messages = [SimMessage(log, None, error, -1)] * len(queued)
-            self._fenced = self._fenced or refused.kind == "fenced"
-            self._error = self._error or failure(
-                error.code(), error.str(), fatal=self._fenced, abort=not self._fenced
-            )
-        for (_, report), message in zip(queued, messages, strict=True):
+            self._refuse(refused, Log(topic, partition), queued)
+            return
+        log = self._broker.log(topic, partition)
+        if log.replicas is None:
+            self._report(log, queued, entries)
+        else:
+            self._unacked.append((log, queued, entries, len(log.replicas.cuts)))
+
+    def _refuse(self, refused: Refused, log: Log, queued: Sequence[Any]) -> None:
+        error = KafkaError(CODES[refused.kind], str(refused))
+        self._fenced = self._fenced or refused.kind == "fenced"
+        self._error = self._error or failure(
+            error.code(), error.str(), fatal=self._fenced, abort=not self._fenced
+        )
+        message = SimMessage(log, None, error, -1)
+        self._reports += [(report, error, message) for _, report in queued if report is not None]
+
+    def _report(self, log: Log, queued: Sequence[Any], entries: Sequence[Entry]) -> None:
+        for (_, report), entry in zip(queued, entries, strict=True):
             if report is not None:
-                self._reports.append((report, error, message))
+                self._reports.append((report, None, SimMessage(log, entry, None, entry.offset)))
+
+    def _acknowledge(self) -> None:
+        """Report what all replicas have by now; send again, in order, what elections have lost."""
+        if self._machine.cut:
+            return
+        unacked, self._unacked = self._unacked, []
+        for log, queued, entries, elections in unacked:
+            assert log.replicas is not None
+            if log.replicas.is_lost(entries[-1].offset, elections):
+                self._send_batch(log.topic, log.partition, queued)
+                if self._unacked and self._unacked[-1][2][0].txn is not None:
+                    # What was sent first of two partitions now comes behind.
+                    self._unacked[-1][2][0].txn.in_batches = True
+            elif log.replicas.high > entries[-1].offset:
+                self._report(log, queued, entries)
+            else:
+                self._unacked.append((log, queued, entries, elections))
 
     def flush(self, timeout: float = -1) -> int:
         """Send what is queued; how much is left."""
@@ -218,10 +268,14 @@ class SimProducer:
         if self._queue and not self._machine.travel(timeout * 1000):
             raise _timed_out("flush")
         self._send(len(self._queue))
+        until_ms = here().now_ms + (timeout * 1000 if timeout >= 0 else LONGEST_MS)
+        while self._unacked and here().now_ms < until_ms:
+            here().sleep(LOOK_MS)
+            self._acknowledge()
         reports, self._reports = self._reports, []
         for report, error, message in reports:
             report(error, message)
-        return len(self._queue)
+        return len(self._queue) + len(self._unacked)
 
     def poll(self, timeout: float = -1) -> int:
         """Serve delivery reports; without a wait where there is nothing to send."""
@@ -232,15 +286,18 @@ class SimProducer:
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """Flush, then EndTxn."""
-        self.flush(timeout)
+        left = self.flush(timeout)
         if self._error is not None:
             raise self._error
+        if left:
+            raise _timed_out("commit_transaction")
         self._end("commit", timeout * 1000)
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Drop what is queued, then EndTxn."""
         self._alive()
         self._queue.clear()
+        self._unacked.clear()
         self._reports.clear()
         self._end("abort", timeout * 1000)
         self._error = None
@@ -274,9 +331,10 @@ class SimProducer:
     def purge(self, **_: Any) -> None:
         """Drop what is queued."""
         self._queue.clear()
+        self._unacked.clear()
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._unacked)
 
 
 def headers_of(message: SimMessage) -> Headers:

@@ -15,7 +15,9 @@ from weakref import WeakKeyDictionary
 
 from belfry.transactions.batches import Where
 from belfry.transactions.brokers import Lost
+from belfry.transactions.produce import ProduceAnswer
 from belfry.transactions.requests import EndTxn, EndTxnWithEpoch
+from tests.simulation.acknowledging import acknowledged
 from tests.simulation.broker import Broker
 from tests.simulation.machine import machine
 from tests.simulation.requests import Nodes
@@ -149,6 +151,8 @@ class SimCluster:
         if fate in ("late", "lost") or not await self._travel():
             return await self._lose()
         answer = self._arrive(node, request)
+        if isinstance(answer, ProduceAnswer):
+            await acknowledged(self._broker, request, answer)
         if ends:
             machine.reach("S6")
         if fate == "unheard" or not await self._travel():

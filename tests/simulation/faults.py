@@ -22,6 +22,7 @@ from tests.simulation.world import World
 LEAST_GROUPS: Final = 4_096
 # Magic, kind, group, target, move, number.
 MOVE: Final = Struct(">4sBIIQQ")
+MOST_ADDED: Final = 2
 DAY_MS: Final = 86_400_000
 NIGHT_MS: Final = DAY_MS * 1.1
 # A clock that drifts is set so often, by little.
@@ -297,6 +298,21 @@ def night(world: World) -> None:
     world.slept_ms += world.stage.now_ms - before_ms
 
 
+def elect(world: World) -> None:
+    """A broker goes away while a batch of it is not yet copied; others lead what it led."""
+    begins = ("belfry.changelog", "belfry.fired.", "belfry.schedules", "belfry.lifecycle", "")
+    assert world.broker.cluster is not None, "this world has one broker"
+    world.broker.cluster.strikes.append(world.random.choice(begins))
+
+
+def add_partition(world: World) -> None:
+    """The input gets one more partition; its owner sends on what comes there."""
+    assert world.load.placing is not None, "whose requests go there is drawn by `placing`"
+    if len(world.broker.topics["belfry.schedules"]) < world.scenario.partitions + MOST_ADDED:
+        world.load.placing.add()
+        world.group.grow()
+
+
 def silent_registry(world: World) -> None:
     """The schema registry answers nothing for a while."""
     world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
@@ -355,6 +371,7 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
-        move_group, drift, suspend, wake_amid,
+        move_group, drift, suspend, wake_amid, elect,
+        add_partition,
     )
 }  # fmt: skip

@@ -61,6 +61,11 @@ class Group:
         """A member asks to deal anew."""
         self.rebalance()
 
+    def grow(self) -> None:
+        """One more partition is there to be dealt."""
+        self._partitions += 1
+        self.rebalance()
+
     def rebalance(self) -> None:
         """Deal the partitions anew."""
         self.generation += 1

@@ -54,7 +54,7 @@ class LedGroup:
 
     def __init__(self, stage: Stage, partitions: int, session_ms: float, standbys: int) -> None:
         self._stage = stage
-        self._partitions = partitions
+        self._homes = self._partitions = partitions
         self._session_ms = session_ms
         self._standbys = standbys
         self._members: dict[Machine, Joined] = {}
@@ -88,12 +88,17 @@ class LedGroup:
         if machine in self._members and self._settled == self.generation:
             self.rebalance()
 
+    def grow(self) -> None:
+        """One more partition is there to be owned; nobody stands by for it."""
+        self._partitions += 1
+        self.rebalance()
+
     def rebalance(self) -> None:
         """Begin another generation."""
         self.generation += 1
 
     def _join(self, machine: Machine, entry: AssignedMember) -> Joined:
-        assignor = assignor_of(entry, ASSIGNERS["even"], self._partitions, self._standbys)
+        assignor = assignor_of(entry, ASSIGNERS["even"], self._homes, self._standbys)
         self._joined += 1
         member = Joined(f"{machine.name}-{self._joined}", assignor, self._stage.now_ms)
         if not self._members:

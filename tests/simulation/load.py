@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.broker import Broker, Headers
+from tests.simulation.broker import Broker, Entry, Headers, Log
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.murmur import partition_of
 from tests.simulation.payloads import Payloads
+from tests.simulation.placing import Placing
 from tests.simulation.registry import IDS
 from tests.simulation.rules import RuleLoad
 from tests.simulation.sent import (
@@ -28,7 +29,9 @@ from tests.simulation.sent import (
 )
 
 TENANTS: Final = ("ash", "birch", "cedar", "dogwood")
-SOURCE: Final = "belfry.schedules"
+# The share of lost requests that their users send again, and after how long.
+SENT_AGAIN: Final = 0.7
+AGAIN_MS: Final = 150.0
 PRIORITIES: Final = (None, 9, -9, 1, 0, -1, None)
 
 
@@ -47,6 +50,10 @@ class Load:
     keys: float = 0.0
     sent: list[Sent] = field(default_factory=list)
     last_due_ms: int = 0
+    # How many requests elections have lost.
+    lost: int = 0
+    # Where tenants have shards or topics of their own, or partitions were added.
+    placing: Placing | None = None
     # Requests of later features, where a seed has some, and which share of all they are.
     features: FeatureLoad | None = None
     share: float = 0.0
@@ -178,10 +185,10 @@ class Load:
     def _again(self, first: Sent) -> None:
         """A producer that sends the same record once more."""
         fresh = self.broker.now_ms() - first.appended_ms < 60_000
-        if fresh and first.request_id is not None and not (first.stray or first.once):
+        if fresh and first.request_id is not None and not (first.stray or first.once or first.lost):
             again = Sent(
                 first.name, first.tenant, first.schedule_id, first.action, dict(first.fields),
-                first.request_id, schema_id=first.schema_id,
+                first.request_id, schema_id=first.schema_id, topic=first.topic, home=first.home,
             )  # fmt: skip
             self.append(again, first.partition, first.value, first.headers)
 
@@ -207,6 +214,8 @@ class Load:
             sent.stray = False
         home = partition_of(sent.tenant.encode(), self.partitions)
         partition = (home + sent.stray) % self.partitions
+        if self.placing is not None:
+            partition = self.placing.place(sent, partition)
         plain_headers = sent.fields.keys() <= IN_HEADERS
         if plain_headers and not sent.schema_id and self.random.random() < 0.3:
             self.append(sent, partition, sent.name.encode(), as_headers(sent))
@@ -218,9 +227,29 @@ class Load:
     def append(self, sent: Sent, partition: int, value: bytes, headers: Headers | None) -> None:
         """Append a request to a partition as it is, and note where it lies."""
         sent.value, sent.headers = value, headers
-        log = self.broker.log(SOURCE, partition)
+        log = self.broker.log(sent.topic, partition)
         entry = self.broker.append(log, (sent.tenant.encode(), value, headers))
         sent.partition, sent.offset, sent.appended_ms = partition, entry.offset, entry.timestamp_ms
-        self.sent.append(sent)
+        if not sent.lost:
+            self.sent.append(sent)
+        sent.lost = False
         if sent.action in ("UPSERT", "CREATE"):
             self.expect(sent.due_ms)
+
+    def lose(self, log: Log, lost: list[Entry]) -> None:
+        """Requests are gone that were not acknowledged: most users send them again, in order."""
+        lie = {each.place: each for each in self.sent if not each.lost}
+        for entry in lost:
+            sent = lie.get((log.topic, log.partition, entry.offset))
+            if sent is None:
+                continue
+            sent.lost, partition = True, sent.partition
+            self.lost += 1
+            sent.partition = sent.offset = -1
+            if self.random.random() < SENT_AGAIN:
+                self.broker.stage.later(
+                    AGAIN_MS,
+                    lambda sent=sent, partition=partition: self.append(  # type: ignore[misc]
+                        sent, partition, sent.value, sent.headers
+                    ),
+                )

@@ -17,9 +17,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.simulation.broker import Log
+from tests.simulation.broker import OFFSETS, Log
 from tests.simulation.clients import SimMessage, failure, metadata
 from tests.simulation.machine import machine
+from tests.simulation.replication import LOOK_MS
 from tests.simulation.stage import here
 
 
@@ -54,8 +55,28 @@ class SimConsumer:
             Place(log(place.topic, place.partition), max(place.offset, 0)) for place in partitions
         ]
 
+    def consumer_group_metadata(self) -> str:
+        """What a transaction that commits offsets of its group is told."""
+        return str(self._group)
+
+    def committed(self, places: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
+        """Offsets of its group, once no transaction has them undecided; -1001 where it has none."""
+        self._ask(timeout)
+        broker, until_ms = self._machine.broker, here().now_ms + timeout * 1000
+        while any(self._group == key[0] for log in broker.topics.get(OFFSETS, ())
+                  for txn in log.open for key in txn.offsets):  # fmt: skip
+            if here().now_ms >= until_ms:
+                raise failure(KafkaError._TIMED_OUT, "offsets are not decided")
+            here().sleep(LOOK_MS)
+        self._ask(timeout)
+        kept = [broker.offsets.get((self._group, p.topic, p.partition)) for p in places]
+        return [
+            TopicPartition(place.topic, place.partition, -1001 if one is None else one[0])
+            for place, one in zip(places, kept, strict=True)
+        ]
+
     def _end(self, log: Log) -> int:
-        return log.stable_end if self._committed else log.end
+        return log.stable_end if self._committed else log.readable_end
 
     def poll(self, timeout: float = -1) -> SimMessage | None:
         """One message, or None."""
@@ -95,7 +116,7 @@ class SimConsumer:
                     found.append(SimMessage(log, entry, None, entry.offset))
             if not entries:
                 place.position = end
-        if len(found) < count and place.position >= end and place.told_end != end:
+        if len(found) < count and place.position == end and place.told_end != end:
             place.told_end = end
             found.append(SimMessage(log, None, KafkaError(KafkaError._PARTITION_EOF), end))
         return found
@@ -108,6 +129,8 @@ class SimConsumer:
         if weather.strikes(weather.no_answer) or not self._machine.travel(timeout * 1000):
             raise failure(KafkaError._TRANSPORT, "no answer")
         log = self._machine.broker.log(partition.topic, partition.partition)
+        if log.replicas is not None and not log.replicas.told:
+            raise failure(KafkaError.OFFSET_NOT_AVAILABLE, "the leader is new", retriable=True)
         ends = (0, self._end(log))
         self._machine.travel(timeout * 1000)
         return ends

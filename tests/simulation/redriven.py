@@ -27,16 +27,17 @@ CODE: Final = "belfry-error-code"
 MARK: Final = "belfry-error-redriven"
 
 
-def sent_again(world: World, entry: Entry, known: dict[tuple[int, int], Sent]) -> Sent | None:
+def sent_again(world: World, entry: Entry, known: dict[tuple[str, int, int], Sent]) -> Sent | None:
     """The request that a redrive has sent again, where the entry is one, as it is sent now."""
-    place = headers_of(entry).get(AGAIN)
-    if place is None:
+    marked = headers_of(entry).get(AGAIN)
+    if marked is None:
         return None
-    partition, _, offset = place.decode().removeprefix(f"{REJECTED}/").partition("@")
+    partition, _, offset = marked.decode().removeprefix(f"{REJECTED}/").partition("@")
     refusals = world.broker.log(REJECTED, int(partition)).history
     (refusal,) = [each for each in refusals if each.offset == int(offset)]
     said = headers_of(refusal)
-    first = known.get((int(said["belfry-error-partition"]), int(said["belfry-error-offset"])))
+    place = int(said["belfry-error-partition"]), int(said["belfry-error-offset"])
+    first = known.get((said["belfry-error-topic"].decode(), *place))
     if first is None or (entry.key, entry.value) != (refusal.key, refusal.value):
         return None
     # Whoever sent it to a wrong partition, the redrive sends it home.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from dataclasses import dataclass, field
+from random import Random
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -51,6 +52,15 @@ class Sequences:
     epoch: int
     following: int = 0
     last: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    # How many elections of the log this has been brought in line with.
+    elections: int = 0
+
+    def follow(self, cuts: list[int]) -> None:
+        """Forget batches that elections have lost: a leader knows what is in its log."""
+        for cut in cuts[self.elections :]:
+            while self.last and sum(self.last[-1][1:]) > cut:
+                self.following = self.last.pop()[0]
+        self.elections = len(cuts)
 
     def offset_of(self, sequence: int, count: int) -> int | None:
         """Where this batch lies already; None for a new one."""
@@ -76,6 +86,17 @@ class Nodes:
     def coordinator_of(self, name: str) -> int:
         """The node that coordinates a transactional id."""
         return self._coordinators.setdefault(name, NODES[len(name) % len(NODES)])
+
+    def elect(self, gone: int, random: Random) -> list[Where]:
+        """A node leads and coordinates nothing any more; what it led."""
+        others = [node for node in NODES if node != gone]
+        logs = [(log.topic, log.partition) for logs in self._broker.topics.values() for log in logs]
+        led = [where for where in logs if self.leader_of(where) == gone]
+        self._leaders |= {where: random.choice(others) for where in led}
+        for name, node in self._coordinators.items():
+            if node == gone:
+                self._coordinators[name] = random.choice(others)
+        return led
 
     def producer_id(self, name: str) -> int:
         """The number of a transactional id, the same for ever."""
@@ -212,13 +233,16 @@ class Nodes:
         sequences = self._sequences.get((name, where))
         if sequences is None or sequences.epoch != epoch:
             sequences = self._sequences[name, where] = Sequences(epoch)
+        log = self._broker.log(*where)
+        if log.replicas is not None:
+            sequences.follow(log.replicas.cuts)
         if (offset := sequences.offset_of(sequence, count)) is not None:
             return FINE, offset, self._appended_ms(where, self._broker.now_ms())
         txn = self._under_way(known, (name, epoch), where, adding)
         if isinstance(txn, int) or sequence != sequences.following:
             return txn if isinstance(txn, int) else OUT_OF_ORDER, -1, -1
         txn.in_batches = True
-        entries = self._broker.append_all(txn, self._broker.log(*where), records_of(batch.data))
+        entries = self._broker.append_all(txn, log, records_of(batch.data))
         sequences.following += count
         sequences.last.append((sequence, count, entries[0].offset))
         return FINE, entries[0].offset, self._appended_ms(where, entries[-1].timestamp_ms)

@@ -15,7 +15,7 @@ from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.scenario import Scenario
-from tests.simulation.seams import replaced
+from tests.simulation.seams import replaced, slotted
 from tests.simulation.stage import enter, here, leave
 from tests.simulation.stores import check_believed
 from tests.simulation.treated import struck_by_policies
@@ -46,6 +46,11 @@ class Report:
 
 def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
     """Play a seed, let all faults end, and judge; with `replays` an engine plays its logs again."""
+    with slotted(scenario.slots):
+        return _simulated(scenario, seed, replays=replays)
+
+
+def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
     world = World(scenario, seed)
     notes: list[str] = []
     covered: Counter[str] = Counter()
@@ -86,8 +91,20 @@ def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
 def _struck(world: World) -> list[str]:
     """What came about in a world, a name each time."""
     found = [step for life in world.lives for step in life.machine.struck]
-    rules = world.load.rules
+    rules, cluster = world.load.rules, world.broker.cluster
+    found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
+    found += [] if world.load.placing is None else world.load.placing.struck
+    found += _wraps(world)
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
+
+
+def _wraps(world: World) -> list[str]:
+    """Once for each manifest that has come to the slot of an earlier one."""
+    slots, found = world.scenario.slots, list[str]()
+    for log in world.broker.topics["belfry.changelog"] if slots else ():
+        manifests = sum(each.committed and (each.key or b"")[:2] == b"\0m" for each in log.history)
+        found += ["a slot used again"] * max(manifests - slots, 0)
+    return found
 
 
 def _play(world: World) -> None:

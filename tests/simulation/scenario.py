@@ -20,6 +20,10 @@ standbys = 0           for each partition; the group is led by the shipped assig
 preempted = false      threads lose their turn between lines of what they share
 sizes = false          each seed has 2 to 12 workers and 1 to 64 partitions
 own_epochs = false     protocol v1 of transactions, or v2 (true); not given: each seed draws
+copies = 0.05          several brokers hold copies, which are slow by this chance; not given: one
+spread = 0.0           by this chance a tenant lives in several shards
+inputs = 0.0           by this chance a tenant has an input topic of its own
+slots = 0              a changelog keeps so many manifests; 0: as many as shipped
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 named = false          is played only where it is named: sharp for a planted bug, or slow
 [settings]             of the worker, over those of `worker.settings_of`
@@ -78,6 +82,10 @@ class Scenario:
     preempted: bool = False
     sizes: bool = False
     own_epochs: bool | None = None
+    copies: float | None = None
+    spread: float = 0.0
+    inputs: float = 0.0
+    slots: int = 0
     named: bool = False
 
     def began_ms(self, random: Random) -> int:

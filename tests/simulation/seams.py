@@ -4,9 +4,9 @@ The shell takes them by the name of a module, each time anew: threads and time o
 clients of `kafka/librdkafka.py`, and the few adapters of belfry's own.  So these names of modules
 are all that is set, and `tests/architecture/test_doors.py` checks that no room goes past them.  Of
 constants one is less: the number of fillers; and engines may move key groups, which no setting
-lets them do so far.  Workers find keys of payloads in their environment.
-Nothing else is replaced: take-over, loop,
-transactions, outputs, readers and the pure rooms run as shipped.
+lets them do so far.  Some worlds keep fewer manifests (`slotted`).  Workers find keys of payloads
+in their environment.  Nothing else is replaced: take-over, loop, transactions, outputs, readers and
+the pure rooms run as shipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from belfry.kafka import (
     open_transactions,
     row_signing,
 )
-from belfry.store import row_judge
+from belfry.store import recovery, row_judge
+from belfry.store.layout import keys
 from belfry.store.ordered_map import Damaged
 from belfry.transactions import brokers
 from tests.simulation import (
@@ -83,6 +84,25 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (row_signing, "NEAR", FILLERS),
     (row_signing, "_FILLERS", row_signing._FILLERS[:FILLERS]),
 ]
+
+
+@contextmanager
+def slotted(slots: int) -> Iterator[None]:
+    """Within it a changelog keeps so few manifests that their slots are soon used again; 0: all."""
+    shipped = keys.MANIFEST_SLOTS, recovery.SKIPPED
+    if slots:
+        _keep(slots, slots + 1)
+    try:
+        yield
+    finally:
+        _keep(*shipped)
+
+
+def _keep(slots: int, skipped: int) -> None:
+    module: Any = keys
+    module.MANIFEST_SLOTS = slots
+    module = recovery
+    module.SKIPPED = skipped
 
 
 @contextmanager

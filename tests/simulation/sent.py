@@ -17,6 +17,7 @@ import fastavro
 from tests.acceptance.harness.rhythms import Table
 from tests.simulation.broker import Headers
 
+SOURCE: Final = "belfry.schedules"
 SCHEMAS: Final = Path(__file__).parents[2] / "schemas"
 # What the header protocol is used for here; all other fields go as Avro.
 IN_HEADERS: Final = frozenset({"at", "group", "bulk", "priority"})
@@ -51,6 +52,9 @@ class Sent:
     request_id: str | None
     partition: int = -1
     offset: int = -1
+    topic: str = SOURCE
+    # The only partition that may take it in, where others pass it on; -1: the next to the first.
+    home: int = -1
     appended_ms: int = 0
     stray: bool = False
     poison: bool = False
@@ -62,6 +66,13 @@ class Sent:
     table: Table | None = None
     # Nobody sends it again: who judges it wants one verdict.
     once: bool = False
+    # It was not acknowledged, an election has lost it, and it lies nowhere.
+    lost: bool = False
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where it lies: topic, partition and offset."""
+        return self.topic, self.partition, self.offset
 
     @property
     def recurs(self) -> bool:

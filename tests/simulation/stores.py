@@ -156,7 +156,11 @@ def check_disk(disk: Disk, broker: Broker, where: str) -> list[str]:
     for path, kept in disk.kept.items():
         # What was set aside is not used: it need not agree with anything.
         if not kept.damaged and f".{ASIDE}-" not in path:
-            log = broker.log(CHANGELOG, int(path.rpartition("-")[2]))
+            number, logs = int(path.rpartition("-")[2]), broker.topics[CHANGELOG]
+            if number >= len(logs):
+                problems.append(f"I12 {where}, {path}: this partition keeps no state")
+                continue
+            log = logs[number]
             why = problem_of(kept.flushed, log)
             problems += [f"I12 {where}, {path}: {why}"] if why else []
     return problems

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.broker import Entry, Log
-from tests.simulation.sent import Sent
+from tests.simulation.sent import SOURCE, Sent
 from tests.simulation.trail import Step, headers_of
 
 if TYPE_CHECKING:
@@ -82,17 +82,25 @@ def taken_in(steps: list[Step], entries: list[Entry]) -> Iterator[tuple[Step, En
                 yield step, entry
 
 
-def origin(entry: Entry, partition: int) -> tuple[int, int]:
+def origin(entry: Entry, partition: int) -> tuple[str, int, int]:
     """Where a request was first received."""
     headers: dict[str, Any] = headers_of(entry)
     if entry.txn is not None and "belfry-origin-offset" in headers:
-        return int(headers["belfry-origin-partition"]), int(headers["belfry-origin-offset"])
-    return partition, entry.offset
+        place = int(headers["belfry-origin-partition"]), int(headers["belfry-origin-offset"])
+        return headers["belfry-origin-topic"].decode(), *place
+    return SOURCE, partition, entry.offset
 
 
-def last_places(logs: Sequence[Log]) -> dict[tuple[int, int], tuple[int, int]]:
+def passes_on(sent: Sent, partition: int, entry: Entry) -> bool:
+    """Whether a partition only sends a request on, to the one where its schedule lives."""
+    if sent.home >= 0:
+        return partition != sent.home
+    return sent.stray and entry.txn is None
+
+
+def last_places(logs: Sequence[Log]) -> dict[tuple[str, int, int], tuple[int, int]]:
     """Where each request that was sent on lies last, by where it was first received."""
-    found: dict[tuple[int, int], tuple[int, tuple[int, int]]] = {}
+    found: dict[tuple[str, int, int], tuple[int, tuple[int, int]]] = {}
     for log in logs:
         for entry in log.history:
             if entry.committed and not is_move(entry):

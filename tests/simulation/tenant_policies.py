@@ -41,6 +41,7 @@ class Rules:
     source: bool = False
     claims_over: int | None = None
     first_keys: str | None = None
+    spread: int = 1
     keys: str | None = None
     # Pause and limits, by their names in the policy.
     limits: dict[str, Any] = field(default_factory=dict)
@@ -64,11 +65,16 @@ class TenantPolicies:
         for tenant in tenants if chance else ():
             self._rules[tenant] = self._drawn(chance)
 
+    def spread(self, shards: dict[str, int]) -> None:
+        """These tenants live in so many shards, from the beginning on."""
+        for tenant, number in shards.items():
+            self._rules.setdefault(tenant, Rules()).spread = number
+
     def _drawn(self, chance: float) -> Rules:
         draws = [self._random.random() < chance for _ in range(3)]
         over, keys = self._random.choice((0, 2, 3)), self._random.choice((None, OLD, OLD))
         keys = keys if draws[2] else None
-        return Rules(draws[0], over if draws[1] else None, keys, keys)
+        return Rules(draws[0], over if draws[1] else None, keys, keys=keys)
 
     def of(self, tenant: str) -> Rules:
         """What holds for a tenant."""
@@ -93,6 +99,7 @@ class TenantPolicies:
             "source_header": rules.source,
             "claim_check_over_bytes": rules.claims_over,
             "payload_key_ref": rules.keys,
+            "spread": rules.spread,
             **rules.limits,
         }
         buffer = BytesIO()

@@ -26,6 +26,8 @@ OTHERS: Final = (
     *("key renewed", STORED),
     *("cron in a zone", "union of crons", "rrule", "rrule of lines", "minutes left out"),
     *("clock put forward", "clock put back"),
+    *("a tail lost", "a batch lost", "a marker lost", "a request lost", "an end went back"),
+    *("to a shard", "to an own topic", "to an added partition", "a slot used again"),
     *("changed paused", "changed fires per second", "changed pending"),
     *(
         "changed guarantee",

@@ -15,7 +15,7 @@ import fastavro
 
 from belfry.store.signatures import FILLER
 from tests.simulation.beside import beside_of, give_to_steps
-from tests.simulation.broker import Entry, Txn
+from tests.simulation.broker import OFFSETS, Entry, Txn
 from tests.simulation.redriving import OPERATOR
 from tests.simulation.sent import schema
 from tests.simulation.stores import bare
@@ -25,6 +25,8 @@ _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 _LIFECYCLE: Final = schema("LifecycleEvent")
 FIRED: Final = "belfry.fired."
 REQUESTS: Final = "belfry.schedules"
+# Of tenants.
+INPUTS: Final = "belfry.schedules."
 CHANGELOG: Final = "belfry.changelog"
 POLICIES: Final = "belfry.tenants"
 
@@ -108,7 +110,8 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
     # Requests and policies need no transaction, and neither does a stranger where one writes.
     faults = world.scenario.faults
     strangers = faults.get("write_in_changelog") or faults.get("copy_lost_step")
-    unbound = (REQUESTS, POLICIES, CHANGELOG) if strangers else (REQUESTS, POLICIES)
+    unbound = {REQUESTS, POLICIES, OFFSETS} | ({CHANGELOG} if strangers else set())
+    unbound |= {topic for topic in world.broker.topics if topic.startswith(INPUTS)}
     for topic, logs in sorted(world.broker.topics.items()):
         places = {entry.order: log.partition for log in logs for entry in log.history}
         for entry in world.committed(topic):

@@ -6,7 +6,8 @@ from random import Random
 from typing import Final
 
 from belfry.engine.partition import PartitionEngine
-from tests.simulation.broker import Broker, Entry
+from tests.simulation.broker import Broker, Entry, Log
+from tests.simulation.direct import nodes_of
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
@@ -15,10 +16,12 @@ from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
 from tests.simulation.objects import URL, Objects
 from tests.simulation.payloads import Payloads
+from tests.simulation.placing import Placing
 from tests.simulation.policy_changes import PolicyChanges
 from tests.simulation.preemption import Preemption
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
+from tests.simulation.replication import Cluster
 from tests.simulation.rules import RuleLoad
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
@@ -44,6 +47,7 @@ class World:
             self.stage.begins = Preemption(self.stage, Random(f"{seed}/lines")).trace
         self.broker = Broker(self.stage)
         self.broker.began_ms = scenario.began_ms(Random(f"{seed}/begin"))
+        self._copy(Random(f"{seed}/copies"))
         self.objects = Objects(self.broker, Random(f"{seed}/objects"))
         self.payloads = Payloads(self.objects)
         self.load = Load(
@@ -56,6 +60,8 @@ class World:
             keys=scenario.keys,
             payloads=self.payloads,
         )
+        if self.broker.cluster is not None:
+            self.broker.cluster.lost = self.load.lose
         self._draw_users(seed)
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
@@ -74,6 +80,7 @@ class World:
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
+        self._place(Random(f"{seed}/placing"))
         self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
         dealt = (scenario.partitions, self.settings.session_timeout_ms)
         self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
@@ -85,6 +92,28 @@ class World:
         self.lives: list[SimWorker] = []
         self.problems: list[str] = []
         self.slept_ms = 0.0
+
+    def _copy(self, random: Random) -> None:
+        """Several brokers may hold copies of all logs, and go away."""
+        nodes, broker = nodes_of(self.broker), self.broker
+        if self.scenario.copies is None:
+            return
+        broker.cluster = cluster = Cluster(broker, random, self.scenario.copies)
+
+        def goes(log: Log) -> None:
+            for where in nodes.elect(nodes.leader_of((log.topic, log.partition)), cluster.random):
+                cluster.elect(broker.log(*where))
+
+        cluster.goes = goes
+
+    def _place(self, random: Random) -> None:
+        """Tenants may be spread, or have topics of their own, and the input may grow."""
+        scenario = self.scenario
+        if scenario.spread or scenario.inputs or scenario.faults.get("add_partition"):
+            chances = scenario.spread, scenario.inputs
+            placing = Placing(self.broker, random, TENANTS, scenario.partitions, *chances)
+            self.load.placing = placing
+            self.policies.spread(placing.spreads)
 
     def _draw_users(self, seed: int) -> None:
         """Who sends what recurs by rules, and requests of later features."""
@@ -111,6 +140,8 @@ class World:
                 "message.timestamp.type": kind,
             }
         self.policies.write()
+        if self.load.placing is not None:
+            self.load.placing.open()
         for number in range(self.scenario.machines):
             self.workers.append(self._booted(number))
         if self.load.features is not None:
@@ -153,6 +184,8 @@ class World:
         """All faults end, and every machine runs."""
         self.weather.calm()
         self.broker.refused.clear()
+        if self.broker.cluster is not None:
+            self.broker.cluster.heal()
         self.objects.heal()
         if self.scenario.changes:
             self.changes.end()
@@ -217,10 +250,15 @@ class World:
             for runner in worker.owners.runners()
             if runner.owned is not None
         }
-        caught_up = len(engines) == self.scenario.partitions and all(
-            not engine.aside.any
-            and engine.manifest.position >= self.broker.log("belfry.schedules", number).end
-            for number, engine in engines.items()
+        logs = self.broker.topics["belfry.schedules"]
+        handed_over = self.load.placing is None or self.load.placing.handed_over()
+        caught_up = (
+            handed_over
+            and len(engines) == len(logs)
+            and all(
+                not engine.aside.any and engine.manifest.position >= logs[number].end
+                for number, engine in engines.items()
+            )
         )
         return list(engines.values()) if caught_up else None
 

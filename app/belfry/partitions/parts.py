@@ -32,8 +32,8 @@ from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.request_readers import RequestReaders
 from belfry.partitions.resolver import Resolver
 from belfry.partitions.source import SourceReader
+from belfry.partitions.tenant_dependencies import TenantInputDependencies
 from belfry.partitions.tenant_input import TenantInputs
-from belfry.partitions.tenant_reading import TenantInputDependencies
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Term
 from belfry.partitions.transaction_watch import TransactionWatch
@@ -195,6 +195,7 @@ class PartitionParts:
             consumer_properties(settings) | self._told("tenant_inputs"),
             given.clock,
             given.metrics,
+            given.log_ends.all_readable,
             settings.step_bytes,
             given.tenant_inputs_through,
         )

@@ -201,7 +201,9 @@ class Owners:
 
     def _stand_by(self, partition: int, told: Assignment, *, watched: bool) -> None:
         running = self._runners.get(partition)
-        if running is not None and running.alive:
+        # What was added to the input keeps no state that could be followed.
+        added = partition >= self._opener.partitions
+        if added or (running is not None and running.alive):
             return
         if self._standbys.follow(partition, told, watched=watched):
             log.warning("taking over ahead of the group", partition=partition)

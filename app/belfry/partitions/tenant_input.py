@@ -16,7 +16,9 @@ import structlog
 
 from belfry.host import machine
 from belfry.host.background import END, Background
-from belfry.partitions.tenant_reading import TenantInputDependencies, TenantInputReading
+from belfry.kafka.fetch_position import Where
+from belfry.partitions.tenant_dependencies import TenantInputDependencies
+from belfry.partitions.tenant_reading import TenantInputReading
 from belfry.telemetry.limited import LimitedLogger
 
 AGAIN_MS: Final = 1_000.0
@@ -76,15 +78,16 @@ class TenantInputs:
 
     def _read(self) -> object:
         """Read to the first failure, or to the end."""
-        reading = None
+        reading: TenantInputReading | None = None
+        ends: dict[Where, int] | None = None
         try:
             reading = TenantInputReading(self._home, self._means, self._log)
             reading.open()
             while not self._stopping.is_set():
                 reading.turn(self._stopping)
                 if not self._read_once and reading.at_ends:
-                    self._read_once = True
-                    self._woken()
+                    ends = self._means.readable(reading.ended) if ends is None else ends
+                    self._see_whether_all_is_read(reading, ends)
         except Exception as error:  # noqa: BLE001  # the owner begins anew, if it still is the owner
             self._log.warning("tenant_inputs", "tenants' topics not read", cause=str(error))
         finally:
@@ -92,3 +95,13 @@ class TenantInputs:
             if reading is not None:
                 reading.close()
         return END
+
+    def _see_whether_all_is_read(self, reading: TenantInputReading, ends: dict[Where, int]) -> None:
+        """All has been read that lies before `ends`, which were asked for when all were met.
+
+        A fetch alone does not tell: a leader that was just elected may know less for a moment than
+        others have read. It says where a log ends when it knows, and not before.
+        """
+        if reading.has_passed(ends):
+            self._read_once = True
+            self._woken()

@@ -11,27 +11,22 @@ those of added partitions are.  The fence is a transactional id of its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from belfry.engine.effects import STEP_BYTES, Effects
+from belfry.engine.effects import Effects
 from belfry.engine.forward import TenantInput, forward_requests
-from belfry.host.clock import SystemClock
-from belfry.host.passing import PassThrough, at_once
 from belfry.kafka import fetcher, librdkafka
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.log_ends import asked
-from belfry.partitions.forwarding import RENEW_MS, TenantInputProducer
-from belfry.partitions.gauges import Gauges
-from belfry.partitions.tenant_topics import TenantTopics
+from belfry.partitions.forwarding import RENEW_MS
+from belfry.partitions.tenant_dependencies import TenantInputDependencies
 from belfry.telemetry.limited import LimitedLogger
-from belfry.tenants.directory import Tenants
 from belfry.wire.record import SourceRecord
 
 READ_RECORDS: Final = 2_000
@@ -42,20 +37,6 @@ MORE_S: Final = 0.002
 SIP_S: Final = 0.02
 SIP_RECORDS: Final = 500
 ASK_S: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class TenantInputDependencies:
-    """What a home's tenant inputs need of their worker."""
-
-    topics: TenantTopics
-    tenants: Tenants
-    producer: Callable[[], TenantInputProducer]
-    consumer_properties: dict[str, Any]
-    clock: SystemClock
-    metrics: Gauges
-    step_bytes: int = STEP_BYTES
-    through: PassThrough = at_once
 
 
 class TenantInputReading:
@@ -86,6 +67,16 @@ class TenantInputReading:
     def at_ends(self) -> bool:
         """Whether the end of each topic has been met since it was found."""
         return self._tenant_inputs.keys() <= self._ended | self._lost
+
+    @property
+    def ended(self) -> list[Where]:
+        """The topics whose end has been met."""
+        return [where for where in self._tenant_inputs if where not in self._lost]
+
+    def has_passed(self, ends: Mapping[Where, int]) -> bool:
+        """Whether all has been handed over that lies before these ends."""
+        left = [where for where in self.ended if where in ends]
+        return all(self._positions.get(where, 0) >= ends[where] for where in left)
 
     def open(self) -> None:
         """Fence the former owner: the positions that are read then are settled."""
@@ -147,9 +138,9 @@ class TenantInputReading:
     def _follow(self) -> None:
         """Read the topics that there are now, each from where its last reader left off."""
         self._followed = self._means.topics.of(self._home)
-        self._tenant_inputs = {
-            (each.place.topic, each.place.partition): each for each in self._followed
-        }
+        by_place = {(each.place.topic, each.place.partition): each for each in self._followed}
+        # In the order of their names: a set's own order is another one in each process.
+        self._tenant_inputs = dict(sorted(by_place.items()))
         self._positions = {w: at for w, at in self._positions.items() if w in self._tenant_inputs}
         fresh = [where for where in self._tenant_inputs if where not in self._positions]
         asked = [TopicPartition(*where) for where in fresh]

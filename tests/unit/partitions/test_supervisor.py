@@ -152,3 +152,18 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
     assert owners.runners() == [fenced]
     owners.assign([3])
     assert owners.runners() == []
+
+
+@pytest.mark.parametrize(("partition", "followed"), [(1, [1]), (2, [])])
+def test_a_partition_without_state_is_not_stood_by_for_while_its_owner_backs_off(
+    monkeypatch: pytest.MonkeyPatch, partition: int, followed: list[int]
+) -> None:
+    """Partition 2 was added to the input: it has no changelog, and nothing would be closed."""
+    opener: Any = SimpleNamespace(settings=None, partitions=2)
+    owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")))
+    asked: list[int] = []
+    follow = lambda number, *_, **__: asked.append(number)  # noqa: E731
+    monkeypatch.setattr(owners, "_standbys", SimpleNamespace(follow=follow))
+    owners._runners[partition] = SimpleNamespace(alive=False)  # type: ignore[assignment]
+    owners._stand_by(partition, Assignment(), watched=False)
+    assert asked == followed

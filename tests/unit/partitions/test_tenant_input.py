@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,9 @@ from belfry.engine.reports import SourcePartition
 from belfry.kafka import fetcher, librdkafka
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.partitions import tenant_reading
-from belfry.partitions.tenant_reading import TenantInputDependencies, TenantInputReading
+from belfry.partitions.tenant_dependencies import TenantInputDependencies
+from belfry.partitions.tenant_input import TenantInputs
+from belfry.partitions.tenant_reading import TenantInputReading
 from belfry.schedules.identity import Homes
 from belfry.telemetry.limited import LimitedLogger
 from tests.simulation.record_batches import stored
@@ -31,8 +33,10 @@ class Broker:
         self.answers: list[Fetched] = []
         self.followed: dict[Where, int] = {}
         self.begins: dict[Where, int] = {}
+        self.ends: dict[Where, int] = {}
         self.steps: list[list[bytes | None]] = []
         self.group = "handed"
+        self.looked: Callable[[], object] = list
 
     # The fetcher's part.
 
@@ -40,6 +44,8 @@ class Broker:
         self.followed = dict(positions)
 
     def take(self, _wait_s: float, but: Container[Where] = ()) -> Fetched | None:
+        if not self.answers:
+            self.looked()
         found = next((each for each in self.answers if each.where not in but), None)
         if found is not None:
             self.answers.remove(found)
@@ -77,20 +83,25 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 
 
 @pytest.fixture
-def reading(broker: Broker) -> TenantInputReading:
+def given(broker: Broker) -> Any:
     homes = Homes(1)
     tenant_inputs = frozenset(
         TenantInput(SourcePartition(topic, 0, homes), topic.removeprefix("in."))
         for topic, _ in (BUSY, CALM)
     )
-    given: Any = TenantInputDependencies(
+    return TenantInputDependencies(
         topics=SimpleNamespace(of=lambda _: tenant_inputs),  # type: ignore[arg-type]
         tenants=SimpleNamespace(secret_of=lambda _: b""),  # type: ignore[arg-type]
         producer=lambda: broker,  # type: ignore[arg-type,return-value]
         consumer_properties={},
         clock=SimpleNamespace(monotonic_ms=lambda: 0.0, wall_ms=lambda: 1.0),  # type: ignore[arg-type]
         metrics=SimpleNamespace(committed=lambda *_: None),  # type: ignore[arg-type]
+        readable=lambda places: {each: broker.ends.get(each, 0) for each in places},
     )
+
+
+@pytest.fixture
+def reading(given: Any) -> TenantInputReading:
     made = TenantInputReading(0, given, LimitedLogger(SimpleNamespace()))
     made.open()
     return made
@@ -143,3 +154,26 @@ def test_a_topic_whose_log_begins_later_is_read_from_there(
     broker.answers = [Fetched(BUSY, 5, 5), Fetched(CALM, 0, 0)]
     reading.turn(Event())
     assert reading.at_ends
+
+
+def test_an_end_that_a_new_leader_tells_too_early_is_not_believed(
+    broker: Broker, given: Any
+) -> None:
+    """For a moment it may not know of the last batch, in which a cancel of what is due may be."""
+    stopping: list[bool] = []
+    inputs = TenantInputs(0, given, lambda: stopping.append(inputs.caught_up))
+    broker.ends = {BUSY: 2}
+    answers = iter([[Fetched(BUSY, 0, 0), Fetched(CALM, 0, 0)], [], [batches(BUSY, 2)], []])
+
+    def turn_over() -> None:
+        broker.answers += next(answers, [])
+        seen.append(inputs.caught_up)
+        if len(seen) == 5:
+            inputs.ask_to_stop()
+
+    seen: list[bool] = []
+    broker.looked = turn_over
+    inputs._read()
+    assert seen[:3] == [False, False, False]
+    assert stopping == [True]
+    assert broker.steps == [[b"in.busy-0", b"in.busy-1"]]
