@@ -27,6 +27,7 @@ from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.peers import PeerUnreachable
 from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.engine.effects import Rerouted
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 from belfry.store.layout.groups import (
     ASKED,
@@ -90,7 +91,7 @@ class Door:
         self.holdings = Holdings(list(range(PARTITIONS)))
         self.written: list[Rerouted] = []
         self.fails: Exception | None = None
-        moves = KeyGroupMoves(self.settings, PARTITIONS, self._put)
+        moves = KeyGroupMoves(self.settings, PartitionCount(PARTITIONS), self._put)
         opened: Any = (SimpleNamespace(), self.holdings, None, None, None, None, None, moves)
         self.parts.open(Open(*opened))
         self.metrics = Metrics(CollectorRegistry())
