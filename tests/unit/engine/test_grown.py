@@ -6,10 +6,13 @@ from typing import Final
 
 import pytest
 
+from belfry.client.export import Fold
 from belfry.placement.partition_count import PartitionCount
 from belfry.schedules.identity import Homes, partition_of
+from belfry.store.group_lookup import unsettled
 from belfry.store.ordered_map import MemoryMap
-from tests.unit.engine.driver import T0, Driver
+from belfry.store.row_judge import Judge
+from tests.unit.engine.driver import HOUR, T0, Driver
 from tests.unit.engine.moving_ring import KEYS, MovingRing
 
 HOMES, GROWN = 2, 4
@@ -93,3 +96,31 @@ def test_homes_stay_and_the_count_only_grows(homes: int, count: int) -> None:
     assert (counted.homes, counted.count) == (homes, count)
     assert [counted.holds(each) for each in (0, count - 1, count)] == [True, True, False]
     assert Homes(counted.homes).of("shop") == Homes(homes).of("shop")
+
+
+def test_a_backup_counts_groups_by_homes() -> None:
+    ring = GrownRing()
+    tenant = next(name for name in map("t{}".format, range(99)) if Homes(GROWN).of(name) == 2)
+    ring.ask(tenant, schedule_id="a", at=T0 + HOUR)
+    ring.settle()
+    ring.move(tenant, 3)
+    amid = set()
+    for _ in range(20):
+        for each in range(GROWN):
+            ring.step(each)
+        amid.add(unsettled(rows_of_groups(ring), HOMES))
+    assert ring.group(tenant) in amid
+    assert unsettled(rows_of_groups(ring), HOMES) is None
+    # By the number of partitions its home would be another one, which knows nothing of it.
+    assert unsettled(rows_of_groups(ring)) == ring.group(tenant)
+
+
+def rows_of_groups(ring: GrownRing) -> list[dict[bytes, bytes]]:
+    """What each partition knows of groups, as a backup reads it."""
+    found = []
+    for driver in ring.drivers:
+        fold = Fold(Judge())
+        for key, row in driver.changelog:
+            fold._take(key, row)
+        found.append(fold.groups)
+    return found
