@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -78,7 +79,7 @@ def test_a_belfry_grows_under_load_and_nothing_is_lost(
         worker, other = site.worker(), site.worker()
         worker.start().wait_ready(READY_S)
         other.start().wait_ready(READY_S)
-        load = Load(site, Shape(60, (1.0, 8.0), 5), tenants=TENANTS)
+        load = Load(site, Shape(60, (1.0, 8.0), 5), tenants=TENANTS, partitions=HOMES)
         load.start()
 
         would = told(worker, "grow", "--partitions", f"{GROWN}", "--dry-run")
@@ -90,6 +91,9 @@ def test_a_belfry_grows_under_load_and_nothing_is_lost(
         # Once more is nothing more.
         assert told(worker, "grow", "--partitions", f"{GROWN}", "--yes")["steps"] == []
 
+        # From here on requests come in at the new partitions too, by key and by chance.
+        time.sleep(3.0)
+        load.partitions = GROWN
         groups = KeyGroups(HOMES)
         first, second = TENANTS[0], TENANTS[1]
         assert told(worker, "move", first, "--to", "2", "--yes")["moved"] == 1

@@ -153,7 +153,7 @@ def share(
     outputs = Outputs(settings, tenants, registry, *told, admin)
     # Offsets of a group of their own, by which a take-over recognises a changelog that was made
     # anew.
-    anchors = anchors_of(settings)
+    anchors = anchors_of(settings, counted.homes)
     statements = Statements(statement_notes(settings), settings)
     trust = ChangelogTrust(settings, marks_of(settings), gauges.foreign)
     # Tests kill a worker at a named place by this variable; without it nothing is done.
