@@ -124,3 +124,11 @@ def rows_of_groups(ring: GrownRing) -> list[dict[bytes, bytes]]:
             fold._take(key, row)
         found.append(fold.groups)
     return found
+
+
+def test_what_is_no_home_only_forwards_unless_it_holds_schedules() -> None:
+    place = GrownRing().drivers[3].place
+    assert not place.only_forwards
+    assert place._replace(forwards=None).only_forwards
+    assert place._replace(forwards=True, partition=0).only_forwards
+    assert not place._replace(forwards=None, partition=0).only_forwards
