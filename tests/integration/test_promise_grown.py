@@ -36,7 +36,7 @@ GIVEN: Final = {
     "HTTP_WORKER_SECRET": "what workers of this test share",
     "CLUSTER__PARTITIONS": f"{HOMES}",
 }
-READY_S: Final = 120.0
+READY_S: Final = 240.0
 
 
 def rebalance(worker: Worker, *words: str) -> tuple[int, str, str]:
