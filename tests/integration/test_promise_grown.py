@@ -103,7 +103,7 @@ def test_a_belfry_grows_under_load_and_nothing_is_lost(
         load.partitions = GROWN
         groups = KeyGroups(HOMES)
         first, second = TENANTS[0], TENANTS[1]
-        assert told(worker, "move", first, "--to", "2", "--yes")["moved"] == 1
+        assert told(worker, "move", first, "--to", "2", "--limit", "120", "--yes")["moved"] == 1
         assert told(worker, "move", second, *TENANTS[2:4], "--to", "3", "--yes")["moved"]
         owners = [worker, other]
         for each in owners:

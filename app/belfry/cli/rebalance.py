@@ -26,7 +26,7 @@ import typer
 from belfry.cli.failures import CommandError, WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.progress import progress_of
-from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, stands
+from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, homes_in, stands
 from belfry.cli.rebalance_options import (
     Carrying,
     Dry,
@@ -112,7 +112,7 @@ def move(session: Session, tenants: Tenants, *, to: To, carrying: Carrying) -> N
         if wrong is not None:
             raise WrongUse(wrong.reason)
     found = Remote(session).get(PATH)
-    groups = KeyGroups(found.get("homes") or found["partitions"])
+    groups = KeyGroups(homes_in(found))
     wanted = []
     for group in dict.fromkeys(groups.of(tenant) for tenant in tenants):
         lies = stands(found, group)[1]
