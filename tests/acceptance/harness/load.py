@@ -242,7 +242,9 @@ class Load:
             self.last_due_ms = max(self.last_due_ms, one.due_ms)
             self.sent.append(one)
 
-        given = {"key": one.tenant.encode(), **more}
+        # Where the key leads at first: a topic that is given partitions changes no schedule's route.
+        where = {"partition": home} if (home := self._homes.get(one.tenant)) is not None else {}
+        given = {"key": one.tenant.encode(), **where, **more}
         self._producer.produce(self.site.topic("schedules"), value, on_delivery=delivered, **given)
 
     def _pick(self) -> Sent | None:
