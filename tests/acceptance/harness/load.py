@@ -243,8 +243,9 @@ class Load:
             self.sent.append(one)
 
         # Where the key leads at first: a topic that is given partitions changes no schedule's route.
-        where = {"partition": home} if (home := self._homes.get(one.tenant)) is not None else {}
-        given = {"key": one.tenant.encode(), **where, **more}
+        home = self._homes.get(one.tenant)
+        where = {} if home is None else {"partition": home}
+        given: dict[str, Any] = {"key": one.tenant.encode(), **where, **more}
         self._producer.produce(self.site.topic("schedules"), value, on_delivery=delivered, **given)
 
     def _pick(self) -> Sent | None:
