@@ -242,7 +242,7 @@ class Load:
             self.last_due_ms = max(self.last_due_ms, one.due_ms)
             self.sent.append(one)
 
-        # Where the key leads at first: a topic that is given partitions changes no schedule's route.
+        # Where the key leads at first: more partitions change no schedule's route.
         home = self._homes.get(one.tenant)
         where = {} if home is None else {"partition": home}
         given: dict[str, Any] = {"key": one.tenant.encode(), **where, **more}
