@@ -48,7 +48,7 @@ from belfry.partitions.gauges import Gauges
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.surroundings import WorkerPort
 from belfry.process.closing import closed, stopped_once
-from belfry.process.cluster_start import ClusterState, find, homes
+from belfry.process.cluster_start import ClusterState, find
 from belfry.process.concerns import Concerns
 from belfry.process.data_folder import RefusedToStart, only_one_in
 from belfry.process.front import Front, held_partitions
@@ -183,8 +183,7 @@ def _worker(
 ) -> _Worker:
     """Make the parts of a worker; what they read comes through the agents of its application."""
     frames, (parts, means) = found.frames, configured
-    partitions = homes(found.admin, settings.topic("changelog"))
-    app = membership_app(settings, group, partitions, metrics.agent)
+    app = membership_app(settings, group, found.counted, metrics.agent)
     carries = app.carries
     streams = Streams(carries.policies.pass_through, carries.tenant_inputs.pass_through)
     shared = share(settings, found, clock, Gauges(metrics, means.tracing), group, streams)

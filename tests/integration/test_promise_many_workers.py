@@ -22,6 +22,7 @@ from belfry.balance.owners import even
 from belfry.group.assignment_map_client import follow_assignment_map
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
+from belfry.placement.partition_count import PartitionCount
 from tests.acceptance.harness.failover import owned
 from tests.acceptance.harness.site import Site, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -47,7 +48,9 @@ class Member:
             group_id=topic,
             # Static members stop without a word: ninety leaves would be ninety rebalances.
             group_instance_id=name,
-            partition_assignment_strategy=[assignor_of(self.group, even, PARTITIONS, 1)],
+            partition_assignment_strategy=[
+                assignor_of(self.group, even, PartitionCount(PARTITIONS), 1)
+            ],
             enable_auto_commit=False,
             session_timeout_ms=30_000,
             rebalance_timeout_ms=10_000,

@@ -17,6 +17,7 @@ from typing import Any, Final
 from belfry.balance.owners import ASSIGNERS
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group as AssignedMember
+from belfry.placement.partition_count import PartitionCount
 from tests.simulation.group import LOOK_MS
 from tests.simulation.machine import Machine
 from tests.simulation.stage import Stage
@@ -98,7 +99,9 @@ class LedGroup:
         self.generation += 1
 
     def _join(self, machine: Machine, entry: AssignedMember) -> Joined:
-        assignor = assignor_of(entry, ASSIGNERS["even"], self._homes, self._standbys)
+        assignor = assignor_of(
+            entry, ASSIGNERS["even"], PartitionCount(self._homes), self._standbys
+        )
         self._joined += 1
         member = Joined(f"{machine.name}-{self._joined}", assignor, self._stage.now_ms)
         if not self._members:

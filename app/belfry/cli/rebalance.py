@@ -13,7 +13,8 @@ would have to move for an even load, over as many partitions or over others:
 
 `plan` only looks. `apply` carries it out, some groups at a time, and waits for each of them; `move`
 does so with the groups of some tenants. `status` shows which groups are not at home, and what to do
-where one does not arrive. The groups and the plan are made by `belfry.placement`, which is pure.
+where one does not arrive. `grow` adds partitions for groups to lie in. The groups and the plan are
+made by `belfry.placement`, which is pure.
 """
 
 from __future__ import annotations
@@ -25,8 +26,19 @@ import typer
 from belfry.cli.failures import CommandError, WrongUse, ask_to_begin
 from belfry.cli.help import Program
 from belfry.cli.progress import progress_of
-from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, stands
-from belfry.cli.rebalance_options import Carrying, GroupNumber, Most, Planning, Tenants, To, Yes
+from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, homes_in, stands
+from belfry.cli.rebalance_options import (
+    Carrying,
+    Dry,
+    GroupNumber,
+    GrowTo,
+    Limit,
+    Most,
+    Planning,
+    Tenants,
+    To,
+    Yes,
+)
 from belfry.cli.rebalance_shown import lines, planned_of, shown
 from belfry.cli.rebalance_status import outcome_json, outcome_line, status_lines
 from belfry.cli.remote import Remote
@@ -49,6 +61,7 @@ def register(app: typer.Typer) -> None:
     group.command("apply")(with_session(apply))
     group.command("status")(with_session(status))
     group.command("move")(with_session(move))
+    group.command("grow")(with_session(grow))
     group.command("call-off")(with_session(call_off))
     group.command("resend")(with_session(resend))
     app.add_typer(
@@ -99,13 +112,28 @@ def move(session: Session, tenants: Tenants, *, to: To, carrying: Carrying) -> N
         if wrong is not None:
             raise WrongUse(wrong.reason)
     found = Remote(session).get(PATH)
-    groups = KeyGroups(found["partitions"])
+    groups = KeyGroups(homes_in(found))
     wanted = []
     for group in dict.fromkeys(groups.of(tenant) for tenant in tenants):
         lies = stands(found, group)[1]
         if lies != to:
             wanted.append(WantedMove(group, lies, to))
     _carry_out(session, wanted, ", ".join(tenants), carrying)
+
+
+def grow(
+    session: Session, *, partitions: GrowTo, limit: Limit = None, yes: Yes = False, dry: Dry = False
+) -> None:
+    """Add partitions that hold schedules, while all goes on; the number of homes stays.
+
+    Nothing moves by it: `belfry rebalance apply` has groups lie in them. Needs a worker, and the
+    right to create and alter topics. Workers need BELFRY_KEY_GROUP_MOVES=true. Example:
+
+    belfry rebalance grow --partitions 16
+    """
+    from belfry.cli import rebalance_grow
+
+    rebalance_grow.grow(session, to=partitions, limit=limit, yes=yes, dry=dry)
 
 
 def status(session: Session) -> None:

@@ -39,6 +39,8 @@ class MeasuredTenants(NamedTuple):
     silent: list[str]
     metered: bool
     lies: Mapping[int, int] | None = None
+    # How many of the partitions are homes; 0 for all of them.
+    homes: int = 0
 
 
 def measured(session: Session, over_s: float) -> MeasuredTenants:
@@ -46,10 +48,13 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
 
     Raises `CommandError` where no worker answers, and `BelfryError` where Kafka does not.
     """
+    from belfry.kafka.growth import topic_counts
+    from belfry.kafka.wanted_topics import homes_of
     from belfry.placement.loads import LoadVector, TenantLoad
 
     cluster, admin = session.admin()
     partitions = len(cluster.partitions(admin, session.settings.topic("changelog")))
+    homes = homes_of(session.settings.cluster, topic_counts(admin))
     policies = kafka_policies(session).all()
     remote = Remote(session)
     before, silent_before = _look(remote)
@@ -66,7 +71,8 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
         load = LoadVector(pending, fires, (held or {}).get(name, 0.0))
         tenants.append(TenantLoad(name, load, _spreads(name, policies)))
     silent_ones = sorted({*silent_before, *silent})
-    return MeasuredTenants(tenants, partitions, silent_ones, held is not None, lying(remote))
+    lies = lying(remote)
+    return MeasuredTenants(tenants, partitions, silent_ones, held is not None, lies, homes)
 
 
 def lying(remote: Remote) -> dict[int, int]:

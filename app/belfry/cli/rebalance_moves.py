@@ -166,9 +166,14 @@ class Mover:
         )
 
 
+def homes_in(found: dict[str, Any]) -> int:
+    """The number of homes, by the answer of `/v1/key-groups`; a release before tells none."""
+    return int(found.get("homes") or found["partitions"])
+
+
 def stands(found: dict[str, Any], group: int) -> tuple[str, int]:
     """State and partition of a group, by the answer of `/v1/key-groups`."""
     for each in found["key_groups"]:
         if each["group"] == group:
             return each["state"], each["lies"]
-    return "rests", group % found["partitions"]
+    return "rests", group % homes_in(found)

@@ -77,6 +77,12 @@ Tenants = Annotated[
 To = Annotated[
     int, typer.Option("--to", min=0, max=1023, metavar="PARTITION", help="Where they are to lie.")
 ]
+GrowTo = Annotated[
+    int,
+    typer.Option(
+        "--partitions", min=1, max=1024, metavar="N", help="How many partitions there are then."
+    ),
+]
 GroupNumber = Annotated[
     int, typer.Argument(metavar="GROUP", min=0, help="Number of the key group.", show_default=False)
 ]

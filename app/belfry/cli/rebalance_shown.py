@@ -57,7 +57,7 @@ class Plan:
 
 def planned_of(found: MeasuredTenants, partitions: int, within: float, by: Measure) -> Plan:
     """The plan for what was measured."""
-    groups = KeyGroups(found.partitions)
+    groups = KeyGroups(found.homes or found.partitions)
     loads = Loads(found.tenants, groups)
     # Groups that lie elsewhere leave partitions that are to be empty, even with nothing in them.
     lies = found.lies or {}

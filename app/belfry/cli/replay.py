@@ -193,8 +193,8 @@ def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
     properties = {"fetch.wait.max.ms": 10, **settings.kafka_properties()}
     cluster = Cluster(properties.pop(BOOTSTRAP), properties)
     with closing(ReplayTopics(cluster, settings.topic)) as topics:
-        homes = len(topics.partitions())
-        if not homes:
+        counts = topics.counted()
+        if counts is None:
             raise CommandError(
                 f"There is no topic {settings.topic('changelog')} at {cluster.servers}, so there is"
                 " nothing to play. If belfry's topics have another prefix, set"
@@ -205,14 +205,15 @@ def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
         signed = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else None
         policies = topics.policies(Decoder("TenantPolicy", look, only=True), signed)
         counted = session.printer.counted
-        yield ReplayWorld(topics, settings, policies, homes, look, judges(session), chunk, counted)
+        yield ReplayWorld(topics, settings, policies, counts, look, judges(session), chunk, counted)
 
 
 def _chosen(world: ReplayWorld, partitions: list[int] | None) -> list[int]:
-    chosen = sorted(set(partitions)) if partitions else list(range(world.homes))
-    if chosen[-1] >= world.homes:
+    chosen = sorted(set(partitions)) if partitions else list(range(world.partitions.count))
+    if not world.partitions.holds(chosen[-1]):
         raise WrongUse(
-            f"--partition {chosen[-1]}: schedules live in the partitions 0 to {world.homes - 1}."
+            f"--partition {chosen[-1]}: schedules live in the partitions 0 to"
+            f" {world.partitions.count - 1}."
         )
     return chosen
 

@@ -25,6 +25,7 @@ from belfry.cli.replay_topics import ReplayTopics
 from belfry.cli.verify_topics import ReadableRange
 from belfry.engine.reports import SourcePartition
 from belfry.host.rocks import RocksMap
+from belfry.placement.partition_count import PartitionCount
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference
 from belfry.playback.logged import Unplayable
@@ -77,7 +78,7 @@ class ReplayWorld(NamedTuple):
     topics: ReplayTopics
     settings: CommandSettings
     policies: list[PolicyAt]
-    homes: int
+    partitions: PartitionCount
     look: Look | None
     judge_of: Callable[[int], Judge]
     # Most events that the workers fire in a transaction.
@@ -89,7 +90,8 @@ class ReplayWorld(NamedTuple):
         """The partition as an engine sees it."""
         keys_of_origin = self.settings.worker_keys(Purpose.ORIGIN)
         name = self.settings.topic("schedules")
-        return SourcePartition(name, partition, Homes(self.homes), keys_of_origin)
+        homes = Homes(self.partitions.homes)
+        return SourcePartition(name, partition, homes, keys_of_origin, self.partitions, False)
 
     def treatment(self, always: Mapping[str, TenantPolicy] | None = None) -> Treatment:
         """Policies by their time; those that hold `always` win."""

@@ -20,6 +20,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 from belfry.cli.verify_topics import ReadableRange, TopicReader
 from belfry.client.decoding import Decoder
 from belfry.kafka.record_headers import headers_of, proof_of
+from belfry.placement.partition_count import PartitionCount
 from belfry.playback.logged import LoggedRow, Unplayable
 from belfry.playback.treatment import PolicyAt
 from belfry.playback.written_events import WrittenEvents
@@ -94,13 +95,20 @@ class ReplayTopics:
 
     def __init__(self, cluster: Cluster, topic: Callable[[str], str]) -> None:
         self._changelog, self._schedules = topic("changelog"), topic("schedules")
+        self._homes = topic("homes")
         self._tenants, self._fired = topic("tenants"), topic("fired.")
         self._shared = topic("fired")
         self._reader, self._requests = TopicReader(cluster), TopicReader(cluster)
 
     def partitions(self) -> list[int]:
-        """Partitions of the changelog: the homes of schedules; none where it is not there."""
+        """Partitions of the changelog: where schedules are; none where it is not there."""
         return self._reader.topics().get(self._changelog, [])
+
+    def counted(self) -> PartitionCount | None:
+        """How many of them there are, and how many are homes; None where there is no changelog."""
+        topics = self._reader.topics()
+        there = topics.get(self._changelog, [])
+        return PartitionCount(len(topics.get(self._homes, there)), len(there)) if there else None
 
     def span(self, partition: int) -> ReadableRange:
         """Where a partition of the changelog begins and ends now."""

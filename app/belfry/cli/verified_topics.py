@@ -46,6 +46,7 @@ class VerifiedTopics:
 
     def __init__(self, topic: Callable[[str], str], also: Iterable[str]) -> None:
         self.changelog = topic("changelog")
+        self.homes = topic("homes")
         self.lifecycle = topic("lifecycle")
         self.rejected = topic("rejected")
         self.fired = topic("fired.")

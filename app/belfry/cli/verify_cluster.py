@@ -169,8 +169,10 @@ class ClusterVerifier:
     def _begin_partitions(self) -> None:
         """Go on from where the last pass was, or anew where that is too long ago."""
         now_ms = self._file.now_ms
-        partitions = self._reader.topics().get(self._topics.changelog, [])
-        self._overdue.moving = MovingGroups(self._memory, max(1, len(partitions)))
+        topics = self._reader.topics()
+        partitions = topics.get(self._topics.changelog, [])
+        homes = len(topics.get(self._topics.homes, partitions))
+        self._overdue.moving = MovingGroups(self._memory, max(1, homes))
         for partition in partitions:
             standing = self._file.standing(partition)
             if standing.next_offset and now_ms - standing.read_ms > STALE_MS:
@@ -178,7 +180,7 @@ class ClusterVerifier:
                 standing = Standing(told_to=standing.told_to)
             spot = Spot(self._topics.changelog, partition, 0)
             made = PartitionVerifier(spot, self._memory, self.counts, standing)
-            made.move_among(len(partitions))
+            made.move_among(homes)
             made.elsewhere = self.elsewhere.stretches.get(partition, ())
             self._partitions[partition] = made
 

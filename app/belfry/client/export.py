@@ -22,7 +22,7 @@ from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from belfry.client.errors import BelfryError
+from belfry.client.errors import BelfryError, MissingTopic
 from belfry.client.kafka import Cluster
 from belfry.kafka.record_headers import proof_of
 from belfry.store.group_lookup import unsettled
@@ -152,13 +152,14 @@ def folded(
     ends = cluster.consumer(group, uncommitted=True)
     groups: list[dict[bytes, bytes]] = []
     try:
+        homes = _homes(cluster, consumer, changelog)
         for partition in sorted(cluster.partitions(consumer, changelog)):
             fold, place = fold_of(partition), TopicPartition(changelog, partition)
             _read(cluster, consumer, place, fold, _log_end(cluster, ends, place))
             fold.check(partition)
             groups.append(fold.groups)
             yield partition, fold
-        if (moving := unsettled(groups)) is not None:
+        if (moving := unsettled(groups, homes)) is not None:
             raise MovedMeanwhile(
                 f"A key group is on its way to another partition (group {moving}), so some"
                 " schedules may be missing in what was read, or there twice. Do not use"
@@ -167,6 +168,14 @@ def folded(
     finally:
         consumer.close()
         ends.close()
+
+
+def _homes(cluster: Cluster, consumer: Consumer, changelog: str) -> int:
+    """How many partitions are homes, by the topic that says so where a belfry has grown; 0: all."""
+    try:
+        return len(cluster.partitions(consumer, f"{changelog.removesuffix('changelog')}homes"))
+    except MissingTopic:
+        return 0
 
 
 def _log_end(cluster: Cluster, consumer: Consumer, place: TopicPartition) -> int:

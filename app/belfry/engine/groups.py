@@ -91,6 +91,7 @@ class Groups:
         self, place: SourcePartition, store: ScheduleStore, tenants: StepTenants, undo: UndoLog
     ) -> None:
         self.here = place.partition
+        self._place = place
         self._key_groups = KeyGroups(place.homes.partitions)
         self._store = store
         self._tenants = tenants
@@ -125,7 +126,7 @@ class Groups:
 
     def is_one(self, group: int, target: int) -> bool:
         """Whether there is such a group, and such a partition for it."""
-        return group < self._key_groups.count and target < self._key_groups.partitions
+        return group < self._key_groups.count and self._place.exists(target)
 
     def moved(self, tenant: str) -> bool:
         """Whether a tenant's requests may not be kept on the fast path.

@@ -88,7 +88,7 @@ class EngineParts:
         self.after_acks = AfterAcks(store, waiting, undo, of_step.is_quiet)
         self._make_firing(store, options, followers)
         self._hot_tenants = HotTenants()
-        forwards_to = None if place.partition < place.homes.partitions else place.homes
+        forwards_to = place.homes if place.only_forwards else None
         self.aside = Aside(store, reader, tenants, undo, forwards_to)
         self._make_intake(place, store, reader, followers, options)
         self.drains = Drains(store)

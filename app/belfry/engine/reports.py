@@ -23,6 +23,7 @@ from belfry.engine.payloads import digests
 from belfry.engine.rejected_record import LEAST_REJECTED_BYTES, MAX_REJECTED_BYTES, as_rejected
 from belfry.engine.reply import MOST_REASON, MOST_SHOWN, Reply
 from belfry.engine.step import Step
+from belfry.placement.partition_count import PartitionCount
 from belfry.schedules.identity import Homes, generation_of
 from belfry.schedules.outcomes import ID_REUSED, Outcome, repeat_reason, reused_reason
 from belfry.schedules.rejections import PASSING, Rejection
@@ -61,6 +62,22 @@ class SourcePartition(NamedTuple):
     homes: Homes
     # Of workers that share a secret: what tells where a request that one of them sent on came from.
     origin_keys: Keys = ()
+    # The partitions that hold schedules, where there are more than homes.
+    counted: PartitionCount | None = None
+    # Whether it holds none itself; None: it does where it is a home.
+    forwards: bool | None = None
+
+    @property
+    def only_forwards(self) -> bool:
+        """Whether it holds no schedules, and sends on what comes in."""
+        by_number = self.partition >= self.homes.partitions
+        return by_number if self.forwards is None else self.forwards
+
+    def exists(self, partition: int) -> bool:
+        """Whether there is such a partition that holds schedules, by now."""
+        if self.counted is not None:
+            return self.counted.holds(partition)
+        return partition < self.homes.partitions
 
 
 class Reports:
@@ -80,7 +97,7 @@ class Reports:
     def origin(self, record: SourceRecord) -> Origin:
         """Where a record was first received."""
         if record is not self._record:
-            topic, partition, _, keys = self._place
+            topic, partition, _, keys, _, _ = self._place
             self._origin = believed_origin(keys, record, topic, partition)
             self._record = record
         return self._origin

@@ -30,15 +30,16 @@ from belfry.balance.members import Share
 from belfry.balance.owners import Assigner
 from belfry.balance.shares import shares
 from belfry.group.group import Group
+from belfry.placement.partition_count import PartitionCount
 
 NAME: Final = "belfry"
 VERSION: Final = 0
 
 
 def assignor_of(
-    group: Group, assigner: Assigner, homes: int, standbys: int
+    group: Group, assigner: Assigner, counted: PartitionCount, standbys: int
 ) -> type[AbstractPartitionAssignor]:
-    """A class for aiokafka: `homes` partitions keep state, and each should have `standbys`."""
+    """A class for aiokafka: each partition that holds schedules should have `standbys`."""
 
     class BelfryAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # untyped
         """Owners by `assigner`, standbys beside them."""
@@ -61,7 +62,7 @@ def assignor_of(
                     for name, (_, member_metadata) in metadata_of.items()
                 ],
                 assigner,
-                {p: standbys for p in partitions if p < homes},
+                {p: standbys for p in partitions if counted.holds(p)},
             )
             told = _told({name: each for name, (_, each) in metadata_of.items()}, found)
             return {

@@ -11,6 +11,7 @@ from typing import Any
 from belfry.balance.assignment_map import MemberMetadata
 from belfry.group.group import Group
 from belfry.group.membership import membership_app
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 
 
@@ -22,7 +23,7 @@ def __getattr__(name: str) -> Any:
     """``app``, made when it is asked for: importing this reads no settings."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    app = membership_app(Settings(), Group(MemberMetadata("faust")), 0)
+    app = membership_app(Settings(), Group(MemberMetadata("faust")), PartitionCount(1))
     app.on_first_start = _refuse  # type: ignore[method-assign]
     return app
 

@@ -28,11 +28,13 @@ Holdings = Callable[[], tuple[dict[int, int], tuple[int, ...]]]
 class Surroundings:
     """What a member asks before it says anything: each may be called from any thread.
 
-    `rejoin` asks the group to share its partitions anew; `holdings` gives the epochs of what is
+    `rejoin` asks the group to share its partitions anew; `look_again` asks Kafka whether there are
+    more of them; `holdings` gives the epochs of what is
     owned, and what is stood by for; `keeps_heartbeat` says whether this worker keeps one.
     """
 
     rejoin: Callable[[], None] = lambda: None
+    look_again: Callable[[], None] = lambda: None
     holdings: Holdings = lambda: ({}, ())
     keeps_heartbeat: Callable[[], bool] | None = None
 
@@ -61,6 +63,10 @@ class Group:
     def rejoin(self) -> None:
         """Ask the group to share its partitions anew."""
         self._surroundings.rejoin()
+
+    def look_again(self) -> None:
+        """Ask Kafka whether there are more partitions to share; a rebalance follows if so."""
+        self._surroundings.look_again()
 
     @property
     def worker(self) -> str:

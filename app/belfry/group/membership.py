@@ -29,6 +29,7 @@ from belfry.group.group import Group
 from belfry.group.schedules_table import BelfryTables, SchedulesTable, schedules_table
 from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.security import group_client_security
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 
 NEVER_MS: Final = 2**31 - 1
@@ -76,6 +77,14 @@ class _MembershipThread(driver.AIOKafkaConsumerThread):
         coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001  # there is no other way
         self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
 
+    def look_again(self) -> None:
+        """Look whether there are more partitions now, and share them; from any thread.
+
+        Metadata is asked for every few minutes anyway, and a change of it begins a rebalance.
+        """
+        client = self._ensure_consumer()._client  # noqa: SLF001  # there is no other way
+        self.thread_loop.call_soon_threadsafe(client.force_metadata_update)
+
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._ensure_consumer().pause(*driver.ensure_aiokafka_TPset(assigned))
         self._follow_assignment_map()
@@ -104,6 +113,10 @@ class _MembershipConsumer(driver.Consumer):
     def rejoin(self) -> None:
         """Ask the group to share its partitions anew; from any thread."""
         cast("_MembershipThread", self._thread).rejoin()
+
+    def look_again(self) -> None:
+        """Look whether there are more partitions now, and share them; from any thread."""
+        cast("_MembershipThread", self._thread).look_again()
 
     def _new_consumer_thread(self) -> driver.AIOKafkaConsumerThread:
         return _MembershipThread(self, loop=self.loop, beacon=self.beacon)
@@ -157,6 +170,10 @@ class MembershipApp(faust.App):
         """Ask the group to share its partitions anew; from any thread."""
         cast("_MembershipConsumer", self.consumer).rejoin()
 
+    def look_again(self) -> None:
+        """Look whether there are more partitions now, and share them; from any thread."""
+        cast("_MembershipConsumer", self.consumer).look_again()
+
     def _new_transport(self) -> Any:
         return _MembershipTransport(self.conf.broker_consumer, self, loop=self.loop)
 
@@ -165,7 +182,7 @@ class MembershipApp(faust.App):
 
 
 def membership_app(
-    settings: Settings, group: Group, homes: int, told: AgentTold = to_nobody
+    settings: Settings, group: Group, counted: PartitionCount, told: AgentTold = to_nobody
 ) -> MembershipApp:
     """The application of a worker, with its agents, of which `told` hears."""
     servers = ";".join(f"kafka://{server}" for server in settings.bootstrap_servers.split(","))
@@ -187,7 +204,7 @@ def membership_app(
     app.group = group
     assigner = ASSIGNERS[settings.assignment]
     # One only: aiokafka joins once for each, and each join is a rebalance for everybody.
-    app.assignors = [assignor_of(group, assigner, homes, settings.standbys)]
+    app.assignors = [assignor_of(group, assigner, counted, settings.standbys)]
     app.sensors.add(app.monitor)
     app.shared_topic = settings.topic("schedules")
     app.carries = WorkerAgents(app, settings, told)

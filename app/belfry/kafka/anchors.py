@@ -9,13 +9,18 @@ An owner that has been fenced may say its identity once more after a recovery ha
 generation.  So what is kept is read before it is written over, and a newer generation stays.  Kafka
 has no way to do both in one: an owner that writes in between is corrected by the next write.
 
-Kafka keeps an offset for any number of a partition.  A cluster that refuses those which the topic
-does not have keeps no anchor for them: that is said, and the other anchors are kept all the same.
+A belfry that has grown has partitions that `belfry.tenants` does not have, and Kafka refuses
+offsets for them.  Each of them has a group of its own, which keeps its anchor for partition 0:
+
+    partition 3     group belfry.identity, belfry.tenants, partition 3
+    partition 12    group belfry.identity.12, belfry.tenants, partition 0
+
+Where that is refused as well it is said, and the other anchors are kept all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from belfry.kafka.offset_notes import OffsetNotes
 from belfry.settings import SharedSettings
@@ -41,8 +46,17 @@ class Anchors:
     Any thread may use it. To write the same once more changes nothing.
     """
 
-    def __init__(self, notes: OffsetNotes) -> None:
+    def __init__(
+        self, notes: OffsetNotes, own: Callable[[int], OffsetNotes] | None = None, first: int = 1
+    ) -> None:
+        """`notes` are of all partitions, `own` of one that the topic does not have.
+
+        No partition below `first` is one of these, so none has to be asked for twice.
+        """
         self._notes = notes
+        self._own_notes = own
+        self._first = first
+        self._made: dict[int, OffsetNotes] = {}
 
     def read(self, partition: int) -> Identity | None:
         """The identity that was kept last, or None for none."""
@@ -50,8 +64,30 @@ class Anchors:
 
     def _read(self, partitions: Iterable[int]) -> dict[int, Identity]:
         """The identities that were kept last, of those partitions that have one."""
-        kept = self._notes.read(partitions)
+        asked = list(partitions)
+        kept = self._notes.read(asked)
+        for partition in asked:
+            notes = None if partition in kept else self._own(partition)
+            if notes is not None and (text := notes.read((0,)).get(0)) is not None:
+                kept[partition] = text
         return {partition: identity_of(text) for partition, text in kept.items()}
+
+    def _own(self, partition: int) -> OffsetNotes | None:
+        """The notes of one partition alone; None where it is surely one that the topic has."""
+        if self._own_notes is None or partition < self._first:
+            return None
+        if partition not in self._made:
+            self._made[partition] = self._own_notes(partition)
+        return self._made[partition]
+
+    def _write(self, told: Mapping[int, str]) -> dict[int, str]:
+        """Keep these texts; why some were refused, by partition."""
+        failed = self._notes.write(told)
+        for partition in list(failed):
+            notes = self._own(partition)
+            if notes is not None and not notes.write({0: told[partition]}):
+                del failed[partition]
+        return failed
 
     def write(self, identities: Mapping[int, Identity]) -> dict[int, Identity]:
         """Keep the identities of these partitions; never one of an earlier generation.
@@ -70,7 +106,7 @@ class Anchors:
             for partition, identity in identities.items()
             if partition not in newer
         }
-        failed = self._notes.write(told) if told else {}
+        failed = self._write(told) if told else {}
         if failed:
             first = min(failed)
             why = f"group {self._notes.group}, partition {first}: {failed[first]}"
@@ -78,6 +114,11 @@ class Anchors:
         return newer
 
 
-def anchors_of(settings: SharedSettings) -> Anchors:
-    """The anchors of a belfry."""
-    return Anchors(OffsetNotes(settings, anchor_group(settings), settings.topic("tenants")))
+def anchors_of(settings: SharedSettings, homes: int = 1) -> Anchors:
+    """The anchors of a belfry; `homes` is how many partitions it had at first, or fewer."""
+    group, topic = anchor_group(settings), settings.topic("tenants")
+
+    def own(partition: int) -> OffsetNotes:
+        return OffsetNotes(settings, f"{group}.{partition}", topic)
+
+    return Anchors(OffsetNotes(settings, group, topic), own, homes)

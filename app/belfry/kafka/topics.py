@@ -148,9 +148,8 @@ def problems(admin: AdminClient, settings: SharedSettings) -> list[TopicProblem]
         kind = tenants.get(name) or name.removeprefix(settings.cluster.topic_prefix)
         found += problems_of(kind, name, config, least)
     counts = {name: len(topic.partitions) for name, topic in cluster.topics.items()}
-    changelog = settings.topic("changelog")
-    found += home_problems(changelog, counts, settings.cluster.partitions)
-    return found + partition_problems(settings.topic("schedules"), changelog, counts)
+    found += home_problems(settings.cluster, counts)
+    return found + partition_problems(settings.cluster, counts)
 
 
 def _configs(

@@ -7,6 +7,7 @@ and `Unknown`, after which this producer is never used again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -215,6 +216,7 @@ class PartitionProducer:
         if self.signer is not None:
             self.signer.aborted()
         if isinstance(error, KafkaException):
+            self._look_for_partition(error)
             end = end_of(error, during="a transaction")
             if not isinstance(end, Aborted):
                 return end
@@ -231,6 +233,14 @@ class PartitionProducer:
             return Unknown(f"{error}; {end}", blocked=True) if blocked else end
         self._watchful = True
         return Aborted(str(error), dict(self._refused), blocked=is_blocked(error))
+
+    def _look_for_partition(self, error: KafkaException) -> None:
+        """Learn of partitions that were added since this client looked last: it would only in some
+        minutes, and a step that writes to one of them would fail as long.
+        """
+        if error.args[0].code() == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001  # its name
+            with suppress(KafkaException):
+                self._producer.list_topics(self._output_topics.schedules, CONNECT_S)
 
     def serve(self) -> None:
         """Have figures told that wait in its clients, which would pile up in one that is idle."""

@@ -19,6 +19,7 @@ from belfry.tenants.topic_names import LETTERS
 
 REPLICATION: Final = 3
 MOST_OF_TENANTS: Final = 500
+HOMES_TOPIC: Final = "homes"
 HANDED_OVER_BYTES: Final = 900_000
 
 _DELETE: Final = {"cleanup.policy": "delete"}
@@ -149,32 +150,58 @@ def replication_problems(spec: TopicSpec, replicas: int, in_sync: int) -> list[T
     return []
 
 
-def home_problems(changelog: str, counts: dict[str, int], wanted: int) -> list[TopicProblem]:
+def homes_topic(cluster: ClusterSettings) -> str:
+    """The topic that says how many homes a belfry has that has grown; others have none.
+
+    It holds no records: its number of partitions is the number of homes.  So it is read with the
+    other metadata, is never compacted away or forgotten, and cannot become less.
+    """
+    return cluster.topic_prefix + HOMES_TOPIC
+
+
+def homes_of(cluster: ClusterSettings, counts: Mapping[str, int]) -> int:
+    """The number of homes by the partitions of all topics; 0 where there is no changelog.
+
+    That of the changelog is it, unless the belfry has grown (`belfry rebalance grow`).
+    """
+    held = counts.get(cluster.topic_prefix + "changelog", 0)
+    return min(held, counts.get(homes_topic(cluster), held))
+
+
+def home_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[TopicProblem]:
     """Another number of homes than was agreed: schedules would be looked for where they are not."""
-    homes = counts.get(changelog)
-    if homes is None or homes == wanted:
+    changelog, wanted = cluster.topic_prefix + "changelog", cluster.partitions
+    if changelog not in counts:
+        return []
+    homes, said_by = homes_of(cluster, counts), changelog
+    if homes < counts[changelog]:
+        said_by = homes_topic(cluster)
+    if homes == wanted:
         return []
     what = (
-        f"cluster settings differ: {changelog} has {homes} partitions, and"
+        f"cluster settings differ: {said_by} has {homes} partitions, and"
         f" BELFRY_CLUSTER__PARTITIONS is {wanted}; the number of homes never changes"
     )
     cure = (
         f"set it to {homes} on all workers; if {changelog} was altered, restore a backup into"
         " new topics"
     )
-    return [TopicProblem(changelog, what, cure, fatal=True)]
+    return [TopicProblem(said_by, what, cure, fatal=True)]
 
 
-def partition_problems(
-    schedules: str, changelog: str, counts: dict[str, int]
-) -> list[TopicProblem]:
+def partition_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[TopicProblem]:
     """Fewer partitions of input than of state: some schedules would have no home to be sent to.
 
-    More of input are fine; they only take requests, which are re-routed.
+    More of input are fine; they only take requests, which are re-routed.  Where each home has one,
+    the belfry was not given all of its partitions yet: workers start, for that needs them.
     """
-    given, homes = counts.get(schedules), counts.get(changelog)
-    if given is None or homes is None or given >= homes:
+    schedules, changelog = (cluster.topic_prefix + name for name in ("schedules", "changelog"))
+    given, held = counts.get(schedules), counts.get(changelog)
+    if given is None or held is None or given >= held:
         return []
-    what = f"{given} partitions, but {changelog} has {homes}"
-    cure = f"kafka-topics.sh --alter --topic {schedules} --partitions {homes}"
+    what = f"{given} partitions, but {changelog} has {held}"
+    if given >= homes_of(cluster, counts):
+        cure = f"belfry rebalance grow --partitions {held} --yes"
+        return [TopicProblem(schedules, what, cure, fatal=False)]
+    cure = f"kafka-topics.sh --alter --topic {schedules} --partitions {held}"
     return [TopicProblem(schedules, what, cure, fatal=True)]

@@ -21,6 +21,7 @@ from belfry.client.errors import BelfryError
 from belfry.client.tenants import TenantPolicies
 from belfry.host import machine
 from belfry.mirror.beginnings import see_that_it_follows
+from belfry.mirror.growth import see_that_it_is_whole
 from belfry.mirror.lane import Lane
 from belfry.mirror.policies import carry_policies
 from belfry.mirror.sides import Side
@@ -30,6 +31,8 @@ from belfry.telemetry.mirror_metrics import MirrorMetrics
 # After a failure, and between two looks at policies and at how far behind it is.
 PAUSE_MS: Final = 2_000
 LOOK_EVERY_MS: Final = 5_000
+# Between two looks whether the source has grown.
+COUNT_EVERY_MS: Final = 60_000
 # Seconds for a round in which nothing comes.
 IDLE_S: Final = 0.1
 FAILURES: Final = (KafkaException, BufferError, ConnectionError, CannotRecover, BelfryError)
@@ -53,7 +56,7 @@ class MirrorFollower:
         self._lanes: dict[int, Lane] = {}
         # When each partition that failed is tried again, epoch ms.
         self._again_ms: dict[int, int] = {}
-        self._looked_ms = 0
+        self._looked_ms = self._counted_ms = 0
         self._carried = True
         # What the source had appended by then is carried, epoch ms; by partition.
         self._level_ms: dict[int, int] = {}
@@ -113,6 +116,9 @@ class MirrorFollower:
         """Carry policies, and see how far behind the mirror is."""
         self._looked_ms = now_ms
         try:
+            if now_ms - self._counted_ms >= COUNT_EVERY_MS:
+                see_that_it_is_whole(self._sides[0])
+                self._counted_ms = now_ms
             carry_policies(*self._policies, self._see_that_it_follows)
             behind = sum(lane.behind() for lane in self._lanes.values())
         except FAILURES as error:

@@ -24,7 +24,7 @@ from belfry.kafka.rights import TOPIC
 from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.topic_tail import TopicTail
 from belfry.kafka.topics import REACH_S, create_topics, tombstones_kept_ms
-from belfry.kafka.wanted_topics import TopicSpec, topics_of
+from belfry.kafka.wanted_topics import HOMES_TOPIC, TopicSpec, topics_of
 from belfry.mirror.beginnings import CannotMirror, Ends
 from belfry.mirror.marks import CHANGELOG, KINDS, MARKS, REQUESTS, MirrorMark, decode_mark
 from belfry.recovery.identities import Identities
@@ -56,6 +56,8 @@ class Side(NamedTuple):
     kinds: frozenset[str]
     trust: ChangelogTrust
     tombstones_ms: int
+    # How many of the partitions are tenants' homes, where the belfry has grown; else 0.
+    grown_from: int = 0
 
     def judge(self, partition: int) -> Judge:
         """What tells a worker's rows in this side's changelog; CannotMirror without its secret."""
@@ -133,7 +135,7 @@ def opened(name: str, settings: SharedSettings) -> Side:
     admin = librdkafka.AdminClient({**settings.kafka_properties(), **quiet})
     try:
         cluster = admin.list_topics(timeout=REACH_S)
-        partitions = _partitions(name, admin, settings)
+        partitions = partitions_of(name, admin, settings)
     except (KafkaException, TimeoutError) as error:
         servers = settings.bootstrap_servers
         raise ConnectionError(f"{name} at {servers}: {cause_of(error)}") from error
@@ -154,16 +156,17 @@ def opened(name: str, settings: SharedSettings) -> Side:
     here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
     trust = ChangelogTrust(settings, marks_of(settings))
     kept_ms = _tombstones_ms(admin, names[0])
-    return Side(name, settings, here, homes, frozenset(partitions), trust, kept_ms)
+    grown_from = partitions.pop(HOMES_TOPIC, 0)
+    return Side(name, settings, here, homes, frozenset(partitions), trust, kept_ms, grown_from)
 
 
-def _partitions(name: str, admin: Any, settings: SharedSettings) -> dict[str, int]:
+def partitions_of(name: str, admin: Any, settings: SharedSettings) -> dict[str, int]:
     """How many partitions each topic of a mirror has, by its kind; none of those that do not exist.
 
     Each is asked for by name. A list of all topics leaves out what may not be described, and a side
     whose marks are not seen would pass for one that never took over.
     """
-    kinds = {settings.topic(each): each for each in (*KINDS, MARKS)}
+    kinds = {settings.topic(each): each for each in (*KINDS, MARKS, HOMES_TOPIC)}
     asked = admin.describe_topics(TopicCollection(list(kinds)), request_timeout=REACH_S)
     found = {}
     for topic, answer in asked.items():
@@ -187,6 +190,19 @@ def _tombstones_ms(admin: Any, changelog: str) -> int:
         raise ConnectionError(f"{changelog}: {error.args[0].str()}") from error
 
 
+def grown_told(source: Side) -> str:
+    """What the target of a belfry that has grown has to be given."""
+    kinds = (HOMES_TOPIC, CHANGELOG, REQUESTS)
+    homes_topic, *grown = (source.settings.topic(each) for each in kinds)
+    wanted = f"--partitions {source.homes}"
+    alters = (f"kafka-topics.sh --alter --topic {each} {wanted}" for each in grown)
+    return (
+        f"the source has grown from {source.grown_from} partitions to {source.homes}, and the"
+        f" target has not: give it the same topics (kafka-topics.sh --create --topic {homes_topic}"
+        f" --partitions {source.grown_from}; {'; '.join(alters)}), and begin again."
+    )
+
+
 def pair(source: Side, target: Side) -> None:
     """See that one may follow the other; raises CannotMirror."""
     if source.here.cluster == target.here.cluster:
@@ -194,6 +210,8 @@ def pair(source: Side, target: Side) -> None:
             f"source and target are the same cluster, {source.here.cluster}: a mirror is of another"
             " one."
         )
+    if source.grown_from and (source.grown_from, source.homes) != (target.grown_from, target.homes):
+        raise CannotMirror(grown_told(source))
     if source.homes != target.homes:
         raise CannotMirror(
             f"the source has {source.homes} partitions and the target {target.homes}: they have to"

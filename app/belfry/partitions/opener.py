@@ -1,7 +1,7 @@
 """Opening what a partition needs: for an owner, for a standby, and for one that only takes in.
 
-    take_over   store, producer, source and engine of a home partition, fenced and recovered
-                the same without a state, where the partition was added to the input later
+    take_over   store, producer, source and engine of a partition, fenced and recovered
+                the same without a state, where the partition was added to the input alone
     open_warm   store, changelog and producer of a standby, where the local state ends
 
 Each term of ownership gets objects of its own, so that nothing of an earlier one can be used by
@@ -59,7 +59,7 @@ class PartitionOpener(PartitionDependencies):
         """Take a partition over, up to the point where its requests are to be read."""
         partition = term.partition
         self.watch.follow(partition)
-        if partition >= self.partitions:
+        if not self._holds(partition):
             return self._take_in_only(term)
         parts = PartitionParts(self, partition)
         with ExitStack() as undo:
@@ -77,7 +77,8 @@ class PartitionOpener(PartitionDependencies):
             reader = RequestReader()
             engine = parts.engine(recovered.store, reader)
             if recovered.manifest is None:
-                engine.begin_at(source.ends()[0])
+                kept = None if partition < self.partitions else parts.sent_on_to()
+                engine.begin_at(source.ends()[0] if kept is None else kept)
             # A cancel may lie behind a misrouted request that the former owner left in an open
             # transaction: what has to be taken in before firing ends where the log ends, not where
             # readers stop today.
@@ -107,6 +108,17 @@ class PartitionOpener(PartitionDependencies):
             parts.local(recovered.identity).found_wrong,
         )
 
+    def _holds(self, partition: int) -> bool:
+        """Whether a partition holds schedules.
+
+        One that does not yet, as far as is known, is asked about: it may have been added since
+        (`belfry rebalance grow`), and another worker may have owned it as one that does.
+        """
+        if not self.counted.holds(partition):
+            self.identities.now()
+            self.counted.grown(self.identities.partitions[0])
+        return self.counted.holds(partition)
+
     def _sign(
         self, partition: int, producer: StepProducer, recovered: Recovered
     ) -> Resigning | None:
@@ -125,7 +137,7 @@ class PartitionOpener(PartitionDependencies):
             raise OwnershipRefused(str(error)) from error
 
     def _take_in_only(self, term: Term) -> Owned:
-        """Own a partition that is no schedule's home: it was added to the source later.
+        """Own a partition that holds no schedules: it was added to the source alone.
 
         All of its requests are misrouted or refused, so it keeps no state; its position lies in a
         consumer group and is committed by the same transaction.
@@ -138,7 +150,7 @@ class PartitionOpener(PartitionDependencies):
             producer.open()
             term.moved(Event.FENCED)
             reader = RequestReader()
-            engine = parts.engine(ScheduleStore(MemoryMap()), reader)
+            engine = parts.engine(ScheduleStore(MemoryMap()), reader, forwards=True)
             source = parts.requests()
             kept = parts.kept_position(producer.group)
             engine.begin_at(source.ends()[0] if kept is None else kept)

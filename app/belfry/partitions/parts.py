@@ -37,6 +37,7 @@ from belfry.partitions.tenant_input import TenantInputs
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Term
 from belfry.partitions.transaction_watch import TransactionWatch
+from belfry.placement.partition_count import PartitionCount
 from belfry.recovery.checkpoint_making import CheckpointMaker
 from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.local_state import LocalState
@@ -56,12 +57,14 @@ from belfry.wire.worker_keys import Purpose
 class PartitionDependencies:
     """What a worker has for all of its partitions.
 
-    `partitions` is the number of homes.  `stale_ms` is for how long a local store may have been
-    away: tombstones of the changelog are kept twice as long.
+    `partitions` is the number of homes, and `counted` knows how many partitions hold schedules.
+    `stale_ms` is for how long a local store may have been away: tombstones of the changelog are
+    kept twice as long.
     """
 
     settings: Settings
     partitions: int
+    counted: PartitionCount
     clock: SystemClock
     tenants: Tenants
     lookups: Lookups | None
@@ -122,6 +125,18 @@ class PartitionParts:
         properties = consumer_properties(self._settings) | {"group.id": group}
         return committed_position(properties, self._given.output_topics.schedules, self._partition)
 
+    def sent_on_to(self) -> int | None:
+        """Up to where its input was sent on before it held schedules; None where by nobody.
+
+        Whoever owned it then is fenced first, so requests before this have gone on, and no other.
+        """
+        former = self.forwarding_producer()
+        try:
+            former.open()
+            return self.kept_position(former.group)
+        finally:
+            former.close()
+
     def _told(self, client: str) -> dict[str, Any]:
         """Properties by which a client tells its figures; it has to be polled while it lives."""
         interval_ms = self._settings.client_statistics_interval_ms
@@ -140,17 +155,21 @@ class PartitionParts:
         path = self._settings.data_dir / f"partition-{partition}"
         return LocalState(path, stamp, given.stale_ms, given.clock, given.restorer)
 
-    def engine(self, store: ScheduleStore, reader: RequestReader) -> PartitionEngine:
-        """What decides for it, over a store."""
+    def engine(
+        self, store: ScheduleStore, reader: RequestReader, *, forwards: bool = False
+    ) -> PartitionEngine:
+        """What decides for it, over a store; `forwards`: it holds no schedules."""
         given, partition, settings = self._given, self._partition, self._settings
         place = SourcePartition(
             given.output_topics.schedules,
             partition,
             Homes(given.partitions),
             settings.worker_keys(Purpose.ORIGIN),
+            given.counted,
+            forwards,
         )
         # What was added to the input later keeps no state, so it holds nothing of anybody.
-        metering_ms = settings.metering_interval_ms if partition < given.partitions else 0
+        metering_ms = 0 if forwards else settings.metering_interval_ms
         options = EngineOptions(
             settings.step_bytes,
             metering_ms,

@@ -201,8 +201,8 @@ class Owners:
 
     def _stand_by(self, partition: int, told: Assignment, *, watched: bool) -> None:
         running = self._runners.get(partition)
-        # What was added to the input keeps no state that could be followed.
-        added = partition >= self._opener.partitions
+        # What was added to the input alone keeps no state that could be followed.
+        added = not self._opener.counted.holds(partition)
         if added or (running is not None and running.alive):
             return
         if self._standbys.follow(partition, told, watched=watched):

@@ -122,6 +122,8 @@ class Owned:
             raise self.source.failure
         if self.world.changed:
             raise Unknown("the changelog or the input is another topic than it was")
+        if self.tenant_inputs is None and self.world.holds_schedules:
+            raise Unknown("the partition holds schedules from now on")
 
     def failed(self, error: Exception) -> None:
         """The term ends with this error; where the rows are wrong, the next one has none."""

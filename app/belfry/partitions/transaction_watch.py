@@ -34,6 +34,7 @@ from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold, tell, untold
 from belfry.kafka.log_ends import LogEnds
 from belfry.partitions.gauges import Gauges
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
 
@@ -71,14 +72,14 @@ class TransactionWatch:
     def __init__(
         self,
         settings: SharedSettings,
-        homes: int,
+        counted: PartitionCount,
         clock: SystemClock,
         metrics: Gauges,
         log_ends: LogEnds,
     ) -> None:
-        """`homes` is the changelog's number of partitions; the input may have more."""
+        """`counted` knows the changelog's number of partitions; the input may have more."""
         self._settings = settings
-        self._homes = homes
+        self._counted = counted
         self._clock = clock
         self._metrics = metrics
         self._log = LimitedLogger(log, first=1)
@@ -233,6 +234,6 @@ class TransactionWatch:
         if not self._policies:
             # A topic that is being made has no partitions at first.
             self._policies = self._ends.partitions(topic(TENANTS), REQUEST_S)
-        found = [(topic(CHANGELOG), each) for each in followed if each < self._homes]
+        found = [(topic(CHANGELOG), each) for each in followed if self._counted.holds(each)]
         found += [(topic(SCHEDULES), each) for each in followed]
         return found + [(topic(TENANTS), each) for each in self._policies]

@@ -30,6 +30,7 @@ from belfry.kafka import lacking, librdkafka, topics
 from belfry.kafka.agreement import compare_at_start, statement_notes
 from belfry.kafka.cluster_checks import check_at_start
 from belfry.kafka.lacking import NOT_LET, may_not_create
+from belfry.placement.partition_count import PartitionCount
 from belfry.process.data_folder import RefusedToStart
 from belfry.registry import startup
 from belfry.registry.client import Registry
@@ -56,6 +57,8 @@ class ClusterState(NamedTuple):
     registry: Registry | None
     # What lifecycle events and deliveries begin with.
     frames: startup.Frames
+    # How many partitions hold schedules, as far as this worker knows.
+    counted: PartitionCount
 
 
 def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
@@ -76,7 +79,7 @@ def find(settings: DeliverySettings, awaits: Awaits = str) -> ClusterState:
     if registry is not None:
         frames = startup.frames(registry, settings, partial(_say_registry, awaits))
     awaits("")
-    return ClusterState(admin, cluster_id, registry, frames)
+    return ClusterState(admin, cluster_id, registry, frames, count_partitions(admin, settings))
 
 
 def asker(settings: DeliverySettings, **more: Any) -> librdkafka.AdminClient:
@@ -170,11 +173,12 @@ def _absent(
     return [spec.name for spec in absent]
 
 
-def homes(admin: librdkafka.AdminClient, changelog: str) -> int:
-    """Number of homes: the partitions of the changelog.
+def count_partitions(admin: librdkafka.AdminClient, settings: DeliverySettings) -> PartitionCount:
+    """How many homes there are, and how many partitions hold schedules: those of the changelog.
 
-    It blocks for 10 s at most. The input may have more partitions than that, and these are nobody's
-    home.
+    It blocks for 10 s at most. The input may have more partitions than that, and these hold none.
     """
+    changelog = settings.topic("changelog")
     described = admin.describe_topics(TopicCollection([changelog]))
-    return len(described[changelog].result(10).partitions)
+    there = len(described[changelog].result(10).partitions)
+    return PartitionCount(settings.cluster.partitions, there)

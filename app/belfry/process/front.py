@@ -160,7 +160,7 @@ class Front:
             self._policies,
             self._kept,
             door_of(self._opener.settings, self._opener.clock, self._opener.checkpoints),
-            KeyGroupMoves(self._opener.settings, self._opener.partitions, self._request_client.put),
+            KeyGroupMoves(self._opener.settings, self._opener.counted, self._request_client.put),
         )
 
 

@@ -111,6 +111,8 @@ class SelfCheck:
         self._thread = Background("self-check", self._turn, log, "the self-check failed")
         self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
+        # Of the topic of requests, as they were seen last.
+        self._inputs = 0
 
     def start(self) -> None:
         """Begin to look."""
@@ -136,9 +138,12 @@ class SelfCheck:
             self._look()
 
     def _look(self) -> None:
-        """Look once: at what the state belongs to, at marks of signatures, and at all reasons."""
+        """Look once: at what the state belongs to, how many partitions there are, at marks of
+        signatures, and at all reasons.
+        """
         now_ms = self._opener.clock.monotonic_ms()
         self._opener.identities.look(now_ms)
+        self._count()
         self._opener.trust.marks.look(now_ms)
         reason = next(self._reasons(now_ms), "")
         if self._fitness.leaves(reason, now_ms) and self._kafka_answers():
@@ -155,6 +160,16 @@ class SelfCheck:
             self._group.leave(leaving=False)
         elif not reason and not self._group.leaving:
             self.reason = ""
+
+    def _count(self) -> None:
+        """See whether partitions were added; the group shares them out once it has looked too."""
+        changelog, inputs = self._opener.identities.partitions
+        if self._opener.counted.grown(changelog):
+            log.info("more partitions hold schedules now", partitions=changelog)
+        if inputs > self._inputs:
+            if self._inputs:
+                self._group.look_again()
+            self._inputs = inputs
 
     def _reasons(self, now_ms: float) -> Iterator[str]:
         """What keeps the worker from its work; the first reason is the one that counts."""

@@ -49,7 +49,7 @@ from belfry.partitions.term import Warm
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.policies.follower import Policies
 from belfry.process.checkpoints import checkpoints_of
-from belfry.process.cluster_start import ClusterState, asker, homes
+from belfry.process.cluster_start import ClusterState, asker
 from belfry.recovery.checkpoint_making import CheckpointMaker
 from belfry.recovery.checkpoint_restoring import CheckpointRestorer
 from belfry.recovery.identities import Identities
@@ -141,21 +141,19 @@ def share(
 ) -> Shared:
     """Make what partitions share; nothing is started. What they read comes `through` agents.
 
-    Kafka is asked for the number of homes and for how long tombstones are kept. Raises
-    KafkaException.
+    Kafka is asked for how long tombstones are kept. Raises KafkaException.
     """
-    admin, cluster_id, registry, frames = found
+    admin, cluster_id, registry, frames, counted = found
     tenants = _directory(settings)
     changelog, requests = settings.topic("changelog"), settings.topic("schedules")
-    partitions = homes(admin, changelog)
     tenant_topics = TenantTopics(
-        requests + ".", Homes(partitions), settings.worker_keys(Purpose.ORIGIN)
+        requests + ".", Homes(counted.homes), settings.worker_keys(Purpose.ORIGIN)
     )
     told = tenant_topics.look, gauges.topics_to_make
     outputs = Outputs(settings, tenants, registry, *told, admin)
     # Offsets of a group of their own, by which a take-over recognises a changelog that was made
     # anew.
-    anchors = anchors_of(settings)
+    anchors = anchors_of(settings, counted.homes)
     statements = Statements(statement_notes(settings), settings)
     trust = ChangelogTrust(settings, marks_of(settings), gauges.foreign)
     # Tests kill a worker at a named place by this variable; without it nothing is done.
@@ -166,7 +164,8 @@ def share(
     opener = PartitionOpener(
         settings=settings,
         identities=Identities(admin, cluster_id, names, anchors, statements.keep, connect),
-        partitions=partitions,
+        partitions=counted.homes,
+        counted=counted,
         clock=clock,
         tenants=tenants,
         lookups=startup.lookups(registry, settings, frames, gauges.looked_up),
@@ -176,7 +175,7 @@ def share(
         failpoints=failpoints,
         log_ends=log_ends,
         tenant_topics=tenant_topics,
-        watch=TransactionWatch(settings, partitions, clock, gauges, log_ends),
+        watch=TransactionWatch(settings, counted, clock, gauges, log_ends),
         trust=trust,
         # Local state that has been away for longer may have missed that a schedule is gone.
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,

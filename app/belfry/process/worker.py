@@ -117,6 +117,7 @@ class WorkerProcess:
         self._group.connect(
             Surroundings(
                 rejoin=self._app.rejoin,
+                look_again=self._app.look_again,
                 holdings=self._owners.holdings,
                 keeps_heartbeat=lambda: heartbeats.works,
             )

@@ -74,6 +74,8 @@ class Identities:
         self._topics = topics
         self.anchors = anchors
         self._beside = beside
+        # How many partitions changelog and input had when the ids were seen.
+        self.partitions = (0, 0)
         self.recoveries = Recoveries()
         self._lock = machine.Lock()
         self._owned: dict[int, Identity] = {}
@@ -118,6 +120,7 @@ class Identities:
             found: dict[str, Any] = {name: each.result(within_s) for name, each in answers.items()}
         except (KafkaException, TimeoutError) as error:
             raise ConnectionError(f"{changelog}, {schedules}: {cause_of(error)}") from error
+        self.partitions = (len(found[changelog].partitions), len(found[schedules].partitions))
         self.seen = Identity(
             self._cluster_id, str(found[changelog].topic_id), str(found[schedules].topic_id)
         )
@@ -213,6 +216,11 @@ class World:
     def given_up(self) -> None:
         """It owns the partition no more."""
         self.identities.given_up(self.partition)
+
+    @property
+    def holds_schedules(self) -> bool:
+        """Whether the changelog was seen to have this partition."""
+        return self.partition < self.identities.partitions[0]
 
     @property
     def changed(self) -> bool:

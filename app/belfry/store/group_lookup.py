@@ -46,17 +46,18 @@ def lies_at(
     return None if row.phase == HELD else row.at
 
 
-def unsettled(rows: Sequence[Mapping[bytes, bytes]]) -> int | None:
+def unsettled(rows: Sequence[Mapping[bytes, bytes]], homes: int = 0) -> int | None:
     """A group that was on its way when these rows of groups were read; None where none was.
 
     `rows` are those of each partition, from 0 on, which were read one after the other: the group
-    may have left one that was read later, and come to one that was read before.
+    may have left one that was read later, and come to one that was read before.  `homes` is how
+    many of the partitions are homes, 0 for all.
 
         home says        at 2, rests        at 2, rests       nothing         goes to 2
         partition 2      all is here        nothing           all is here     some is here
         so               it lies at 2       it moved          it moved        it moves
     """
-    partitions = len(rows)
+    homes = homes or len(rows)
     for here, of_partition in enumerate(rows):
         for key, packed in of_partition.items():
             group, row = group_of(key), decode_group(packed)
@@ -64,9 +65,9 @@ def unsettled(rows: Sequence[Mapping[bytes, bytes]]) -> int | None:
                 return group
             if key.startswith(HOME_PREFIX):
                 there, wanted = row.at, lies_key(group)
-                moved = there != here and wanted not in rows[there]
+                moved = there != here and (there >= len(rows) or wanted not in rows[there])
             else:
-                found = rows[group % partitions].get(home_key(group))
+                found = rows[group % homes].get(home_key(group))
                 moved = found is None or decode_group(found).at != here
             if moved:
                 return group

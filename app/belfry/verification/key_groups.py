@@ -113,7 +113,7 @@ class MovingGroups:
     """Which groups are on their way, in each partition; the memory has it from run to run."""
 
     def __init__(self, memory: Memory, partitions: int) -> None:
-        """`partitions` is how many the changelog has: groups are counted by that."""
+        """`partitions` is how many of them are homes: groups are counted by that."""
         self._memory = memory
         self._partitions = partitions
         self._groups = -(-LEAST_GROUPS // partitions) * partitions

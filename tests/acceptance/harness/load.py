@@ -52,6 +52,8 @@ class Load:
     sent: list[Sent] = field(default_factory=list)
     last_due_ms: int = 0
     tenants: tuple[str, ...] = TENANTS
+    # Of the topic of requests; may be set anew once the producer knows of more.
+    partitions: int = PARTITIONS
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.shape.seed)
@@ -69,6 +71,7 @@ class Load:
                 "enable.idempotence": True,
                 "linger.ms": 5,
                 "log_level": 0,
+                "topic.metadata.refresh.interval.ms": 1_000,
             }
         )
         self._kinds: list[tuple[float, Callable[[], None]]] = [
@@ -139,7 +142,7 @@ class Load:
 
     def _stray(self) -> None:
         tenant = self._random.choice(self.tenants)
-        away = (self._homes[tenant] + self._random.randrange(1, PARTITIONS)) % PARTITIONS
+        away = (self._homes[tenant] + self._random.randrange(1, count := self.partitions)) % count
         one = self._upsert_of(tenant, f"stray-{self._number}", self._instant())
         one.stray = True
         # Two hops take longer than one, so it has no neighbours to be in order with.
@@ -191,7 +194,7 @@ class Load:
         one = Sent(self._next_id(), POISON, "", "")
         size = self._random.choice((0, 1, 7, 200, 5_000))
         value = self._random.choice((b"", b"\0", b"\xc3\x01")) + self._random.randbytes(size)
-        partition = self._random.randrange(PARTITIONS)
+        partition = self._random.randrange(self.partitions)
         self._produce(one, value, partition=partition, key=self._random.randbytes(4))
 
     # -- making and sending ----------------------------------------------------------------------
@@ -239,7 +242,10 @@ class Load:
             self.last_due_ms = max(self.last_due_ms, one.due_ms)
             self.sent.append(one)
 
-        given = {"key": one.tenant.encode(), **more}
+        # Where the key leads at first: more partitions change no schedule's route.
+        home = self._homes.get(one.tenant)
+        where = {} if home is None else {"partition": home}
+        given: dict[str, Any] = {"key": one.tenant.encode(), **where, **more}
         self._producer.produce(self.site.topic("schedules"), value, on_delivery=delivered, **given)
 
     def _pick(self) -> Sent | None:

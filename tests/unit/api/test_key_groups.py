@@ -27,6 +27,7 @@ from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.api.workers.peers import PeerUnreachable
 from belfry.balance.assignment_map import AssignedMember, AssignmentMap
 from belfry.engine.effects import Rerouted
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 from belfry.store.layout.groups import (
     ASKED,
@@ -90,7 +91,8 @@ class Door:
         self.holdings = Holdings(list(range(PARTITIONS)))
         self.written: list[Rerouted] = []
         self.fails: Exception | None = None
-        moves = KeyGroupMoves(self.settings, PARTITIONS, self._put)
+        self.counted = PartitionCount(PARTITIONS)
+        moves = KeyGroupMoves(self.settings, self.counted, self._put)
         opened: Any = (SimpleNamespace(), self.holdings, None, None, None, None, None, moves)
         self.parts.open(Open(*opened))
         self.metrics = Metrics(CollectorRegistry())
@@ -193,6 +195,34 @@ def test_what_cannot_be_asked_for(
     if code != "bad_fields":
         assert answer.json()["code"] == code
     assert door.written == []
+
+
+def test_a_group_moves_to_a_partition_that_was_added(door: Door) -> None:
+    assert door.move(5).json()["code"] == "no_partition"
+    door.counted.grown(6)
+    told = door.get().json()
+    assert (told["homes"], told["partitions"], told["groups"]) == (4, 6, 4096)
+    # Partitions that were just added have no owner, so not all is known yet.
+    assert told["missing"] == [4, 5]
+    assert door.move(5).json()["code"] == "workers_silent"
+    door.holdings.rows |= {4: MemoryMap(), 5: MemoryMap()}
+    answer = door.move(5)
+    assert (answer.status_code, answer.json()["home"]) == (202, 3)
+
+
+def test_what_one_worker_does_not_know_of_yet_is_nobodys(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door.counted.grown(6)
+    door.members.append(AssignedMember("worker-2", __version__, "http://other"))
+    other = KeyGroupsAnswer(groups=4096, partitions=4, homes=4, allowed=True)
+
+    async def ask_others(*_: Any) -> Any:
+        return SimpleNamespace(told={"worker-2": other}, silent=[])
+
+    monkeypatch.setattr("belfry.api.routes.key_groups.ask_others", ask_others)
+    assert door.get().json()["partitions"] == 4
+    assert door.move(5).json()["code"] == "no_partition"
 
 
 def test_a_group_that_is_on_its_way_moves_nowhere_else(door: Door) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from belfry.cli.rebalance_shown import Plan, lines, planned_of, shown
 from belfry.cli.remote import WorkerRefusal
 from belfry.client.errors import MissingTopic
 from belfry.placement.loads import LoadVector, Measure, TenantLoad
+from belfry.settings.cluster import ClusterSettings
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.metering import Usage
 
@@ -71,10 +73,14 @@ def test_bytes_count_where_they_are_known() -> None:
 class Session:
     """Four partitions, and a policy of one tenant."""
 
-    settings: Any = type("", (), {"topic": staticmethod(lambda name: f"belfry.{name}")})
+    settings: Any = SimpleNamespace(
+        topic=lambda name: f"belfry.{name}", cluster=ClusterSettings(partitions=4)
+    )
 
-    def admin(self) -> tuple[Any, None]:
-        return self.cluster(), None
+    def admin(self) -> tuple[Any, Any]:
+        partitions = SimpleNamespace(partitions=range(4))
+        found = SimpleNamespace(topics={"belfry.changelog": partitions})
+        return self.cluster(), SimpleNamespace(list_topics=lambda **_: found)
 
     def cluster(self) -> Any:
         return type("", (), {"partitions": staticmethod(lambda _client, _topic: [0, 1, 2, 3])})

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from belfry.cli import rebalance
 from belfry.cli.failures import CommandError
 from belfry.cli.program import program
-from belfry.cli.rebalance_moves import MoveOutcome, Mover, WantedMove
+from belfry.cli.rebalance_moves import MoveOutcome, Mover, WantedMove, stands
 from belfry.cli.rebalance_status import status_lines
 from belfry.cli.remote import WorkerRefusal
 
@@ -234,3 +234,10 @@ def test_the_status_tells_what_to_do() -> None:
     assert "several releases" in text
     assert "w3 does not answer" in text
     assert "nobody tells of partitions 3" in text
+
+
+@pytest.mark.parametrize(("homes", "lies"), [({"homes": 2}, 1), ({"homes": 4}, 3), ({}, 3)])
+def test_a_group_at_home_lies_where_the_number_of_homes_says(
+    homes: dict[str, int], lies: int
+) -> None:
+    assert stands({"key_groups": [], "partitions": 4, **homes}, 799) == ("rests", lies)

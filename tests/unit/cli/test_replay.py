@@ -12,6 +12,7 @@ from belfry.cli.entry import main
 from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld, played, played_virtually
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import RequestStream
+from belfry.placement.partition_count import PartitionCount
 from belfry.playback.comparing import StepDifference
 from belfry.playback.contrast import MovedEvent, TenantContrast
 from belfry.playback.played import PlayedCounts
@@ -138,7 +139,7 @@ def test_a_long_playback_says_how_far_it_is() -> None:
     )
     settings = CommandSettings()
     judge_of: Any = lambda _: None  # noqa: E731
-    world = ReplayWorld(topics, settings, [], 1, None, judge_of, 100, counted)
+    world = ReplayWorld(topics, settings, [], PartitionCount(1), None, judge_of, 100, counted)
     nothing: Any = None
     played(world, 0, nothing, Bounds(), nothing)
     played_virtually(world, 0, 1, [])

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from belfry.kafka.topics import wanted_topics
 from belfry.kafka.wanted_topics import (
     config_problems,
+    home_problems,
     output_topic_spec,
     partition_problems,
     replication_problems,
@@ -89,12 +90,37 @@ def test_too_few_replicas_are_a_risk_and_none_to_write_to_is_fatal() -> None:
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        ({"s": 4, "c": 4}, 0),
-        ({"s": 8, "c": 4}, 0),
-        ({"s": 3, "c": 4}, 1),
-        ({"s": 4}, 0),
-        ({}, 0),
+        ({"schedules": 4, "changelog": 4}, []),
+        ({"schedules": 8, "changelog": 4}, []),
+        ({"schedules": 3, "changelog": 4}, [True]),
+        # A belfry that grows: workers start, and are told to have it done.
+        ({"schedules": 4, "changelog": 8, "homes": 4}, [False]),
+        ({"schedules": 3, "changelog": 8, "homes": 4}, [True]),
+        ({"schedules": 8, "changelog": 8, "homes": 4}, []),
+        ({"schedules": 4}, []),
+        ({}, []),
     ],
 )
-def test_input_needs_a_partition_for_each_home(counts: dict[str, int], told: int) -> None:
-    assert len(partition_problems("s", "c", counts)) == told
+def test_input_needs_a_partition_for_each_home(counts: dict[str, int], told: list[bool]) -> None:
+    named = {f"belfry.{name}": count for name, count in counts.items()}
+    assert [each.fatal for each in partition_problems(ClusterSettings(), named)] == told
+
+
+@pytest.mark.parametrize(
+    ("counts", "said_by"),
+    [
+        ({"changelog": 4}, []),
+        ({}, []),
+        ({"changelog": 16}, ["changelog"]),
+        ({"changelog": 2}, ["changelog"]),
+        ({"changelog": 16, "homes": 4}, []),
+        ({"changelog": 16, "homes": 8}, ["homes"]),
+        ({"changelog": 4, "homes": 4}, []),
+        ({"changelog": 4, "homes": 1}, ["homes"]),
+    ],
+)
+def test_the_number_of_homes_is_what_was_agreed(counts: dict[str, int], said_by: list[str]) -> None:
+    named = {f"belfry.{name}": count for name, count in counts.items()}
+    found = home_problems(ClusterSettings(partitions=4), named)
+    assert [each.topic for each in found] == [f"belfry.{name}" for name in said_by]
+    assert all(each.fatal for each in found)

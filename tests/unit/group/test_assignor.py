@@ -14,6 +14,7 @@ from belfry.group.assignment_map_client import assignment_map_of
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
 from belfry.group.membership import membership_app
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 
 TOPIC = "belfry.schedules"
@@ -29,7 +30,9 @@ class Topics:
 
 def shared(groups: dict[str, Group]) -> dict[str, list[int]]:
     """A rebalance of these members; the first of them leads."""
-    kinds = {member: assignor_of(group, even, 4, 1) for member, group in groups.items()}
+    kinds = {
+        member: assignor_of(group, even, PartitionCount(4), 1) for member, group in groups.items()
+    }
     told: dict[str, Any] = {member: kind.metadata([TOPIC]) for member, kind in kinds.items()}
     leader = next(iter(kinds.values()))
     found = leader.assign(Topics(), told)
@@ -85,7 +88,7 @@ def test_a_worker_offers_one_assignor(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("BELFRY_DATA_DIR", str(tmp_path))
 
     async def made() -> int:
-        app = membership_app(Settings(), Group(MemberMetadata("one")), 4)
+        app = membership_app(Settings(), Group(MemberMetadata("one")), PartitionCount(4))
         return len(app.assignors)
 
     assert asyncio.run(made()) == 1

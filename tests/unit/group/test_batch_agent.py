@@ -19,6 +19,7 @@ from belfry.group import batch_agent
 from belfry.group.batch_agent import AgentTold, to_nobody
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 
 
@@ -28,7 +29,7 @@ def with_agents(
     """Play with an application whose agents run, and which has joined no group."""
 
     async def played() -> None:
-        app = membership_app(Settings(), Group(MemberMetadata("one")), 4, told)
+        app = membership_app(Settings(), Group(MemberMetadata("one")), PartitionCount(4), told)
         await app.carries.start()
         try:
             await asyncio.sleep(0.05)

@@ -16,6 +16,7 @@ from belfry.balance.owners import even
 from belfry.group.assignment_map_client import assignment_map_of
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group, Surroundings
+from belfry.placement.partition_count import PartitionCount
 
 TOPIC = "belfry.schedules"
 # What Kafka takes by default (`message.max.bytes`), and what it adds to each member: ids, host.
@@ -57,7 +58,10 @@ def member_metadata(number: int, **but: Any) -> MemberMetadata:
 def formed(metadata_of: list[MemberMetadata], partitions: int) -> Formed:
     """A group that has been through two rebalances: all members say what they own and follow."""
     groups = {each.worker: Group(each) for each in metadata_of}
-    kinds = {name: assignor_of(group, even, partitions, 1) for name, group in groups.items()}
+    kinds = {
+        name: assignor_of(group, even, PartitionCount(partitions), 1)
+        for name, group in groups.items()
+    }
     leader = next(iter(kinds.values()))
     for _ in range(2):
         metadata = {name: kind.metadata([TOPIC]) for name, kind in kinds.items()}

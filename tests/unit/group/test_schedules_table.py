@@ -16,6 +16,7 @@ from belfry.group import schedules_store, schedules_table
 from belfry.group.group import Group
 from belfry.group.membership import MembershipApp, membership_app
 from belfry.group.schedules_store import HeldPartitions, ReadOnlyTable
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 from tests.unit.engine.driver import T0, Driver
 
@@ -47,7 +48,7 @@ def worker() -> Worker:
 
 
 def table_of(held: Worker) -> tuple[MembershipApp, Any]:
-    app = membership_app(Settings(), Group(MemberMetadata("one")), 4)
+    app = membership_app(Settings(), Group(MemberMetadata("one")), PartitionCount(4))
     app.schedules.connect(held.view)
     return app, app.tables["belfry.schedules"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.kafka.anchors import Anchors
+from belfry.kafka.anchors import Anchors, SomeNotKept
 from belfry.store.identity import Identity
 from tests.unit.kafka.offset_notes import OffsetNotes
 
@@ -56,3 +56,22 @@ def test_a_cluster_that_does_not_answer_is_a_connection_that_failed(
     notes.away = True
     with pytest.raises(ConnectionError, match="identity"):
         anchors.write({0: FIRST})
+
+
+def test_a_partition_that_was_added_has_a_group_of_its_own() -> None:
+    notes: Any = OffsetNotes("belfry.identity", refused=4)
+    made: dict[int, Any] = {}
+
+    def own(partition: int) -> Any:
+        return made.setdefault(partition, OffsetNotes(f"belfry.identity.{partition}"))
+
+    anchors = Anchors(notes, own, 4)
+    assert anchors.write({3: FIRST, 12: RECOVERED}) == {}
+    assert [anchors.read(number) for number in (3, 12, 13)] == [FIRST, RECOVERED, None]
+    assert anchors.write({12: FIRST}) == {12: RECOVERED}
+    # What the topic has is never asked for twice.
+    assert anchors.read(2) is None
+    assert sorted(made) == [12, 13]
+    made[12].refused = 0
+    with pytest.raises(SomeNotKept):
+        anchors.write({3: FIRST, 12: RECOVERED})

@@ -61,6 +61,7 @@ def made(monkeypatch: pytest.MonkeyPatch, **fails: Exception) -> tuple[Any, Any,
     )
     monkeypatch.setattr(following, "Lane", FakeLane)
     monkeypatch.setattr(following, "carry_policies", lambda *_: 0)
+    monkeypatch.setattr(following, "see_that_it_is_whole", lambda _: None)
     monkeypatch.setattr(machine, "sleep", lambda _: None)
     registry, told = CollectorRegistry(), list[str]()
     side: Any = SimpleNamespace(homes=2, mark=lambda _: None)
@@ -143,3 +144,14 @@ def test_policies_are_left_alone_as_soon_as_a_take_over_has_begun(
     with pytest.raises(CannotMirror, match="take-over of partition 1"):
         follower.run(once=False, now_ms=lambda: BEGAN_MS)
     assert not written
+
+
+def test_a_source_that_has_grown_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower, _, _ = made(monkeypatch)
+
+    def grown(_source: object) -> None:
+        raise CannotMirror("the source has grown")
+
+    monkeypatch.setattr(following, "see_that_it_is_whole", grown)
+    with pytest.raises(CannotMirror, match="has grown"):
+        follower.run(once=False, now_ms=lambda: BEGAN_MS)

@@ -18,6 +18,7 @@ from belfry.partitions import rivals
 from belfry.partitions import supervisor as module
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.upkeep import HEARTBEAT_MS
+from belfry.placement.partition_count import PartitionCount
 
 
 def test_an_assignment_takes_the_gauges_of_ended_runners_away() -> None:
@@ -159,7 +160,7 @@ def test_a_partition_without_state_is_not_stood_by_for_while_its_owner_backs_off
     monkeypatch: pytest.MonkeyPatch, partition: int, followed: list[int]
 ) -> None:
     """Partition 2 was added to the input: it has no changelog, and nothing would be closed."""
-    opener: Any = SimpleNamespace(settings=None, partitions=2)
+    opener: Any = SimpleNamespace(settings=None, counted=PartitionCount(2))
     owners = Owners(opener, MagicMock(), Group(MemberMetadata("one")))
     asked: list[int] = []
     follow = lambda number, *_, **__: asked.append(number)  # noqa: E731

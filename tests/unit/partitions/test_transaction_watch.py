@@ -15,6 +15,7 @@ from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.log_ends import LogEnds
 from belfry.partitions.transaction_watch import TransactionWatch
+from belfry.placement.partition_count import PartitionCount
 from belfry.settings import Settings
 
 SCHEDULES: Where = ("belfry.schedules", 1)
@@ -38,7 +39,9 @@ class Cluster:
         monkeypatch.setattr(open_transactions, "look_up", self._holders)
         clock: Any = SimpleNamespace(wall_ms=lambda: 100_000.0)
         metrics: Any = SimpleNamespace(open_transactions=self._show)
-        self.watch = TransactionWatch(Settings(), HOMES, clock, metrics, LogEnds({}))
+        self.watch = TransactionWatch(
+            Settings(), PartitionCount(HOMES), clock, metrics, LogEnds({})
+        )
 
     def look(self, times: int = 2) -> None:
         for _ in range(times):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,6 +85,11 @@ def test_what_was_waited_for_is_told_no_longer_than_it_is(
         def __init__(self, properties: Any) -> None:
             super().__init__(properties["error_cb"], KafkaError._TRANSPORT)
 
+        def describe_topics(self, collection: Any) -> dict[str, Any]:
+            described = SimpleNamespace(partitions=range(16))
+            answer = SimpleNamespace(result=lambda _within_s: described)
+            return dict.fromkeys(collection.topic_names, answer)
+
     here = "belfry.process.cluster_start"
     monkeypatch.setattr("belfry.host.machine.sleep", lambda _seconds: None)
     monkeypatch.setattr("belfry.kafka.librdkafka.AdminClient", Starting)
@@ -98,6 +104,8 @@ def test_what_was_waited_for_is_told_no_longer_than_it_is(
     with capture_logs() as lines:
         found = find(Settings(bootstrap_servers="k:1"), told.append)
     assert found.cluster_id == "abc"
+    # Homes are what was agreed, however many partitions there are by now.
+    assert (found.counted.homes, found.counted.count) == (4, 16)
     assert all(each.startswith("no Kafka broker answers yet at k:1") for each in told[:2])
     assert told[2:] == ["", *steps, "the registry is away", ""]
     assert lines[-1]["problem"] == "the registry is away"

@@ -40,7 +40,9 @@ class Cluster(OffsetNotes):
     def describe_topics(self, collection: Any, **_: Any) -> dict[str, Future[Any]]:
         self.asked.append("ids")
         return {
-            name: settled(SimpleNamespace(topic_id=f"id-of-{name}-{self.made}"))
+            name: settled(
+                SimpleNamespace(topic_id=f"id-of-{name}-{self.made}", partitions=range(4))
+            )
             for name in collection.topic_names
         }
 

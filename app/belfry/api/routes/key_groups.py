@@ -117,7 +117,8 @@ class KeyGroupRoutes:
         moves, holdings = self._moves, self._parts.ready.holdings
         answer = KeyGroupsAnswer(
             groups=moves.groups.count,
-            partitions=moves.groups.partitions,
+            partitions=moves.counted.count,
+            homes=moves.counted.homes,
             allowed=moves.allowed,
             refusing=[] if moves.allowed else [self._view.identity.worker_id],
             releases=[__version__],
@@ -143,13 +144,13 @@ class KeyGroupRoutes:
         told = {release for each in found for release in each.releases}
         return KeyGroupsAnswer(
             groups=mine.groups,
-            partitions=mine.partitions,
+            # Those that all workers know of: others would not know a move to one more.
+            partitions=(partitions := min(each.partitions for each in found)),
+            homes=mine.homes,
             allowed=all(each.allowed for each in found),
-            key_groups=[
-                KeyGroupAnswer.of(each) for each in standings(seen, mine.partitions).values()
-            ],
+            key_groups=[KeyGroupAnswer.of(each) for each in standings(seen, mine.homes).values()],
             ended=[end for each in found for end in each.ended],
-            missing=sorted(set(range(mine.partitions)) - read),
+            missing=sorted(set(range(partitions)) - read),
             refusing=[name for each in found for name in each.refusing],
             releases=sorted((members | told) - {""}),
             silent=others.silent,
@@ -189,7 +190,8 @@ def _of_place(found: KeyGroupsAnswer, group: int, target: int) -> Problem | None
     if target >= found.partitions:
         detail = (
             f"Partition {target} holds no schedules: give one from 0 to {found.partitions - 1}."
-            " What was added to the topic of requests later only sends requests on."
+            " What was added to the topic of requests alone only sends requests on: add partitions"
+            " that hold schedules by `belfry rebalance grow`."
         )
         return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, "no_partition")
     return None

@@ -15,6 +15,7 @@ from belfry.engine.effects import Rerouted
 from belfry.engine.giving import move_record
 from belfry.engine.reports import SourcePartition
 from belfry.placement.key_groups import KeyGroups
+from belfry.placement.partition_count import PartitionCount
 from belfry.schedules.identity import Homes
 from belfry.settings import Settings
 from belfry.wire.moves import MOVE, MoveRecord
@@ -28,13 +29,14 @@ WRITE_S: Final = 10.0
 class KeyGroupMoves:
     """Whether this worker lets key groups move, and the way to have one moved."""
 
-    def __init__(self, settings: Settings, partitions: int, put: Put) -> None:
-        """`partitions` is the number of homes; `put` writes to the topic of requests."""
-        self.groups = KeyGroups(partitions)
+    def __init__(self, settings: Settings, counted: PartitionCount, put: Put) -> None:
+        """`counted` knows which partitions there are; `put` writes to the topic of requests."""
+        self.groups = KeyGroups(counted.homes)
+        self.counted = counted
         self.allowed = settings.key_group_moves
         self._topic = settings.topic("schedules")
         self._keys = settings.worker_keys(Purpose.ORIGIN)
-        self._homes = Homes(partitions)
+        self._homes = Homes(counted.homes)
         self._put = put
 
     async def ask(self, group: int, target: int, now_ms: int) -> int:
