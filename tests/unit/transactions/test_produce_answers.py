@@ -44,8 +44,9 @@ ISR = "The size of the current ISR : 1 is insufficient to satisfy the min.isr re
 
 def answered(*told: tuple[int, str | None]) -> list[Answered]:
     """What is read of an answer with these errors and messages, partition by partition."""
-    none: list[Any] = []
-    rows = [(n, code, 40 + n, 7, 0, none, said, {}) for n, (code, said) in enumerate(told)]
+    rows: list[tuple[Any, ...]] = [
+        (n, code, 40 + n, 7, 0, [], said, {}) for n, (code, said) in enumerate(told)
+    ]
     answer = ProduceAnswer.decode(BytesIO(ANSWER.encode(([("fired", rows, {})], 12, {}))))
     assert answer.throttle_time_ms == 12
     return answer.answers
