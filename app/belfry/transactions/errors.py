@@ -39,6 +39,7 @@ class Line(NamedTuple):
 
 
 NONE: Final = 0
+UNTOLD: Final = -1
 UNKNOWN_TOPIC: Final = 3
 TOO_LARGE: Final = frozenset({10, 18})
 BLOCKED: Final = 29
@@ -60,7 +61,7 @@ TABLE: Final[dict[int, Line]] = {
     NOT_VERIFIED: Line("NOT_VERIFIED", Meaning.BUSY, "its transaction's coordinator moves"),
     NOBODY: Line("NO_LEADER", Meaning.MOVED, NOT_LED),
     LOST: Line("NO_ANSWER", Meaning.MOVED, "a repeat has the same sequence, and is seen as one"),
-    -1: Line("UNKNOWN_SERVER_ERROR", Meaning.ABORT, "the broker itself does not know"),
+    UNTOLD: Line("UNKNOWN_SERVER_ERROR", Meaning.ABORT, "the broker itself does not know"),
     NONE: Line("NONE", Meaning.FINE, "it is done"),
     UNKNOWN_TOPIC: Line("UNKNOWN_TOPIC_OR_PARTITION", Meaning.MOVED, "it is gone, or quite new"),
     2: Line("CORRUPT_MESSAGE", Meaning.MOVED, "it was damaged on its way"),
