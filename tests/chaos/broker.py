@@ -11,7 +11,7 @@ the hop's own port:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,9 +89,13 @@ def one_node(home: Path) -> Iterator[Brokers]:
 
 
 @contextmanager
-def three_nodes(home: Path) -> Iterator[Brokers]:
-    """Three nodes, replication 3, of which two have to have a record before it counts."""
-    cluster = KafkaNodes(home, nodes=3, properties={**AUTHORIZER, **REPLICATED})
+def three_nodes(home: Path, properties: Mapping[str, str] | None = None) -> Iterator[Brokers]:
+    """Three nodes, replication 3, of which two have to have a record before it counts.
+
+    `properties` are server properties that win over those here.
+    """
+    given = {**AUTHORIZER, **REPLICATED, **(properties or {})}
+    cluster = KafkaNodes(home, nodes=3, properties=given)
     with _with_hop(cluster.nodes) as hop, cluster:
         yield Brokers(cluster.nodes, cluster.bootstrap_servers, hop.addresses, hop)
 

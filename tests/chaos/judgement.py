@@ -1,8 +1,8 @@
 """The end of a scene: what came out is judged, and what struck is noted.
 
 Three auditors judge: of the outputs (`auditor.py`), of the changelog (`ledger.py`), and of the
-local stores (`copies.py`), of which one was left by SIGKILL and one by an orderly stop.  Users have
-a fourth, `belfry verify`.
+local stores (`copies.py`), of which one was left by SIGKILL and one by an orderly stop, and those
+of guests by either.  Users have a fourth, `belfry verify`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _of_topics(scene: Scene) -> list[Finding]:
 def _of_copies(scene: Scene) -> list[Finding]:
     found: list[Finding] = []
     changes = read_all(scene.site.bootstrap, scene.site.topic("changelog"))
-    for worker in (scene.steady, scene.victim):
+    for worker in scene.site.workers:
         every = worker.data_dir.glob
         # What was set aside is not used, and need not agree with anything.
         for folder in sorted(set(every("partition-*")) - set(every(f"*.{ASIDE}-*"))):

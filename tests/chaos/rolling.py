@@ -2,7 +2,8 @@
 
     python -m tests.chaos.rolling [ROUNDS] [FOLDER]       with BROKERS=1 of a lone one
 
-RATE says how many events a second are due, CALM for how many seconds before the first restart.
+RATE says how many events a second are due, CALM for how many seconds before the first restart, and
+FETCH_BACKOFF_MS the brokers' `replica.fetch.backoff.ms` (Kafka's default is 1000).
 
 A turn stops one broker in order, leaves it away for a moment, and starts it again; the next one
 comes once all copies are in sync.  Events are due all the while.  Each is seen three times:
@@ -45,6 +46,8 @@ LONE: Final = os.environ.get("BROKERS") == "1"
 PER_SECOND: Final = int(os.environ.get("RATE", "200"))
 AHEAD_S: Final = (12.0, 20.0)
 CALM_S: Final = float(os.environ.get("CALM", "20"))
+BACKOFF_MS: Final = os.environ.get("FETCH_BACKOFF_MS", "")
+PROPERTIES: Final = {"replica.fetch.backoff.ms": BACKOFF_MS} if BACKOFF_MS else {}
 AWAY_S: Final = 5.0
 SETTLE_S: Final = 5.0
 READY_S: Final = 300.0
@@ -105,8 +108,8 @@ class Turn:
 
 def run(rounds: int, home: Path) -> dict[str, Any]:
     """Restart each broker so many times, one after another."""
-    nodes = one_node if LONE else three_nodes
-    with nodes(home) as brokers, Site(brokers.servers, "roll", home) as site:
+    nodes = one_node(home) if LONE else three_nodes(home, PROPERTIES)
+    with nodes as brokers, Site(brokers.servers, "roll", home) as site:
         site.replicas = len(brokers.nodes)
         site.schedules_topic()
         site.fired_topics(TENANTS)

@@ -33,6 +33,10 @@ NOTICED: Final = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
     "initial.broker.registration.timeout.ms": "300000",
+    # Where a leader moves, a follower often asks the new one before that knows of it. It is refused
+    # and, by default, asks again after a second, and until then no record with acks=all is
+    # acknowledged (docs/reliability.md).
+    "replica.fetch.backoff.ms": "50",
 }
 
 

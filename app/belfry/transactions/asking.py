@@ -3,10 +3,14 @@
 A broker that answers with a throttle time is left alone for so long. What was not answered by the
 deadline is lost.
 
-Pauses grow from 1 ms to 20 ms while a broker is busy, and from 20 ms to 200 ms while a leader or a
-coordinator is looked for. A transaction is under way for milliseconds, so the first pauses are
-short; and markers of the transaction before are the usual reason for them
+Pauses grow from 1 ms to 20 ms while a broker is busy. A transaction is under way for milliseconds,
+so the first pauses are short; and markers of the transaction before are the usual reason for them
 (CONCURRENT_TRANSACTIONS).
+
+While a leader or a coordinator is looked for they grow from 10 ms to 50 ms, and to 200 ms once it
+is not found for two seconds. An orderly stop of a broker moves both within a second or so, and
+events are late by each pause that is longer than what is left of that. A broker that died takes
+longer.
 """
 
 from __future__ import annotations
@@ -23,10 +27,14 @@ from belfry.transactions.errors import Line, Meaning
 
 # A topic that is not there for so long is gone.
 GONE_S: Final = 1.0
-# Pauses in seconds: the first one, the longest to a busy broker, the longest while looking.
+# Pauses in seconds: the first one, and the longest to a busy broker.
 _SOON_S: Final = 0.001
 _LATER_S: Final = 0.02
+# While looking: the first one, the longest of the first `_MOVES_S`, and the longest after that.
+_LOOK_S: Final = 0.01
+_LOOK_LATER_S: Final = 0.05
 _LATEST_S: Final = 0.2
+_MOVES_S: Final = 2.0
 
 
 class Ended(Exception):
@@ -57,7 +65,8 @@ class Pauses:
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
-        self._busy_s, self._moved_s = _SOON_S, _LATER_S
+        self._busy_s, self._moved_s = _SOON_S, _LOOK_S
+        self._looking_since: float | None = None
 
     async def wait(self, meaning: Meaning) -> bool:
         """Wait; False, and at once, where the deadline has passed."""
@@ -66,9 +75,15 @@ class Pauses:
         if meaning is Meaning.BUSY:
             pause_s, self._busy_s = self._busy_s, min(self._busy_s * 2, _LATER_S)
         else:
-            pause_s, self._moved_s = self._moved_s, min(self._moved_s * 2, _LATEST_S)
+            pause_s, self._moved_s = self._moved_s, min(self._moved_s * 2, self._longest_look_s())
         await asyncio.sleep(min(pause_s, max(self._deadline - now(), 0.0)))
         return True
+
+    def _longest_look_s(self) -> float:
+        """The longest pause while looking: short for as long as an orderly move takes."""
+        if self._looking_since is None:
+            self._looking_since = now()
+        return _LOOK_LATER_S if now() - self._looking_since < _MOVES_S else _LATEST_S
 
 
 class Asker:

@@ -39,6 +39,7 @@ class Line(NamedTuple):
 
 
 NONE: Final = 0
+UNTOLD: Final = -1
 UNKNOWN_TOPIC: Final = 3
 TOO_LARGE: Final = frozenset({10, 18})
 BLOCKED: Final = 29
@@ -47,16 +48,20 @@ NOT_ATTEMPTED: Final = 55
 LOST: Final = -2
 # No broker leads the partition, or answers for the transactional id.
 NOBODY: Final = -3
+# A leader could not ask the transaction's coordinator whether it may append (`produce.py`).
+NOT_VERIFIED: Final = -4
+TOO_FEW_REPLICAS: Final = 19
 # What a partition says of others: its broker gave no answer; or the transaction's coordinator,
 # which it asks whether it may append, moves or has markers of the last transaction under way.
-BLAMES_NOBODY: Final = frozenset({LOST, 13, 14, 15, 16, 51, 52})
+BLAMES_NOBODY: Final = frozenset({LOST, NOT_VERIFIED, 13, 14, 15, 16, 51, 52})
 MAY_NOT: Final = "belfry may not write to its topic: allow it the operation WRITE"
 NOT_LED: Final = "no broker leads it"
 
 TABLE: Final[dict[int, Line]] = {
+    NOT_VERIFIED: Line("NOT_VERIFIED", Meaning.BUSY, "its transaction's coordinator moves"),
     NOBODY: Line("NO_LEADER", Meaning.MOVED, NOT_LED),
     LOST: Line("NO_ANSWER", Meaning.MOVED, "a repeat has the same sequence, and is seen as one"),
-    -1: Line("UNKNOWN_SERVER_ERROR", Meaning.ABORT, "the broker itself does not know"),
+    UNTOLD: Line("UNKNOWN_SERVER_ERROR", Meaning.ABORT, "the broker itself does not know"),
     NONE: Line("NONE", Meaning.FINE, "it is done"),
     UNKNOWN_TOPIC: Line("UNKNOWN_TOPIC_OR_PARTITION", Meaning.MOVED, "it is gone, or quite new"),
     2: Line("CORRUPT_MESSAGE", Meaning.MOVED, "it was damaged on its way"),
@@ -70,7 +75,7 @@ TABLE: Final[dict[int, Line]] = {
     16: Line("NOT_COORDINATOR", Meaning.MOVED, "another broker coordinates it now"),
     17: Line("INVALID_TOPIC_EXCEPTION", Meaning.REFUSED, "no topic can have this name"),
     18: Line("RECORD_LIST_TOO_LARGE", Meaning.REFUSED, "the topic takes no batch of this size"),
-    19: Line("NOT_ENOUGH_REPLICAS", Meaning.BUSY, "replicas may come back"),
+    TOO_FEW_REPLICAS: Line("NOT_ENOUGH_REPLICAS", Meaning.BUSY, "replicas may come back"),
     20: Line("NOT_ENOUGH_REPLICAS_AFTER_APPEND", Meaning.BUSY, "a repeat is seen as one"),
     BLOCKED: Line("TOPIC_AUTHORIZATION_FAILED", Meaning.REFUSED, MAY_NOT),
     31: Line("CLUSTER_AUTHORIZATION_FAILED", Meaning.UNKNOWN, "only a person can mend it"),

@@ -11,6 +11,10 @@ answer is read by one `struct`:
     answer     topic │ partition, error, base offset, append time, begin of the log │ … │ throttle
 
 Both versions have the same bytes, so the second class of each kind differs in its number alone.
+
+Where a broker cannot ask the transaction's coordinator whether it may append, as while that moves,
+it answers NOT_ENOUGH_REPLICAS, the error of a partition that lacks replicas. Its message alone
+tells the two apart, so such an answer gets a code of its own here.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from aiokafka.protocol.types import (
     UnsignedVarInt32,
 )
 
+from belfry.transactions import errors
 from belfry.transactions.batches import ProducedBatch
 
 PRODUCE: Final = 0
@@ -41,6 +46,8 @@ _PARTITION: Final = struct.Struct(">i")
 # partition, error, base offset, append time, begin of the log
 _ANSWERED: Final = struct.Struct(">ihqqq")
 _PLAIN: Final = b"\x01\x00\x00"
+# What such a message of a broker that could not ask the coordinator has in it.
+_OF_COORDINATOR: Final = "transaction"
 _ERRORS: Final = CompactArray(("batch_index", Int32), ("message", _TEXT), ("tags", TaggedFields))
 
 Answered = tuple[str, int, int, int, int]
@@ -61,21 +68,24 @@ class ProduceAnswer:
             topic = str(_TEXT.decode(data))
             for _ in range(UnsignedVarInt32.decode(data) - 1):
                 partition, code, offset, appended_ms, _ = _ANSWERED.unpack(data.read(30))
+                said = _rest(data)
+                if code == errors.TOO_FEW_REPLICAS and _OF_COORDINATOR in said:
+                    code = errors.NOT_VERIFIED
                 answers.append((topic, partition, code, offset, appended_ms))
-                _skip_rest(data)
             TaggedFields.decode(data)
         return cls(answers, Int32.decode(data))
 
 
-def _skip_rest(data: Any) -> None:
-    """Pass over what follows the numbers of a partition: mostly nothing, in three bytes."""
+def _rest(data: Any) -> str:
+    """A partition's message, behind its numbers: mostly there is nothing, in three bytes."""
     begin = data.tell()
     if data.read(3) == _PLAIN:
-        return
+        return ""
     data.seek(begin)
     _ERRORS.decode(data)
-    _TEXT.decode(data)
+    said = _TEXT.decode(data)
     TaggedFields.decode(data)
+    return said or ""
 
 
 class _Produce(RequestStruct):  # type: ignore[misc]

@@ -178,6 +178,9 @@ class TransactionWriter:
             line = errors.of_coordinator(code)
             if line.meaning is Meaning.FINE:
                 return answer
+            if code == errors.UNTOLD and repeats:
+                # So says a coordinator that stops amid it: as little is known as by a lost answer.
+                line = errors.TABLE[errors.LOST]
             lost_end = code == errors.LOST and answer is _SENT and not repeats
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED) or lost_end:
                 raise Ended(_for_certain(line), during=during)

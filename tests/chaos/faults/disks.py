@@ -116,9 +116,10 @@ def _wait_symptom(scene: Scene, begin: int) -> str:
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
+def small_disk(folder: Path, size: str = SMALL_DISK) -> Iterator[None]:
+    """A folder as a disk of its own, of so many bytes, as `mount` understands them."""
     folder.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     subprocess.run(mount, check=True, capture_output=True)
     try:
         yield

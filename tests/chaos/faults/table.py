@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.chaos.faults import (
+    broker_disks,
     brokers,
     clocks,
     crowd,
@@ -20,6 +21,7 @@ from tests.chaos.faults import (
     outputs,
     state,
     strangers,
+    workers,
 )
 from tests.chaos.scene import Fault
 from tests.chaos.steps import step_faults
@@ -30,6 +32,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "broker killed": brokers.kill,
     "brokers restarted in turn": brokers.in_turn,
     "broker frozen": brokers.freeze,
+    "broker's disk full": broker_disks.full,
     "state lost, damaged, stale, foreign": state.four_harms,
     "state older": state.older_copy,
     "state removed while open": state.removed,
@@ -46,6 +49,8 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "network frozen": network.freeze,
     "network muted": network.mute,
     "rebalance storm": group.storm,
+    "three workers, two killed at once": workers.two_end,
+    "three workers, owners stopped in turn": workers.owners_in_turn,
     "output deleted": outputs.deleted,
     "output unauthorised": outputs.unauthorised,
     "stranger's transaction": strangers.transaction,
@@ -53,5 +58,5 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "long outage": crowd.long_outage,
 }
 # Mounting a disk is not allowed everywhere; where it is not, the other full disk has to do.
-NEEDS_MOUNT: Final = ("disk full", "disk low")
+NEEDS_MOUNT: Final = ("disk full", "disk low", "broker's disk full")
 SLICE: Final = ("S2 kill", "S6 stop", "network frozen", "rebalance storm", "output deleted")

@@ -249,13 +249,23 @@ async def test_a_look_for_a_coordinator_ends_with_the_step() -> None:
             await opened(script, own_epochs=V2)
 
 
-async def test_v2_repeats_an_end_without_an_answer() -> None:
-    script = Script(end=[LOST, LOST])
+@pytest.mark.parametrize("answer", [LOST, errors.UNTOLD])
+async def test_v2_repeats_an_end_of_which_nobody_knows(answer: Any) -> None:
+    script = Script(end=[answer, answer])
     writer = await opened(script, own_epochs=V2)
     await writer.write(batches(writer))
     await writer.end(commit=True)
     assert script.kinds.count("end") == 3
     assert writer.state is WriterState.READY
+
+
+async def test_v1_never_repeats_an_end_of_which_the_coordinator_does_not_know() -> None:
+    script = Script(end=[errors.UNTOLD])
+    writer = await opened(script, own_epochs=V1)
+    await writer.write(batches(writer))
+    with pytest.raises(Ended):
+        await writer.end(commit=True)
+    assert script.kinds.count("end") == 1
 
 
 async def test_v1_never_repeats_an_end_without_an_answer() -> None:
@@ -273,7 +283,8 @@ async def test_v1_never_repeats_an_end_without_an_answer() -> None:
 @pytest.mark.parametrize("code", [*codes_of(Meaning.ABORT), *codes_of(Meaning.REFUSED), 999])
 @pytest.mark.parametrize("commit", [True, False])
 async def test_an_end_that_is_refused_is_unknown(code: int, commit: bool, own_epochs: bool) -> None:
-    script = Script(end=[code])
+    # What the coordinator itself does not know is asked again in v2, until the time is up.
+    script = Script(end=[code] * 999)
     writer = await opened(script, own_epochs=own_epochs)
     await writer.write(batches(writer))
     with pytest.raises(Ended) as raised:
