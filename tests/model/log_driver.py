@@ -27,6 +27,7 @@ from belfry.kafka.transactions import PartitionProducer
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.effective import Level
 from belfry.wire import framing
+from belfry.wire.accepted import whole
 from belfry.wire.batch import SourceBatch
 from belfry.wire.lifecycle import encode_lifecycle
 from belfry.wire.record import Headers
@@ -155,7 +156,7 @@ class LogDriver(Driver):
             written[name].append((key, value))
         for event in effects.lifecycle:
             name = f"{event.tenant}/{event.schedule_id}"
-            value = self._head + encode_lifecycle(event)
+            value = self._head + encode_lifecycle(whole(event))
             written[topic("lifecycle")].append((name.encode(), value))
         written[topic("changelog")] += effects.rows.items()
 

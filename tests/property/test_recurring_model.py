@@ -24,6 +24,7 @@ from belfry.store.layout.records import PENDING
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
+from belfry.wire.accepted import whole
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.property.test_engine_model import compact, view
 from tests.unit.engine.driver import T0, Driver
@@ -223,7 +224,7 @@ class Recurring(RuleBasedStateMachine):
         start = self.driver.engine.position
         step = self.driver.step(self.now_ms, at_most, commit=commit)
         after, given_up = copy.deepcopy(self.model), 0
-        told = iter(step.effects.lifecycle)
+        told = map(whole, step.effects.lifecycle)
         stopped = self.driver.tenants.of("demo").stopped
         verdicts: list[LifecycleEvent] = []
         for event in told:

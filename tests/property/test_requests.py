@@ -11,6 +11,7 @@ from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.tenants.effective import Delivery, Level
 from belfry.wire import catalogue, framing
+from belfry.wire.accepted import whole
 from belfry.wire.headers import PROTOCOL
 from belfry.wire.lifecycle import encode_lifecycle
 from belfry.wire.record import ORIGIN, Headers, SourceRecord
@@ -127,4 +128,4 @@ def test_no_record_ends_a_partition(given: list[Any]) -> None:
     assert effects.rejections.keys() <= CODES.keys()
     driver.step(NOW + HOUR)
     for told in [*effects.lifecycle, *driver.step(NOW + 99 * HOUR).effects.lifecycle]:
-        assert encode_lifecycle(told)
+        assert encode_lifecycle(whole(told))

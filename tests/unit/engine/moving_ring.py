@@ -17,6 +17,7 @@ from belfry.store.replay import Replay
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import EffectivePolicy, Level
 from belfry.tenants.policy import TenantPolicy
+from belfry.wire.accepted import whole
 from belfry.wire.lifecycle import LifecycleEvent
 from belfry.wire.moves import MOVE, MoveRecord
 from tests.unit.engine.driver import T0, Driver, Shot
@@ -90,7 +91,7 @@ class MovingRing:
         if commit:
             self.shots += [Shot(*fired) for fired in effects.fired]
             self.ends += effects.move_ends
-            self.told += [each for each in effects.lifecycle if each.outcome != "FIRED"]
+            self.told += [whole(each) for each in effects.lifecycle if each.outcome != "FIRED"]
             self.rejected += effects.rejected
             self.refused += [
                 (value or b"").decode()

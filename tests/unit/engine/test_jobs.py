@@ -27,6 +27,7 @@ from belfry.store.recovery import changelog_rows, manifest_after, of_earlier_inp
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.effective import Level
 from belfry.tenants.policy import TenantPolicy
+from belfry.wire.accepted import whole
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.driver import HOUR, T0, Driver
 from tests.unit.engine.test_spread import PARTITIONS, Ring
@@ -51,7 +52,7 @@ def advance(
     effects = driver.engine.advance_jobs(now_ms, budget)
     if not effects.empty:
         driver.end(now_ms, commit=commit)
-    return effects.lifecycle
+    return [whole(each) for each in effects.lifecycle]
 
 
 def finish(driver: Driver, budget: Budget = MUCH) -> list[str]:

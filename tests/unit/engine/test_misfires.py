@@ -10,9 +10,10 @@ from belfry.firing.rates import PER_SECOND
 from belfry.schedules.outcomes import Outcome
 from belfry.store.layout.records import ENDED_COMPLETED, ENDED_MISSED, decode_marker
 from belfry.tenants.effective import Delivery, Level
+from belfry.wire.accepted import whole
 from belfry.wire.fired import decode_fired
 from belfry.wire.lifecycle import LifecycleEvent
-from tests.unit.engine.driver import HOUR, T0, Driver, Shot
+from tests.unit.engine.driver import HOUR, T0, Driver, Shot, Step
 
 NAME = b"demo/a"
 SECOND = 1_000
@@ -38,6 +39,11 @@ def all_shots(driver: Driver, now_ms: int) -> list[Shot]:
 def minutes(shots: list[Shot]) -> list[int]:
     """Nominal instants, in minutes after T0 (a full hour)."""
     return [int((shot.header("belfry-scheduled-at") or b"")[14:16]) for shot in shots]
+
+
+def fired(step: Step) -> list[LifecycleEvent]:
+    """What is told of its fires."""
+    return [whole(each) for each in step.effects.lifecycle if each.outcome is Outcome.FIRED]
 
 
 def missed(driver: Driver, now_ms: int) -> int:
@@ -145,7 +151,7 @@ def test_one_record_for_a_late_run_keeps_its_place_in_the_group(
     missed_of: list[str] = []
     while (due_ms := driver.engine.next_due_ms()) is not None and due_ms <= now_ms:
         step = driver.step(now_ms, at_most, take=0)
-        told += [each for each in step.effects.lifecycle if each.outcome is Outcome.FIRED]
+        told += fired(step)
         missed_of += [s.id for s in step.shots if "belfry-missed" in dict(s.headers)]
         now_ms += 5
     dues = [each.due_at or 0 for each in told]
@@ -165,11 +171,11 @@ def test_a_late_run_that_grows_while_it_waits_leaves_at_the_place_it_had() -> No
     while "b39" not in {each.schedule_id for each in told}:
         assert now_ms < T0 + 2_000
         step = driver.step(now_ms, at_most=2, take=0)
-        told += [each for each in step.effects.lifecycle if each.outcome is Outcome.FIRED]
+        told += fired(step)
         now_ms += 3
     for _ in range(20):
         step = driver.step(now_ms, at_most=2, take=0)
-        told += [each for each in step.effects.lifecycle if each.outcome is Outcome.FIRED]
+        told += fired(step)
         now_ms += 3
     dues = [each.due_at or 0 for each in told]
     assert dues == sorted(dues)

@@ -12,6 +12,7 @@ from belfry.engine.rerouting import MAX_RETRIES
 from belfry.schedules.identity import Homes
 from belfry.tenants.effective import EffectivePolicy
 from belfry.tenants.policy import TenantPolicy
+from belfry.wire.accepted import whole
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.driver import HOUR, T0, TOPIC, Driver
 
@@ -50,7 +51,7 @@ class Ring:
         before = self.hops
         for driver in self.drivers:
             effects = driver.step(now_ms, fire=False).effects
-            told += effects.lifecycle
+            told += map(whole, effects.lifecycle)
             for stray in effects.rerouted:
                 self.hops += 1
                 appended_ms = now_ms + self.skews_ms[stray.partition]

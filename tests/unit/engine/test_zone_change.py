@@ -26,6 +26,7 @@ from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import paused
 from belfry.store.layout.records import encode_zones
 from belfry.store.schedules import ScheduleStore
+from belfry.wire.accepted import whole
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.unit.engine.acknowledging import rebuilt
 from tests.unit.engine.driver import Driver
@@ -241,10 +242,10 @@ def test_no_instant_moves_onto_one_that_has_fired(
 
 def all_fires(driver: Driver, now_ms: int) -> list[LifecycleEvent]:
     """What is told of fires until nothing more is due."""
-    told = driver.step(now_ms).effects.lifecycle
+    told = [*driver.step(now_ms).effects.lifecycle]
     while (due_ms := driver.engine.next_due_ms()) is not None and due_ms <= now_ms:
         told += driver.step(now_ms).effects.lifecycle
-    return [each for each in told if each.outcome is Outcome.FIRED]
+    return [whole(each) for each in told if each.outcome is Outcome.FIRED]
 
 
 def test_what_is_written_in_the_step_of_the_sweep_is_derived_anew_too(release: Release) -> None:
