@@ -117,6 +117,8 @@ FAULTS: Final[list[tuple[Fault, Breach]]] = [
     (the_source_leaves_one_out, Breach.LEFT_BEHIND),
     (the_source_keeps_what_it_sends, Breach.ARRIVED_TWICE),
 ]
+# `test_traces.py` asks that each kind of finding is planted.
+PLANTED_IN_MOVES: Final = {breach for _, breach in FAULTS} | {Breach.ARRIVED_CHANGED}
 
 
 @pytest.mark.parametrize("make", MEMORIES)
