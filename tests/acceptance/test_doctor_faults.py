@@ -102,6 +102,8 @@ UNREGISTERED: Final = {
 }
 ALWAYS: Final = {"there is one worker": r"group: There is one worker"}
 ELSEWHERE: Final = {
+    "a key group does not arrive": "tests/unit/cli/test_doctor_moves.py",
+    "some workers alone let key groups move": "tests/unit/cli/test_doctor_moves.py",
     "a mirror stands still": "tests/unit/cli/test_doctor_mirror.py",
     "a take-over was interrupted": "tests/unit/cli/test_doctor_mirror.py",
     "no broker answers": "tests/acceptance/test_cli_doctor.py",

@@ -42,8 +42,8 @@ def doctor(session: Session) -> int:
     Looks at broker, rights, topics with their ids and replicas, settings that workers share,
     signatures of the changelog, the group of workers, transactions that stay open, what was refused
     lately, deliveries that nobody makes, a mirror's marks, schema registry, all workers with their
-    clocks and time zone data, quotas, and tenants whose events wait. Nothing is changed and nothing
-    is written. Exit code 1 on problems.
+    clocks and time zone data, key groups that do not arrive, quotas, and tenants whose events wait.
+    Nothing is changed and nothing is written. Exit code 1 on problems.
     """
     worst: list[Status] = []
 

@@ -8,6 +8,7 @@ from typing import Final
 from belfry.cli.check import Check, Status
 from belfry.cli.doctor_cluster import SKEW_S, cluster_checks, tenant_checks
 from belfry.cli.doctor_deliveries import figure, removed_checks
+from belfry.cli.doctor_moves import move_checks
 from belfry.cli.doctor_quotas import quota_checks, throttled_checks
 from belfry.cli.session import Session
 from belfry.cli.shown import amount, plain
@@ -44,6 +45,7 @@ def worker_checks(session: Session, kafka_cluster_id: str | None) -> Iterator[Ch
     yield from removed_checks(metrics)
     yield from throttled_checks(metrics)
     yield from cluster_checks(session, kafka_cluster_id, said_by(ready, clock))
+    yield from move_checks(session)
     yield from tenant_checks(session)
     yield from quota_checks(session)
 

@@ -67,12 +67,13 @@ def _table(found: dict[str, Any]) -> Iterator[str]:
             f"{each['group']:>6} {each['home']:>5} {each['lies']:>5} {goes:>5}"
             f"  {each['state']:<10} {each['records']:>8} {each['waiting']:>8}"
         )
-    told = [
-        f"{each['group']}: {_WHAT[each['state']].format(**each)}"
-        for each in listed
-        if each["state"] in _WHAT
-    ]
+    told = [f"{each['group']}: {on_its_way(each)}" for each in listed if each["state"] in _WHAT]
     yield from ["", *told] if told else []
+
+
+def on_its_way(each: Mapping[str, Any]) -> str:
+    """What is going on with a group that does not rest, and what to do where it does not end."""
+    return _WHAT[each["state"]].format(**each)
 
 
 def _ended(found: dict[str, Any]) -> Iterator[str]:

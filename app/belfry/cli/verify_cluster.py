@@ -20,24 +20,20 @@ later than the changelog. What is missing is therefore waited for: `grace_s`, on
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-from confluent_kafka import Message
 
 from belfry.cli.verify_elsewhere import FiredElsewhere
 from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.cli.verify_outputs import OutputFeed
-from belfry.cli.verify_topics import ReadableRange, TopicReader
-from belfry.kafka.record_headers import proof_of
+from belfry.cli.verify_topics import ReadableRange, TopicReader, logged
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.key_groups import MovingGroups
+from belfry.verification.move_check import MoveCheck, MovePass
 from belfry.verification.outputs import OutputVerifier
 from belfry.verification.overdue import OverdueSchedules, Suspect
 from belfry.verification.partition import PartitionVerifier
-from belfry.verification.rows import Logged
 from belfry.verification.standing import NEVER, Standing
 
 if TYPE_CHECKING:
@@ -153,6 +149,9 @@ class ClusterVerifier:
         hidden = self._reader.hides(self._topics.changelog, self._spans)
         suspects = [each for each in suspects if each.partition not in hidden]
         self.findings += map(self._named, self._overdue.tell(self._topics.changelog, suspects))
+        of = MovePass(self._topics.changelog, len(self._partitions), self._coverage.spread)
+        moves = MoveCheck(self._memory, self.counts, of)
+        self.findings += map(self._named, moves.tell())
         for partition, verifier in self._partitions.items():
             verifier.end(hidden=partition in hidden)
             self.findings = verifier.findings + self.findings
@@ -161,7 +160,7 @@ class ClusterVerifier:
             self._file.put_standing(partition, verifier.standing)
 
     def _named(self, found: Breached) -> Breached:
-        """A finding of what is overdue with the name of the oldest, which memory has not."""
+        """A finding of several schedules with the name of the oldest, which memory has not."""
         key = self._reader.key_at(*found.spot) or b"?"
         oldest = key.decode(errors="backslashreplace")
         return found._replace(found=f"{found.found}; the oldest is {oldest}")
@@ -210,7 +209,7 @@ class ClusterVerifier:
         judge.restart(max(NEVER, verifier.standing.manifest_at))
         place = self._topics.changelog, partition
         for messages in self._reader.read({place: start}, {place: span.end}):
-            verifier.feed([_logged(message, judge) for message in messages])
+            verifier.feed([logged(message, judge) for message in messages])
             self._left[partition] = max(0, span.end - verifier.fed_to)
             if not verifier.go_on(final=False):
                 break
@@ -230,13 +229,6 @@ class ClusterVerifier:
         span = self._spans[partition]
         place = self._topics.changelog, partition
         for messages in self._reader.read({place: verifier.fed_to}, {place: span.end}):
-            verifier.feed([_logged(message, judge) for message in messages])
+            verifier.feed([logged(message, judge) for message in messages])
             verifier.go_on(final=monotonic() >= self._patient_until)
         verifier.go_on(final=True)
-
-
-def _logged(message: Message, judge: Judge) -> Logged:
-    """A record of the changelog without its proof, and whether a worker wrote it."""
-    key, offset = message.key() or b"", message.offset() or 0
-    known, value = judge.row(offset, key, message.value(), partial(proof_of, message))
-    return Logged(offset, message.timestamp()[1], key, value, not known)

@@ -10,6 +10,8 @@ that the rules ask with:
     told        by the id of the fire           what the lifecycle said of it
     refused     by where a request came from    each of them once
 
+What it remembers of moves of key groups is in `verify_moves.py`.
+
 What is settled is forgotten after a while (`forget_before`); the file grows with what is open, and
 with how long the past is remembered. Tests have the same in dictionaries.
 """
@@ -19,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from belfry.cli.verify_moves import MovesOnDisk
 from belfry.cli.verify_state import StateFile
 from belfry.verification.findings import Spot
 from belfry.verification.memory import FiredEntry, Remembered, Stands, ToldFire
@@ -38,6 +41,7 @@ class MemoryOnDisk:
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
+        self.moves = MovesOnDisk(file)
 
     # -- schedules ---------------------------------------------------------------------------------
 
@@ -72,6 +76,13 @@ class MemoryOnDisk:
         for row in self._file.rows.execute(query, (partition, until_ms)):
             yield row[1], _remembered(row)
 
+    def waiting(self, partition: int) -> Iterator[tuple[str, int, int]]:
+        """Tenants of whom schedules wait in a partition: how many, and the oldest row's offset."""
+        what = "tenant, count(*), min(at)"
+        where = "partition = ? AND stands < 2 GROUP BY tenant"
+        query = f"SELECT {what} FROM schedules WHERE {where}"  # noqa: S608  # of this module alone
+        yield from self._file.rows.execute(query, (partition,))
+
     def tell(self, partition: int, names: Iterable[int]) -> None:
         """These were told of; each is again once it has another row."""
         query = "UPDATE schedules SET told = 1 WHERE partition = ? AND name = ?"
@@ -94,6 +105,7 @@ class MemoryOnDisk:
         for table in ("schedules", "locks"):
             query = f"DELETE FROM {table} WHERE partition = ?"  # noqa: S608  # of this module alone
             self._file.rows.execute(query, (partition,))
+        self.moves.forget_partition(partition)
 
     def last_round(self) -> int:
         """The last round of earlier runs of which something is still open; 1 where nothing is."""
@@ -200,6 +212,7 @@ class MemoryOnDisk:
             "DELETE FROM schedules WHERE touched < ? AND stands = 3",
         ):
             self._file.rows.execute(query, (ms,))
+        self.moves.forget_before(ms)
 
 
 def _remembered(row: Any) -> Remembered:

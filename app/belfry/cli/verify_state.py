@@ -58,6 +58,15 @@ CREATE TABLE IF NOT EXISTS refused (
 CREATE TABLE IF NOT EXISTS positions (
     topic TEXT, partition INT, at INT, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS floors (topic TEXT PRIMARY KEY, ms INT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS move_sides (
+    grp INT, move INT, partition INT, takes INT, sound INT, over INT, touched INT,
+    PRIMARY KEY (grp, move, partition)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS moved_rows (
+    grp INT, move INT, name INT, tenant TEXT, left_at INT, left_as INT, came_at INT, came_as INT,
+    seq INT, twice_at INT, PRIMARY KEY (grp, move, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS given_groups (
+    partition INT, grp INT, move INT, settled INT, stays TEXT,
+    PRIMARY KEY (partition, grp)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS standings (partition INT PRIMARY KEY, standing TEXT);
 """
 

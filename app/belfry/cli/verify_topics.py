@@ -10,6 +10,7 @@ No group is joined and no offset committed, so the brokers keep nothing of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,9 +18,12 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message,
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from belfry.cli.failures import CommandError
+from belfry.kafka.record_headers import proof_of
+from belfry.verification.rows import Logged
 
 if TYPE_CHECKING:
     from belfry.client.kafka import Cluster
+    from belfry.store.row_judge import Judge
 
 # confluent-kafka ships these without types.
 EARLIEST: Final[Any] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -173,3 +177,10 @@ class TopicReader:
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
+
+
+def logged(message: Message, judge: Judge) -> Logged:
+    """A record of the changelog without its proof, and whether a worker wrote it."""
+    key, offset = message.key() or b"", message.offset() or 0
+    known, value = judge.row(offset, key, message.value(), partial(proof_of, message))
+    return Logged(offset, message.timestamp()[1], key, value, not known)

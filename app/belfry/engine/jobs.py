@@ -100,6 +100,13 @@ class Jobs:
         here = self._kept.under_way or self._followers.under_way or self._after_acks.under_way
         return here or self._moving.under_way
 
+    @property
+    def moves(self) -> bool:
+        """Whether groups leave or requests that waited for one go on: all of it waits for the last
+        of these steps.
+        """
+        return self._moving.under_way
+
     def advance(
         self, step: Step, budget: Budget, allotted: Mapping[bytes, Budget] | None = None
     ) -> None:

@@ -1,6 +1,7 @@
 """What an owner does besides taking requests in and firing: sweep, prove, flush.
 
-    jobs      bulk jobs go on, some schedules in each step, as many as take a few milliseconds
+    jobs      bulk jobs go on, some schedules in each step, as many as take a few milliseconds;
+              key groups that move go on with them, one step soon after the other
     sweep     what is remembered for a day is forgotten, some rows a second, more where it is behind
     manifest  a commit without events, every half minute or more often: it shows that this owner
               lives, measures the clock, renews a read lease, and proves the fence before tenants'
@@ -39,6 +40,8 @@ YOUNG_MS: Final = 15_000.0
 FLUSH_EVERY_MS: Final = 20_000
 RESIGN_EVERY_S: Final = 0.05
 JOBS_EVERY_S: Final = 0.05
+# Between slices of a group that leaves: its events wait for the last one.
+MOVES_EVERY_S: Final = 0.002
 
 
 class Upkeep:
@@ -129,7 +132,9 @@ class Upkeep:
         if owned.resigning is not None and owned.resigning.under_way:
             return RESIGN_EVERY_S
         if owned.engine.jobs.under_way:
-            return JOBS_EVERY_S
+            # Without a clock that is trusted no slice leaves.
+            hurries = owned.engine.jobs.moves and self._guard.may_fire
+            return MOVES_EVERY_S if hurries else JOBS_EVERY_S
         if self._day_files is not None and owned.keeps_state:
             return min(self.idle_commit_ms / 1000, self._day_files.pause_s)
         return self.idle_commit_ms / 1000

@@ -6,9 +6,10 @@ that cannot be checked is no finding: `CheckCounts` counts it.
     lost   belfry.changelog/3@8211   shop/order-1 fired, due at 1796115600000, and is in no output
                                      expected: an event with the id f339810d…
 
-Four sorts of promises are checked: manifests follow one another (`number` … `watermark`), what a
+Five sorts of promises are checked: manifests follow one another (`number` … `watermark`), what a
 manifest says is what its rows say (`pending`, `count`, `digest`, `torn`), what was due has fired
-(`overdue`), and what fired is what came out, once and in time (all others).
+(`overdue`), what left with its key group has come (`not_arrived` … `left_behind`), and what fired
+is what came out, once and in time (all others).
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class Breach(StrEnum):
     TOLD_TWICE = "told_twice"
     REFUSED_TWICE = "refused_twice"
     REDRIVEN_TWICE = "redriven_twice"
+    NOT_ARRIVED = "not_arrived"
+    ARRIVED_TWICE = "arrived_twice"
+    ARRIVED_CHANGED = "arrived_changed"
+    LEFT_BEHIND = "left_behind"
 
 
 MEANINGS = {
@@ -62,6 +67,10 @@ MEANINGS = {
     Breach.TOLD_TWICE: "Two lifecycle events tell of one fire.",
     Breach.REFUSED_TWICE: "A request was refused twice.",
     Breach.REDRIVEN_TWICE: "A redrive sent an event or a refused request again twice.",
+    Breach.NOT_ARRIVED: "A schedule left with its key group, and did not come to where it went.",
+    Breach.ARRIVED_TWICE: "A schedule came with its key group twice, or had not left before.",
+    Breach.ARRIVED_CHANGED: "A schedule came with its key group as another one than had left.",
+    Breach.LEFT_BEHIND: "A schedule waits in a partition that has given its key group away.",
 }
 
 
@@ -108,6 +117,9 @@ class CheckCounts:
     held: int = 0
     locked: int = 0
     moving: int = 0
+    moves: int = 0
+    moves_compacted: int = 0
+    moves_under_way: int = 0
     elsewhere: int = 0
     marks_unread: int = 0
     undecrypted: int = 0
@@ -130,5 +142,7 @@ class CheckCounts:
             "due schedules whose tenant is paused, limited, or without a topic": self.held,
             "due schedules behind a fire that is not acknowledged": self.locked,
             "due schedules whose key group is on its way to another partition": self.moving,
+            "moves of key groups that compaction has thinned out": self.moves_compacted,
+            "moves of key groups that are not over yet": self.moves_under_way,
         }
         return {why: number for why, number in found.items() if number}

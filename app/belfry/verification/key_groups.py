@@ -28,6 +28,7 @@ from belfry.verification.memory import Memory, short
 from belfry.verification.rows import Logged, NotReadable, unpacked
 
 GROUP_KEY: Final = b"\0g"
+HOME_KEY: Final = b"\0gh"
 LIES_KEY: Final = b"\0gl"
 HELD_KEY: Final = b"\0gw"
 LEAST_GROUPS: Final = 4_096
@@ -35,23 +36,33 @@ _KEY: Final = Struct(">3sI")
 _HELD: Final = Struct(">3sIQ")
 _ROW: Final = Struct(">BBBIIQQ")
 _GROUP_ROW: Final = 17
-_LEAVING: Final = 5
-_ARRIVING: Final = 6
-_HERE: Final = 7
-# To be given away, leaving, arriving: nothing of the group fires there.
-_QUIET: Final = frozenset({4, _LEAVING, _ARRIVING})
+# Phases at the home: the group is on its way.
+HELD: Final = 2
+# Phases elsewhere: to be given away, and nothing has left; some has; some has come; all is here.
+GIVE: Final = 4
+LEAVING: Final = 5
+ARRIVING: Final = 6
+HERE: Final = 7
+# Nothing of the group fires there.
+_QUIET: Final = frozenset({GIVE, LEAVING, ARRIVING})
 
 
 class GroupSays(NamedTuple):
-    """What such a row says: the phase, and the names of tenants that stay."""
+    """What such a row says: the phase, the partition where the group lies or comes from, the one to
+    which it goes, the move, how many of its records were sent or came, and tenants that stay.
+    """
 
     phase: int
+    at: int
+    to: int
+    move: int
+    records: int
     stays: frozenset[bytes]
 
 
 def group_says(value: bytes) -> GroupSays:
     """A row of a group; raises `NotReadable`."""
-    phase = unpacked(_ROW, value, _GROUP_ROW)[2]
+    _, _, phase, at_partition, to, move, records = unpacked(_ROW, value, _GROUP_ROW)
     stays, at = [], _ROW.size
     while at < len(value):
         end = at + 1 + value[at]
@@ -59,7 +70,12 @@ def group_says(value: bytes) -> GroupSays:
         at = end
     if at != len(value):
         raise NotReadable(f"a group that says {value[:80]!r}")
-    return GroupSays(phase, frozenset(stays))
+    return GroupSays(phase, at_partition, to, move, records, frozenset(stays))
+
+
+def group_in(key: bytes) -> int:
+    """The group that the key of such a row names."""
+    return int(_KEY.unpack(key)[1])
 
 
 def check_group(key: bytes, value: bytes) -> None:
@@ -79,6 +95,11 @@ def held_offset(key: bytes) -> int:
     return int(_HELD.unpack(key)[2]) if len(key) == _HELD.size else -1
 
 
+def groups_among(partitions: int) -> int:
+    """How many key groups there are: they are counted by the partitions of the changelog."""
+    return -(-LEAST_GROUPS // partitions) * partitions
+
+
 class MovedInStep(NamedTuple):
     """Groups of which a transaction gave rows away, with who stays, and those that came.
 
@@ -95,18 +116,18 @@ class MovedInStep(NamedTuple):
         if record.value is not None or not self.leaving:
             return False
         tenant = record.key.partition(b"/")[0]
-        stays = self.leaving.get(_group_of(tenant, self.groups))
+        stays = self.leaving.get(group_of(tenant, self.groups))
         return stays is not None and tenant not in stays
 
     def came(self, record: Logged) -> bool:
         """Whether the row of a schedule may have come along with its group."""
         if not self.arriving:
             return False
-        return _group_of(record.key.partition(b"/")[0], self.groups) in self.arriving
+        return group_of(record.key.partition(b"/")[0], self.groups) in self.arriving
 
     def lay_here(self, tenant: bytes) -> bool:
         """Whether a tenant's group lay there, away from its home."""
-        return self.here(_group_of(tenant, self.groups))
+        return self.here(group_of(tenant, self.groups))
 
 
 class MovingGroups:
@@ -116,7 +137,7 @@ class MovingGroups:
         """`partitions` is how many of them are homes: groups are counted by that."""
         self._memory = memory
         self._partitions = partitions
-        self._groups = -(-LEAST_GROUPS // partitions) * partitions
+        self._groups = groups_among(partitions)
 
     def step(self, partition: int, rows: Sequence[Logged]) -> MovedInStep:
         """What a transaction of these rows moved; ask before its rows are folded."""
@@ -125,14 +146,14 @@ class MovingGroups:
         for record in rows:
             if not record.key.startswith(LIES_KEY):
                 continue
-            group = int(_KEY.unpack(record.key)[1])
+            group = group_in(record.key)
             says = None if record.value is None else group_says(record.value)
-            if says is not None and says.phase == _LEAVING:
+            if says is not None and says.phase == LEAVING:
                 leaving[group] = says.stays
                 continue
-            comes = says is not None and says.phase == _ARRIVING
+            comes = says is not None and says.phase == ARRIVING
             # It may be asked for again in the very step in which the last of it came.
-            ends = says is None or says.phase != _ARRIVING
+            ends = says is None or says.phase != ARRIVING
             if comes or (ends and self._is_quiet(partition, group)):
                 arriving.add(group)
         here = partial(self._lay_here, partition, frozenset(arriving))
@@ -141,26 +162,27 @@ class MovingGroups:
     def _lay_here(self, partition: int, came: frozenset[int], group: int) -> bool:
         if group % self._partitions == partition:
             return False
-        return group in came or self._memory.is_locked(partition, _lock(group, _HERE))
+        return group in came or self._memory.is_locked(partition, _lock(group, HERE))
 
     def fold(self, partition: int, record: Logged) -> None:
         """Take a row of a group as what is known from now on."""
         if record.key.startswith(LIES_KEY):
-            group = int(_KEY.unpack(record.key)[1])
+            group = group_in(record.key)
             phase = 0 if record.value is None else group_says(record.value).phase
             held = [_lock(group)] if phase in _QUIET else []
-            held += [_lock(group, _HERE)] if phase == _HERE else []
+            held += [_lock(group, HERE)] if phase == HERE else []
             self._memory.lock(partition, short(record.key), held)
 
     def waits(self, partition: int, tenant: str) -> bool:
         """Whether what is due of a tenant waits there because its group is on its way."""
-        return self._is_quiet(partition, _group_of(tenant.encode(), self._groups))
+        return self._is_quiet(partition, group_of(tenant.encode(), self._groups))
 
     def _is_quiet(self, partition: int, group: int) -> bool:
         return self._memory.is_locked(partition, _lock(group))
 
 
-def _group_of(tenant: bytes, groups: int) -> int:
+def group_of(tenant: bytes, groups: int) -> int:
+    """The key group of a tenant, of so many."""
     return partition_of(tenant, groups)
 
 

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 from belfry.verification.findings import Spot
+from belfry.verification.move_memory import MoveMemory
 
 
 class Stands(IntEnum):
@@ -78,6 +79,15 @@ def short(name: bytes) -> int:
 
 class Memory(Protocol):
     """What is remembered; a round is one reading of all topics up to their ends."""
+
+    @property
+    def moves(self) -> MoveMemory:
+        """What is remembered of moves of key groups."""
+
+    def waiting(self, partition: int) -> Iterable[tuple[str, int, int]]:
+        """Tenants of whom schedules wait in a partition: how many, and the offset of the oldest
+        row.
+        """
 
     def schedule(self, partition: int, name: int) -> Remembered | None:
         """What is known of a schedule of a partition, by its short name."""

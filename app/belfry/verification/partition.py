@@ -24,7 +24,6 @@ from belfry.verification.extras import Ask
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
 from belfry.verification.fires import FireJudge
 from belfry.verification.judged import FiresJudged
-from belfry.verification.key_groups import MovingGroups
 from belfry.verification.memory import Memory, short
 from belfry.verification.row_fires import RowFire, Unfounded, row_fire_of
 from belfry.verification.rows import MANIFEST_KEY, OWN_KEY, Logged, manifest
@@ -65,7 +64,7 @@ class PartitionVerifier:
 
     def move_among(self, partitions: int) -> None:
         """Say how many partitions there are, among which key groups move."""
-        self._waiting.moving = MovingGroups(self._memory, partitions)
+        self._waiting.move_among(partitions)
 
     # -- a round -----------------------------------------------------------------------------------
 
@@ -137,7 +136,7 @@ class PartitionVerifier:
         standing.contiguous = contiguous
         self._counts.transactions += 1
         self.findings += self._sequence.check(cut, recovered=recovered, whole=whole)
-        self._waiting.fold(cut.rows)
+        self._waiting.fold(cut.rows, whole=whole and not recovered)
         if judged is not None:
             self._report(cut, judged)
         else:
@@ -223,6 +222,7 @@ class PartitionVerifier:
     def _pass_open(self) -> None:
         self.standing.next_offset = self._open[-1].offset + 1
         self.standing.contiguous = False
+        self._waiting.ledger.thin()
         self._open = []
 
     def _find(self, breach: Breach, offset: int, found: str, expected: str) -> None:

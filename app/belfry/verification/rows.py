@@ -43,7 +43,7 @@ _MANIFEST_ROW: Final = 4
 _GROUPED_ROW: Final = 18
 _JOB_ROW: Final = 14
 _PAUSED: Final = 1
-_PENDING: Final = Struct(">BBBBqq8x8xQII16xBBB")
+_PENDING: Final = Struct(">BBBBqq8xQQII16xBBB")
 # Where tenant, id and group of a pending row begin.
 _TEXTS_AT: Final = 88
 _MARKER: Final = Struct(">BBBBqqQII")
@@ -69,13 +69,14 @@ class Logged(NamedTuple):
 class WaitingRow(NamedTuple):
     """A schedule that waits, as its row says; instants are epoch ms, `kind` is its code at rest.
 
-    `group` is empty where it has none.
+    `seq` is the offset of the record that brought it.  `group` is empty where it has none.
     """
 
     kind: int
     paused: bool
     due_ms: int
     nominal_ms: int
+    seq: int
     life: int
     version: int
     occurrence: int
@@ -139,12 +140,13 @@ def schedule(value: bytes) -> WaitingRow | Over | None:
     if letter == _PENDING_ROW:
         _, _, kind, flags, *rest, tenant, name, group = unpacked(_PENDING, value, letter)
         group_at = _TEXTS_AT + tenant + name
-        due_ms, nominal_ms, life, version, occurrence = rest
+        due_ms, nominal_ms, seq, life, version, occurrence = rest
         return WaitingRow(
             kind,
             bool(flags & _PAUSED),
             due_ms,
             nominal_ms,
+            seq,
             life,
             version,
             occurrence,

@@ -25,6 +25,7 @@ from belfry.verification.extras import JobRange
 from belfry.verification.findings import Breach, Breached, Spot
 from belfry.verification.key_groups import GROUP_KEY, MovedInStep, MovingGroups
 from belfry.verification.memory import Memory, short
+from belfry.verification.moves import MoveLedger
 from belfry.verification.row_fires import counts, remembered
 from belfry.verification.rows import JOB_KEY, OWN_KEY, Logged, job
 from belfry.verification.standing import NEVER, Cut, Standing, row_of
@@ -40,6 +41,12 @@ class WaitingSchedules:
         self._standing = standing
         self._run_from = self._whole_from = NEVER
         self.moving = MovingGroups(memory, 1)
+        self.ledger = MoveLedger(memory, place.partition, 1)
+
+    def move_among(self, partitions: int) -> None:
+        """Say how many partitions there are, among which key groups move."""
+        self.moving = MovingGroups(self._memory, partitions)
+        self.ledger = MoveLedger(self._memory, self._place.partition, partitions)
 
     def begin(self, *, pair_holds: bool) -> None:
         """A round begins; `pair_holds` says that the older row of the last pair is still there."""
@@ -54,9 +61,13 @@ class WaitingSchedules:
         """What of key groups came and left by these rows; ask before they are folded."""
         return self.moving.step(self._place.partition, rows)
 
-    def fold(self, rows: Sequence[Logged]) -> None:
-        """Take rows as what is known from now on; of what left with its group nothing is."""
+    def fold(self, rows: Sequence[Logged], *, whole: bool = False) -> None:
+        """Take rows as what is known from now on; of what left with its group nothing is.
+
+        `whole`: none of them is missing, nor any before them.
+        """
         standing, moved = self._standing, self.moved(rows)
+        self.ledger.take(rows, whole=whole)
         for record in rows:
             if record.key.startswith(JOB_KEY):
                 self._fold_job(record)

@@ -7,7 +7,7 @@ import pytest
 from belfry.verification.findings import CheckCounts, Spot
 
 # Of what was checked nothing is said; of all else, why it was not.
-CHECKED = ("transactions", "checked", "fires", "digests", "outputs", "told", "refused")
+CHECKED = ("transactions", "checked", "fires", "digests", "outputs", "told", "refused", "moves")
 NO_REASON = (*CHECKED, "recoveries", "copies")
 REASONS = {
     "compacted": "transactions that compaction has thinned out",
@@ -25,6 +25,8 @@ REASONS = {
     "held": "due schedules whose tenant is paused, limited, or without a topic",
     "locked": "due schedules behind a fire that is not acknowledged",
     "moving": "due schedules whose key group is on its way to another partition",
+    "moves_compacted": "moves of key groups that compaction has thinned out",
+    "moves_under_way": "moves of key groups that are not over yet",
 }
 
 

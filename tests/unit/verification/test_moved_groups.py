@@ -8,87 +8,21 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.verification.coverage import Coverage
-from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
-from belfry.verification.key_groups import MovingGroups
+from belfry.verification.findings import Breach
 from belfry.verification.memory import Stands, short
-from belfry.verification.outputs import OutputVerifier
-from belfry.verification.overdue import OverdueSchedules
-from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import MANIFEST_KEY, Logged
-from belfry.verification.standing import Standing
 from tests.unit.engine import moving_ring
-from tests.unit.engine.driver import FIRED, HOUR, T0
+from tests.unit.engine.driver import HOUR, T0
 from tests.unit.engine.moving_ring import PARTITIONS, MovingRing
-from tests.unit.verification.trace import MINUTE, MemoryInProcess, Recording, Trace
+from tests.unit.verification.cluster import TENANT, Cluster, traces, verified
+from tests.unit.verification.trace import MINUTE, Recording
 
-TENANT: Final = "demo"
 MARKER: Final = b"\1\2"
 
 
 @pytest.fixture(autouse=True)
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving_ring, "Driver", Recording)
-
-
-class Cluster:
-    """All partitions of a ring, verified together, round after round."""
-
-    def __init__(self, traces: list[Trace]) -> None:
-        self.counts = CheckCounts()
-        self.memory = MemoryInProcess()
-        self._traces = traces
-        self._outputs = OutputVerifier(self.memory, self.counts)
-        self._overdue = OverdueSchedules(self.memory, self.counts)
-        self._overdue.moving = MovingGroups(self.memory, len(traces))
-        self.findings: list[Breached] = []
-        self._seen = [0] * len(traces)
-        self._partitions = [
-            PartitionVerifier(
-                Spot("belfry.changelog", number, 0), self.memory, self.counts, Standing()
-            )
-            for number in range(len(traces))
-        ]
-        for each in self._partitions:
-            each.move_among(len(traces))
-
-    def round(self, until_ms: int = 0) -> None:
-        coverage = Coverage(FIRED, {FIRED + TENANT: -1})
-        self._outputs.begin(coverage)
-        for number, trace in enumerate(self._traces):
-            for fire in trace.fired[self._seen[number] :]:
-                # Two partitions of these traces share one output topic.
-                spot = fire.spot._replace(offset=fire.spot.offset * PARTITIONS + number)
-                self._outputs.fired(fire._replace(spot=spot))
-            self._seen[number] = len(trace.fired)
-        for trace, verifier in zip(self._traces, self._partitions, strict=True):
-            since = verifier.standing.next_offset
-            verifier.begin(coverage)
-            verifier.feed([each for each in trace.changelog if each.offset >= since])
-            verifier.go_on(final=True)
-            verifier.end()
-            self.findings += verifier.findings
-            verifier.findings = []
-        # What a rolled-back step leaves is a gap of offsets, behind which nothing is known at once.
-        blind_ms = max(each.standing.blind_until_ms for each in self._partitions)
-        self._outputs.end(blind_ms, self._outputs.round - 1)
-        if until_ms:
-            suspects = self._overdue.suspects(range(len(self._traces)), until_ms, coverage)
-            self.findings += self._overdue.tell("belfry.changelog", suspects)
-        self.findings += self._outputs.findings
-        self._outputs.findings = []
-
-
-def traces(ring: MovingRing) -> list[Trace]:
-    found: list[Any] = ring.drivers
-    return [each.trace for each in found]
-
-
-def verified(ring: MovingRing) -> Cluster:
-    made = Cluster(traces(ring))
-    made.round()
-    made.round()
-    return made
 
 
 def away(ring: MovingRing) -> int:
@@ -228,7 +162,10 @@ def forge_a_group(ring: MovingRing) -> None:
     [
         (lose_an_event, {Breach.LOST}),
         (double_an_event, {Breach.DOUBLED}),
-        (lose_a_row_that_came, {Breach.PENDING, Breach.COUNT, Breach.UNASKED}),
+        (
+            lose_a_row_that_came,
+            {Breach.NOT_ARRIVED, Breach.PENDING, Breach.COUNT, Breach.UNASKED},
+        ),
         (forge_a_marker_of_another_group, {Breach.UNASKED, Breach.COUNT}),
         (forge_a_group, {Breach.STRANGER}),
     ],

@@ -23,6 +23,7 @@ from tests.unit.verification.planted import (
     double_a_fire,
     rewritten,
 )
+from tests.unit.verification.test_lost_in_moves import PLANTED_IN_MOVES
 from tests.unit.verification.trace import MINUTE, Recording, Trace, Verification, varied, verified
 
 # Where each finding lies and what it says, word by word: people read it.
@@ -156,7 +157,7 @@ def test_what_is_planted_is_found_and_nothing_else(planted: Planted, trace: Trac
 
 
 def test_every_kind_of_finding_is_planted_and_explained() -> None:
-    elsewhere = {Breach.REFUSED_TWICE, Breach.REDRIVEN_TWICE}
+    elsewhere = {Breach.REFUSED_TWICE, Breach.REDRIVEN_TWICE, *PLANTED_IN_MOVES}
     assert {each.breach for each in PLANTED} | elsewhere == set(Breach) == set(MEANINGS)
 
 

@@ -18,6 +18,7 @@ from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import Logged
 from belfry.verification.standing import Standing
 from tests.unit.engine.driver import FIRED, HOUR, T0, Driver
+from tests.unit.verification.moves_in_process import MovesInProcess
 
 CHANGELOG: Final = Spot("belfry.changelog", 0, 0)
 LIFECYCLE: Final = "belfry.lifecycle"
@@ -89,6 +90,7 @@ class MemoryInProcess:
         self._lost: set[bytes] = set()
         self._told: dict[bytes, tuple[ToldFire, int]] = {}
         self._once: dict[str, Spot] = {}
+        self.moves = MovesInProcess()
 
     def schedule(self, partition: int, name: int) -> Remembered | None:
         return self._schedules.get((partition, name))
@@ -113,6 +115,13 @@ class MemoryInProcess:
             and (of, name) not in self._overdue_told
         ]
         return sorted(found, key=lambda each: (each[1].expected_ms, each[1].offset))
+
+    def waiting(self, partition: int) -> Iterable[tuple[str, int, int]]:
+        by_tenant: dict[str, list[int]] = {}
+        for (of, _), known in self._schedules.items():
+            if of == partition and known.stands in (Stands.WAITS, Stands.PAUSED):
+                by_tenant.setdefault(known.tenant, []).append(known.offset)
+        return [(tenant, len(found), min(found)) for tenant, found in by_tenant.items()]
 
     def tell(self, partition: int, names: Iterable[int]) -> None:
         self._overdue_told.update((partition, name) for name in names)
