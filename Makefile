@@ -125,6 +125,7 @@ lock: ## Lock the newest allowed versions; needs uv.
 .PHONY: locks
 locks: ## Make locks/ anew from requirements.lock; needs uv.
 	@$(LOCKED) -c requirements.lock --no-annotate --extra otel --extra checkpoints pyproject.toml -o locks/product.lock
+	$(LOCKED) -c <(grep -v ^python-dateutil= requirements.lock | sed '/--hash/d; s/ *\\$$//') --no-annotate --extra otel --extra checkpoints --extra s3 pyproject.toml -o locks/product-s3.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group build -o locks/build.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group audit -o locks/audit.lock
 	$(LOCKED) -c requirements.lock --no-annotate --group site -o locks/site.lock

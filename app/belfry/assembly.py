@@ -186,9 +186,9 @@ def _worker(
     app = membership_app(settings, group, found.counted, metrics.agent)
     carries = app.carries
     streams = Streams(carries.policies.pass_through, carries.tenant_inputs.pass_through)
-    shared = share(settings, found, clock, Gauges(metrics, means.tracing), group, streams)
-    heads = frames.request, frames.lifecycle
-    front = Front(shared.opener, parts, heads, group, carries.history.pass_through)
+    gauges = Gauges(metrics, means.tracing, clock.wall_ms)
+    shared = share(settings, found, clock, gauges, group, streams)
+    front = Front(shared.opener, parts, frames[:2], group, carries.history.pass_through)
     figures, through = figures_of(metrics, settings), carries.deliveries.pass_through
     deliverer = deliverer_of(settings, frames, found.registry, means, figures, through)
     return _Worker(app, shared, front, deliverer)

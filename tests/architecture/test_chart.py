@@ -20,7 +20,9 @@ from belfry.settings.names import unknown_names
 from tests.architecture.tree import ROOT
 
 CHART: Final = ROOT / "deploy" / "helm" / "belfry"
-TEMPLATE: Final = (CHART / "templates" / "statefulset.yaml").read_text("utf-8")
+TEMPLATE: Final = "\n".join(
+    (CHART / "templates" / name).read_text("utf-8") for name in ("statefulset.yaml", "sweeps.yaml")
+)
 GIVEN: Final = sorted((CHART / "ci").glob("*.yaml"))
 PAGE: Final = (ROOT / "docs" / "how-to" / "kubernetes.md").read_text("utf-8")
 BLOCK: Final = re.compile(r"^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -105,7 +105,8 @@ def test_both_images_are_started_alike() -> None:
 
 def test_both_images_are_made_from_one_lock() -> None:
     assert LOCK == ROOT / "locks" / "product.lock"
-    assert f"-r {LOCK.relative_to(ROOT)}" in _dockerfile()
+    assert f"ARG LOCK={LOCK.relative_to(ROOT)}\n" in _dockerfile()
+    assert "--require-hashes -r ${LOCK}\n" in _dockerfile()
 
 
 def _archive(folder: Path, names: list[str], mtime: int) -> tuple[Path, str]:

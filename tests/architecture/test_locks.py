@@ -16,7 +16,7 @@ HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 GROUPS: Final = ("product", "run", "client", "build", "audit", "site", "chart", "helm", "go")
 # The tool that mutates and s3fs have environments of their own, in which some versions are others.
 LOCKS: Final = (
-    *("requirements.lock", "locks/mutants.lock", "locks/s3.lock"),
+    *("requirements.lock", "locks/mutants.lock", "locks/s3.lock", "locks/product-s3.lock"),
     *(f"locks/{name}.lock" for name in GROUPS),
 )
 DOCKERFILE: Final = (ROOT / "compose" / "Dockerfile").read_text("utf-8")
@@ -84,6 +84,18 @@ def test_the_image_installs_from_locks_alone() -> None:
     assert len(installs) == 3
     assert all("--require-hashes" in each or "--no-index" in each for each in installs)
     assert "locks/product.lock" in DOCKERFILE
+
+
+def test_an_image_with_s3_differs_by_what_s3_needs_alone() -> None:
+    """botocore takes no python-dateutil of 3.0 or later; croniter alone brings it otherwise."""
+    plain, with_s3 = pins("locks/product.lock"), pins("locks/product-s3.lock")
+    assert "s3fs" in with_s3.keys() - plain.keys()
+    assert set(plain.items()) - set(with_s3.items()) == {
+        ("python-dateutil", plain["python-dateutil"])
+    }
+    tested = pins("locks/s3.lock")
+    assert not {name for name in with_s3.keys() - plain.keys() if tested[name] != with_s3[name]}
+    assert "ARG LOCK=locks/product.lock\n" in DOCKERFILE
 
 
 def test_the_image_stands_on_a_digest() -> None:

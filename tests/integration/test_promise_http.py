@@ -304,6 +304,15 @@ def test_why_tells_of_fires_that_no_history_has(both: list[Http], site: Site, te
     counted = wait_for("two fires", fired)["fires"]
     came_due = counted["fired"] + counted["missed"]
     assert counted["success_rate"] == round(counted["fired"] / came_due, 6)
+    # Whoever is asked, and whoever has fired: hours know of it though no record does.
+    for http in both:
+        hours = http("GET", f"/v1/tenants/{tenant}/statistics")[1]
+        assert hours["fires"] >= counted["fired"]
+        assert hours["success_rate"] == round(
+            hours["fires"] / (hours["fires"] + hours["missed"]), 6
+        )
+        assert hours["share_within_1s"] is not None
+        assert hours["fires_since"] is None
 
     def told() -> Any:
         code, said = run(site, "why", tenant, "tick/1")

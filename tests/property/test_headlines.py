@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import lifecycle_heads
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
-from belfry.wire.lifecycle_heads import Headline, headline
+from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
 
 NAMES = st.text(max_size=80)
 MAYBE = st.none() | NAMES
@@ -26,6 +26,9 @@ EVENTS = st.builds(
     at=st.integers(0, 2**62) | st.integers(1_700_000_000_000, 1_900_000_000_000),
     due_at=NUMBERS,
     code=MAYBE,
+    reason=MAYBE,
+    target=MAYBE,
+    attempt=NUMBERS,
     source_offset=NUMBERS,
 )
 BODIES = EVENTS.map(encode_lifecycle)
@@ -49,6 +52,7 @@ def test_it_is_what_was_written(event: LifecycleEvent) -> None:
     found = headline(encode_lifecycle(event))
     names = event.tenant.encode(), event.schedule_id.encode()
     assert found == Headline(*names, event.outcome, event.at, event.due_at)
+    assert attempt_in(encode_lifecycle(event)) == event.attempt
 
 
 @given(BODIES, st.integers(0, 40), st.integers(0, 255))

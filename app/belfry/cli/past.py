@@ -6,7 +6,8 @@ read. A history holds what the tenant's lifecycle level lets be written: fires a
     what           from                               how exact
     history        lifecycle events, kept by workers  each event that the level lets be written
     counts         minute buckets of the stores       pending schedules, by their due minute
-    statistics     hours, counted from the events     lateness as a share within a second
+    statistics     hours, counted from the events,    lateness as a share within a second
+                   and from commits
 
 What is late is counted from the due instant to the commit, from which on a reader sees the event.
 """
@@ -108,10 +109,10 @@ def statistics(
     """Show requests, fires and how late they were, by hours and in all."""
     query = {"from": from_, "until": until}
     found = Remote(session).get(f"{tenant_path(tenant)}/statistics", **query)
-    if found["lifecycle"] != "ALL":
+    if found.get("fires_since"):
         session.printer.note(
-            f"The tenant's lifecycle is {found['lifecycle']}: fires are counted where it is ALL"
-            f" (belfry tenant set {tenant} lifecycle=ALL)."
+            f"Fires are counted since {found['fires_since']}: hours before that have no shares,"
+            f" unless the tenant's lifecycle is ALL."
         )
     hours = [_hour(each["hour"][:16], each) for each in found["hours"]]
     session.printer.one(found, "\n".join([_HEADING, *hours, _hour("in all", found)]))
@@ -176,15 +177,16 @@ def _bar(minute: str, waiting: int, most: int) -> str:
 
 _HEADING: Final = (
     f"{'hour':16} {'requests':>10} {'accepted':>10} {'fires':>10} {'in 1 s':>8} {'missed':>8}"
-    f" {'delivered':>10} {'failed':>8}"
+    f" {'delivered':>10} {'failed':>8} {'retries':>8}"
 )
 
 
 def _hour(name: str, each: dict[str, Any]) -> str:
-    """A row of statistics: requests, accepted, fires, share within a second, missed, deliveries."""
+    """A row of statistics, under `_HEADING`."""
     share = each["share_within_1s"]
     quick = "-" if share is None else f"{share:.2%}"
     return (
         f"{name:16} {each['requests']:>10,} {each['accepted']:>10,} {each['fires']:>10,}"
         f" {quick:>8} {each['missed']:>8,} {each['delivered']:>10,} {each['failed']:>8,}"
+        f" {each.get('retries', 0):>8,}"
     )

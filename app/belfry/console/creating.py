@@ -28,6 +28,7 @@ from starlette.responses import Response
 from belfry.console.asking import Api, ApiRefusal, tenant_path
 from belfry.console.page import Shown, gone_to
 from belfry.console.posted import needed, posted
+from belfry.schedules.fields import FIELDS
 
 KINDS: Final = {
     "delay_ms": "After a delay, in milliseconds",
@@ -39,7 +40,12 @@ KINDS: Final = {
     "after_group": "When all of this group are acknowledged",
 }
 COUNTS: Final = ("max_fires", "max_wait_ms", "ack_delay_ms")
-NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "priority", *COUNTS})
+# How it fires, and how often: an edit keeps these as they are.
+FIRING_COUNTS: Final = (
+    *("jitter_ms", "max_lateness_ms", "throttle_ms", "concurrency", "ack_timeout_ms"),
+)
+FIRING: Final = ("misfire", "overlap", *FIRING_COUNTS)
+NUMBERS: Final = frozenset({"delay_ms", "interval_ms", "priority", *COUNTS, *FIRING_COUNTS})
 # What a form says of an event besides its rule and payload.
 EVENT: Final = ("event_type", "group", "priority")
 TEXTS: Final = (
@@ -57,7 +63,13 @@ FIRST_TENANT: Final = "demo"
 async def view(api: Api, request: Request) -> Shown:
     """The form."""
     tenant = request.query_params.get("tenant", "")
-    return "create.html", {"me": await api.get("/v1/me"), "tenant": tenant, "kinds": KINDS}
+    ways = {name: FIELDS[name].symbols for name in ("misfire", "overlap")}
+    return "create.html", {
+        "me": await api.get("/v1/me"),
+        "tenant": tenant,
+        "kinds": KINDS,
+        "ways": ways,
+    }
 
 
 async def preview(api: Api, request: Request) -> Shown:
@@ -85,6 +97,7 @@ async def create(api: Api, request: Request) -> Response:
     tenant, schedule_id = needed(fields, "tenant"), needed(fields, "id")
     body = rule_of(fields) | {"schedule_id": schedule_id}
     body |= event_of(fields)
+    body |= {name: number_of(name, fields[name]) for name in FIRING if name in fields}
     body |= {"reason": fields["reason"]} if "reason" in fields else {}
     if "payload" in fields:
         body |= _payload(fields["payload"], as_json=fields.get("payload_form") == "json")

@@ -35,6 +35,7 @@ from starlette.types import ASGIApp
 from belfry.console import (
     TEMPLATES,
     bulk,
+    calendars,
     creating,
     editing,
     hosts,
@@ -69,6 +70,7 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/console/job": bulk.job,
         "/console/tenants": places.tenants,
         "/console/policy": policies.view,
+        "/console/calendars": calendars.view,
         "/console/cluster": places.cluster,
         "/console/rejections": kept.rejections,
         "/console/redrive": redriving.view,
@@ -87,6 +89,7 @@ def console_routes(app: ASGIApp, *, is_open: bool) -> APIRouter:
         "/console/redrive": redriving.send,
         "/console/host": hosts.act,
         "/console/policy": policies.save,
+        "/console/calendars": calendars.act,
     }
     for path, view in views.items():
         routes.add_api_route(path, pages.route(view), methods=["GET"], response_model=None)

@@ -10,9 +10,8 @@ however many schedules wait. Longer steps are added up here.
     minute   15 minutes back, an hour     the tenant's schedules that are due in that minute
 
 Minutes that have passed show how late the last schedule of theirs left; hours and days show fires
-as well, from `GET …/statistics`, where the tenant's history keeps them. Without a tenant, those
-with the most pending are added up. Spans, pages and bars are bounded (`MOST_BARS`, `MOST_PAGES`),
-and a page that could not count all says so.
+as well, from `GET …/statistics`. Without a tenant, those with the most pending are added up. Spans,
+pages and bars are bounded (`MOST_BARS`, `MOST_PAGES`), and a page that could not count all says so.
 
 The whole state is the address: tenant, step and span. *Earlier*, *Later* and a drag over the chart
 are addresses too, so the browser's way back works. The chart is drawn by `page.js` from numbers in

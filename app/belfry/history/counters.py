@@ -74,8 +74,8 @@ def unpack(stored: bytes) -> list[int]:
 def shown(counters: list[int], *, fires_told: bool) -> dict[str, int | float | None]:
     """Counters by name, and two shares from 0 to 1; null where there is nothing to divide by.
 
-    Where the tenant's level keeps fires out of the lifecycle topic (not `fires_told`), misses are
-    counted and fires are not: a share of that would be wrong, so there is none.
+    Where not all fires are known (not `fires_told`), misses are all the same: a share of that would
+    be wrong, so there is none.
     """
     found: dict[str, int | float | None] = dict(zip(NAMES, counters, strict=True))
     if not fires_told:

@@ -12,7 +12,8 @@ in it.
 
     lifecycle   ─► a batch of up to 1 000 ─► the store, with the offset behind it ─► rest
     each 0.5 s     which homes are held here? ─► partitions assigned anew
-    each 20 s      flush            each 60 s     drop what tenants no longer want
+    each 20 s      flush, with what fired in each hour (`fire_hours.py`)
+    each 60 s      drop what tenants no longer want
 
 A store that is damaged is thrown away and read again, as far back as the topic reaches.  No firing
 waits for this thread.
@@ -28,6 +29,7 @@ from typing import Final
 import structlog
 
 from belfry.history.backlog import Backlog
+from belfry.history.fire_hours import FireHours
 from belfry.history.history_store import HistoryStore
 from belfry.history.layout import HOUR_MS
 from belfry.history.lifecycle_reader import LifecycleReader
@@ -60,14 +62,16 @@ class Follower:
         head: bytes,
         held: Callable[[], list[int]],
         retention_ms: Callable[[bytes], int],
-        now_ms: Callable[[], float],
+        fire_hours: FireHours,
         through: PassThrough = at_once,
     ) -> None:
         """`held` are the homes of this worker, `retention_ms` is how long a tenant remembers.
 
         `head` is what stands before a body that this release wrote: such a record is kept without
-        being decoded.  What is read comes `through` an agent.
+        being decoded.  What is read comes `through` an agent.  What this worker fires is in
+        `fire_hours` until it is in the store.
         """
+        self.fire_hours = fire_hours
         self._through = through
         self._topic = settings.topic("lifecycle")
         self._path = settings.data_dir / "history"
@@ -75,7 +79,7 @@ class Follower:
         self._head = head
         self._held = held
         self._retention_ms = retention_ms
-        self._now_ms = now_ms
+        self._now_ms = fire_hours.now_ms
         self._properties = settings.kafka_properties()
         self._rows: RocksMap | None = None
         self.store: HistoryStore | None = None
@@ -92,6 +96,8 @@ class Follower:
     def stop(self) -> None:
         """Stop, and close the store."""
         self._thread.stop()
+        if self.store is not None:
+            self._keep_fires(self.store)
         self._close()
 
     @property
@@ -116,6 +122,7 @@ class Follower:
             if self._rows is None:
                 self._rows = _opened(self._path)
                 self.store = HistoryStore(self._rows)
+                self.store.fires.begin(self._now_ms())
             self._follow(self.store or HistoryStore(self._rows), self._rows)
         except Damaged as error:
             log.warning("the history is damaged and is read anew", reason=str(error))
@@ -173,16 +180,26 @@ class Follower:
         now = monotonic()
         if now - self._flushed >= FLUSH_S:
             self._flushed = now
+            self._keep_fires(store)
             rows.flush()
         if now - self._swept >= SWEEP_S:
             self._swept = now
             self.sweep(store)
+
+    def _keep_fires(self, store: HistoryStore) -> None:
+        with self.fire_hours.taken() as counted:
+            store.fires.add(counted)
 
     def sweep(self, store: HistoryStore) -> None:
         """Drop records that are older than their tenant wants, once a hundredth of them is.
 
         So a store is not asked for a deletion each minute by each of a hundred thousand tenants.
         """
+        for tenant, first_hour in store.fires.tenants():
+            keep_hours = self._retention_ms(tenant) // HOUR_MS
+            before = int(self._now_ms()) // HOUR_MS - keep_hours
+            if first_hour < before - keep_hours // 100:
+                store.fires.forget(tenant, before)
         for tenant, first_ms in store.tenants():
             keep_ms = self._retention_ms(tenant)
             before_ms = int(self._now_ms()) - keep_ms

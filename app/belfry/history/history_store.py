@@ -17,18 +17,21 @@ whether the schedule has ten records or a million.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
 from belfry.history import counters, layout
+from belfry.history.fire_rows import FireRows
 from belfry.history.layout import DAY_MS, HOUR_MS, SortKey
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import Range, TwoWayMap
-from belfry.wire.lifecycle_heads import Headline, headline
+from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
 
 EXAMINE: Final = 10_000
 COUNT_ROWS: Final = 1_000
+_ENDS: Final = frozenset({Outcome.DELIVERED, Outcome.FAILED})
 
 
 class HistoryEntry(NamedTuple):
@@ -67,11 +70,13 @@ class HistoryPage(NamedTuple):
 class Counted(NamedTuple):
     """Counters by the hour's first instant (epoch ms), and the hour to go on from.
 
-    Lists are in the order of `counters.NAMES`; `rest_ms` is None at the end.
+    Lists are in the order of `counters.NAMES`; `rest_ms` is None at the end.  `retries` are
+    attempts beyond the first, of deliveries that ended in these hours.
     """
 
     hours: dict[int, list[int]]
     rest_ms: int | None
+    retries: dict[int, int]
 
 
 def page(walk: Walk, limit: int, examine: int = EXAMINE) -> HistoryPage:
@@ -103,6 +108,7 @@ class HistoryStore:
 
     def __init__(self, rows: TwoWayMap) -> None:
         self._rows = rows
+        self.fires = FireRows(rows)
 
     def position(self, partition: int) -> int | None:
         """The offset to read next, None where nothing was read yet."""
@@ -119,6 +125,7 @@ class HistoryStore:
         """
         writes: dict[bytes, bytes | None] = {}
         tallies: dict[_Alike, _Tally] = {}
+        retries: Counter[tuple[bytes, int]] = Counter()
         pack = layout.pack_place
         for offset, (tenant, schedule_id, outcome, at_ms, due_ms), body in notes:
             in_time = due_ms is not None and at_ms - due_ms <= counters.IN_TIME_MS
@@ -130,7 +137,12 @@ class HistoryStore:
             place = pack(at_ms, partition, offset)
             writes[tally.by_time + place] = body
             writes[b"%b%b\0%b" % (tally.by_day, schedule_id, place)] = b""
+            if outcome in _ENDS and (attempts := attempt_in(body) or 1) > 1:
+                retries[tenant, at_ms // HOUR_MS] += attempts - 1
         writes.update(self._counted(partition, tallies))
+        for of_hour, more in retries.items():
+            key = layout.retries_key(*of_hour, partition)
+            writes[key] = layout.pack_offset(self._retries(key) + more)
         writes[layout.position_key(partition)] = layout.pack_offset(next_offset)
         self._rows.write(writes)
 
@@ -145,6 +157,10 @@ class HistoryStore:
         for key, ((_, _, outcome, in_time), tally) in zip(keys, tallies.items(), strict=True):
             counters.count(values[key], outcome, tally.times, in_time=in_time)
         return {key: counters.pack(value) for key, value in values.items()}
+
+    def _retries(self, key: bytes) -> int:
+        stored = self._rows.get(key)
+        return 0 if stored is None else layout.read_offset(stored)
 
     def of_tenant(
         self, tenant: bytes, start: SortKey, until_ms: int, partitions: Collection[int]
@@ -200,12 +216,24 @@ class HistoryStore:
         for examined, (key, stored) in enumerate(self._rows.scan(low, high)):
             hour, partition = layout.hour_in(key)
             if examined >= COUNT_ROWS and hour != before:
-                return Counted(found, hour * HOUR_MS)
+                rest_ms = hour * HOUR_MS
+                return Counted(found, rest_ms, self._retried(tenant, from_ms, rest_ms, partitions))
             before = hour
             if partition in partitions:
                 counted = found.setdefault(hour * HOUR_MS, counters.empty())
                 counters.add(counted, counters.unpack(stored))
-        return Counted(found, None)
+        return Counted(found, None, self._retried(tenant, from_ms, until_ms, partitions))
+
+    def _retried(
+        self, tenant: bytes, from_ms: int, until_ms: int, partitions: Collection[int]
+    ) -> dict[int, int]:
+        """Further attempts by hour; each row has one of counters beside it, so they are no more."""
+        found: Counter[int] = Counter()
+        for key, stored in self._rows.scan(*layout.retry_range(tenant, from_ms, until_ms)):
+            hour, partition = layout.hour_in(key)
+            if partition in partitions:
+                found[hour * HOUR_MS] += layout.read_offset(stored)
+        return dict(found)
 
     def tenants(self) -> Iterator[tuple[bytes, int]]:
         """Tenants that have records, each with the instant of its first; a seek for each tenant."""

@@ -3,7 +3,9 @@
     h | tenant \\0 | at i64 | partition u16 | offset u64           the record: by time
     s | tenant \\0 | day u16 | id \\0 | at, partition, offset       nothing: by schedule
     c | tenant \\0 | hour u32 | partition u16                      counters of an hour
+    r | tenant \\0 | hour u32 | partition u16                      its further attempts, if any
     m | partition u16                                             offset to read next
+    f, n                                                          what fired: `fire_rows.py`
 
 The time comes before the schedule's id, so that too old rows are a range in each of them.  A
 tenant holds no zero byte, nor does an id, and the day bounds what a look at one schedule seeks.
@@ -14,7 +16,7 @@ One record of shop/a in partition 2 at offset 7, on 2026-12-01 at 09:00 (day 207
     s shop 00 │ 5134 │ a 00 │ at │ 0002 │ 7      empty: it leads to the row above
     c shop 00 │ hour │ 0002                one more counted
 
-To forget is to delete three ranges, whatever they hold.  Costs: a look at a tenant's time is one
+To forget is to delete four ranges, whatever they hold.  Costs: a look at a tenant's time is one
 scan; a look at a schedule is a seek for each day of the time.
 """
 
@@ -122,6 +124,11 @@ def counters_key(tenant: bytes, hour: int, partition: int) -> bytes:
     return b"c%b\0%b" % (tenant, _HOUR.pack(hour, partition))
 
 
+def retries_key(tenant: bytes, hour: int, partition: int) -> bytes:
+    """Key of the further attempts of deliveries that ended in an hour."""
+    return b"r%b\0%b" % (tenant, _HOUR.pack(hour, partition))
+
+
 def hour_in(key: bytes) -> tuple[int, int]:
     """Hour and partition of a key of counters."""
     hour, partition = _HOUR.unpack_from(key, len(key) - _HOUR.size)
@@ -132,6 +139,12 @@ def hour_range(tenant: bytes, from_ms: int, until_ms: int) -> tuple[bytes, bytes
     """Keys of a tenant's counters of the hours that a range touches."""
     last = -(-until_ms // HOUR_MS)
     return counters_key(tenant, from_ms // HOUR_MS, 0), counters_key(tenant, last, 0)
+
+
+def retry_range(tenant: bytes, from_ms: int, until_ms: int) -> tuple[bytes, bytes]:
+    """Keys of the further attempts in the hours that a range touches."""
+    last = -(-until_ms // HOUR_MS)
+    return retries_key(tenant, from_ms // HOUR_MS, 0), retries_key(tenant, last, 0)
 
 
 def position_key(partition: int) -> bytes:
@@ -151,7 +164,7 @@ def read_offset(stored: bytes) -> int:
 
 
 def forgotten(tenant: bytes, before_ms: int) -> list[tuple[bytes, bytes]]:
-    """The ranges of all that is older than an instant; the other two by whole days and hours."""
+    """The ranges of all that is older than an instant; the others by whole days and hours."""
     return [
         (by_time(tenant, SortKey(0, 0, 0)), by_time(tenant, SortKey(before_ms, 0, 0))),
         (
@@ -159,6 +172,7 @@ def forgotten(tenant: bytes, before_ms: int) -> list[tuple[bytes, bytes]]:
             b"s%b\0%b" % (tenant, _DAY.pack(before_ms // DAY_MS)),
         ),
         (counters_key(tenant, 0, 0), counters_key(tenant, before_ms // HOUR_MS, 0)),
+        (retries_key(tenant, 0, 0), retries_key(tenant, before_ms // HOUR_MS, 0)),
     ]
 
 

@@ -11,12 +11,13 @@ scrape may come at any moment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import structlog
 
 from belfry.engine.effects import Effects
+from belfry.history.fire_hours import FireHours
 from belfry.host import machine
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.checkpoint_metrics import CheckpointMetrics
@@ -38,8 +39,16 @@ NOT_OF_REQUESTS: Final = frozenset(
 class Gauges:
     """The metrics as the partitions' threads write them; safe from any of them."""
 
-    def __init__(self, metrics: Metrics, tracing: Tracing | None = None) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        tracing: Tracing | None = None,
+        wall_ms: Callable[[], float] | None = None,
+    ) -> None:
+        """`wall_ms` is the clock of the hours in which fires are counted by tenant; None: not."""
         self._metrics = metrics
+        # What fired in each hour, until the history takes it.
+        self.fire_hours = None if wall_ms is None else FireHours(wall_ms)
         # None where nothing is traced.
         self._tracing = tracing
         self._lock = machine.Lock()
@@ -103,6 +112,8 @@ class Gauges:
             self._metrics.steps.drained([each.late_ms for each in effects.drained])
         if effects.lateness_ms:
             self._metrics.steps.fired(effects.lateness_ms, since_begin_ms)
+            if self.fire_hours is not None:
+                self.fire_hours.add(effects.lateness)
 
     def _tell_unreadable(self, schedules: list[tuple[bytes, str]]) -> None:
         """Name schedules that this worker cannot fire in the log; the first few, then sums."""

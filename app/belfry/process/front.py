@@ -27,6 +27,7 @@ from belfry.canary.asking import CanaryRequests
 from belfry.canary.canary import Canary, CanaryPlace
 from belfry.group.group import Group
 from belfry.group.schedules_store import HeldPartitions
+from belfry.history.fire_hours import FireHours
 from belfry.history.follower import Follower
 from belfry.host.background import END, Background
 from belfry.host.passing import PassThrough
@@ -70,7 +71,7 @@ class Front:
             frames[1],
             self._held,
             self._retention_ms,
-            opener.clock.wall_ms,
+            opener.metrics.fire_hours or FireHours(opener.clock.wall_ms),
             history_through,
         )
         self._policies = PolicyClient(settings, opener.policies)

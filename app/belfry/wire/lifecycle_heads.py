@@ -127,6 +127,41 @@ def _instant_of(coded: bytes) -> int | None:
     return number if size == len(coded) else None
 
 
+def attempt_in(body: bytes) -> int | None:
+    """After how many attempts a delivery ended, of an event that this release wrote.
+
+    None where the event is about no delivery.
+    """
+    at = _past_texts(body, 0, 2)
+    _, at = _number(body, at)
+    at = _past_options(body, at, 2)
+    if body[at]:
+        _, at = _number(body, at + 1)
+    else:
+        at += 1
+    _, at = _number(body, at)
+    if body[at]:
+        _, at = _number(body, at + 1)
+    else:
+        at += 1
+    at = _past_options(body, at, 3)
+    return _number(body, at + 1)[0] if body[at] else None
+
+
+def _past_texts(body: bytes, at: int, texts: int) -> int:
+    for _ in range(texts):
+        size, at = _number(body, at)
+        at += size
+    return at
+
+
+def _past_options(body: bytes, at: int, texts: int) -> int:
+    """Behind so many texts that may be null."""
+    for _ in range(texts):
+        at = _past_texts(body, at + 1, 1) if body[at] else at + 1
+    return at
+
+
 def _headline(body: bytes) -> Headline:
     tenant, at = _text(body, 0)
     schedule_id, at = _text(body, at)

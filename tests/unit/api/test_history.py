@@ -21,6 +21,7 @@ from belfry.api.routes.app import create_app
 from belfry.api.routes.history import _merged
 from belfry.api.workers.parts import ApiDependencies, Open
 from belfry.history import history_store as shelf
+from belfry.history.fire_hours import FireHours
 from belfry.history.history_store import HistoryEntry, HistoryStore
 from belfry.history.layout import DAY_MS, HOUR_MS
 from belfry.schedules.identity import partition_of
@@ -61,6 +62,7 @@ class Histories:
     def __init__(self) -> None:
         self.rows = Counting()
         self.store: HistoryStore | None = HistoryStore(self.rows)
+        self.fire_hours = FireHours(lambda: float(NOW_MS))
         self.followed = frozenset({0, 1})
         self.home = partition_of(schedule_key("t", "a"), self.partitions)
 
@@ -365,23 +367,6 @@ def test_who_asks_before_all_is_read_is_to_ask_again(
     answer = client.get(path)
     assert (answer.status_code, answer.json()["code"]) == (503, "moving")
     assert answer.headers["retry-after"] == "1"
-
-
-@pytest.mark.parametrize("tenant", ["t", "u", "v"])
-def test_there_are_no_shares_where_fires_are_not_written(
-    client: TestClient, kept: Histories, tenant: str
-) -> None:
-    """A missed occurrence is written at every level, one that fired at ALL alone."""
-    kept.keep(0, _event("a", NOW_MS, Outcome.MISSED, tenant))
-    if tenant == "t":
-        fires = [_event("a", NOW_MS + n, Outcome.FIRED, tenant) for n in range(3)]
-        kept.keep(0, *fires)
-    told = client.get(f"/v1/tenants/{tenant}/statistics").json()
-    level = {"t": "ALL", "u": "OUTCOMES", "v": "FAILURES"}[tenant]
-    shares = (0.75, 1.0) if level == "ALL" else (None, None)
-    assert (told["lifecycle"], told["missed"]) == (level, 1)
-    for counted in (told, told["hours"][0]):
-        assert (counted["success_rate"], counted["share_within_1s"]) == shares
 
 
 def test_a_target_is_shown_without_what_may_be_a_token(kept: Histories, client: TestClient) -> None:

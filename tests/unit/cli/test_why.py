@@ -280,16 +280,17 @@ def test_a_minute_in_two_partitions_counts_once(capsys: pytest.CaptureFixture[st
     assert told == [{"minute": minute, "pending": 8}, {"minute": later, "pending": 2}]
 
 
-def test_statistics_say_that_fires_are_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_statistics_say_since_when_fires_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     counted = dict.fromkeys(
-        ("requests", "accepted", "fires", "missed", "completed", "delivered", "failed"), 1_234
+        ("requests", "accepted", "fires", "missed", "completed", "delivered", "failed", "retries"),
+        1_234,
     )
     hour = {**counted, "share_within_1s": None, "hour": at(0)}
-    page = {**counted, "share_within_1s": 0.9996, "lifecycle": "FAILURES", "hours": [hour]}
+    page = {**counted, "share_within_1s": 0.9996, "fires_since": at(1), "hours": [hour]}
     with worker({"/v1/tenants/demo/statistics": [page]}) as url:
         assert main(["tenant", "statistics", "demo", "--http-url", url]) == 0
     printed = capsys.readouterr()
-    assert "belfry tenant set demo lifecycle=ALL" in printed.err
+    assert f"Fires are counted since {at(1)}" in printed.err
     heading, first, total = printed.out.splitlines()
     assert heading.split()[:3] == ["hour", "requests", "accepted"]
     assert first.startswith(at(0)[:16])

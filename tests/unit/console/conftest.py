@@ -26,6 +26,7 @@ VIEWS: Final = (
     "/", "/console/schedules?tenant=t", "/console/schedule?tenant=t&id=a",
     "/console/timeline?tenant=t", "/console/create", "/console/tenants?tenant=t",
     "/console/policy?tenant=t", "/console/versions?tenant=t&id=a", "/console/timeline?by=day",
+    "/console/calendars?tenant=t&calendar=de",
     "/console/cluster", "/console/rejections", "/console/rejections?tenant=t",
     "/console/deliveries?tenant=t", "/console/edit?tenant=t&id=a",
     f"/console/bulk?tenant=t&group={quote(HOSTILE)}", "/console/job?tenant=t&job=j",
@@ -39,6 +40,13 @@ SCHEDULE: Final[dict[str, Any]] = {
     "payload_text": HOSTILE, "waiting_reason": HOSTILE,
     "http_targets": [{"url": "https://a.example/x?token=hunter2", "headers": []}],
 }  # fmt: skip
+CALENDARS: Final = [
+    {"tenant": "t", "calendar": "de", "days": ["2040-12-24", "2040-12-25"],
+     "weekend": ["SAT", "SUN"], "source": HOSTILE, "following": True, "moved": 3,
+     "changed_at": "2030-01-01T09:00:00.000Z"},
+    {"tenant": "t", "calendar": HOSTILE, "days": [], "weekend": [], "source": "",
+     "following": False, "moved": 0, "changed_at": "2030-01-01T09:00:00.000Z"},
+]  # fmt: skip
 FIRED: Final = {
     "outcome": "FIRED", "due_at": "2030-01-01T09:00:00.000Z", "at": "2030-01-01T09:00:01.500Z",
     "reason": HOSTILE, "code": None, "target": HOSTILE, "attempt": 2,
@@ -169,6 +177,7 @@ class FakeApi:
             "/v1/tenants/t/jobs/j": self.job,
             "/v1/tenants/t/statistics": {"lifecycle": "ALL", "hours": [
                 {"hour": "2030-01-01T08:00:00.000Z", "fires": 9, "within_1s": 8}]},
+            "/v1/tenants/t/calendars": {"calendars": CALENDARS},
             "/v1/tenants/t/requests/1-7": {"schedule_id": "a", "request": {
                 "cron": "0 9 * * *", "payload_text": "before"}},
             "/v1/tenants/t/requests/1-8": {"schedule_id": "a", "request": {

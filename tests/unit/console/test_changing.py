@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from belfry.schedules.fields import FIELDS
 from tests.unit.console.conftest import FORM, HOSTILE, SCHEDULE, SHOWN, FakeApi
 
 EDITED: Final = {
@@ -49,6 +50,20 @@ def test_a_form_creates_a_schedule_with_a_priority(client: TestClient, api: Fake
     client.post("/console/create", data=form, headers=FORM)
     wanted = {"schedule_id": "a", "delay_ms": 5000, "priority": 9}
     assert [body for method, _, _, body in api.asked if method == "POST"] == [wanted]
+
+
+def test_a_form_creates_with_all_that_says_how_it_fires(client: TestClient, api: FakeApi) -> None:
+    counts = {"jitter_ms": 1, "max_lateness_ms": 2, "throttle_ms": 3, "concurrency": 4}
+    counts |= {"ack_timeout_ms": 5}
+    ways = {"misfire": "FIRE_ALL", "overlap": "QUEUE_ALL", "start_at": "2040-01-01T09:00:00Z"}
+    page = client.get("/console/create").text
+    assert {each for each in (*counts, *ways) if f'name="{each}"' not in page} == set()
+    for way in (*FIELDS["misfire"].symbols, *FIELDS["overlap"].symbols):
+        assert f">{way}</option>" in page
+    form = {"tenant": "t", "id": "a", "kind": "cron", "when": "0 9 * * *", **ways}
+    client.post("/console/create", data=form | {k: str(v) for k, v in counts.items()}, headers=FORM)
+    (body,) = [body for method, _, _, body in api.asked if method == "POST"]
+    assert body == {"schedule_id": "a", "cron": "0 9 * * *", **ways, **counts}
 
 
 @pytest.mark.parametrize(

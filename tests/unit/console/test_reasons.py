@@ -23,6 +23,10 @@ FORMS: dict[str, list[dict[str, str]]] = {
     "replay": [{"tenant": "t", "id": "0-7"}],
     "redrive": [{"tenant": "t", "what": "fires", "range_from": "1"}],
     "host": [{"host": "h", "action": "break"}, {"host": "h", "action": "close"}],
+    "calendars": [
+        {"tenant": "t", "calendar": "de", "action": "set", "SUN": "yes"},
+        {"tenant": "t", "calendar": "de", "action": "forget"},
+    ],
     "policy": [{"tenant": "t", "etag": '"7.3"', "paused": "true"}],
 }
 FORM_WITH_FIELDS = re.compile(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from belfry.history import follower, lifecycle_reader
+from belfry.history.fire_hours import FireHours
 from belfry.history.follower import Follower
 from belfry.history.history_store import HistoryStore
 from belfry.history.lifecycle_reader import LifecycleReader
@@ -77,7 +78,9 @@ class Following:
         self.held = [0, 1]
         self.store, self.log = HistoryStore(MemoryMap()), log
         settings = Settings(data_dir=data_dir)
-        self.inner = Follower(settings, b"", lambda: self.held, lambda _: 1_000, lambda: 0.0)
+        self.inner = Follower(
+            settings, b"", lambda: self.held, lambda _: 1_000, FireHours(lambda: 0.0)
+        )
         self.inner._homes = 4
         topic: Any = log
         self.reader = LifecycleReader(topic, self.inner._backlog, b"")

@@ -195,7 +195,7 @@ def test_counters_come_by_whole_hours_however_many(
     found: dict[int, list[int]] = {}
     rest_ms: int | None = 0
     while rest_ms is not None:
-        some, rest_ms = store.statistics(b"t", rest_ms, END_MS, ALWAYS)
+        some, rest_ms, _ = store.statistics(b"t", rest_ms, END_MS, ALWAYS)
         assert len(some) <= 4
         assert not some.keys() & found.keys()
         found |= some

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from belfry.engine.effects import Effects, MoveEnd
+from belfry.history.layout import HOUR_MS
 from belfry.partitions.gauges import Gauges
 from belfry.schedules.outcomes import Outcome
 from belfry.telemetry.metrics import Metrics
@@ -37,3 +38,12 @@ def test_how_a_move_of_a_key_group_has_ended_is_told() -> None:
         ("info", 7, None),
         ("warning", 9, "job: a bulk job goes on"),
     ]
+
+
+def test_what_fired_is_counted_by_tenant_and_hour_where_a_clock_is_given() -> None:
+    gauges = Gauges(Metrics(CollectorRegistry()), None, lambda: 7.0 * HOUR_MS)
+    gauges.committed(Effects(lateness={"t": [0, 1_001], "u": [0]}), 0.1)
+    gauges.committed(Effects(), 0.1)
+    assert gauges.fire_hours is not None
+    assert gauges.fire_hours.of_tenant("t")[0] == {7: (2, 1)}
+    assert Gauges(Metrics(CollectorRegistry())).fire_hours is None

@@ -7,73 +7,34 @@
 
 Counters lie in the history beside the events, one row for each hour and partition, so a look costs
 the same however much happened in an hour. What the tenant's lifecycle level does not let be written
-is not counted either. So shares of fires are null unless the level is ALL: a share of what was
-counted in part would look true. An hour counts as a whole, also where the range begins within it.
+is not counted there; so fires are counted a second time, by the worker that commits them
+(`history/fire_hours.py`). An hour counts as a whole, also where the range begins within it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from functools import partial
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from belfry.api.auth.principal import Principal, Role
 from belfry.api.json.document import problems, with_answer
-from belfry.api.json.shapes import moment
+from belfry.api.json.statistics_answers import StatisticsAnswer, summed
+from belfry.api.problems import Problem
 from belfry.api.routes.callers import Callers
 from belfry.api.routes.parameters import SpanQuery, TenantName
-from belfry.api.workers.parts import ApiDependencies
+from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.scatter_gather import Gatherer, sent, store_of
-from belfry.history import counters
+from belfry.history.fire_hours import Hours
 from belfry.history.follower import Follower
-from belfry.schedules.outcomes import Outcome
-from belfry.tenants.effective import WRITTEN, Level
+from belfry.history.layout import HOUR_MS
 
-
-class CountersAnswer(BaseModel):
-    """What was counted; the shares are null where there is nothing to divide by.
-
-    They are null as well where the tenant's level is not ALL: fires are not counted there.
-    """
-
-    # All requests that had a verdict, and those that were accepted.
-    requests: int
-    accepted: int
-    fires: int
-    # Fires at most a second behind their due instants.
-    within_1s: int
-    missed: int
-    completed: int
-    delivered: int
-    failed: int
-    success_rate: float | None = Field(
-        description="Fires among all that came due; null unless the tenant's level is ALL."
-    )
-    share_within_1s: float | None = Field(
-        description="Fires at most a second late; null unless the tenant's level is ALL."
-    )
-
-
-class HourAnswer(CountersAnswer):
-    """The same for an hour."""
-
-    # The instant at which the hour begins, in UTC.
-    hour: str
-
-
-class StatisticsAnswer(CountersAnswer):
-    """Sums over whole hours, and the hours."""
-
-    lifecycle: str = Field(
-        description="The tenant's level now: fires are counted where it is ALL, requests without"
-        " an id where it is ALL or OUTCOMES."
-    )
-    hours: list[HourAnswer]
+# Looks at fires while some go from memory to the store, and seconds between two of them.
+LOOKS: Final = 100
+PAUSE_S: Final = 0.02
 
 
 def statistics_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
@@ -96,36 +57,58 @@ def statistics_routes(parts: ApiDependencies, callers: Callers) -> APIRouter:
 
         async def look(source: Follower, partitions: frozenset[int]) -> dict[str, Any]:
             hours: list[tuple[int, list[int]]] = []
+            retries: list[tuple[int, int]] = []
             # A chunk ends where the store has read enough at once; `rest_ms` is where the next one
             # begins.
-            rest_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
+            from_ms, until_ms = span.within(source.reach_ms(tenant.encode()))
+            rest_ms = from_ms
             while True:
                 found = store_of(source).statistics(tenant.encode(), rest_ms, until_ms, partitions)
                 hours += found.hours.items()
+                retries += found.retries.items()
                 if found.rest_ms is None:
-                    return {"hours": hours}
+                    break
                 rest_ms = found.rest_ms
                 # Others are answered between two chunks, however long the history is.
                 await asyncio.sleep(0)
+            fires = await _fires(source, tenant, from_ms // HOUR_MS, (until_ms - 1) // HOUR_MS)
+            return {
+                "hours": hours,
+                "retries": retries,
+                "fires": [(hour, *counted) for hour, counted in fires.items()],
+                "fires_since": store_of(source).fires.first_hour(),
+                "worker": parts.ready.directory.mine,
+            }
 
         answers = await gatherer.gather(request, caller, look)
         if not isinstance(answers, list):
             return answers
-        return sent(_summed(answers, parts.ready.holdings.level(tenant)))
+        return sent(summed(answers, parts.ready.holdings.level(tenant)))
 
     return routes
 
 
-def _summed(answers: Iterable[dict[str, Any]], level: Level) -> dict[str, Any]:
-    """Counters of several workers as one answer; fires are shown where the level has them."""
-    total = counters.empty()
-    hours: dict[int, list[int]] = {}
-    shown = partial(counters.shown, fires_told=Outcome.FIRED in WRITTEN[level])
-    for answer in answers:
-        for hour_ms, counted in answer["hours"]:
-            counters.add(hours.setdefault(hour_ms, counters.empty()), counted)
-            counters.add(total, counted)
-    listed = [
-        {"hour": moment(hour_ms), **shown(counted)} for hour_ms, counted in sorted(hours.items())
-    ]
-    return {**shown(total), "lifecycle": level, "hours": listed}
+async def _fires(source: Follower, tenant: str, first: int, last: int) -> Hours:
+    """What this worker fired in these hours, of which some is at rest and some in memory.
+
+    Where fires go from here to there meanwhile, it is looked at again.
+    """
+    for _ in range(LOOKS):
+        turn = source.fire_hours.turn
+        found: Hours = {}
+        rest: int | None = first
+        while rest is not None:
+            page = store_of(source).fires.of_tenant(tenant.encode(), rest, last)
+            found |= page.hours
+            rest = page.rest
+            await asyncio.sleep(0)
+        waiting, now = source.fire_hours.of_tenant(tenant)
+        if turn == now and not turn % 2:
+            for hour, (fires, in_time) in waiting.items():
+                if first <= hour <= last:
+                    before = found.get(hour, (0, 0))
+                    found[hour] = before[0] + fires, before[1] + in_time
+            return found
+        await asyncio.sleep(PAUSE_S)
+    detail = "The history is being written. Try again."
+    raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "moving", RETRY_SOON)

@@ -22,6 +22,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
+{{- /* Settings as they were given, for each process that reads them. */ -}}
+{{- define "belfry.settings" -}}
+{{- range $setting, $value := .Values.settings }}
+- name: BELFRY_{{ upper $setting }}
+  value: {{ if kindIs "string" $value }}{{ $value | quote }}{{ else if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ $value | int64 | quote }}{{ else }}{{ $value | toJson | quote }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{- /* What cannot work together is said before anything is installed. */ -}}
 {{- define "belfry.check" -}}
 {{- if lt (int .Values.terminationGracePeriodSeconds) (add (int .Values.preStopSeconds) (div (int (.Values.settings.hand_over_limit_ms | default 3000)) 1000) 30 | int) }}

@@ -1,0 +1,79 @@
+"""What fired in each hour, counted from commits: at every lifecycle level, and told of to nobody.
+
+Fires are lifecycle records at the level ALL alone.  So each commit of this worker leaves here how
+many events of which tenants fired, and how many of them at most a second late:
+
+    09:59:58   step: t fired 3, one of them 4 s late     t, 09:00   fires 3, within_1s 2
+    10:00:01   step: t fired 1                           t, 10:00   fires 1, within_1s 1
+    10:00:20   the follower takes all of it into its store
+
+A step costs a few additions for each tenant that fired in it.  The hour is that of the commit.
+What was not taken when the process is killed is forgotten: at most `FLUSH_S` of the follower.
+
+Partitions' threads add, the follower's takes, and a look reads both what is at rest and what is
+here.  `turn` tells a look whether something went from here to there meanwhile; it is odd while it
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from belfry.history.counters import IN_TIME_MS
+from belfry.history.layout import HOUR_MS
+from belfry.host import machine
+
+# A tenant's hours, each with its fires, and those of them at most a second late.
+Hours = dict[int, tuple[int, int]]
+NOTHING: Final = (0, 0)
+
+
+class FireHours:
+    """Fires of this worker that its store does not have yet; safe from any thread."""
+
+    def __init__(self, now_ms: Callable[[], float]) -> None:
+        """`now_ms` is the wall clock."""
+        self.now_ms = now_ms
+        self._lock = machine.Lock()
+        self._counts: dict[str, Hours] = {}
+        self.turn = 0
+
+    def add(self, lateness: Mapping[str, list[int]]) -> None:
+        """Count a committed step: how late each fire of a tenant was, in ms."""
+        hour = int(self.now_ms()) // HOUR_MS
+        with self._lock:
+            for name, late_ms in lateness.items():
+                in_time = fires = len(late_ms)
+                if late_ms and max(late_ms) > IN_TIME_MS:
+                    in_time = sum(each <= IN_TIME_MS for each in late_ms)
+                self._put(name, hour, (fires, in_time))
+
+    def _put(self, name: str, hour: int, more: tuple[int, int]) -> None:
+        hours = self._counts.setdefault(name, {})
+        fires, in_time = hours.get(hour, NOTHING)
+        hours[hour] = fires + more[0], in_time + more[1]
+
+    @contextmanager
+    def taken(self) -> Iterator[Mapping[str, Hours]]:
+        """All that is here, to be written; it comes back where the block raises."""
+        with self._lock:
+            found, self._counts = self._counts, {}
+            self.turn += 1
+        try:
+            yield found
+        except BaseException:
+            with self._lock:
+                for name, hours in found.items():
+                    for hour, counted in hours.items():
+                        self._put(name, hour, counted)
+            raise
+        finally:
+            with self._lock:
+                self.turn += 1
+
+    def of_tenant(self, tenant: str) -> tuple[Hours, int]:
+        """What is here of a tenant, and the turn at which it was."""
+        with self._lock:
+            return dict(self._counts.get(tenant, ())), self.turn

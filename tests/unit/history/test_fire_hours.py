@@ -1,0 +1,104 @@
+"""Fires by the hour, counted from commits: in memory, at rest, and on their way between both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from belfry.history.fire_hours import FireHours
+from belfry.history.fire_rows import LAST_HOUR, FireRows
+from belfry.history.follower import Follower
+from belfry.history.history_store import HistoryStore
+from belfry.history.layout import HOUR_MS
+from belfry.settings import Settings
+from belfry.store.ordered_map import MemoryMap
+
+HOUR = 500_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_ms = HOUR * HOUR_MS
+
+    def __call__(self) -> float:
+        return self.now_ms
+
+
+def test_a_step_counts_in_the_hour_of_its_commit() -> None:
+    clock = Clock()
+    hours = FireHours(clock)
+    hours.add({"t": [0, 1_000, 1_001], "u": [5]})
+    clock.now_ms += HOUR_MS - 1
+    hours.add({"t": [7]})
+    clock.now_ms += 1
+    hours.add({"t": [4_000], "v": []})
+    assert hours.of_tenant("t") == ({HOUR: (4, 3), HOUR + 1: (1, 0)}, 0)
+    assert hours.of_tenant("u")[0] == {HOUR: (1, 1)}
+    assert hours.of_tenant("nobody")[0] == {}
+
+
+def test_what_could_not_be_written_comes_back() -> None:
+    hours = FireHours(Clock())
+    hours.add({"t": [0]})
+
+    def write_to_a_full_disk() -> None:
+        with hours.taken() as found:
+            assert found == {"t": {HOUR: (1, 1)}}
+            hours.add({"t": [0], "u": [0]})
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        write_to_a_full_disk()
+    assert hours.of_tenant("t") == ({HOUR: (2, 2)}, 2)
+    with hours.taken() as found:
+        assert found == {"t": {HOUR: (2, 2)}, "u": {HOUR: (1, 1)}}
+    assert hours.of_tenant("t") == ({}, 4)
+
+
+def test_the_turn_is_odd_while_fires_go_to_the_store() -> None:
+    hours = FireHours(Clock())
+    with hours.taken():
+        assert hours.turn % 2 == 1
+    assert hours.turn == 2
+
+
+def test_rows_add_up_and_are_told_by_tenant_and_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = FireRows(MemoryMap())
+    rows.add({"t": {HOUR: (3, 2), HOUR + 1: (1, 1)}, "t.u": {HOUR: (9, 9)}})
+    rows.add({"t": {HOUR + 1: (4, 0), HOUR + 2: (1, 1)}})
+    whole = {HOUR: (3, 2), HOUR + 1: (5, 1), HOUR + 2: (1, 1)}
+    assert rows.of_tenant(b"t", 0, LAST_HOUR) == (whole, None)
+    assert rows.of_tenant(b"t", HOUR + 1, HOUR + 1) == ({HOUR + 1: (5, 1)}, None)
+    monkeypatch.setattr("belfry.history.fire_rows.ROWS", 2)
+    assert rows.of_tenant(b"t", 0, LAST_HOUR).rest == HOUR + 2
+    assert list(rows.tenants()) == [(b"t", HOUR), (b"t.u", HOUR)]
+
+
+def test_a_new_store_has_every_hour_and_an_older_one_those_to_come() -> None:
+    new, older = MemoryMap(), MemoryMap()
+    HistoryStore(older).add(0, [], 1)
+    for kept in (new, older):
+        assert FireRows(kept).first_hour() == LAST_HOUR
+        for now_ms in (HOUR * HOUR_MS + 5, (HOUR + 7) * HOUR_MS):
+            FireRows(kept).begin(now_ms)
+    assert FireRows(new).first_hour() == 0
+    assert FireRows(older).first_hour() == HOUR + 1
+
+
+def test_the_follower_keeps_what_fired_when_it_stops_and_forgets_it_in_time(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    hours = FireHours(clock)
+    keep_ms = 10 * HOUR_MS
+    follower = Follower(Settings(data_dir=tmp_path), b"", list, lambda _: keep_ms, hours)
+    store = follower.store = HistoryStore(MemoryMap())
+    hours.add({"t": [0]})
+    clock.now_ms += 5 * HOUR_MS
+    hours.add({"t": [0]})
+    follower.stop()
+    assert store.fires.of_tenant(b"t", 0, LAST_HOUR).hours.keys() == {HOUR, HOUR + 5}
+    clock.now_ms += 6 * HOUR_MS
+    follower.sweep(store)
+    assert store.fires.of_tenant(b"t", 0, LAST_HOUR).hours.keys() == {HOUR + 5}
