@@ -87,7 +87,12 @@ def _struck(world: World) -> list[str]:
     """What came about in a world, a name each time."""
     found = [step for life in world.lives for step in life.machine.struck]
     rules = world.load.rules
-    return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
+    return (
+        found
+        + struck_by_policies(world)
+        + world.days.struck
+        + ([] if rules is None else rules.struck)
+    )
 
 
 def _play(world: World) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from belfry.engine.partition import PartitionEngine
 from tests.simulation.broker import Broker, Entry
+from tests.simulation.day_objects import DayObjects
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
@@ -45,6 +46,7 @@ class World:
         self.broker = Broker(self.stage)
         self.broker.began_ms = scenario.began_ms(Random(f"{seed}/begin"))
         self.objects = Objects(self.broker, Random(f"{seed}/objects"))
+        self.days = DayObjects(self.broker, Random(f"{seed}/days"))
         self.payloads = Payloads(self.objects)
         self.load = Load(
             self.broker,
@@ -123,6 +125,7 @@ class World:
             weather=self.weather,
             disk=self.disks[number],
             objects=self.objects,
+            days=self.days,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
@@ -154,6 +157,7 @@ class World:
         self.weather.calm()
         self.broker.refused.clear()
         self.objects.heal()
+        self.days.heal()
         if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):
