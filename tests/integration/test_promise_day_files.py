@@ -169,7 +169,7 @@ def test_who_takes_over_brings_back_what_another_put_aside(site: Site, store: Pa
     moved_near(site, LATER_MS)
     wait_for("payloads in rows", lambda: not away_in(site), 60)
     assert site.fired("shop") == [], "nothing is due yet"
-    assert counted_back(second) == NUMBER
+    wait_for("the count of them", lambda: counted_back(second) == NUMBER)
     assert fired_payloads(site) == PAYLOADS
     for each in site.fired("shop"):
         name = (each.header("belfry-schedule-id") or b"").decode()
