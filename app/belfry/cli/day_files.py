@@ -102,8 +102,10 @@ def sweep(
         waited = _referred(session) if past else set()
         over = [each for each in past if each.file not in waited]
         left = [each for each in store.unfinished() if (each.stored_ms or before_ms) < before_ms]
-        for gone in (*(each.file for each in over), *left) if apply else ():
-            store.remove(gone)
+        for each in over if apply else ():
+            store.remove(each.file)
+        for one in left if apply else ():
+            store.remove(one)
     except OSError as error:
         raise CommandError(
             f"BELFRY_DAY_STORE does not do what it is asked: {named(error)}. The next sweep goes"
@@ -111,7 +113,7 @@ def sweep(
         ) from None
     found = FileSweep(
         len(listed) - len(past), len(past) - len(over), len(over), len(left),
-        sum(each.size for each in (*over, *left)), len(over) + len(left) if apply else 0,
+        sum(each.size for each in over) + sum(one.size for one in left), len(over) + len(left) if apply else 0,
     )  # fmt: skip
     session.printer.one(found._asdict(), _text(found, apply=apply))
     return Exit.OK

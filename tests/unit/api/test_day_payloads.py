@@ -19,8 +19,9 @@ from belfry.outputs.day_store import DayStore
 from belfry.store.layout.day_files import encode_file, reference_to
 from belfry.store.layout.day_reference import DayFile
 from belfry.store.layout.pending import Away
-from tests.unit.api.test_two_workers import HOME, NOW_MS, workers
+from tests.unit.api.test_two_workers import HOME, workers
 from tests.unit.store.test_due_lookup import DueShelf
+from tests.unit.store.test_lookup import NOW_MS
 
 __all__ = ["workers"]
 
