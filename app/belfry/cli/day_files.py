@@ -113,7 +113,8 @@ def sweep(
         ) from None
     found = FileSweep(
         len(listed) - len(past), len(past) - len(over), len(over), len(left),
-        sum(each.size for each in over) + sum(one.size for one in left), len(over) + len(left) if apply else 0,
+        sum(each.size for each in over) + sum(one.size for one in left),
+        len(over) + len(left) if apply else 0,
     )  # fmt: skip
     session.printer.one(found._asdict(), _text(found, apply=apply))
     return Exit.OK
