@@ -11,12 +11,16 @@ import pytest
 
 from belfry.store.layout.pending_bytes import away, is_pending
 from tests.acceptance.harness.site import Site, now_ms, wait_for
+from tests.acceptance.harness.worker import Worker
+from tests.integration.test_promise_tenants_seen import series
 
 pytestmark = pytest.mark.slow
 
 DAY_MS: Final = 86_400_000
 NUMBER: Final = 12
 FAR_MS: Final = 5 * DAY_MS
+# From asking for a schedule until it is due, in a test of two workers.
+LATER_MS: Final = 120_000
 
 
 def payload(number: int) -> bytes:
@@ -64,26 +68,28 @@ def away_in(site: Site) -> list[str]:
     return sorted(each for each, row in rows(site).items() if away(row))
 
 
-def filled(site: Site) -> None:
-    """Let so many schedules wait, all due on one day, in some days."""
+def filled(site: Site) -> dict[str, int]:
+    """Let so many schedules wait, all due on one day, in some days; when each of them is due."""
     worker = site.worker().start().wait_ready()
+    due = {name: now_ms() + FAR_MS for name in PAYLOADS}
     for name, given in PAYLOADS.items():
-        site.ask("shop", name, at=now_ms() + FAR_MS, payload=given, request_id=name)
+        site.ask("shop", name, at=due[name], payload=given, request_id=name)
     for name in PAYLOADS:
         assert site.outcome(name)["outcome"] == "ACCEPTED"
     assert worker.stop() == 0
+    return due
 
 
-def moved_near(site: Site) -> None:
-    """Let all of them be due in some seconds, wherever their payloads lie."""
-    job = json.dumps({"action": "MOVE", "move_ms": -FAR_MS, "per_second": 1_000})
+def moved_near(site: Site, later_ms: int = 0) -> None:
+    """Let all of them be due so long after they were asked for, wherever their payloads lie."""
+    job = json.dumps({"action": "MOVE", "move_ms": later_ms - FAR_MS, "per_second": 1_000})
     site.ask("shop", "near", action="BULK", bulk=job, request_id="near")
     site.outcome("near")
 
 
 def fired_payloads(site: Site) -> dict[str, bytes]:
     """What has fired, by id; no id twice."""
-    records: list[Any] = site.wait_fired("shop", NUMBER, 60)
+    records: list[Any] = site.wait_fired("shop", NUMBER, 150)
     ids = [each.header("belfry-schedule-id").decode() for each in records]
     assert len(ids) == len(set(ids))
     return {name: each.value or b"" for name, each in zip(ids, records, strict=True)}
@@ -138,3 +144,35 @@ def test_what_cannot_be_read_fires_once_it_can_and_holds_up_nobody(site: Site, s
     assert found == {**PAYLOADS, "other": b"other"}
     assert len(records) == NUMBER + 1
     assert worker.stop() == 0
+
+
+def counted_back(worker: Worker) -> float:
+    """How many payloads a worker has put back into their rows."""
+    page = worker.get("/metrics")[1]
+    return series(page, "belfry_day_file_payloads_total", way="back") or 0.0
+
+
+def test_who_takes_over_brings_back_what_another_put_aside(site: Site, store: Path) -> None:
+    """The owner that wrote the files is killed; whoever follows fires each once, and not early."""
+    site.fired_topics(["shop"])
+    due = filled(site)
+    first = site.worker().start().wait_ready()
+    wait_for("payloads in files", lambda: away_in(site) == sorted(PAYLOADS), 60)
+    second = site.worker().start()
+    wait_for("a second worker", lambda: second.get("/healthz/live")[0] == 200, 60)
+    first.kill()
+    second.wait_ready()
+    assert away_in(site) == sorted(PAYLOADS)
+    # A look goes to the store from here as well.
+    status, body = second.get("/v1/tenants/shop/schedules/s3")
+    assert (status, json.loads(body)["payload_text"]) == (200, PAYLOADS["s3"].decode())
+    moved_near(site, LATER_MS)
+    wait_for("payloads in rows", lambda: not away_in(site), 60)
+    assert site.fired("shop") == [], "nothing is due yet"
+    wait_for("the count of them", lambda: counted_back(second) == NUMBER)
+    assert fired_payloads(site) == PAYLOADS
+    for each in site.fired("shop"):
+        name = (each.header("belfry-schedule-id") or b"").decode()
+        assert each.timestamp_ms >= due[name] + LATER_MS - FAR_MS, f"{name} is early"
+    assert len(site.fired("shop")) == NUMBER
+    assert second.stop() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from belfry.api.workers.day_payloads import DayPayloads, NotShown
 from belfry.cli.entry import main
 from belfry.client import ClaimBroken, ClaimCheck, FiredRecord
 from belfry.host.object_store import opened
@@ -20,7 +22,7 @@ from belfry.outputs.payload_store import AWAY, payload_store
 from belfry.outputs.stored_payloads import SweptStore
 from belfry.recovery.checkpoint_store import CheckpointFolder
 from belfry.settings import Settings
-from belfry.store.layout.day_files import encode_file
+from belfry.store.layout.day_files import encode_file, reference_to
 from belfry.store.layout.day_reference import DayFile, Reference
 from belfry.store.layout.day_reference import digest_of as day_digest_of
 from belfry.tenants.directory import Tenants
@@ -220,6 +222,9 @@ def test_day_files_are_written_read_in_parts_listed_and_removed(s3: S3Server, fo
     assert (listed.file, listed.size) == (file, len(data))
     reference = Reference(file, offset, len(PAYLOAD), day_digest_of(PAYLOAD))
     assert store.payloads([reference, reference]) == [PAYLOAD, PAYLOAD]
+    assert list(store.unfinished()) == []
+    stands = reference_to(file, offset, PAYLOAD)
+    assert asyncio.run(DayPayloads(store).of(stands)) == PAYLOAD
     with pytest.raises(NotKept):
         store.payloads([reference._replace(offset=offset + 1, digest=b"0" * 16)])
     store.remove(file)
@@ -227,6 +232,11 @@ def test_day_files_are_written_read_in_parts_listed_and_removed(s3: S3Server, fo
     assert list(store.all()) == []
     with pytest.raises(FileNotFoundError):
         store.read(file)
+    with pytest.raises(NotShown, match="which is gone"):
+        asyncio.run(DayPayloads(store).of(stands))
+    s3.stop()
+    with pytest.raises(NotShown, match="look again"):
+        asyncio.run(DayPayloads(store).of(stands))
 
 
 @pytest.mark.parametrize("trouble", ["down", "closed"])

@@ -17,6 +17,7 @@ from tests.simulation.bulk import REKEY, Definition, JobsSeen, Standing
 from tests.simulation.coverage import OUTCOME
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
+from tests.simulation.filed import check_filed
 from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.governed import LIMITS, Governed, check_governed
 from tests.simulation.priorities import check_priorities
@@ -57,6 +58,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
         # It compares what waits in one partition.
         problems += check_priorities(world, checker.seen, checker.jobs)
     problems += check_treated(world, partitions, checker.jobs, checker.definitions)
+    problems += check_filed(world, partitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
     return problems + checker.jobs.problems() + check_usage(world, partitions)

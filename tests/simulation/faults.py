@@ -32,6 +32,7 @@ STEPS: Final = (
     *("R1", "R2", "R3", "R4"),
 )
 STORED: Final = "P1"
+FILED: Final = ("D1", "D2")
 
 
 def _one(world: World) -> SimWorker:
@@ -333,6 +334,33 @@ def store_silent(world: World) -> None:
     world.objects.be_silent(world.random.choice((300.0, 2_000.0, 9_000.0)))
 
 
+def crash_filed(world: World) -> None:
+    """SIGKILL when a day file is written, or when its rows are about to change."""
+    worker = _one(world)
+    step, after = world.random.choice(FILED), world.random.choice((1, 2, 4))
+    worker.machine.strikes.append(Strike(step, after, _killing(world, worker)))
+
+
+def days_away(world: World) -> None:
+    """The store of day files refuses everything for a while."""
+    world.days.be_away(world.random.choice((300.0, 1_500.0, 5_000.0)))
+
+
+def days_slow(world: World) -> None:
+    """The store of day files is slow for a while."""
+    world.days.be_slow(world.random.choice((300.0, 2_000.0, 5_000.0)))
+
+
+def days_silent(world: World) -> None:
+    """The store of day files answers nothing for a while."""
+    world.days.be_silent(world.random.choice((300.0, 2_000.0, 9_000.0)))
+
+
+def days_damaged(world: World) -> None:
+    """The store of day files gives other bytes for a while."""
+    world.days.be_damaged(world.random.choice((300.0, 2_000.0, 5_000.0)))
+
+
 def newer_key(world: World) -> None:
     """A tenant gets a newer key for its payloads, and what waits is encrypted anew."""
     world.policies.renew()
@@ -371,6 +399,7 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         write_in_changelog, copy_lost_step, copy_at_once, stranger_in_changelog, stranger_in_input,
         stranger_in_policies, silent_registry, redrive,
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
+        crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
         add_partition,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.simulation.broker import Broker
+from tests.simulation.day_objects import DayObjects
 from tests.simulation.disk import Disk
 from tests.simulation.objects import Objects
 from tests.simulation.stage import Host, here
@@ -82,6 +83,8 @@ class Machine(Host):
     disk: Disk = field(kw_only=True)
     # Where its large payloads go.
     objects: Objects | None = field(default=None, kw_only=True)
+    # And payloads of what is due far ahead.
+    days: DayObjects | None = field(default=None, kw_only=True)
     skew_ms: float = 0.0
     # How long the machine was suspended: for so long its monotonic clock stood still.
     slept_ms: float = 0.0

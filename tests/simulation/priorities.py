@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.simulation.bulk import Definition, JobsSeen
+from tests.simulation.filed import ever_away
 from tests.simulation.taking import Seen
 from tests.simulation.trail import Step
 from tests.simulation.world import World
@@ -34,6 +35,8 @@ def check_priorities(world: World, seen: Seen, jobs: JobsSeen) -> list[str]:
         for each in seen.taken
         if each.sent.action == "PAUSE"
     }
+    # What is due before its file was read back waits by itself, and leaves late.
+    paused |= ever_away(seen.partitions)
     waiting: defaultdict[tuple[int, str], list[Definition]] = defaultdict(list)
     for each in seen.definitions.values():
         sent = each.sent

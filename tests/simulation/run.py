@@ -94,7 +94,7 @@ def _struck(world: World) -> list[str]:
     rules, cluster = world.load.rules, world.broker.cluster
     found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
     found += [] if world.load.placing is None else world.load.placing.struck
-    found += _wraps(world)
+    found += [*_wraps(world), *world.days.struck]
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
 
 

@@ -3,10 +3,10 @@
 The shell takes them by the name of a module, each time anew: threads and time of `host/machine.py`,
 clients of `kafka/librdkafka.py`, and the few adapters of belfry's own.  So these names of modules
 are all that is set, and `tests/architecture/test_doors.py` checks that no room goes past them.  Of
-constants one is less: the number of fillers; and engines may move key groups, which no setting
-lets them do so far.  Some worlds keep fewer manifests (`slotted`).  Workers find keys of payloads
-in their environment.  Nothing else is replaced: take-over, loop, transactions, outputs, readers and
-the pure rooms run as shipped.
+constants one is less: the number of fillers; those of day files are smaller (`day_objects`); and
+engines may move key groups, which no setting lets them do so far.  Some worlds keep fewer manifests
+(`slotted`).  Workers find keys of payloads in their environment.  Nothing else is replaced:
+take-over, loop, transactions, outputs, readers and the pure rooms run as shipped.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from tests.simulation import (
     admin,
     beside,
     clients,
+    day_objects,
     direct,
     disk,
     fetching,
-    objects,
     offsets,
     primitives,
     readers,
@@ -79,7 +79,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (rocks, "RocksMap", disk.SimRocks),
     (rocks, "wipe", disk.wipe),
     (rocks, "move", disk.move),
-    (object_store, "opened", objects.opened),
+    (object_store, "opened", day_objects.opened),
     (row_judge, "NEAR", FILLERS),
     (row_signing, "NEAR", FILLERS),
     (row_signing, "_FILLERS", row_signing._FILLERS[:FILLERS]),
@@ -109,8 +109,9 @@ def _keep(slots: int, skipped: int) -> None:
 def replaced() -> Iterator[None]:
     """Within it the shell plays on the simulator's stage."""
     disk.SimRocks.damaged = Damaged
-    shipped = [(module, name, getattr(module, name)) for module, name, _ in DOORS]
-    for module, name, stand_in in DOORS:
+    doors = [*DOORS, *day_objects.SHORT]
+    shipped = [(module, name, getattr(module, name)) for module, name, _ in doors]
+    for module, name, stand_in in doors:
         setattr(module, name, stand_in)
     os.environ.update(VARIABLES)
     try:

@@ -7,6 +7,7 @@ from typing import Final
 
 from belfry.engine.partition import PartitionEngine
 from tests.simulation.broker import Broker, Entry, Log
+from tests.simulation.day_objects import DayObjects
 from tests.simulation.direct import nodes_of
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
@@ -49,6 +50,7 @@ class World:
         self.broker.began_ms = scenario.began_ms(Random(f"{seed}/begin"))
         self._copy(Random(f"{seed}/copies"))
         self.objects = Objects(self.broker, Random(f"{seed}/objects"))
+        self.days = DayObjects(self.broker, Random(f"{seed}/days"))
         self.payloads = Payloads(self.objects)
         self.load = Load(
             self.broker,
@@ -154,6 +156,7 @@ class World:
             weather=self.weather,
             disk=self.disks[number],
             objects=self.objects,
+            days=self.days,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
@@ -187,6 +190,7 @@ class World:
         if self.broker.cluster is not None:
             self.broker.cluster.heal()
         self.objects.heal()
+        self.days.heal()
         if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):

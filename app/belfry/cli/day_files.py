@@ -10,6 +10,9 @@ A file has a name that is used once, so what nothing refers to now nothing will 
 for a file that was written this moment. That one is for a day which is far ahead, and only files
 whose day is over are looked at.
 
+Where a worker was killed amid writing, a file system may keep an unfinished file (`.part`), which
+nothing refers to and nobody goes on with.  One that is as old goes as well, whatever its day.
+
 Exports and backups read payloads back from here (`whole`): a line without its payload would be a
 loss that nobody sees.
 """
@@ -42,18 +45,23 @@ OlderThan = Annotated[
         "--older-than",
         parser=seconds,
         metavar="DURATION",
-        help="Only files whose day has been over for so long; 24h at least.",
+        help="Only files whose day has been over for so long, and unfinished ones that are so old;"
+        " 24h at least.",
     ),
 ]
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only count.")]
 
 
 class FileSweep(NamedTuple):
-    """What a sweep has found: files by whether they may go, and the bytes of those that may."""
+    """What a sweep has found: files by whether they may go, and the bytes of those that may.
+
+    `unfinished` are those that a worker has left behind which was killed amid writing.
+    """
 
     ahead: int
     kept: int
     over: int
+    unfinished: int
     bytes: int
     removed: int
 
@@ -86,22 +94,27 @@ def sweep(
     from belfry.store.layout.day_reference import DAY_MS
 
     store = _store(session)
-    before = int((time() - older_than) * 1000) // DAY_MS
+    before_ms = (time() - older_than) * 1000
+    before = int(before_ms) // DAY_MS
     try:
         listed = list(store.all())
         past = [each for each in listed if each.file.day < before]
         waited = _referred(session) if past else set()
         over = [each for each in past if each.file not in waited]
+        left = [each for each in store.unfinished() if (each.stored_ms or before_ms) < before_ms]
         for each in over if apply else ():
             store.remove(each.file)
+        for one in left if apply else ():
+            store.remove(one)
     except OSError as error:
         raise CommandError(
             f"BELFRY_DAY_STORE does not do what it is asked: {named(error)}. The next sweep goes"
             " on from there."
         ) from None
     found = FileSweep(
-        len(listed) - len(past), len(past) - len(over), len(over),
-        sum(each.size for each in over), len(over) if apply else 0,
+        len(listed) - len(past), len(past) - len(over), len(over), len(left),
+        sum(each.size for each in over) + sum(one.size for one in left),
+        len(over) + len(left) if apply else 0,
     )  # fmt: skip
     session.printer.one(found._asdict(), _text(found, apply=apply))
     return Exit.OK
@@ -190,10 +203,11 @@ def _store(session: Session) -> DayStore:
 
 def _text(found: FileSweep, *, apply: bool) -> str:
     """A sweep for people."""
+    nothing = f"{found.over:,} are needed by nothing, {found.unfinished:,} were left unfinished"
     told = [
         f"{found.ahead:,} day files are of days that are not over for so long.",
         f"{found.kept:,} of other days hold payloads that something waits for.",
-        f"{found.over:,} are needed by nothing ({found.bytes:,} bytes).",
+        f"{nothing} ({found.bytes:,} bytes).",
     ]
     told.append(f"{found.removed:,} removed." if apply else "Nothing was changed: see --apply.")
     return "\n".join(told)

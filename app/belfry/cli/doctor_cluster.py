@@ -35,8 +35,10 @@ TO_DO: Final = {
     "ack_lock": "look whether its consumers run and acknowledge; belfry schedule locks TENANT names"
     " the fire, and belfry schedule ack acknowledges it by hand",
     "later_release": "update this worker",
+    "day_file": "see whether the store of BELFRY_DAY_STORE answers; the worker's log names the"
+    " file",
 }
-BROKEN: Final = frozenset({"output_topic", "not_served", "later_release"})
+BROKEN: Final = frozenset({"output_topic", "not_served", "later_release", "day_file"})
 
 
 class Expected(NamedTuple):

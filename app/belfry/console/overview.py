@@ -51,6 +51,8 @@ ADVICE: Final = {
     "catch_up": "It catches up with late occurrences: wait.",
     "ack_lock": "An acknowledgement is missing: open the schedule and acknowledge its fire.",
     "later_release": "It needs a later release: update this worker.",
+    "day_file": "Its payload lies in a day file that cannot be read: look at the store of"
+    " BELFRY_DAY_STORE.",
 }
 # The same of a tenant whose due events wait until somebody does something, by the cause.
 UNTIL_SOMEBODY: Final = {
@@ -59,6 +61,7 @@ UNTIL_SOMEBODY: Final = {
     "not_served": "Give it a policy: belfry tenant set TENANT.",
     "ack_lock": "Acknowledge the fire that is waited for: belfry schedule locks TENANT lists it.",
     "later_release": ADVICE["later_release"],
+    "day_file": ADVICE["day_file"],
 }
 
 

@@ -39,7 +39,7 @@ from belfry.store.schedules import ScheduleStore
 # The last instant that the timeline has room for.
 LAST_MS: Final = (1 << 32) * keys.MINUTE_MS - 2
 # The bytes of a file's payloads at which it is full; the last one may be larger.
-FILE_BYTES: Final = 4_000_000
+FILE_BYTES: Final = 2_000_000
 NOT_READ: Final = (
     "its payload lies in a day file that was not read back before it was due; it fires once it is"
 )
@@ -87,8 +87,8 @@ class DayFileRows:
     """Rows of one partition whose payloads go, and come back.
 
     `awaited` are files that something due waits for, the longest first; read from any thread.
-    `changed` and `damaged` are how many rows the last call has changed, and how many payloads were
-    not what their rows say.
+    `recalled` are those that a request wants back.  `changed` and `damaged` are how many rows the
+    last call has changed, and how many payloads were not what their rows say.
     """
 
     def __init__(
@@ -96,9 +96,8 @@ class DayFileRows:
     ) -> None:
         self._store = store
         self._waiting = waiting
-        self.awaited = awaited
-        self.changed = 0
-        self.damaged = 0
+        self.awaited, self.recalled = awaited, waiting.recalled
+        self.changed = self.damaged = 0
         self._find_held()
 
     def _find_held(self) -> None:

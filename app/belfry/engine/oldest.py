@@ -27,11 +27,13 @@ from belfry.engine.waiting import Waiting
 from belfry.store.layout import keys
 from belfry.store.layout.dependence import DEPENDENCES
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP
+from belfry.store.layout.pending_bytes import away
 from belfry.store.schedules import ScheduleStore
 from belfry.tenants.step_tenants import StepTenants
 from belfry.tenants.waits import (
     ACK_LOCK,
     CATCH_UP,
+    DAY_FILE,
     FIRING,
     LATER_RELEASE,
     REASONS,
@@ -160,13 +162,13 @@ class Oldest:
                 # It waits to be due at all.
                 yield None
                 continue
-            rows = self._store.locked(tenant, lock)
-            waiting = sum(1 for _ in islice(rows, min(MOST_COUNTED, max(1, left))))
-            left -= waiting
+            rows = islice(self._store.locked(tenant, lock), min(MOST_COUNTED, max(1, left)))
             if lock == UNREADABLE_LOCK:
-                reason = why(LATER_RELEASE, self._tenants.of_bytes(tenant))
-                yield First(tenant, reason, due_ms, waiting)
+                left -= MOST_COUNTED
+                yield from self._unreadable(tenant, rows)
                 continue
+            waiting = sum(1 for _ in rows)
+            left -= waiting
             held = self._waiting.locks.holder(Lock(tenant, lock))
             if held is None:
                 yield First(tenant, why(ACK_LOCK, self._tenants.of_bytes(tenant)), due_ms, waiting)
@@ -175,6 +177,18 @@ class Oldest:
                 _, fire_id = keys.awaited_names(key)
                 reason = why_locked(awaited.schedule_id.decode(), fire_id.decode())
                 yield First(tenant, reason, due_ms, waiting, awaited.fired_ms)
+
+    def _unreadable(self, tenant: bytes, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[First]:
+        """Rows that cannot fire now: those whose payloads are away, and those of later releases."""
+        found: dict[str, First] = {}
+        for key, record in rows:
+            reason = DAY_FILE if away(record) else LATER_RELEASE
+            before = found.get(reason)
+            if before is None:
+                told = why(reason, self._tenants.of_bytes(tenant))
+                before = First(tenant, told, keys.due_of(key), 0)
+            found[reason] = before._replace(waiting=before.waiting + 1)
+        yield from found.values()
 
     def _why(self, name: bytes, usual: str) -> Why:
         tenant = self._tenants.of_bytes(name)

@@ -43,10 +43,11 @@ from belfry.engine.dependence_checks import DependenceChecks
 from belfry.engine.emit import fire_extra, fired_bytes
 from belfry.engine.groups import position_of
 from belfry.engine.large_payloads import note_object
-from belfry.engine.payloads import decrypted, is_same, why_undecryptable
+from belfry.engine.payloads import decrypted, is_same
 from belfry.engine.reply import Reply
 from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
+from belfry.engine.triggered import not_fired
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_at
 from belfry.schedules.outcomes import Outcome
@@ -202,9 +203,8 @@ class Transitions:
             reason = f"Events of {asked.tenant.name} wait: {stopped}. Try again."
             return Reply(Outcome.REJECTED, code="tenant_held", reason=reason)
         record, row = self._found(asked)
-        if why := why_unreadable(record) or why_undecryptable(row, asked.tenant):
-            reason = f"The schedule cannot be fired by this worker: {why}."
-            return Reply(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
+        if no := not_fired(record, row, asked.tenant, self._waiting):
+            return no
         plain = decrypted(row, asked.tenant.name, asked.tenant.payload_keys)
         position = position_of(self._place, asked.tenant, asked.record[0])
         identity = fire_extra(plain, asked.tenant, position, step)

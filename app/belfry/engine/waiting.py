@@ -43,6 +43,7 @@ from belfry.engine.step import Step
 from belfry.engine.undo import Tracked, TrackedOrder, UndoLog
 from belfry.firing.due import ScanPosition
 from belfry.schedules.triggers.levels import level_in
+from belfry.store.layout.day_reference import DayFile
 from belfry.store.layout.keys import SortKey
 from belfry.store.layout.locations import (
     IN_BACKLOG,
@@ -67,6 +68,7 @@ class Waiting:
 
     `backlog` and `catch_up` are sizes by tenant, of all `levels` together; the first tenant in them
     has the next turn.
+    `recalled` are day files that a request wants back, a hint that no step undoes.
     `slowed` are tenants whose backlog waits for the rate of catching up.  `held_up_to_ms`: a
     backlog may hold what is due until then, later than the scan position.  `hints` are epoch ms by
     tenant, and a tenant is isolated exactly while it has one.
@@ -80,6 +82,7 @@ class Waiting:
         self.catch_up = TrackedOrder(undo, self.levels.totals(IN_CATCH_UP))
         self.held_up_to_ms = 0
         self.slowed: set[bytes] = set()
+        self.recalled: dict[DayFile, None] = {}
         self.hints = self.levels.hints
         self.locks = AckLocks(store, undo)
         self.dependents = Dependents(store, undo, self.locks.dependences)

@@ -25,6 +25,8 @@ from belfry.store.layout.day_reference import DAY_MS, DayFile, Reference, digest
 ANSWER_S: Final = 60.0
 NAMES: Final = ("BELFRY_DAY_STORE", "BELFRY_DAY_STORE_OPTIONS")
 _NAME: Final = re.compile(r"(\d{1,5})-([0-9a-f]{16})\.day")
+# How a file is called while it is written, where that takes another name.
+_PART: Final = ".part"
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _Answer = TypeVar("_Answer")
@@ -38,6 +40,14 @@ class StoredDayFile(NamedTuple):
     """A file as it is listed; `stored_ms` is when by the store's clock, None where it has none."""
 
     file: DayFile
+    size: int
+    stored_ms: float | None
+
+
+class UnfinishedFile(NamedTuple):
+    """A file that somebody writes, or that a kill has left behind; `stored_ms` as above."""
+
+    path: str
     size: int
     stored_ms: float | None
 
@@ -113,30 +123,37 @@ class DayStore:
 
     def all(self) -> Iterator[StoredDayFile]:
         """All day files, day by day."""
-        for folder in sorted(self._listed(self._path), key=_last):
-            day = _last(folder)
-            if folder.get("type") != "directory" or not _DAY.fullmatch(day):
-                continue
-            for each in self._listed(f"{self._path}/{day}"):
-                named = _NAME.fullmatch(_last(each))
-                if each.get("type") == "file" and named and (number := _day_of(day)) is not None:
-                    file = DayFile(number, int(named[1]), bytes.fromhex(named[2]))
-                    yield StoredDayFile(file, each.get("size") or 0, modified_ms(each))
+        for day, each in self._entries():
+            if named := _NAME.fullmatch(_last(each)):
+                file = DayFile(day, int(named[1]), bytes.fromhex(named[2]))
+                yield StoredDayFile(file, each.get("size") or 0, modified_ms(each))
 
-    def remove(self, file: DayFile) -> None:
+    def unfinished(self) -> Iterator[UnfinishedFile]:
+        """Files that are being written, or were when somebody was killed; none in a bucket."""
+        for day, each in () if self._files.async_impl else self._entries():
+            name = _last(each)
+            if name.endswith(_PART) and _NAME.fullmatch(name.removesuffix(_PART)):
+                path = f"{self._folder_of(day)}/{name}"
+                yield UnfinishedFile(path, each.get("size") or 0, modified_ms(each))
+
+    def remove(self, file: DayFile | UnfinishedFile) -> None:
         """Remove a file, which somebody else may have done before."""
         with suppress(FileNotFoundError):
-            self._files.rm_file(self.path_of(file))
+            path = file.path if isinstance(file, UnfinishedFile) else self.path_of(file)
+            self._files.rm_file(path)
 
     def path_of(self, file: DayFile) -> str:
         """Where a file lies."""
-        at = datetime.fromtimestamp(file.day * DAY_MS / 1000, UTC)
-        return f"{self._path}/{at:%Y-%m-%d}/{file.partition}-{file.number.hex()}.day"
+        return f"{self._folder_of(file.day)}/{file.partition}-{file.number.hex()}.day"
+
+    def _folder_of(self, day: int) -> str:
+        at = datetime.fromtimestamp(day * DAY_MS / 1000, UTC)
+        return f"{self._path}/{at:%Y-%m-%d}"
 
     def _write_aside(self, path: str, data: bytes) -> None:
         """Write a file whole, by way of another name; it is on the disk before it has its own."""
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        part = f"{path}.part"
+        part = path + _PART
         with self._files.open(part, "wb") as out:
             out.write(data)
             out.flush()
@@ -146,6 +163,18 @@ class DayStore:
         with suppress(Exception):
             # Rows refer to it soon, so its name has to outlive a power cut as well.
             _sync_folders(path)
+
+    def _entries(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """All files in folders of days, with the day."""
+        for folder in sorted(self._listed(self._path), key=_last):
+            name = _last(folder)
+            if folder.get("type") != "directory" or not _DAY.fullmatch(name):
+                continue
+            if (day := _day_of(name)) is None:
+                continue
+            for each in self._listed(f"{self._path}/{name}"):
+                if each.get("type") == "file":
+                    yield day, each
 
     def _listed(self, path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

@@ -1,6 +1,7 @@
 """Walks through a partition's rows: which file has to be read, and what is worth a file.
 
-    near    what something due waits for, then what is due within a day       a file to be read
+    near    what something due waits for, or a request asks back,
+            then what is due within a day                                     a file to be read
             with nothing that may go also what is paused, for then all comes back
     far     from the first whole day behind the days that are set, day by day  rows for a file
 
@@ -49,7 +50,8 @@ class Walks:
         """The file to be read next, as far as this turn sees."""
         for file in [each for each, at_ms in self._not_before.items() if at_ms <= now_ms]:
             del self._not_before[file]
-        found = next((each for each in list(rows.awaited) if each not in self._not_before), None)
+        asked_for = *rows.awaited, *rows.recalled
+        found = next((each for each in asked_for if each not in self._not_before), None)
         if self._near is None and self._paused is None and now_ms >= self._near_again_ms:
             self._near = _BEGIN
         if found is None and self._near is not None:
@@ -60,6 +62,8 @@ class Walks:
                 self._paused = None if self._after_days else b""
         elif found is None and self._paused is not None:
             found, self._paused = rows.lying_paused(self._paused, LOOK_ROWS, self._not_before)
+        if found is not None:
+            rows.recalled.pop(found, None)
         return found
 
     def has_read(self, file: DayFile, now_ms: float) -> None:

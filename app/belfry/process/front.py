@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from belfry.api.workers.day_payloads import DayPayloads
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.key_group_moves import KeyGroupMoves
@@ -162,6 +163,7 @@ class Front:
             self._kept,
             door_of(self._opener.settings, self._opener.clock, self._opener.checkpoints),
             KeyGroupMoves(self._opener.settings, self._opener.counted, self._request_client.put),
+            DayPayloads(self._opener.day_store),
         )
 
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from belfry.store.layout import keys
 from belfry.store.layout.keys import following
 from belfry.store.layout.locations import is_location, record_key
-from belfry.store.layout.pending import Pending, decode_pending
+from belfry.store.layout.pending import Away, Pending, decode_pending
 from belfry.store.layout.pending_bytes import paused, payload_bytes
 from belfry.store.layout.records import (
     ENDED_CANCELLED,
@@ -68,11 +68,12 @@ class ScheduleStatus(NamedTuple):
     """That record."""
 
     def without_payload(self) -> ScheduleStatus:
-        """The same, as lists show it."""
+        """The same, as lists show it; that a payload is away remains."""
         row = self.pending
-        return (
-            self if row is None else self._replace(pending=row._replace(payload=None), record=b"")
-        )
+        if row is None:
+            return self
+        stands = Away() if type(row.payload) is Away else None
+        return self._replace(pending=row._replace(payload=stands), record=b"")
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ OF_EVENTS: Final = (
         "belfry_tenants_waiting",
         "gauge",
         "Tenants whose events wait, by what for: output_topic, paused, not_served, rate, priority,"
-        " queue, ack_lock, catch_up, later_release.",
+        " queue, ack_lock, catch_up, later_release, day_file.",
         ("cause",),
     ),
     Family(

@@ -47,7 +47,7 @@ OF_PARTITIONS: Final = (
         "belfry_waiting_seconds",
         "gauge",
         "The same by what is waited for: firing, tenant_queue, tenant_blocked, catch_up, ack_lock,"
-        " later_release.",
+        " later_release, day_file.",
         ("partition", "waiting_for"),
     ),
     Family(

@@ -12,6 +12,7 @@ says more closely which of its reasons it is.  The sentence is for people.
     ack_lock         ack_lock
     catch_up         catch_up
     later_release    later_release
+    day_file         day_file
     firing           firing, clock, partition
 
 A tenant may wait for several things at once; then the one that its oldest due event waits for is
@@ -30,9 +31,12 @@ TENANT_BLOCKED: Final = "tenant_blocked"
 CATCH_UP: Final = "catch_up"
 ACK_LOCK: Final = "ack_lock"
 LATER_RELEASE: Final = "later_release"
+DAY_FILE: Final = "day_file"
 # What is not due before it comes: no reason why something that is due does not fire.
 ACKNOWLEDGEMENT: Final = "acknowledgement"
-REASONS: Final = (FIRING, TENANT_QUEUE, TENANT_BLOCKED, CATCH_UP, ACK_LOCK, LATER_RELEASE)
+REASONS: Final = (
+    *(FIRING, TENANT_QUEUE, TENANT_BLOCKED, CATCH_UP, ACK_LOCK, LATER_RELEASE, DAY_FILE),
+)
 
 OUTPUT_TOPIC: Final = "output_topic"
 PAUSED: Final = "paused"
@@ -44,13 +48,14 @@ CLOCK: Final = "clock"
 PARTITION: Final = "partition"
 # Causes that keep all that a tenant has due from firing until somebody does something about it.
 BLOCKING: Final = (OUTPUT_TOPIC, PAUSED, NOT_SERVED)
-CAUSES: Final = (*BLOCKING, RATE, PRIORITY, QUEUE, ACK_LOCK, CATCH_UP, LATER_RELEASE)
+CAUSES: Final = (*(*BLOCKING, RATE, PRIORITY, QUEUE, ACK_LOCK, CATCH_UP, LATER_RELEASE, DAY_FILE),)
 
 _SENTENCES: Final = {
     FIRING: "it is due and leaves with one of the next steps",
     CATCH_UP: "each of its late occurrences fires, in the room that others leave",
     ACK_LOCK: "a fire before it is not acknowledged: see locks",
     LATER_RELEASE: "this version cannot fire it: update the worker",
+    DAY_FILE: "its payload lies in a day file that is not read back yet: see the worker's log",
 }
 
 

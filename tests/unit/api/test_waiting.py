@@ -15,6 +15,7 @@ from belfry.store.layout.locations import (
     IN_PAUSED,
     IN_TIMELINE,
 )
+from belfry.store.layout.pending import Away
 from belfry.store.lookup import standing_of
 from belfry.tenants.effective import EffectivePolicy, Tenant
 from belfry.tenants.policy import TenantPolicy
@@ -64,6 +65,17 @@ def test_what_it_waits_for(
     assert told.get("waiting_for") == what
     assert (why is None) == (told == {})
     assert why is None or why in told["waiting_reason"]
+
+
+def test_what_waits_for_its_payload_says_so_in_looks_and_lists() -> None:
+    shelf = DueShelf()
+    shelf.put("t", "x", NOW_MS - 1, BEHIND_LOCK, b"u", payload=Away(b"stands for it"))
+    found = standing_of(shelf.rows, b"t/x", NOW_MS)
+    assert found is not None
+    for each in (found, found.without_payload()):
+        told = waiting(each, FREE, NOW_MS)
+        assert (told["waiting_for"], told["waiting_cause"]) == ("day_file", "day_file")
+        assert "day file" in told["waiting_reason"]
 
 
 def test_what_is_over_waits_for_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from time import time
 from typing import Any, Final
@@ -10,7 +11,6 @@ import orjson
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from belfry.api.json import shapes
 from belfry.cli import day_files
 from belfry.cli.day_files import whole
 from belfry.cli.entry import main
@@ -26,6 +26,7 @@ from tests.unit.cli.test_encrypted_payloads import looked_up
 from tests.unit.engine.driver import T0, Driver
 
 TODAY: Final = int(time() * 1000) // DAY_MS
+LEFT: Final = ("3-00000000000000aa.day.part", "3-00000000000000ab.day.part", "notes.part")
 PAYLOAD: Final = b"a payload that is worth a file " * 5
 
 
@@ -55,12 +56,30 @@ def test_a_sweep_removes_what_is_over_and_nothing_waits_for(
     over, waited = written(store, TODAY - 9), written(store, TODAY - 9, 1)
     ahead = [written(store, TODAY + 30), written(store, TODAY), written(store, TODAY - 5)]
     monkeypatch.setattr(day_files, "_referred", lambda _session: {waited})
-    told = {"ahead": 3, "kept": 1, "over": 1, "bytes": 100, "removed": 0}
+    told = {"ahead": 3, "kept": 1, "over": 1, "unfinished": 0, "bytes": 100, "removed": 0}
     assert sweep(capsys) == told
     assert len(list(store.all())) == 5
     assert sweep(capsys, "--apply") == {**told, "removed": 1}
     assert {each.file for each in store.all()} == {waited, *ahead}
     assert over not in {each.file for each in store.all()}
+
+
+def test_what_a_kill_left_unfinished_goes_once_it_is_old(
+    store: DayStore, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its day is; one that is being written stays, and so do strangers' files."""
+    monkeypatch.setattr(day_files, "_referred", lambda _session: set())
+    kept = Path(store.path_of(written(store, TODAY + 30)))
+    old, young, mine = (kept.with_name(each) for each in LEFT)
+    for path, days in ((old, 8), (young, 6), (mine, 8)):
+        path.write_bytes(b"x" * 10)
+        at = time() - days * 86_400
+        os.utime(path, (at, at))
+    told = {"ahead": 1, "kept": 0, "over": 0, "unfinished": 1, "bytes": 10, "removed": 0}
+    assert sweep(capsys) == told
+    assert old.exists()
+    assert sweep(capsys, "--apply") == {**told, "removed": 1}
+    assert sorted(kept.parent.iterdir()) == sorted([kept, young, mine])
 
 
 def test_a_sweep_needs_a_day_and_a_store(
@@ -134,7 +153,8 @@ def test_a_lookup_shows_no_reference_for_a_payload() -> None:
     driver.engine.put_aside(T0, [PutAside(b"demo/a", record, stands)])
     driver.end(T0)
     shown = looked_up(driver)
-    assert (shown["unreadable"], shown["payload_bytes"]) == (shapes.AWAY, len(PAYLOAD))
+    assert "BELFRY_DAY_STORE" in shown["unreadable"]
+    assert shown["payload_bytes"] == len(PAYLOAD)
     assert [name for name in shown if name.startswith("payload")] == ["payload_bytes"]
 
 

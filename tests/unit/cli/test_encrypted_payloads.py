@@ -12,6 +12,7 @@ import pytest
 
 from belfry.api.json import shapes
 from belfry.api.routes.lookup import ScheduleLookup
+from belfry.api.workers.day_payloads import DayPayloads
 from belfry.api.workers.holdings import Holdings
 from belfry.cli import payload_keys
 from belfry.cli.failures import CommandError
@@ -60,7 +61,8 @@ def looked_up(driver: Driver, tenants: Tenants | None = None) -> dict[str, Any]:
     holdings = SimpleNamespace(
         tenant=held.tenant, payload_keys=held.payload_keys, waits=lambda *_: (None, None)
     )
-    parts: Any = SimpleNamespace(ready=SimpleNamespace(holdings=holdings), now_ms=lambda: T0)
+    ready = SimpleNamespace(holdings=holdings, day_payloads=DayPayloads(None))
+    parts: Any = SimpleNamespace(ready=ready, now_ms=lambda: T0)
     reads: Any = Reads()
     lookup = ScheduleLookup(parts, reads)
     vars(lookup)["_gathered"] = Rows(driver)

@@ -226,7 +226,9 @@ def test_a_trigger_is_refused_and_fires_no_reference() -> None:
     asked(driver)
     data = gone(driver)
     step = asked(driver, action="TRIGGER", at=None, payload=None)
-    assert (step.shots, step.codes) == ([], ["unreadable_schedule"])
+    assert (step.shots, step.codes) == ([], ["payload_away"])
+    assert list(driver.engine.day_files.recalled) == [FILE]
+    assert not driver.engine.day_files.awaited, "nothing is due, so nobody is called"
     back(driver, data)
     (shot,) = asked(driver, action="TRIGGER", at=None, payload=None).shots
     assert shot.value == PAYLOAD

@@ -22,7 +22,7 @@ from belfry.wire.record import Headers, Origin, origin_headers
 from belfry.wire.requests import RequestReader
 from belfry.wire.unread import CUT, unread
 from tests.unit.engine.driver import T0, Driver, request
-from tests.unit.engine.unreadable import RECURSIVE, newer_rule, pending
+from tests.unit.engine.unreadable import RECURSIVE, filed, newer_rule, pending
 
 BODY = catalogue.encode("ScheduleRequest", {"tenant": "demo", "schedule_id": "a", "at": T0 + 5})
 STRAY = origin_headers(Origin("belfry.schedules", 2, 7, T0 - 1, rerouted=False))
@@ -100,6 +100,7 @@ REACHED: dict[str, Given] = {
     "bad_fields": avro(at=T0, group="g" * 256),
     "payload_too_large": avro(at=T0, payload=b"x" * 1_000_000),
     "misrouted": (request(tenant="t2", at=T0), LOST),
+    "payload_away": avro(action="TRIGGER", schedule_id="filed"),
     "payload_key_missing": avro(tenant="keyless", at=T0),
     "payload_not_stored": avro(tenant="claims", at=T0, payload=b"12"),
     "tenant_held": avro(tenant="held", action="TRIGGER"),
@@ -133,6 +134,7 @@ def driver_of_all() -> Driver:
     driver.ask(tenant="held", at=T0 + 5)
     newer = pending(newer_rule(), "newer", T0 + 5, seq=99)
     driver.engine._store.keep_in_timeline(b"demo/newer", newer, T0 + 5, 99)
+    driver.engine._store.keep_in_timeline(b"demo/filed", filed(T0 + 5, 97), T0 + 5, 97)
     row = decode_pending(pending(b"", "old", T0 + 5, seq=98, kind=0))
     old = encode_pending(row._replace(version=MOST_NUMBER))
     driver.engine._store.keep_in_timeline(b"demo/old", old, T0 + 5, 98)

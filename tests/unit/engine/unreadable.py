@@ -11,7 +11,9 @@ from belfry.schedules import triggers
 from belfry.schedules.rule import Rule, encode_rule
 from belfry.schedules.triggers import clock, zones
 from belfry.store import readable
-from belfry.store.layout.pending import KIND_CODES, Pending, encode_pending
+from belfry.store.layout.day_files import reference_to
+from belfry.store.layout.day_reference import DAY_MS, DayFile
+from belfry.store.layout.pending import KIND_CODES, Pending, decode_pending, encode_pending
 
 RECURSIVE = {
     "type": "record",
@@ -76,3 +78,10 @@ def zone_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[ZONES]:
     yield publish
     monkeypatch.undo()
     forget()
+
+
+def filed(due_ms: int, seq: int) -> bytes:
+    """The record of the schedule `filed`, whose payload lies in a day file."""
+    row = decode_pending(pending(b"", "filed", due_ms, seq=seq, kind=0))
+    stands = reference_to(DayFile(due_ms // DAY_MS, 0, bytes(8)), 30, b"a payload")
+    return encode_pending(row._replace(payload=stands))

@@ -11,6 +11,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from prometheus_client import CollectorRegistry
 
+from belfry.engine import triggered
 from belfry.engine.effects import Effects
 from belfry.outputs.day_store import Asked, DayStore
 from belfry.partitions import day_file_changes, day_file_walks
@@ -83,6 +84,12 @@ class Tier:
         """Let it walk through all once more."""
         self.now_ms += FAR_EVERY_MS
         self.settle()
+
+    def triggered(self, schedule_id: str) -> tuple[list[bytes | None], list[str]]:
+        """What a TRIGGER fires, and the codes of its refusal."""
+        self.driver.ask(action="TRIGGER", schedule_id=schedule_id)
+        step = self.driver.step(self.wall_ms)
+        return [shot.value for shot in step.shots], [code for code in step.codes if code]
 
     def away(self) -> list[str]:
         """Ids of schedules whose payloads lie in files."""
@@ -333,3 +340,28 @@ def test_nothing_is_asked_of_the_store_where_nothing_is_far_ahead(tier: Tier) ->
     tier.settle()
     assert tier.there() == []
     assert tier.files_of("written") == tier.files_of("read") == 0
+
+
+def test_a_trigger_brings_a_file_back_and_fires_when_it_is_sent_again(tier: Tier) -> None:
+    ids, others = filled(tier), filled(tier, FAR + DAY_MS, "t")
+    tier.settle()
+    assert tier.triggered("s0") == ([], ["payload_away"])
+    tier.settle()
+    assert tier.away() == sorted(others), "one file is read, and no other"
+    assert tier.triggered("s0") == ([payload("s0")], [])
+    assert tier.counted("belfry_day_files_awaited", partition="3") == 0
+    tier.again()
+    assert tier.away() == sorted(ids + others)
+
+
+def test_triggers_ask_for_a_few_files_at_once(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triggered, "MOST_RECALLED", 1)
+    filled(tier), filled(tier, FAR + DAY_MS, "t")
+    tier.settle()
+    tier.files.refused = {"read"}
+    for name in ("s0", "t0", "s1"):
+        assert tier.triggered(name) == ([], ["payload_away"])
+    assert len(tier.driver.engine.day_files.recalled) == 1
+    tier.settle()
+    assert not tier.driver.engine.day_files.recalled, "a store that is away is not asked for ever"
+    assert tier.files_of("read_failed") == 1

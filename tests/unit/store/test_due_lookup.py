@@ -28,11 +28,17 @@ class DueShelf(Shelf):
     """A store that is filled and then asked for what is due."""
 
     def put(
-        self, tenant: str, schedule_id: str, due_ms: int, where: int, gate: bytes = b""
+        self,
+        tenant: str,
+        schedule_id: str,
+        due_ms: int,
+        where: int,
+        gate: bytes = b"",
+        payload: bytes = b"p",
     ) -> None:
         """One more that waits there."""
         self._seq += 1
-        record = pending(tenant, schedule_id, due_ms, self._seq)
+        record = pending(tenant, schedule_id, due_ms, self._seq, payload=payload)
         if where == IN_PAUSED:
             record = with_flags(record, PAUSED)
         name = keys.schedule_key(tenant, schedule_id)

@@ -74,12 +74,15 @@ class SummaryAnswer(_SaysWhen):
     group: str | None = None
     payload_bytes: int | None = None
     unreadable: str | None = Field(
-        None, description="Why this worker cannot fire it: it is of a later release, say."
+        None,
+        description="Why this worker cannot fire it, or cannot show its payload: it is of a later"
+        " release, say, or the payload's day file cannot be read now.",
     )
     waiting_for: str | None = Field(
         None,
         description="What it waits for besides its due instant: `ack_lock`, `tenant_blocked`,"
-        " `tenant_queue`, `catch_up`, `firing`, `later_release`, `resume` or `acknowledgement`.",
+        " `tenant_queue`, `catch_up`, `firing`, `later_release`, `day_file`, `resume`"
+        " or `acknowledgement`.",
     )
     waiting_cause: str | None = Field(
         None,

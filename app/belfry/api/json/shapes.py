@@ -174,13 +174,19 @@ def whole(standing: ScheduleStatus) -> dict[str, Any]:
         why = AWAY if type(row.payload) is Away else UNDECRYPTABLE
         found.setdefault("unreadable", why)
         return found | {"headers": _headers(row)}
-    found |= bytes_json("payload", row.payload)
-    if row.payload is not None and row.payload[:1] in (b"{", b"["):
-        with suppress(orjson.JSONDecodeError):
-            found["payload_json"] = orjson.loads(row.payload)
+    found |= payload_json(row.payload)
     found["headers"] = _headers(row)
     if has_targets(row.extra):
         found["http_targets"] = records_in(targets_in(row.extra))
+    return found
+
+
+def payload_json(payload: bytes | None) -> dict[str, Any]:
+    """A payload as bytes, and as JSON where it is an object or a list."""
+    found = bytes_json("payload", payload)
+    if payload is not None and payload[:1] in (b"{", b"["):
+        with suppress(orjson.JSONDecodeError):
+            found["payload_json"] = orjson.loads(payload)
     return found
 
 

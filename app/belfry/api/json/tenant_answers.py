@@ -28,7 +28,8 @@ class WaitAnswer(BaseModel):
 
     tenant: str
     waiting_for: str = Field(
-        description="`tenant_blocked`, `tenant_queue`, `ack_lock`, `catch_up` or `later_release`."
+        description="`tenant_blocked`, `tenant_queue`, `ack_lock`, `catch_up`, `later_release`"
+        " or `day_file`."
     )
     cause: str = Field(
         description="Why, more closely: `output_topic`, `paused` or `not_served` of a blocked one;"

@@ -56,7 +56,7 @@ class PartitionAnswer(BaseModel):
     )
     waiting_for: str | None = Field(
         description="What that one waits for: `firing`, `tenant_queue`, `tenant_blocked`,"
-        " `catch_up`, `ack_lock` or `later_release`."
+        " `catch_up`, `ack_lock`, `later_release` or `day_file`."
     )
 
     @classmethod

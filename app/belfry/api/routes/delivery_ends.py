@@ -41,17 +41,6 @@ MOST_EVENTS: Final = 1_000
 ENDS: Final = frozenset({Outcome.DELIVERED, Outcome.FAILED})
 
 
-class FiresShown(Response):
-    """A schedule as it is answered, whose fires lack the ends of their deliveries.
-
-    It passes as a response through `Reads.answer`, which finds the holder and proves its lease.
-    """
-
-    def __init__(self, shown: Response) -> None:
-        super().__init__()
-        self.shown = shown
-
-
 class DeliveryEnds:
     """Asks histories how deliveries ended; belongs to one event loop."""
 

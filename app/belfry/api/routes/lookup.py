@@ -32,7 +32,7 @@ from belfry.api.json import occurrences, shapes
 from belfry.api.json.queries import Shown
 from belfry.api.problem_answers import problem_response
 from belfry.api.problems import Problem
-from belfry.api.routes.delivery_ends import DeliveryEnds, FiresShown
+from belfry.api.routes.unfinished import Finishing, unfinished
 from belfry.api.workers.holdings import NotHeld
 from belfry.api.workers.parts import ApiDependencies
 from belfry.api.workers.reading import Reads
@@ -65,7 +65,7 @@ class ScheduleLookup:
     def __init__(self, parts: ApiDependencies, reads: Reads) -> None:
         self._reads = reads
         self._gathered = GatheredLookups(reads, parts.now_ms)
-        self._ends = DeliveryEnds(parts)
+        self._finishing = Finishing(parts)
         self._parts = parts
 
     async def look_up(
@@ -90,17 +90,14 @@ class ScheduleLookup:
                 waits |= shapes.masked_for(caller, found) | _following(found, wanted.next)
                 waits |= _fired(found, wanted.last) | shapes.source_in(found, partition)
             answer = _shown(found, waits, request.url.path, schedule_id)
-            if found is not None and waits.get("last_fires") and self._delivers(found, tenant):
-                return FiresShown(answer)
-            return answer
+            fires = found is not None and bool(waits.get("last_fires"))
+            return unfinished(answer, found, ends=fires and self._delivers(found, tenant))
 
         for home in self._reads.homes(request, tenant, schedule_id):
             answer = await self._reads.answer(request, caller, home, look, tenant)
             if answer.status_code != HTTPStatus.NOT_FOUND:
                 break
-        if isinstance(answer, FiresShown):
-            return await self._ends.added(answer.shown, (tenant, schedule_id), caller)
-        return answer
+        return await self._finishing.done(answer, (tenant, schedule_id), caller)
 
     def _decrypted(self, found: ScheduleStatus | None, tenant: str) -> ScheduleStatus | None:
         """A schedule with its payload as it was sent; as it lies there, where no key opens it."""
@@ -112,8 +109,10 @@ class ScheduleLookup:
             return found._replace(pending=decrypted(row, tenant, keys))
         return found
 
-    def _delivers(self, found: ScheduleStatus, tenant: str) -> bool:
+    def _delivers(self, found: ScheduleStatus | None, tenant: str) -> bool:
         """Whether its fires may have deliveries; what is over does not tell its targets."""
+        if found is None:
+            return False
         known = self._parts.ready.holdings.tenant(tenant)
         of_tenant = known is not None and bool(known.effective.policy.http_targets)
         return of_tenant or found.pending is None or has_targets(found.pending.extra)

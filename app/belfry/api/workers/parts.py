@@ -11,13 +11,14 @@ so an orchestrator sees a worker that waits for Kafka as one that lives and is n
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from belfry.api.auth.access import Gate
 from belfry.api.problems import Problem
 from belfry.api.server.limits import Traffic
 from belfry.api.workers.checkpoint_door import CheckpointDoor
+from belfry.api.workers.day_payloads import DayPayloads
 from belfry.api.workers.directory import Directory
 from belfry.api.workers.holdings import Holdings
 from belfry.api.workers.host_breaks import HostBreaks
@@ -47,7 +48,7 @@ class Open:
     here, `directory` tells who holds the others, `history` follows the lifecycle topic, and
     `policies` reads and writes those of tenants. `kept` is None where this process does not read
     those topics, `checkpoints` where it keeps none for other workers, and `moves` where it is no
-    worker.
+    worker. `day_payloads` reads payloads that lie in day files.
     """
 
     request_client: RequestClient
@@ -58,6 +59,7 @@ class Open:
     kept: KeptTopics | None = None
     checkpoints: CheckpointDoor | None = None
     moves: KeyGroupMoves | None = None
+    day_payloads: DayPayloads = field(default_factory=lambda: DayPayloads(None))
 
 
 class ApiDependencies:

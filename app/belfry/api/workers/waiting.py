@@ -6,6 +6,7 @@
     catch_up        it is late, and each late occurrence is to fire, a few at a time
     firing          it is overdue, and nothing of its partition fires: the clock, or a take-over
     later_release   this version cannot fire it
+    day_file        its payload lies in a day file that was not read back yet
     resume          it is paused
     acknowledgement another schedule, or all of a group, are to be acknowledged before it is due
 
@@ -32,12 +33,14 @@ from belfry.store.layout.locations import (
     IN_TIMELINE,
     decode_location,
 )
+from belfry.store.layout.pending import Away
 from belfry.store.lookup import ScheduleStatus
 from belfry.tenants.effective import Tenant
 from belfry.tenants.waits import (
     ACK_LOCK,
     ACKNOWLEDGEMENT,
     CATCH_UP,
+    DAY_FILE,
     LATER_RELEASE,
     QUEUE,
     TENANT_BLOCKED,
@@ -89,7 +92,7 @@ def _waits(
     if where == IN_PAUSED:
         return _RESUME
     if where == BEHIND_LOCK:
-        return _behind(lock)
+        return _behind(lock, away=type(standing.pending.payload) is Away)
     if where == IN_TIMELINE:
         return stands_still if due_ms + OVERDUE_MS < now_ms else None
     if where not in (IN_BACKLOG, IN_CATCH_UP) or due_ms > now_ms:
@@ -101,8 +104,11 @@ def _waits(
     return stands_still or why(CATCH_UP if where == IN_CATCH_UP else TENANT_QUEUE, tenant)
 
 
-def _behind(lock: bytes) -> Why:
-    """Which lock it waits behind, by its first letter; the rest is the name of whom it is."""
+def _behind(lock: bytes, *, away: bool) -> Why:
+    """Which lock it waits behind, by its first letter; the rest is the name of whom it is.
+
+    `away`: its payload lies in a day file.
+    """
     name = lock[1:].decode(errors="replace")
     if lock[:1] == b"g":
         reason = f"a fire of its group {name!r} is not acknowledged: see locks"
@@ -115,4 +121,6 @@ def _behind(lock: bytes) -> Why:
         return Why(ACKNOWLEDGEMENT, ACKNOWLEDGEMENT, reason)
     if lock[:1] == b"s":
         return Why(ACK_LOCK, ACK_LOCK, "a fire of its own is not acknowledged: see locks")
+    if away:
+        return Why(DAY_FILE, DAY_FILE, "its payload lies in a day file that is not read back yet")
     return Why(LATER_RELEASE, LATER_RELEASE, "this version cannot fire it")

@@ -57,6 +57,7 @@ _STATUS: Final[Mapping[Outcome, HTTPStatus]] = {
 _REJECTED: Final[Mapping[str, HTTPStatus]] = {
     "payload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "payload_away": HTTPStatus.SERVICE_UNAVAILABLE,
     "payload_key_missing": HTTPStatus.SERVICE_UNAVAILABLE,
     "payload_not_stored": HTTPStatus.SERVICE_UNAVAILABLE,
     "tenant_held": HTTPStatus.SERVICE_UNAVAILABLE,
