@@ -62,13 +62,11 @@ class World:
             keys=scenario.keys,
             payloads=self.payloads,
         )
-        if self.broker.cluster is not None:
-            self.broker.cluster.lost = self.load.lose
         self._draw_users(seed)
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
-        drawn = self.random.choice(("ALL", "FAILURES"))
-        level = str(scenario.settings.get("lifecycle", drawn))
+        level = self.random.choice(("ALL", "FAILURES"))
+        level = str(scenario.settings.get("lifecycle", level))
         # Draws of their own: whoever writes, the rest of a seed stays as it is.
         writers = Random(f"{seed}/writer")
         writer = writers.choice(("librdkafka", "direct"))
@@ -76,8 +74,8 @@ class World:
         if scenario.own_epochs is not None:
             self.broker.own_epochs = scenario.own_epochs
         written = {"transaction_writer": writer, "transactional_ids": writers.choice((1, 2, 2))}
-        policies = Random(f"{seed}/policies"), TENANTS, scenario.policies
-        self.policies = TenantPolicies(self.load, *policies, level)
+        policies = Random(f"{seed}/policies"), TENANTS, scenario.policies, level
+        self.policies = TenantPolicies(self.load, *policies)
         written |= {"payload_store": URL} if self.policies.any_claims else {}
         self.settings = settings_of(
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
@@ -118,8 +116,10 @@ class World:
             self.policies.spread(placing.spreads)
 
     def _draw_users(self, seed: int) -> None:
-        """Who sends what recurs by rules, and requests of later features."""
+        """Who sends what recurs by rules, requests of later features, and what elections lose."""
         load, scenario = self.load, self.scenario
+        if self.broker.cluster is not None:
+            self.broker.cluster.lost = load.lose
         if scenario.rules:
             zones, tables = scenario.zones, Random(f"{seed}/tables")
             drawn = (Random(f"{seed}/rules"), TableLoad(tables, zones) if zones else None)
