@@ -16,6 +16,15 @@ from belfry.wire.worker_keys import Purpose, keys_of
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
 from tests.simulation.murmur import partition_of
+from tests.simulation.store_faults import (
+    days_away,
+    days_damaged,
+    days_silent,
+    days_slow,
+    store_away,
+    store_silent,
+    store_slow,
+)
 from tests.simulation.worker import SimWorker
 from tests.simulation.world import World
 
@@ -319,46 +328,11 @@ def silent_registry(world: World) -> None:
     world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
 
 
-def store_away(world: World) -> None:
-    """The store of large payloads refuses everything for a while."""
-    world.objects.be_away(world.random.choice((100.0, 1_500.0, 4_000.0)))
-
-
-def store_slow(world: World) -> None:
-    """The store of large payloads is slow for a while."""
-    world.objects.be_slow(world.random.choice((300.0, 2_000.0, 5_000.0)))
-
-
-def store_silent(world: World) -> None:
-    """The store of large payloads answers nothing for a while."""
-    world.objects.be_silent(world.random.choice((300.0, 2_000.0, 9_000.0)))
-
-
 def crash_filed(world: World) -> None:
     """SIGKILL when a day file is written, or when its rows are about to change."""
     worker = _one(world)
     step, after = world.random.choice(FILED), world.random.choice((1, 2, 4))
     worker.machine.strikes.append(Strike(step, after, _killing(world, worker)))
-
-
-def days_away(world: World) -> None:
-    """The store of day files refuses everything for a while."""
-    world.days.be_away(world.random.choice((300.0, 1_500.0, 5_000.0)))
-
-
-def days_slow(world: World) -> None:
-    """The store of day files is slow for a while."""
-    world.days.be_slow(world.random.choice((300.0, 2_000.0, 5_000.0)))
-
-
-def days_silent(world: World) -> None:
-    """The store of day files answers nothing for a while."""
-    world.days.be_silent(world.random.choice((300.0, 2_000.0, 9_000.0)))
-
-
-def days_damaged(world: World) -> None:
-    """The store of day files gives other bytes for a while."""
-    world.days.be_damaged(world.random.choice((300.0, 2_000.0, 5_000.0)))
 
 
 def newer_key(world: World) -> None:
