@@ -79,6 +79,7 @@ def test_a_report_says_once_what_is_wrong_with_the_worker_that_is_asked(
     remote = SimpleNamespace(get=lambda path, **_: cluster(workers=[asked, worker("two")]))
     monkeypatch.setattr(doctor_worker, "fetch", pages.__getitem__)
     monkeypatch.setattr(doctor_cluster, "Remote", lambda _: remote)
+    monkeypatch.setattr(doctor_worker, "move_checks", lambda _: [])
     monkeypatch.setattr(doctor_worker, "tenant_checks", lambda _: [])
     monkeypatch.setattr(doctor_worker, "quota_checks", lambda _: [])
     session: Any = SimpleNamespace(settings=CommandSettings(http_url=URL))
