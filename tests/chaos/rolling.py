@@ -3,7 +3,8 @@
     python -m tests.chaos.rolling [ROUNDS] [FOLDER]       with BROKERS=1 of a lone one
 
 RATE says how many events a second are due, CALM for how many seconds before the first restart, and
-FETCH_BACKOFF_MS the brokers' `replica.fetch.backoff.ms` (Kafka's default is 1000).
+FETCH_BACKOFF_MS the brokers' `replica.fetch.backoff.ms` (Kafka's default is 1000).  AWAY says for
+how many seconds a stopped broker stays away, SETTLE how long events go on after each turn.
 
 A turn stops one broker in order, leaves it away for a moment, and starts it again; the next one
 comes once all copies are in sync.  Events are due all the while.  Each is seen three times:
@@ -48,8 +49,10 @@ AHEAD_S: Final = (12.0, 20.0)
 CALM_S: Final = float(os.environ.get("CALM", "20"))
 BACKOFF_MS: Final = os.environ.get("FETCH_BACKOFF_MS", "")
 PROPERTIES: Final = {"replica.fetch.backoff.ms": BACKOFF_MS} if BACKOFF_MS else {}
-AWAY_S: Final = 5.0
-SETTLE_S: Final = 5.0
+AWAY_S: Final = float(os.environ.get("AWAY", "5"))
+SETTLE_S: Final = float(os.environ.get("SETTLE", "5"))
+# An event that was read so long after it was due was late.
+LATE_MS: Final = 1_000
 READY_S: Final = 300.0
 DRAIN_S: Final = 90.0
 QUICK: Final = {"reconnect.backoff.max.ms": "500"}
@@ -197,12 +200,23 @@ def figures(
             "began_ms": turn.began_ms,
             "stopping_ms": turn.stopped_ms - turn.began_ms,
             "starting_ms": turn.ready_ms - turn.started_ms,
+            "late_after_ms": _late_after(late["read"], turn),
             "going": _span(late, turn.began_ms, turn.started_ms),
             "coming": _span(late, turn.started_ms, turn.ended_ms),
         }
         for turn in turns
     ]
     return told
+
+
+def _late_after(read: Sequence[tuple[int, int]], turn: Turn) -> int:
+    """For how long after the broker's return events that were due in a turn were read late."""
+    late = (
+        at_ms - turn.ready_ms
+        for due_ms, at_ms in read
+        if turn.began_ms <= due_ms < turn.ended_ms and at_ms - due_ms > LATE_MS
+    )
+    return max(late, default=0)
 
 
 def _span(

@@ -24,7 +24,7 @@ from belfry.balance.assignment_map import (
     read_numbers,
     read_object,
 )
-from belfry.balance.members import Share
+from belfry.balance.members import Share, able
 
 FORMAT: Final = 2
 # A member whose metadata say this format or a later one reads its own part.
@@ -95,7 +95,7 @@ def own_parts(
             watches[name].setdefault(owner, {})[partition] = rank
             if beating[owner] == NO_HEARTBEAT or not metadata_of[name].heartbeats:
                 commits_for[owner].add(partition)
-    staying = {name for name, member_metadata in metadata_of.items() if not member_metadata.leaving}
+    staying = {each.name for each in able([m.member(name) for name, m in metadata_of.items()])}
     return {
         name: Assignment(
             bool(staying - {name}),

@@ -26,7 +26,7 @@ LISTS: Final = ("owns", "stands_by", "held")
 _KINDS: Final[dict[str, type]] = {
     **dict.fromkeys(("worker", "version", "http", "rack"), str),
     **dict.fromkeys(("weight", "format"), int),
-    **dict.fromkeys(("leaving", "heartbeats"), bool),
+    **dict.fromkeys(("leaving", "unfit", "heartbeats"), bool),
 }
 METADATA_FORMAT: Final = 2
 IDLE_COMMIT_MS: Final = 300
@@ -55,6 +55,8 @@ class MemberMetadata:
     # Whether it keeps a heartbeat, and judges others by theirs.
     heartbeats: bool = False
     format: int = METADATA_FORMAT
+    # Whether it is leaving because it cannot do its work, and not because it stops.
+    unfit: bool = False
 
     def encode(self) -> bytes:
         """As it travels."""
@@ -70,6 +72,7 @@ class MemberMetadata:
             dict(self.owns),
             frozenset(self.warm),
             frozenset(self.cannot),
+            self.unfit,
         )
 
 

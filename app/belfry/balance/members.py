@@ -23,8 +23,9 @@ class Member:
     `owns` are partitions that it owns, each with the epoch of its ownership: where two claim one,
     the higher epoch is right.  `warm` are those that it follows closely enough to be promoted.
     `cannot` are those that hold schedules which it cannot fire: others come first there.
-    A member that is `leaving` gets nothing, even where all are; one of weight 0 owns nothing unless
-    all have it, and stands by like the others.
+    A member that is `leaving` gets nothing, even where all are, unless all that would stay are
+    `unfit`: then those go on, for nobody is better off.  One of weight 0 owns nothing unless all
+    have it, and stands by like the others.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Member:
     owns: Mapping[int, int] = field(default_factory=dict)
     warm: frozenset[int] = frozenset()
     cannot: frozenset[int] = frozenset()
+    unfit: bool = False
 
     def holds(self, partition: int) -> bool:
         """Whether it could go on with a partition without reading all of its changelog."""
@@ -49,8 +51,15 @@ class Share:
 
 
 def able(members: list[Member]) -> list[Member]:
-    """Those that may be given something, in the order of their names."""
+    """Those that may be given something, in the order of their names.
+
+        a fit, b unfit          a              a stops, b unfit        b
+        a unfit, b unfit        a and b        a stops, b stops        nobody
+
+    Both may call themselves unfit in one second, before either knows of the other.
+    """
     staying = [member for member in members if not member.leaving]
+    staying = staying or [member for member in members if member.unfit]
     return sorted(staying, key=lambda member: member.name)
 
 

@@ -143,8 +143,9 @@ class Group:
 
     def _heard(self) -> bool:
         """Whether the leader knew what this worker cannot fire, and whether it wants any."""
-        known = self._answered
-        return known.leaving == self._member_metadata.leaving and self._cannot <= {*known.cannot}
+        known, now = self._answered, self._member_metadata
+        same = (known.leaving, known.unfit) == (now.leaving, now.unfit)
+        return same and self._cannot <= {*known.cannot}
 
     def met(self, assignment_map: AssignmentMap) -> None:
         """The group has told who is in it."""
@@ -152,9 +153,12 @@ class Group:
             self._assignment_map = assignment_map
         self.take_overs.met(assignment_map)
 
-    def leave(self, leaving: bool = True) -> None:
-        """Ask the group for no partitions, or for some again."""
+    def leave(self, leaving: bool = True, *, unfit: bool = False) -> None:
+        """Ask the group for no partitions, or for some again.
+
+        Who is `unfit`, and does not stop, is given some all the same where nobody fit stays.
+        """
         with self._lock:
-            self._member_metadata = replace(self._member_metadata, leaving=leaving)
+            self._member_metadata = replace(self._member_metadata, leaving=leaving, unfit=unfit)
             self._wishes = True
         self.rejoin()

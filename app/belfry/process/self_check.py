@@ -12,8 +12,15 @@ after a pause that grows with each relapse.
     12:01:10  asks for partitions again; the next pause will be 120 s, and at most an hour
     13:01:10  nothing was wrong for an hour: the next pause will be 60 s again
 
-It does not leave where it is alone, for then nobody would fire. It does not leave either while
-Kafka does not answer: then the others are most likely no better off.
+It does not leave where it is alone, for then nobody would fire. Where all leave in the same second,
+the group gives them their partitions all the same. It does not leave either while Kafka does not
+answer: then the others are most likely no better off. That time does not count, so a worker has all
+of unfit_limit_ms to commit once Kafka is back:
+
+    12:00:00  the broker stops
+    12:00:08  all partitions have failed, and Kafka does not answer: no reason
+    12:00:25  it answers, and nothing was committed yet: a reason, which is 0 s old
+    12:00:27  one partition has committed: no reason is left
 
 `Fitness` is pure and decides. `SelfCheck` looks once a second, in the thread `belfry-self-check`.
 Liveness is another matter: it fails only where a new process would help.
@@ -145,6 +152,8 @@ class SelfCheck:
         self._opener.identities.look(now_ms)
         self._count()
         self._opener.trust.marks.look(now_ms)
+        # Those may have waited for Kafka.
+        now_ms = self._opener.clock.monotonic_ms()
         reason = next(self._reasons(now_ms), "")
         if self._fitness.leaves(reason, now_ms) and self._kafka_answers():
             self.reason = reason
@@ -153,7 +162,7 @@ class SelfCheck:
                 return
             log.error("this worker is unfit and gives its partitions away", reason=reason)
             self._fitness.left(now_ms)
-            self._group.leave()
+            self._group.leave(unfit=True)
         elif self._fitness.returns(reason, now_ms):
             log.warning("this worker asks for partitions again", after=self.reason)
             self.reason = ""
@@ -195,10 +204,12 @@ class SelfCheck:
         return "" if guard.may_fire or not owns else guard.paused_because
 
     def _commits(self, now_ms: float) -> str:
-        """One that fails may be at fault itself; where all do, it is the worker."""
+        """One that fails may be at fault itself; where all do though Kafka answers, it is the
+        worker.
+        """
         runners = [runner for runner in self._owners.runners() if runner.assigned]
         since = [runner.failures.since_ms for runner in runners]
-        if not since or None in since:
+        if not since or None in since or not self._kafka_answers():
             return ""
         longest_s = max(now_ms - each for each in since if each is not None) / 1000
         problems = (runner.failures.problem for runner in runners)

@@ -20,7 +20,7 @@ from belfry.balance.owners import ASSIGNERS
 from belfry.balance.shares import shares
 
 STANDING = MemberMetadata(
-    "w1", "0.1.0", "http://h:1", 2, "r", leaving=True, owns={3: 7}, warm=(1, 2)
+    "w1", "0.1.0", "http://h:1", 2, "r", leaving=True, owns={3: 7}, warm=(1, 2), unfit=True
 )
 PLAIN = MemberMetadata("member", format=1)
 MAP = AssignmentMap(
@@ -84,6 +84,7 @@ def test_many_partitions_are_shown_alive_less_often() -> None:
         {"weight": -3},
         {"weight": True},
         {"leaving": "no"},
+        {"unfit": 1},
         {"format": "2"},
         {"worker": 7},
     ],

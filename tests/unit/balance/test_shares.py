@@ -124,6 +124,27 @@ def test_when_all_leave_nobody_gets_anything() -> None:
     assert given([Member("a", leaving=True)]) == {"a": Share()}
 
 
+def unfit(member: Member) -> Member:
+    return replace(member, leaving=True, unfit=True)
+
+
+def test_when_all_are_unfit_each_keeps_what_it_has() -> None:
+    """Both may say so in one second: a partition without an owner would wait for a minute."""
+    before = given([Member("a"), Member("b")])
+    assert given([unfit(member) for member in again(before)]) == before
+
+
+def test_who_is_unfit_gets_nothing_where_another_one_is_fit() -> None:
+    fit, sick = again(given([Member("a"), Member("b")]))
+    assert given([fit, unfit(sick)]) == {"a": Share([0, 1, 2, 3]), "b": Share()}
+
+
+def test_who_is_unfit_comes_before_who_stops() -> None:
+    stops, sick = again(given([Member("a"), Member("b")]))
+    found = given([replace(stops, leaving=True), unfit(sick)])
+    assert found == {"a": Share(), "b": Share([0, 1, 2, 3])}
+
+
 def test_the_higher_epoch_is_the_owner() -> None:
     """A standby that fenced a silent owner keeps the partition when the owner comes back."""
     slow = Member("slow", owns={0: 4, 1: 1, 2: 1})

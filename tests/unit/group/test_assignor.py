@@ -83,6 +83,30 @@ def test_who_leaves_gets_nothing_and_asks_for_a_rebalance() -> None:
     assert other.alone
 
 
+def test_two_that_call_themselves_unfit_at_once_keep_their_partitions() -> None:
+    one, other = Group(MemberMetadata("one")), Group(MemberMetadata("other"))
+    before = shared({"m1": one, "m2": other})
+    one.connect(Surroundings(holdings=lambda: (dict.fromkeys(before["m1"], 1), ())))
+    other.connect(Surroundings(holdings=lambda: (dict.fromkeys(before["m2"], 1), ())))
+    one.leave(unfit=True)
+    other.leave(unfit=True)
+    assert shared({"m1": one, "m2": other}) == before
+    other.leave(leaving=False)
+    assert shared({"m1": one, "m2": other}) == {"m1": [], "m2": [*range(6)]}
+
+
+def test_an_unfit_worker_that_stops_hands_its_partitions_on_to_another_unfit_one() -> None:
+    one, other = Group(MemberMetadata("one")), Group(MemberMetadata("other"))
+    one.leave(unfit=True)
+    other.leave(unfit=True)
+    shared({"m1": one, "m2": other})
+    assert not one.alone
+    one.leave()
+    assert shared({"m1": one, "m2": other}) == {"m1": [], "m2": [*range(6)]}
+    assert not one.alone
+    assert other.alone
+
+
 def test_a_worker_offers_one_assignor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """aiokafka joins once for each of them, and each join is a rebalance for everybody."""
     monkeypatch.setenv("BELFRY_DATA_DIR", str(tmp_path))

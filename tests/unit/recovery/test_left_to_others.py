@@ -212,6 +212,18 @@ def test_who_asks_for_no_partitions_amid_a_rebalance_asks_again_after_it(leaving
     assert asked == ["rejoin", "rejoin"]
 
 
+def test_an_unfit_worker_that_stops_amid_a_rebalance_says_so_after_it() -> None:
+    """Where all are unfit it has partitions, and has to be rid of them before it ends."""
+    member, asked = group()
+    member.leave(unfit=True)
+    shared_anew(member)
+    asked.clear()
+    member.member_metadata()
+    member.leave()
+    member.seated(Assignment(others=True).encode())
+    assert asked == ["rejoin", "rejoin"]
+
+
 def test_a_rebalance_that_fails_amid_it_does_not_end_the_wish() -> None:
     member, asked = group()
     member.member_metadata()

@@ -120,7 +120,9 @@ class MemberAnswer(BaseModel):
     # Its share of the partitions, in relation to the weights of the others.
     weight: int
     rack: str | None
-    leaving: bool = Field(description="It stops, or is unfit, and gets no partitions.")
+    leaving: bool = Field(
+        description="It stops or is unfit, and gets no partitions while others are fit."
+    )
     # Numbers of partitions of the topic of requests.
     owns: list[int]
     stands_by: list[int]
