@@ -96,9 +96,11 @@ class MoveLedger:
     ) -> None:
         """Go on with a group by what a transaction says of it last."""
         side = self._sides().get(group)
-        if side is not None and side.sound:
-            self._note_rows(side, rows)
         phase = 0 if says is None else says.phase
+        # Where it stays after all, what goes in that step was cancelled: by the very bulk job that
+        # was in the way of the move.
+        if side is not None and side.sound and (side.takes or phase == LEAVING):
+            self._note_rows(side, rows)
         now = None
         if says is not None and phase in _SIDES:
             move = MoveId(group, min(says.move, LARGEST))
