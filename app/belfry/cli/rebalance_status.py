@@ -73,7 +73,8 @@ def _table(found: dict[str, Any]) -> Iterator[str]:
 
 def on_its_way(each: Mapping[str, Any]) -> str:
     """What is going on with a group that does not rest, and what to do where it does not end."""
-    return _WHAT[each["state"]].format(**each)
+    said = _WHAT.get(each["state"], "a later release has it so: see its `belfry rebalance status`")
+    return said.format(**each)
 
 
 def _ended(found: dict[str, Any]) -> Iterator[str]:

@@ -206,3 +206,4 @@ class Groups:
         away = frozenset(group for group, row in self.lies.items() if row.phase == HERE)
         seen = Regrouped(self.of, quiet, arriving, away) if quiet or away else None
         self._tenants.regrouped = seen
+        self._tenants.regroupings += 1

@@ -98,7 +98,9 @@ class Removal:
     """Cancels what removed tenants have pending in one partition.
 
     Their requests are refused already and nothing of them fires, so one that has nothing left stays
-    so.  A tenant that was walked through from the start without meeting a pending schedule is done.
+    so.  A tenant that was walked through from the start without meeting a pending schedule is done,
+    until key groups come or leave.  Nothing is cancelled while its group is on its way, so what
+    leaves a partition is what comes to the other one: it is cancelled there.
     """
 
     def __init__(
@@ -108,16 +110,19 @@ class Removal:
         self._tenants = tenants
         self._waiting = waiting
         self._walks: Tracked[bytes, Walk] = Tracked(undo)
+        self._regroupings = 0
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Cancel at most `at_most` schedules of removed tenants, among a multiple of names."""
         removed = self._tenants.removed
-        for name in self._walks.keys() - removed:
-            # It came back: once it is removed again, it is walked through anew.
+        gone, self._regroupings = self._regroupings, self._tenants.regroupings
+        for name in self._walks.keys() - (removed if gone == self._regroupings else ()):
+            # It came back, and is walked through anew once it is removed again; or schedules of it
+            # may have come with its group.
             del self._walks[name]
         room = Room(at_most * MORE, at_most)
         for name in removed:
-            if self._walks.get(name) == DONE:
+            if self._walks.get(name) == DONE or self._tenants.is_quiet(name):
                 continue
             room = self._walk(self._tenants.of_bytes(name), room, step)
             if room.names <= 0 or room.ends <= 0:

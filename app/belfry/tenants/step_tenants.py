@@ -24,12 +24,14 @@ class StepTenants:
     """The tenants as one step of a partition sees them: by one snapshot, from begin to end.
 
     `regrouped` says which of them move with their groups; it counts from the next step on.
+    `regroupings` counts how often it has become another one.
     """
 
     def __init__(self, directory: Tenants) -> None:
         self._directory = directory
         self._now = directory.snapshot
         self.regrouped: Regrouped | None = None
+        self.regroupings = 0
         self._seen: Regrouped | None = None
         self._by_name, self._by_bytes, self.removed = self._now
         self.target_problem = directory.target_problem

@@ -11,7 +11,7 @@ side: compaction may have removed what would tell.  Else it is counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
@@ -66,10 +66,13 @@ class MoveCheck:
                 self._counts.moves_compacted += 1
             self._moves.forget(gave.id)
         self._counts.moves_under_way = self._moves.under_way()
+        looked: dict[int, dict[int, Given]] = {}
         for given in self._moves.all_given():
             if given.settled and not self._moves.has(given.id):
-                yield from self._left_behind(given)
+                looked.setdefault(given.partition, {})[given.id.group] = given
                 self._moves.take_back(given.partition, given.id.group)
+        for partition, gone in looked.items():
+            yield from self._left_behind(partition, gone)
 
     def _judge(self, gave: MoveSide, took: MoveSide) -> Iterator[Breached]:
         found: dict[Breach, _Rows] = {}
@@ -96,21 +99,27 @@ class MoveCheck:
         known = self._memory.schedule(partition, name)
         return known is not None and known.stands in (Stands.WAITS, Stands.PAUSED)
 
-    def _left_behind(self, given: Given) -> Iterator[Breached]:
-        """What still waits where a group has left; what was told of as `arrived_twice` is not."""
-        groups, found = groups_among(self._partitions), _Rows()
-        for tenant, number, offset in self._memory.waiting(given.partition):
-            if group_of(tenant.encode(), groups) != given.id.group:
+    def _left_behind(self, partition: int, gone: Mapping[int, Given]) -> Iterator[Breached]:
+        """What still waits where groups have left; what was told of as `arrived_twice` is not.
+
+        The schedules of a partition are looked through once, however many groups have left it.
+        """
+        groups = groups_among(self._partitions)
+        found: dict[int, _Rows] = {}
+        for tenant, number, offset in self._memory.waiting(partition):
+            given = gone.get(group_of(tenant.encode(), groups))
+            if given is None or tenant in given.stays or tenant in self._spread:
                 continue
-            left = number - self._doubled.get((given.partition, tenant), 0)
-            if left > 0 and tenant not in given.stays and tenant not in self._spread:
-                found = found.and_at(offset, left)
-        if found.number:
+            left = number - self._doubled.get((partition, tenant), 0)
+            if left > 0:
+                rows = found.get(given.id.group, _Rows())
+                found[given.id.group] = rows.and_at(offset, left)
+        for group, rows in found.items():
             said = (
-                f"of key group {given.id.group} in partition {given.partition}, which gave the"
-                f" group away by its move {given.id.move}"
+                f"of key group {group} in partition {partition}, which gave the group away by its"
+                f" move {gone[group].id.move}"
             )
-            yield self._breached(Breach.LEFT_BEHIND, given.partition, found, said)
+            yield self._breached(Breach.LEFT_BEHIND, partition, rows, said)
 
     def _breached(self, breach: Breach, partition: int, rows: _Rows, said: str) -> Breached:
         number = f"{rows.number} schedules" if rows.number > 1 else "a schedule"

@@ -23,7 +23,6 @@ from belfry.verification.key_groups import (
     ARRIVING,
     GIVE,
     HELD,
-    HERE,
     HOME_KEY,
     LEAVING,
     LIES_KEY,
@@ -97,9 +96,11 @@ class MoveLedger:
     ) -> None:
         """Go on with a group by what a transaction says of it last."""
         side = self._sides().get(group)
-        if side is not None and side.sound:
-            self._note_rows(side, rows)
         phase = 0 if says is None else says.phase
+        # Where it stays after all, what goes in that step was cancelled: by the very bulk job that
+        # was in the way of the move.
+        if side is not None and side.sound and (side.takes or phase == LEAVING):
+            self._note_rows(side, rows)
         now = None
         if says is not None and phase in _SIDES:
             move = MoveId(group, min(says.move, LARGEST))
@@ -108,7 +109,8 @@ class MoveLedger:
         if side is not None and (now is None or now[:3] != side[:3]):
             self._close(side, says)
             side = None
-        if phase in (ARRIVING, HERE):
+        if says is not None:
+            # It comes, or has come: where it leaves again as well, for the rows before may be gone.
             self._moves.take_back(self._partition, group)
         if now is not None and side is None:
             self._put(now)
@@ -130,7 +132,7 @@ class MoveLedger:
         if says is not None and says.at != self._partition:
             stays = tuple(sorted(each.decode(errors="replace") for each in says.stays))
             self._moves.give(given._replace(settled=True, stays=stays))
-        elif says is None or says.phase != HELD:
+        elif says is None or says.phase != HELD or says.move != given.id.move:
             self._moves.take_back(self._partition, group)
 
     # -- rows --------------------------------------------------------------------------------------
@@ -154,6 +156,9 @@ class MoveLedger:
         before = self._memory.schedule(self._partition, known.name)
         waits = before is not None and before.stands in (Stands.WAITS, Stands.PAUSED)
         left_as = _digest(before) if before is not None and waits else NOT_WAITING
+        if known.left != NOT_SEEN and left_as == NOT_WAITING:
+            # A new owner may write a tombstone once more; what was there before it had left.
+            return known
         return known._replace(left=record.offset, left_as=left_as)
 
     def _came(self, known: MovedRow, record: Logged) -> MovedRow:

@@ -50,6 +50,7 @@ def test_groups_that_rest_or_go_on_are_well() -> None:
             Status.PROBLEM,
             ("to 1 (arriving)", "its events wait", "belfry rebalance resend 9"),
         ),
+        ({"state": "other"}, Status.PROBLEM, ("(other)", "a later release")),
         ({"state": "asked"}, Status.RISK, ("(asked)", "for 3 s.", "belfry rebalance call-off 9")),
     ],
 )

@@ -23,6 +23,7 @@ from belfry.verification.rows import Logged
 from tests.unit.engine import moving_ring
 from tests.unit.engine.driver import HOUR, T0
 from tests.unit.engine.moving_ring import PARTITIONS, MovingRing
+from tests.unit.engine.test_jobs import job
 from tests.unit.verification.cluster import TENANT, Cluster, traces, verified
 from tests.unit.verification.trace import MemoryInProcess, Recording
 
@@ -269,6 +270,23 @@ def test_a_group_that_stays_and_one_that_comes_back_leave_nothing_behind() -> No
     assert made.findings == []
     assert made.counts.moves == 2
     assert [each.partition for each in made.memory.moves.all_given()] == []
+
+
+def test_what_a_bulk_job_cancels_that_is_in_the_way_of_a_move_is_not_lost() -> None:
+    """The step in which the group stays where it is is one of the job as well."""
+    ring = moved()
+    home, source, other = ((ring.home(TENANT) + each) % PARTITIONS for each in range(3))
+    ring.ask(TENANT, action="BULK", schedule_id="job", bulk=job("CANCEL", prefix="s"))
+    ring.move(TENANT, other)
+    # Job and GIVE come to the source in one step, and the next one finds the job under way.
+    for each in (home, other, home, source):
+        ring.step(each)
+    ring.settle()
+    assert [each.why.partition(":")[0] for each in ring.ends] == ["", "job"]
+    assert sum(ring.pending()) == 1
+    made = verified(ring)
+    assert made.findings == []
+    assert made.counts.moves == 2
 
 
 def test_tenants_that_are_spread_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
