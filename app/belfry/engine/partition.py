@@ -147,8 +147,10 @@ class PartitionEngine:
         for key, row in given.items():
             if row is not None:
                 self._store.note(key, row)
-        if settings is not None and not self._parts.zones.under_way:
-            self._parts.zones.settle()
+        zones = self._parts.zones
+        zones.begin()
+        if settings is not None and not zones.under_way:
+            zones.settle()
         self._step.effects.moved = True
         return self._step.effects
 

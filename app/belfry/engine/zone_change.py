@@ -19,7 +19,12 @@ are all rows of an isolated tenant.
     12:04:10.000   all are seen: 2027a is written down, in the step of the last sweep
 
 A new owner before 12:04:10 begins again from the first name; schedules that were moved already are
-found to be right.
+found to be right.  That holds for one with the old data as well, for by then some instants are by
+the new: so the owner's first step takes the old version away, and until a walk is at its end the
+changelog names none.
+
+    12:00:00.000   tzdata 2027a takes over: its first step takes 2026c away
+    12:01:00.000   2026c takes over again: no version is written down, so it looks at all
 """
 
 from __future__ import annotations
@@ -68,6 +73,11 @@ class ZoneChange:
         known = store.named(keys.ZONES_KEY) == self._version
         self.under_way = not known and store.state() is not None
 
+    def begin(self) -> None:
+        """From here on some instants may be by this version, and others by the one of before."""
+        if self.under_way and self._store.named(keys.ZONES_KEY) is not None:
+            self._store.note(keys.ZONES_KEY, None)
+
     def settle(self) -> None:
         """All instants are as this version of the data says."""
         self._undo.attribute(self, "under_way")
@@ -82,7 +92,8 @@ class ZoneChange:
             self._undo.attribute(self, attribute)
         # A walk that is under way may have passed their names.
         self.under_way, self._cursor = True, None
-        self._store.note(keys.ZONES_KEY, version or None)
+        # Those that were here are by another one, so neither version holds for all.
+        self.begin()
 
     def sweep(self, step: Step, at_most: int) -> None:
         """Look at the next schedules, a multiple of `at_most`."""

@@ -150,6 +150,10 @@ class ZonedTrigger(Trigger):
         pending      2027-07-01T00:30Z      02:30 on the wall by the old data, 01:30 by the new
         candidates   06-30T01:30Z and 07-01T01:30Z, which are 02:30 by the new data
         answer       2027-07-01T01:30Z      the nearer one
+
+    Where nothing follows any more, because the new instant lies behind `end_at`, the one before is
+    nearer than none: it is another occurrence, which may have fired already.  So an instant moves
+    back by less than half a day there, and otherwise stays for its last fire.
     """
 
     def rederived_ms(self, nominal_ms: int, accepted_ms: int, over_ms: int) -> int | None:
@@ -161,6 +165,9 @@ class ZonedTrigger(Trigger):
         earlier_ms, count = self.latest_ms(reach_ms, nominal_ms)
         if not count:
             return later_ms
-        if later_ms is None or nominal_ms - earlier_ms < later_ms - nominal_ms:
+        back_ms = nominal_ms - earlier_ms
+        if later_ms is None and back_ms >= DAY_MS // 2:
+            return nominal_ms
+        if later_ms is None or back_ms < later_ms - nominal_ms:
             return earlier_ms if earlier_ms > over_ms else nominal_ms
         return later_ms
