@@ -15,24 +15,25 @@ from belfry.settings import Settings
 from belfry.store.ordered_map import MemoryMap
 
 HOUR = 500_000
+AT_MS = HOUR * HOUR_MS
 
 
 class Clock:
     def __init__(self) -> None:
-        self.now_ms = HOUR * HOUR_MS
+        self.now_ms = AT_MS
 
     def __call__(self) -> float:
         return self.now_ms
 
 
-def test_a_step_counts_in_the_hour_of_its_commit() -> None:
+def test_a_step_counts_in_its_own_hour() -> None:
+    """Whatever the clock says by the time of the commit."""
     clock = Clock()
     hours = FireHours(clock)
-    hours.add({"t": [0, 1_000, 1_001], "u": [5]})
-    clock.now_ms += HOUR_MS - 1
-    hours.add({"t": [7]})
-    clock.now_ms += 1
-    hours.add({"t": [4_000], "v": []})
+    clock.now_ms += 5 * HOUR_MS
+    hours.add({"t": [0, 1_000, 1_001], "u": [5]}, AT_MS)
+    hours.add({"t": [7]}, AT_MS + HOUR_MS - 1)
+    hours.add({"t": [4_000], "v": []}, AT_MS + HOUR_MS)
     assert hours.of_tenant("t") == ({HOUR: (4, 3), HOUR + 1: (1, 0)}, 0)
     assert hours.of_tenant("u")[0] == {HOUR: (1, 1)}
     assert hours.of_tenant("nobody")[0] == {}
@@ -40,12 +41,12 @@ def test_a_step_counts_in_the_hour_of_its_commit() -> None:
 
 def test_what_could_not_be_written_comes_back() -> None:
     hours = FireHours(Clock())
-    hours.add({"t": [0]})
+    hours.add({"t": [0]}, AT_MS)
 
     def write_to_a_full_disk() -> None:
         with hours.taken() as found:
             assert found == {"t": {HOUR: (1, 1)}}
-            hours.add({"t": [0], "u": [0]})
+            hours.add({"t": [0], "u": [0]}, AT_MS)
             raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
@@ -94,9 +95,9 @@ def test_the_follower_keeps_what_fired_when_it_stops_and_forgets_it_in_time(
     keep_ms = 10 * HOUR_MS
     follower = Follower(Settings(data_dir=tmp_path), b"", list, lambda _: keep_ms, hours)
     store = follower.store = HistoryStore(MemoryMap())
-    hours.add({"t": [0]})
+    hours.add({"t": [0]}, AT_MS)
     clock.now_ms += 5 * HOUR_MS
-    hours.add({"t": [0]})
+    hours.add({"t": [0]}, clock.now_ms)
     follower.stop()
     assert store.fires.of_tenant(b"t", 0, LAST_HOUR).hours.keys() == {HOUR, HOUR + 5}
     clock.now_ms += 6 * HOUR_MS
