@@ -12,7 +12,7 @@ from belfry.history.follower import Follower
 from belfry.history.history_store import HistoryStore
 from belfry.history.layout import HOUR_MS
 from belfry.settings import Settings
-from belfry.store.ordered_map import MemoryMap
+from belfry.store.ordered_map import Damaged, MemoryMap
 
 HOUR = 500_000
 AT_MS = HOUR * HOUR_MS
@@ -85,6 +85,68 @@ def test_a_new_store_has_every_hour_and_an_older_one_those_to_come() -> None:
             FireRows(kept).begin(now_ms)
     assert FireRows(new).first_hour() == 0
     assert FireRows(older).first_hour() == HOUR + 1
+
+
+class Unread(Follower):
+    """Cannot read the topic; meets damage in its second turn, and ends after so many."""
+
+    def __init__(self, data_dir: Path, hours: FireHours, turns: int) -> None:
+        super().__init__(Settings(data_dir=data_dir), b"", list, lambda _: HOUR_MS, hours)
+        self._left = turns
+        self.first_hours: list[int] = []
+        self.kept: list[dict[int, tuple[int, int]]] = []
+
+    def _follow(self, store: HistoryStore, _rows: object) -> None:
+        self.first_hours.append(store.fires.first_hour())
+        self.kept.append(store.fires.of_tenant(b"t", 0, LAST_HOUR).hours)
+        self._left -= 1
+        if not self._left:
+            self._thread.stopping.set()
+        elif len(self.kept) == 2:
+            raise Damaged("a scan ends amid the store")
+        else:
+            raise ConnectionError("there is no such topic")
+
+
+def test_what_fired_is_kept_where_the_topic_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belfry.history.follower.FLUSH_S", 0.0)
+    hours = FireHours(Clock())
+    follower = Unread(tmp_path, hours, turns=1)
+    hours.add({"t": [0]}, AT_MS)
+    follower.start(homes=1)
+    follower._thread.join(20)
+    assert follower.kept == [{HOUR: (1, 1)}]
+    assert hours.of_tenant("t")[0] == {}
+    follower.stop()
+
+
+def test_after_damage_no_hour_counts_as_whole_that_was_lost(tmp_path: Path) -> None:
+    follower = Unread(tmp_path, FireHours(Clock()), turns=3)
+    follower.start(homes=1)
+    follower._thread.join(20)
+    follower.stop()
+    assert follower.first_hours == [0, 0, HOUR + 1]
+
+
+def test_a_store_that_takes_nothing_at_the_end_is_closed(tmp_path: Path) -> None:
+    hours = FireHours(Clock())
+    follower = Follower(Settings(data_dir=tmp_path), b"", list, lambda _: HOUR_MS, hours)
+    follower._open()
+    rows = follower._rows
+    assert rows is not None
+    hours.add({"t": [0]}, AT_MS)
+    follower.store = HistoryStore(Full())
+    follower.stop()
+    assert not rows.is_open
+
+
+class Full(MemoryMap):
+    """A disk without room."""
+
+    def write(self, *_: object) -> None:
+        raise OSError("No space left on device")
 
 
 def test_the_follower_keeps_what_fired_when_it_stops_and_forgets_it_in_time(
