@@ -100,7 +100,7 @@ class Follower:
         try:
             if self.store is not None:
                 self._keep_fires(self.store)
-        except (Damaged, OSError) as error:
+        except Exception as error:  # noqa: BLE001  # RocksDB has no class for a full disk
             log.warning("what fired lately is not kept", reason=str(error))
         finally:
             self._close()

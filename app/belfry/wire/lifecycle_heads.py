@@ -62,6 +62,8 @@ _OUTCOMES: Final = tuple(Outcome)
 _ODD_OR_LONG: Final = 0x81
 # Bytes of an instant of the years 1987 to 2109.
 _SIX: Final = 6
+# An int of Avro's.
+_MOST_ATTEMPTS: Final = 2**31 - 1
 
 
 def headline(body: bytes) -> Headline:
@@ -107,8 +109,17 @@ def _instant_at(coded: bytes) -> tuple[int, int]:
 def attempt_in(body: bytes) -> int | None:
     """After how many attempts a delivery ended, of an event that this release wrote.
 
-    None where the event is about no delivery.
+    None where the event is about no delivery, and where its bytes end before that is said, or say
+    what is no attempt: the history reads what others may have written, and goes on.
     """
+    try:
+        found = _attempt_in(body)
+    except IndexError:
+        return None
+    return None if found is None or found > _MOST_ATTEMPTS else found
+
+
+def _attempt_in(body: bytes) -> int | None:
     at = _past_texts(body, 0, 2)
     _, at = _number(body, at)
     at = _past_options(body, at, 2)

@@ -146,7 +146,7 @@ class Full(MemoryMap):
     """A disk without room."""
 
     def write(self, *_: object) -> None:
-        raise OSError("No space left on device")
+        raise Exception("IO error: No space left on device")  # noqa: TRY002  # as RocksDB does
 
 
 def test_the_follower_keeps_what_fired_when_it_stops_and_forgets_it_in_time(
