@@ -123,7 +123,9 @@ def test_shares_begin_when_the_last_worker_counts() -> None:
     assert (told["fires"], told["success_rate"]) == (9, None)
     assert told["fires_since"] is not None
     of_earlier_release = {"hours": [(HOUR * HOUR_MS, counters.empty())]}
-    assert summed([answer("a", 5), of_earlier_release], Level.FAILURES)["success_rate"] is None
+    told = summed([answer("a", 5), of_earlier_release], Level.FAILURES)
+    assert told["success_rate"] is None
+    assert told["fires_since"] == "9999-12-31T23:00:00.000Z"
 
 
 def test_the_larger_number_of_fires_counts() -> None:
