@@ -65,6 +65,9 @@ def test_values_fit_their_schema(path: Any) -> None:
         {"image": {"digest": "latest"}},
         {"http": {"plaintext": "yes"}},
         {"settings": {"Standbys": 1}},
+        # Less than 24h: each run of the sweep would be refused.
+        {"dayFiles": {"sweep": {"olderThan": "12h"}}},
+        {"dayFiles": {"sweep": {"olderThan": "0d"}}},
         {"secrets": [{"setting": "http_api_keys", "value": "secret"}]},
     ],
 )

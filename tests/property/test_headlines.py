@@ -28,7 +28,7 @@ EVENTS = st.builds(
     code=MAYBE,
     reason=MAYBE,
     target=MAYBE,
-    attempt=NUMBERS,
+    attempt=st.none() | st.integers(0, 2**31 - 1),
     source_offset=NUMBERS,
 )
 BODIES = EVENTS.map(encode_lifecycle)
@@ -72,3 +72,18 @@ def test_damaged_ones_are_read_or_refused_as_by_the_long_way(
         with suppress(IndexError):
             found = headline(damaged)
         assert found == expected
+
+
+FAILED = encode_lifecycle(
+    LifecycleEvent(tenant="", schedule_id="", outcome=Outcome.FAILED, at=0, due_at=None)
+)
+
+
+@given(BODIES, st.integers(0, 200), st.binary(max_size=12))
+@example(FAILED, 9, b"")
+@example(FAILED, 11, b"\2" + b"\xff" * 9 + b"\x7f")
+def test_damaged_ones_have_an_attempt_that_can_be_counted_or_none(
+    body: bytes, at: int, more: bytes
+) -> None:
+    found = attempt_in(body[:at] + more)
+    assert found is None or 0 <= found < 2**31

@@ -109,7 +109,9 @@ def statistics(
     """Show requests, fires and how late they were, by hours and in all."""
     query = {"from": from_, "until": until}
     found = Remote(session).get(f"{tenant_path(tenant)}/statistics", **query)
-    if found.get("fires_since"):
+    if (found.get("fires_since") or "").startswith("9999"):
+        session.printer.note("Not all workers count fires yet: no hour has shares.")
+    elif found.get("fires_since"):
         session.printer.note(
             f"Fires are counted since {found['fires_since']}: hours before that have no shares,"
             f" unless the tenant's lifecycle is ALL."

@@ -5,7 +5,8 @@
     DELETE …/calendars/{name}   *Forget*: schedules that have it keep its days
 
 The form of a calendar begins with what it has, so that a day is added without the others being
-typed again.  Days are dates, apart by blanks or line breaks; what is none the API refuses.
+typed again; its name is fixed there, and to forget it is asked for once more.  Days are dates,
+apart by blanks or line breaks; what is none the API refuses.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ async def view(api: Api, request: Request) -> Shown:
         "tenant": tenant,
         "calendars": found,
         "name": chosen,
+        "is_there": bool(one),
         "days": "\n".join(one.get("days", ())),
         "weekend": one.get("weekend", ()),
         "source": one.get("source", ""),

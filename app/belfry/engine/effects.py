@@ -132,6 +132,7 @@ class Effects:
     they name, and `accepted` what was accepted of each.  `bulk` counts what jobs did, by
     action and outcome.  `metered` is for the metering topic.  `traced` is what spans are made of
     (`engine/traces.py`); empty where nothing is traced.
+    `now_ms` is the instant of the step, as its records say it.
     `room` is how many bytes may still join.  A part that adds what its own input does not bound
     takes from it, and what comes when it is used up waits for the next step.  It may go below zero,
     by the last thing that joined.  `refused_room` is how many bytes of refused records are still
@@ -162,6 +163,7 @@ class Effects:
     move_ends: list[MoveEnd] = field(default_factory=list)
     rederived: int = 0
     drained: list[Drained] = field(default_factory=list)
+    now_ms: int = field(default=0, compare=False)
     room: int = field(default=STEP_BYTES, compare=False)
     refused_room: int = field(default=REFUSED_BYTES, compare=False)
     moved: bool = False

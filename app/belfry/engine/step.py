@@ -83,7 +83,7 @@ class Step:
 
     def at(self, now_ms: int) -> None:
         """The following parts of the step happen at this instant."""
-        self.now_ms = now_ms
+        self.now_ms = self.effects.now_ms = now_ms
         if self.effects.empty:
             self.first_ms = now_ms
 

@@ -7,7 +7,9 @@ many events of which tenants fired, and how many of them at most a second late:
     10:00:01   step: t fired 1                           t, 10:00   fires 1, within_1s 1
     10:00:20   the follower takes all of it into its store
 
-A step costs a few additions for each tenant that fired in it.  The hour is that of the commit.
+A step costs a few additions for each tenant that fired in it.  The hour is that of the step, as in
+its lifecycle records, and not that of the commit: of one hour either may be asked, and the larger
+number counts, so a step that counted in both of two hours would count twice.
 What was not taken when the process is killed is forgotten: at most `FLUSH_S` of the follower.
 
 Partitions' threads add, the follower's takes, and a look reads both what is at rest and what is
@@ -34,15 +36,15 @@ class FireHours:
     """Fires of this worker that its store does not have yet; safe from any thread."""
 
     def __init__(self, now_ms: Callable[[], float]) -> None:
-        """`now_ms` is the wall clock."""
+        """`now_ms` is the wall clock, by which the store forgets."""
         self.now_ms = now_ms
         self._lock = machine.Lock()
         self._counts: dict[str, Hours] = {}
         self.turn = 0
 
-    def add(self, lateness: Mapping[str, list[int]]) -> None:
-        """Count a committed step: how late each fire of a tenant was, in ms."""
-        hour = int(self.now_ms()) // HOUR_MS
+    def add(self, lateness: Mapping[str, list[int]], at_ms: int) -> None:
+        """Count a committed step of this instant: how late each fire of a tenant was, in ms."""
+        hour = at_ms // HOUR_MS
         with self._lock:
             for name, late_ms in lateness.items():
                 in_time = fires = len(late_ms)

@@ -9,7 +9,8 @@ the records of the lifecycle topic say of the same hour, the larger number count
 some, and neither has too many.
 
 A store that is new has every hour whole, for its worker has fired nothing before.  One that held
-records before fires were counted begins with the next full hour.
+records before fires were counted begins with the next full hour, and so does one in the place of a
+store that was damaged.
 """
 
 from __future__ import annotations
@@ -42,11 +43,14 @@ class FireRows:
     def __init__(self, rows: OrderedMap) -> None:
         self._rows = rows
 
-    def begin(self, now_ms: float) -> None:
-        """Say from which hour on fires are counted, once in the life of a store."""
+    def begin(self, now_ms: float, *, lost: bool = False) -> None:
+        """Say from which hour on fires are counted, once in the life of a store.
+
+        `lost` says that there was another store before it, of which nothing is left.
+        """
         if self._rows.get(_BEGUN) is not None:
             return
-        is_new = next(iter(self._rows.scan(b"", b"\xff")), None) is None
+        is_new = not lost and next(iter(self._rows.scan(b"", b"\xff")), None) is None
         first = 0 if is_new else int(now_ms) // HOUR_MS + 1
         self._rows.write({_BEGUN: _HOUR.pack(first)})
 

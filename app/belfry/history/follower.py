@@ -15,14 +15,13 @@ in it.
     each 20 s      flush, with what fired in each hour (`fire_hours.py`)
     each 60 s      drop what tenants no longer want
 
-A store that is damaged is thrown away and read again, as far back as the topic reaches.  No firing
-waits for this thread.
+A store that is damaged is thrown away and read again, as far back as the topic reaches; fires are
+counted anew from the next full hour on.  No firing waits for this thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from time import monotonic
 from typing import Final
 
@@ -82,6 +81,8 @@ class Follower:
         self._now_ms = fire_hours.now_ms
         self._properties = settings.kafka_properties()
         self._rows: RocksMap | None = None
+        # Whether a store was thrown away, and with it what it said of hours past.
+        self._lost = False
         self.store: HistoryStore | None = None
         self.partitions = 0
         self._backlog = Backlog()
@@ -96,9 +97,13 @@ class Follower:
     def stop(self) -> None:
         """Stop, and close the store."""
         self._thread.stop()
-        if self.store is not None:
-            self._keep_fires(self.store)
-        self._close()
+        try:
+            if self.store is not None:
+                self._keep_fires(self.store)
+        except Exception as error:  # noqa: BLE001  # RocksDB has no class for a full disk
+            log.warning("what fired lately is not kept", reason=str(error))
+        finally:
+            self._close()
 
     @property
     def followed(self) -> frozenset[int]:
@@ -120,10 +125,13 @@ class Follower:
     def _turn(self) -> None:
         try:
             if self._rows is None:
-                self._rows = _opened(self._path)
-                self.store = HistoryStore(self._rows)
-                self.store.fires.begin(self._now_ms())
-            self._follow(self.store or HistoryStore(self._rows), self._rows)
+                self._open()
+            store, rows = self.store, self._rows
+            assert store is not None
+            assert rows is not None
+            # Here as well: what fired does not pile up where the topic cannot be read.
+            self._chores(store, rows)
+            self._follow(store, rows)
         except Damaged as error:
             log.warning("the history is damaged and is read anew", reason=str(error))
             self._drop()
@@ -132,9 +140,22 @@ class Follower:
                 self._close()
             raise
 
+    def _open(self) -> None:
+        """Open the store, an empty one where what is there is damaged."""
+        try:
+            self._rows = RocksMap(self._path)
+        except Damaged:
+            self._drop()
+            self._rows = RocksMap(self._path)
+        self.store = HistoryStore(self._rows)
+        self.store.fires.begin(self._now_ms(), lost=self._lost)
+        self._lost = False
+
     def _drop(self) -> None:
+        """Throw the store away; what had fired is in no topic to read it from again."""
         self._close()
         wipe(self._path)
+        self._lost = True
 
     def _close(self) -> None:
         self.store, rows, self._rows = None, self._rows, None
@@ -205,11 +226,3 @@ class Follower:
             before_ms = int(self._now_ms()) - keep_ms
             if first_ms < before_ms - keep_ms // 100:
                 store.forget(tenant, before_ms)
-
-
-def _opened(path: Path) -> RocksMap:
-    try:
-        return RocksMap(path)
-    except Damaged:
-        wipe(path)
-        return RocksMap(path)

@@ -45,7 +45,7 @@ class Gauges:
         tracing: Tracing | None = None,
         wall_ms: Callable[[], float] | None = None,
     ) -> None:
-        """`wall_ms` is the clock of the hours in which fires are counted by tenant; None: not."""
+        """`wall_ms` is the clock by which the history forgets fires; None: they are not counted."""
         self._metrics = metrics
         # What fired in each hour, until the history takes it.
         self.fire_hours = None if wall_ms is None else FireHours(wall_ms)
@@ -113,7 +113,7 @@ class Gauges:
         if effects.lateness_ms:
             self._metrics.steps.fired(effects.lateness_ms, since_begin_ms)
             if self.fire_hours is not None:
-                self.fire_hours.add(effects.lateness)
+                self.fire_hours.add(effects.lateness, effects.now_ms)
 
     def _tell_unreadable(self, schedules: list[tuple[bytes, str]]) -> None:
         """Name schedules that this worker cannot fire in the log; the first few, then sums."""

@@ -72,6 +72,8 @@ _MOST_KEPT: Final = 8192
 _Shape = tuple[int, int, int, int]
 _shapes: dict[_Shape, Callable[[bytes], tuple[Any, ...]]] = {}
 _new: Final = tuple.__new__
+# An int of Avro's.
+_MOST_ATTEMPTS: Final = 2**31 - 1
 
 
 def headline(body: bytes) -> Headline:
@@ -130,8 +132,17 @@ def _instant_of(coded: bytes) -> int | None:
 def attempt_in(body: bytes) -> int | None:
     """After how many attempts a delivery ended, of an event that this release wrote.
 
-    None where the event is about no delivery.
+    None where the event is about no delivery, and where its bytes end before that is said, or say
+    what is no attempt: the history reads what others may have written, and goes on.
     """
+    try:
+        found = _attempt_in(body)
+    except IndexError:
+        return None
+    return None if found is None or found > _MOST_ATTEMPTS else found
+
+
+def _attempt_in(body: bytes) -> int | None:
     at = _past_texts(body, 0, 2)
     _, at = _number(body, at)
     at = _past_options(body, at, 2)

@@ -33,6 +33,7 @@ VIEWS: Final = (
     "/console/edit?tenant=demo&id=daily",
     "/console/bulk?tenant=demo",
     "/console/redrive?tenant=demo",
+    "/console/calendars?tenant=demo&calendar=de",
 )
 
 

@@ -43,7 +43,7 @@ def test_fires_and_their_shares_are_told_at_every_level(
     kept.keep(0, event(Outcome.MISSED, tenant))
     if tenant == "t":
         kept.keep(0, *[event(Outcome.FIRED, tenant)] * 3)
-    kept.fire_hours.add({tenant: [0, 1_000, 1_001], "another": [0] * 9})
+    kept.fire_hours.add({tenant: [0, 1_000, 1_001], "another": [0] * 9}, NOW_MS)
     told = client.get(f"/v1/tenants/{tenant}/statistics").json()
     assert (told["lifecycle"], told["fires_since"]) == (LEVELS[tenant], None)
     in_time = 3 if tenant == "t" else 2
@@ -71,11 +71,11 @@ def test_there_are_no_shares_of_hours_before_fires_were_counted(
 def test_fires_at_rest_and_in_memory_add_up(client: TestClient, kept: Histories) -> None:
     begin(kept)
     for _ in range(2):
-        kept.fire_hours.add({"v": [0, 2_000]})
+        kept.fire_hours.add({"v": [0, 2_000]}, NOW_MS)
         with kept.fire_hours.taken() as counted:
             assert kept.store is not None
             kept.store.fires.add(counted)
-    kept.fire_hours.add({"v": [0]})
+    kept.fire_hours.add({"v": [0]}, NOW_MS)
     (hour,) = client.get("/v1/tenants/v/statistics").json()["hours"]
     assert (hour["fires"], hour["within_1s"]) == (5, 3)
 
@@ -123,7 +123,9 @@ def test_shares_begin_when_the_last_worker_counts() -> None:
     assert (told["fires"], told["success_rate"]) == (9, None)
     assert told["fires_since"] is not None
     of_earlier_release = {"hours": [(HOUR * HOUR_MS, counters.empty())]}
-    assert summed([answer("a", 5), of_earlier_release], Level.FAILURES)["success_rate"] is None
+    told = summed([answer("a", 5), of_earlier_release], Level.FAILURES)
+    assert told["success_rate"] is None
+    assert told["fires_since"] == "9999-12-31T23:00:00.000Z"
 
 
 def test_the_larger_number_of_fires_counts() -> None:

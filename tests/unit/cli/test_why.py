@@ -280,17 +280,26 @@ def test_a_minute_in_two_partitions_counts_once(capsys: pytest.CaptureFixture[st
     assert told == [{"minute": minute, "pending": 8}, {"minute": later, "pending": 2}]
 
 
-def test_statistics_say_since_when_fires_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("since", "note"),
+    [
+        (at(1), f"Fires are counted since {at(1)}"),
+        ("9999-12-31T23:00:00.000Z", "Not all workers count fires yet: no hour has shares."),
+    ],
+)
+def test_statistics_say_since_when_fires_are_counted(
+    capsys: pytest.CaptureFixture[str], since: str, note: str
+) -> None:
     counted = dict.fromkeys(
         ("requests", "accepted", "fires", "missed", "completed", "delivered", "failed", "retries"),
         1_234,
     )
     hour = {**counted, "share_within_1s": None, "hour": at(0)}
-    page = {**counted, "share_within_1s": 0.9996, "fires_since": at(1), "hours": [hour]}
+    page = {**counted, "share_within_1s": 0.9996, "fires_since": since, "hours": [hour]}
     with worker({"/v1/tenants/demo/statistics": [page]}) as url:
         assert main(["tenant", "statistics", "demo", "--http-url", url]) == 0
     printed = capsys.readouterr()
-    assert f"Fires are counted since {at(1)}" in printed.err
+    assert note in printed.err
     heading, first, total = printed.out.splitlines()
     assert heading.split()[:3] == ["hour", "requests", "accepted"]
     assert first.startswith(at(0)[:16])

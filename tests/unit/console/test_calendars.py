@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -46,6 +47,17 @@ def test_a_calendar_is_forgotten(client: TestClient, api: FakeApi) -> None:
     ((method, path, _),) = changes(api)
     assert method == "DELETE"
     assert unquote(path) == f"/v1/tenants/t/calendars/{HOSTILE}"
+
+
+def test_the_form_of_one_is_about_that_one_and_forgets_no_other(client: TestClient) -> None:
+    page = client.get(PAGE + "&calendar=de").text
+    assert 'name="calendar" value="de" required maxlength="255" readonly>' in page
+    (dialog,) = re.findall(r'<dialog id="do-forget".*?</dialog>', page, re.DOTALL)
+    assert 'type="hidden" name="calendar" value="de"' in dialog
+    assert page.count('value="forget"') == dialog.count('value="forget"') == 1
+    for other in (PAGE, PAGE + "&calendar=missing"):
+        assert "forget" not in client.get(other).text
+    assert " readonly>" not in client.get(PAGE).text
 
 
 @pytest.mark.parametrize("role", ["read", "schedule"])

@@ -245,3 +245,15 @@ def test_heads_are_read_as_the_whole_record_is() -> None:
     for outcome in Outcome:
         given = note(1, "ü" * 100, NOW_MS, outcome, due_at=NOW_MS - 5)
         assert given.head == (b"t", ("ü" * 100).encode(), outcome, NOW_MS, NOW_MS - 5)
+
+
+def test_an_end_of_a_delivery_that_is_cut_off_is_kept_and_counts_no_retries() -> None:
+    """Whoever may write to the topic can leave one there; the history goes on behind it."""
+    store = HistoryStore(MemoryMap())
+    whole = note(0, "a", NOW_MS, Outcome.FAILED)
+    head = whole.body[: len(whole.body) - 4]
+    store.add(0, [HistoryEntry(0, headline(head), head)], 1)
+    counted = store.statistics(b"t", NOW_MS, NOW_MS + 1, ALWAYS)
+    assert store.position(0) == 1
+    assert counted.retries == {}
+    assert [each[counters.NAMES.index("failed")] for each in counted.hours.values()] == [1]

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from belfry.engine.effects import Effects, MoveEnd
+from belfry.engine.step import Step
 from belfry.history.layout import HOUR_MS
 from belfry.partitions.gauges import Gauges
 from belfry.schedules.outcomes import Outcome
@@ -41,8 +42,9 @@ def test_how_a_move_of_a_key_group_has_ended_is_told() -> None:
 
 
 def test_what_fired_is_counted_by_tenant_and_hour_where_a_clock_is_given() -> None:
-    gauges = Gauges(Metrics(CollectorRegistry()), None, lambda: 7.0 * HOUR_MS)
-    gauges.committed(Effects(lateness={"t": [0, 1_001], "u": [0]}), 0.1)
+    gauges = Gauges(Metrics(CollectorRegistry()), None, lambda: 8.0 * HOUR_MS)
+    step = Step.alone(8 * HOUR_MS - 1, Effects(lateness={"t": [0, 1_001], "u": [0]}))
+    gauges.committed(step.effects, 0.1)
     gauges.committed(Effects(), 0.1)
     assert gauges.fire_hours is not None
     assert gauges.fire_hours.of_tenant("t")[0] == {7: (2, 1)}

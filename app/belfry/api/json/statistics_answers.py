@@ -27,6 +27,8 @@ from belfry.tenants.effective import WRITTEN, Level
 
 _FIRES: Final = counters.NAMES.index("fires")
 _IN_TIME: Final = counters.NAMES.index("within_1s")
+# The last hour that RFC 3339 can write, 9999-12-31T23:00:00.000Z: none is counted as a whole yet.
+NO_HOUR_YET: Final = 70_389_527
 _SHARES: Final = "null where nothing came of it, and for hours that were not counted as a whole."
 
 
@@ -69,7 +71,8 @@ class StatisticsAnswer(CountersAnswer):
         " OUTCOMES, and all deliveries where it is ALL. Fires are counted at every level."
     )
     fires_since: str | None = Field(
-        description="From when on every worker has counted its fires; null where all hours are."
+        description="From when on each worker that answers has counted its fires; null where it is"
+        " all hours, and 9999-12-31T23:00:00.000Z where it is none yet, as amid an upgrade."
     )
     hours: list[HourAnswer]
 
@@ -127,7 +130,7 @@ def _told(hours: dict[int, _Hour], first_hour: int, level: Level) -> dict[str, A
         listed.append({"hour": moment(hour_ms), **row, "retries": each.retries})
     shown = counters.shown(of_shares, fires_told=True)
     counts = dict(zip(counters.NAMES, total, strict=True))
-    since = None if all_told or not first_hour else moment(min(first_hour, LAST_HOUR) * HOUR_MS)
+    since = None if all_told or not first_hour else moment(min(first_hour, NO_HOUR_YET) * HOUR_MS)
     return {
         **shown,
         **counts,
