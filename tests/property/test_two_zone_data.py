@@ -22,6 +22,7 @@ import pytest
 
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.outcomes import Outcome
+from belfry.wire.accepted import whole
 from belfry.wire.lifecycle import LifecycleEvent
 from tests.property.zone_releases import RULES, ZONE, Releases, instant_ms, wall_clock
 from tests.unit.engine.acknowledging import rebuilt
@@ -117,7 +118,7 @@ class Partition:
         while (due_ms := self.driver.engine.next_due_ms()) is not None and due_ms <= now_ms:
             told = self.driver.step(max(due_ms, self.reached_ms), take=0).effects.lifecycle
             assert {each.outcome for each in told} <= {Outcome.FIRED, Outcome.COMPLETED}
-            self.fired += [each for each in told if each.outcome is Outcome.FIRED]
+            self.fired += [whole(each) for each in told if each.outcome is Outcome.FIRED]
         self.reached_ms = now_ms
 
     reached_ms = 0
