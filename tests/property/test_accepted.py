@@ -18,10 +18,10 @@ MAYBE = st.none() | st.binary(max_size=5)
 def accepted(
     tenant: bytes, schedule_id: bytes, request_id: bytes, due_ms: int, told: tuple[int, int, int]
 ) -> PlainAccepted:
-    request = (tenant, schedule_id, due_ms, None, None, None, None, request_id)
+    asked = tenant, schedule_id, request_id
     at, life, offset = told
-    name = b"%b/%b" % (tenant, schedule_id)
-    return PlainAccepted(name, request, life, at, ("belfry.schedules", 3), offset)
+    name = b"%b/%b" % asked[:2]
+    return PlainAccepted(name, asked, due_ms, life, at, ("belfry.schedules", 3), offset)
 
 
 ACCEPTED = st.builds(
@@ -60,4 +60,6 @@ def test_it_is_read_and_compared_like_the_event() -> None:
     assert (verdict.outcome, verdict.code, verdict.source_offset) == (Outcome.ACCEPTED, None, 40)
     other = verdict._replace(life=7)
     assert verdict != other != event
-    assert verdict.asked() == (b"t", b"a", b"r")
+    again = accepted(b"t", b"a", b"r", NOW + 5, (NOW, 6, 40))
+    assert {verdict, again, other} == {verdict, other}
+    assert verdict.asked == (b"t", b"a", b"r")

@@ -88,7 +88,7 @@ def accepted_in(event: Told, interval_ms: int) -> Probe | None:
     """The probe whose request was accepted, or None for any other event."""
     if isinstance(event, PlainAccepted):
         # Nearly all are others', and are not made whole for that.
-        return accepted_in(event.whole(), interval_ms) if event.asked()[0] == _TENANT else None
+        return accepted_in(event.whole(), interval_ms) if event.asked[0] == _TENANT else None
     if event.tenant != CANARY or event.outcome not in ACCEPTED or event.due_at is None:
         return None
     partition = event.schedule_id.partition(".")[0]

@@ -83,8 +83,7 @@ class FastPath:
         found = self._store.prefetch([name for name in (*names, *answers) if name])
         careful = _any_odd_id(requests)
         isolated, keep_isolated = self._waiting.hints, self._waiting.keep_isolated
-        keep, note = self._store.keep_in_timeline, self._store.note
-        changed = self._store.changed
+        keep, note, changed = self._store.keep_in_timeline, self._store.note, self._store.changed
         tell, told_ms, source = step.effects.lifecycle.append, step.now_ms, self._source
         rooms: dict[bytes, int] = {}
         kept_of: list[bytes] = []
@@ -122,7 +121,8 @@ class FastPath:
                 if answer:
                     digest = digest_of_plain(request)
                     note(answer, encode_accepted(request, accepted_ms, life, digest), REQUEST_ID_MS)
-                    tell(_new(PlainAccepted, (name, request, life, told_ms, source, seq)))
+                    asked = tenant, schedule_id, request_id
+                    tell(_new(PlainAccepted, (name, asked, due_ms, life, told_ms, source, seq)))
                 kept_of.append(tenant)
         finally:
             if kept_of:

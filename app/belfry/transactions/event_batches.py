@@ -16,7 +16,7 @@ An event whose headers begin with others (its user's) is encoded header by heade
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Fired
 from belfry.transactions.batches import Filling, Where, Writer
@@ -63,10 +63,13 @@ class EventBatch:
 class _Output:
     """An output topic in a step: its open batches by partition, and headers of the event before."""
 
-    __slots__ = ("begin", "end", "open", "same")
+    __slots__ = ("begin", "end", "grouped", "keyed", "open", "same")
 
     def __init__(self, batches: list[EventBatch]) -> None:
         self.open = batches
+        # Among how many partitions keys choose, and groups: 0 until one is met.
+        self.keyed = len(batches)
+        self.grouped = 0
         # All headers but the first two, and their bytes; and what lies before the fire id.
         self.same: Headers | None = None
         self.begin = self.end = b""
@@ -84,11 +87,22 @@ class _Output:
         return True
 
 
+class Counts(NamedTuple):
+    """How many partitions a topic has, as two parts of a worker see it while some are added.
+
+    Keys go by what the writer knows, which may be minutes old.  Groups go by the look at all output
+    topics, a few seconds old: their order is promised, and whoever writes them has to agree soon.
+    """
+
+    of_keys: Callable[[str], int]
+    of_groups: Callable[[str], int]
+
+
 class EventBatches:
     """The batches of one step's fired events, by topic and partition.
 
     `now_ms` is the time of all records, epoch ms.  `most_of` says how many bytes a batch of a topic
-    may have, and `partitions_of` how many partitions it has; both are asked once for a topic.
+    may have, and `counts` how many partitions it has; all are asked once for a topic.
     `partition_of` says which of so many a key belongs to.
     """
 
@@ -96,12 +110,12 @@ class EventBatches:
         self,
         now_ms: int,
         most_of: Callable[[str], int],
-        partitions_of: Callable[[str], int],
+        counts: Counts,
         partition_of: Callable[[bytes, int], int],
     ) -> None:
         self._now_ms = now_ms
         self._most_of = most_of
-        self._partitions_of = partitions_of
+        self._counts = counts
         self._partition_of = partition_of
         self._outputs: dict[str, _Output] = {}
         self._full: dict[Where, list[Filling]] = {}
@@ -109,17 +123,19 @@ class EventBatches:
     def add(self, fired: Iterable[Fired]) -> None:
         """Put events behind those that their partitions already get.
 
-        The partition is that of the group, where there is one, else of the key.  What
-        `partitions_of` raises is raised: the step cannot be written then.
+        The partition is that of the group, where there is one, else of the key.  What `counts`
+        raise is raised: the step cannot be written then.
         """
         outputs, partition_of, small, join = self._outputs, self._partition_of, SMALL, b"".join
         for topic, key, group, value, headers in fired:
             output = outputs.get(topic)
             if output is None:
                 output = outputs[topic] = self._output(topic)
-            batches = output.open
-            partition = partition_of(key if group is None else group, len(batches))
-            batch = batches[partition]
+            if group is None:
+                partition = partition_of(key, output.keyed)
+            else:
+                partition = partition_of(group, output.grouped or self._group(topic, output))
+            batch = output.open[partition]
             number = batch.count
             if headers[2:] != output.same and not output.learn(headers):
                 body = record_body(number, key, value, headers)
@@ -159,7 +175,13 @@ class EventBatches:
         return found
 
     def _output(self, topic: str) -> _Output:
-        return _Output([self._batch(topic) for _ in range(self._partitions_of(topic))])
+        return _Output([self._batch(topic) for _ in range(self._counts.of_keys(topic))])
+
+    def _group(self, topic: str, output: _Output) -> int:
+        """Among how many partitions groups choose; there is a batch for each of them from now."""
+        grouped = output.grouped = self._counts.of_groups(topic)
+        output.open += [self._batch(topic) for _ in range(grouped - len(output.open))]
+        return grouped
 
     def _batch(self, topic: str) -> EventBatch:
         return EventBatch(self._most_of(topic), self._now_ms)

@@ -32,7 +32,7 @@ from belfry.kafka.step_records import StepRecord, changelog_rows
 from belfry.schedules import identity
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import BrokerConnections
-from belfry.transactions.event_batches import EventBatches
+from belfry.transactions.event_batches import Counts, EventBatches
 
 # Seconds to learn of a topic that is new here.
 KNOW_S: Final = 10.0
@@ -70,13 +70,14 @@ class PlacedRecords:
                 where = self._number % known[topic]
             self._step.add((topic, where), key, value, headers)
 
-    def add_fired(self, fired: Iterable[Fired]) -> None:
+    def add_fired(self, fired: Iterable[Fired], of_groups: Callable[[str], int]) -> None:
         """Put fired events before all else; raises TopicGone for a topic that is not there.
 
-        The partition is that of the group, where there is one, else of the key.
+        The partition is that of the group, where there is one, else of the key.  `of_groups` says
+        among how many partitions of a topic groups choose.
         """
-        step = self._step
-        events = EventBatches(step.now_ms, step.most, self._partitions_of, self._partition_of)
+        step, counts = self._step, Counts(self._partitions_of, of_groups)
+        events = EventBatches(step.now_ms, step.most, counts, self._partition_of)
         events.add(fired)
         step.begin_with(events.filled())
 

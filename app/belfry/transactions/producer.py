@@ -162,7 +162,7 @@ class DirectProducer:
             non_transactional = effects.non_transactional
             self._non_transactional.send(each for each in fired if each[0] in non_transactional)
             fired = [each for each in fired if each[0] not in non_transactional]
-        placed.add_fired(fired)
+        placed.add_fired(fired, self._output_topics.partitions_of)
         placed.add(letter_records(effects))
         placed.add(delivery_records(effects, self._output_topics))
         self._failpoint("S2")

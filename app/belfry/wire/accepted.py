@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 
 from belfry.schedules.identity import generation_of
 from belfry.schedules.outcomes import Outcome
-from belfry.schedules.request import PlainRequest
 from belfry.wire.lifecycle import (
     GENERATION,
     ONE_BYTE,
@@ -37,12 +36,16 @@ _ACCEPTED: Final = avro_long(list(Outcome).index(Outcome.ACCEPTED))
 class PlainAccepted(NamedTuple):
     """ACCEPTED, of a plain request that has an id and began a schedule.
 
-    `name` is ``tenant/schedule_id``, `life` the one that it began, `at` when it was told (epoch
-    ms), and `source` topic and partition in which the request came.
+    `name` is ``tenant/schedule_id``, and `asked` are tenant, schedule and request id, as they lie
+    in the record.  `life` is the one that it began, `due_ms` and `at` when it is due and when this
+    was told (epoch ms), and `source` topic and partition in which the request came.
+
+    Nothing else of the request is kept: its payload would take memory until the step is committed.
     """
 
     name: bytes
-    request: PlainRequest
+    asked: tuple[bytes, bytes, bytes]
+    due_ms: int
     life: int
     at: int
     source: tuple[str, int]
@@ -57,8 +60,8 @@ class PlainAccepted(NamedTuple):
         return not self == other
 
     def __hash__(self) -> int:
-        """That of its parts."""
-        return tuple.__hash__(self)
+        """The same for verdicts that say the same."""
+        return hash((self.asked, self.at, self.source_offset))
 
     def __getattr__(self, name: str) -> Any:
         """A field of the event."""
@@ -66,24 +69,20 @@ class PlainAccepted(NamedTuple):
 
     def whole(self) -> LifecycleEvent:
         """The event that it stands for."""
-        tenant, schedule_id, due_ms, _, _, _, _, request_id = self.request
+        tenant, schedule_id, request_id = self.asked
         return LifecycleEvent(
             tenant=tenant.decode(),
             schedule_id=schedule_id.decode(),
             outcome=Outcome.ACCEPTED,
-            request_id=None if request_id is None else request_id.decode(),
+            request_id=request_id.decode(),
             version=1,
             at=self.at,
-            due_at=due_ms,
+            due_at=self.due_ms,
             source_topic=self.source[0],
             source_partition=self.source[1],
             source_offset=self.source_offset,
             generation=generation_of(self.life),
         )
-
-    def asked(self) -> tuple[bytes, bytes, bytes]:
-        """Tenant, schedule and request id, as they lie in the record."""
-        return self.request[0], self.request[1], self.request[-1] or b""
 
 
 Told = LifecycleEvent | PlainAccepted
@@ -96,10 +95,9 @@ def whole(event: Told) -> LifecycleEvent:
 
 def accepted_record(head: bytes, accepted: PlainAccepted) -> tuple[bytes, bytes, Headers]:
     """Key, value and headers of its record; `head` is the frame."""
-    name, request, life, at, source, offset = accepted
-    tenant, schedule_id, due_ms, _, _, _, _, request_id = request
+    name, (tenant, schedule_id, request_id), due_ms, life, at, source, offset = accepted
     headers: Headers = [(GENERATION, b"%d" % generation_of(life))]
-    if request_id is None or not len(schedule_id) < _SHORT > len(request_id):
+    if not len(schedule_id) < _SHORT > len(request_id):
         return name, head + encode_lifecycle(accepted.whole()), headers
     value = b"%b%b%b%b\2%b%b\0\2\2%b\2%b\0\0\0\0%b%b" % (
         _begun(head, tenant),

@@ -91,8 +91,8 @@ def test_a_plain_verdict_of_this_worker_is_told_to_whom_it_concerns() -> None:
     reader = VerdictReader(Settings(), b"")
 
     def plain(schedule_id: bytes, request_id: bytes) -> PlainAccepted:
-        request = (b"t", schedule_id, 9, None, None, None, None, request_id)
-        return PlainAccepted(b"t/" + schedule_id, request, 6, 5, ("belfry.schedules", 1), 8)
+        asked = b"t", schedule_id, request_id
+        return PlainAccepted(b"t/" + schedule_id, asked, 9, 6, 5, ("belfry.schedules", 1), 8)
 
     async def hear(*events: Told) -> Verdict | None:
         awaited = AwaitedVerdict(asyncio.get_running_loop().create_future())

@@ -94,8 +94,8 @@ def test_each_request_leads_to_its_partition_and_is_signed() -> None:
         assert accepted_in(told, TEN_S) == probe
         for tenant, found in ((CANARY, probe), ("demo", None)):
             names = tenant.encode(), schedule_id.encode()
-            request = (*names, told.due_at or 0, None, None, None, None, b"r")
-            plain = PlainAccepted(b"%b/%b" % names, request, 6, 5, ("t", 0), 1)
+            about = b"%b/%b" % names, (*names, b"r"), told.due_at or 0
+            plain = PlainAccepted(*about, 6, 5, ("t", 0), 1)
             assert accepted_in(plain, TEN_S) == found
 
 

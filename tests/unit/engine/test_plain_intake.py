@@ -30,7 +30,8 @@ def test_only_the_first_request_of_a_new_tenant_is_taken_apart(
     monkeypatch.setattr(driver.engine._parts.batches._reader, "read_whole", counted)
     for number in range(9):
         own = f"r-{number}" if ids else None
-        driver.ask(tenant="shop", schedule_id=f"order-{number}", at=T0 + HOUR, request_id=own)
+        about: Any = {"schedule_id": f"order-{number}", "payload": b"cargo", "request_id": own}
+        driver.ask(tenant="shop", at=T0 + HOUR, **about)
     told = driver.step(T0).effects.lifecycle
     assert driver.engine.pending == 9
     assert [event.request_id for event in told] == [f"r-{n}" for n in range(9) if ids]
@@ -38,3 +39,5 @@ def test_only_the_first_request_of_a_new_tenant_is_taken_apart(
     # Verdicts on plain requests are not taken apart either.
     plain = [isinstance(event, PlainAccepted) for event in told]
     assert plain == [seen or number > 0 for number in range(9) if ids]
+    # Nor do they hold payloads until the commit.
+    assert "cargo" not in repr(told)

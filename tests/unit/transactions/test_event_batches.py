@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +12,10 @@ from aiokafka.record._crecords.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from belfry.engine.effects import Fired
+from belfry.kafka.outcome import TopicGone
 from belfry.schedules.identity import partition_of
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where, Writer
-from belfry.transactions.event_batches import EventBatches
+from belfry.transactions.event_batches import Counts, EventBatches
 from belfry.transactions.packing import CODECS, packed
 from belfry.transactions.placing import partitioner
 from belfry.transactions.record_bytes import LOOKED_UP, numbered_anew, record_body, varint
@@ -35,11 +36,15 @@ def headers_of(number: int, *more: tuple[str, bytes | None], instant: bytes = b"
     return [*identity, *more]
 
 
+def among(keyed: int, grouped: int | None = None) -> Counts:
+    return Counts(lambda _: keyed, lambda _: keyed if grouped is None else grouped)
+
+
 def batches_of(
     fired: Sequence[Fired], most: int = MOST, codec: str = "none", sequences: Any = None
 ) -> list[ProducedBatch]:
     step = StepBatches(CODECS[codec], {}, NOW_MS)
-    events = EventBatches(NOW_MS, lambda _: most, lambda _: PARTITIONS, partitioner())
+    events = EventBatches(NOW_MS, lambda _: most, among(PARTITIONS), partitioner())
     events.add(fired)
     step.begin_with(events.filled())
     return step.finish(WRITER, sequences or {})
@@ -120,9 +125,31 @@ def test_an_event_that_is_larger_than_a_batch_has_one_to_itself() -> None:
     assert [batch.records for batch in batches_of(fired, most=1_000)] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(("keyed", "grouped"), [(3, 7), (7, 3)])
+def test_groups_go_by_the_look_at_topics_and_keys_by_the_writer(keyed: int, grouped: int) -> None:
+    """Partitions are added: other owners of the group's events heard of it as this one did."""
+    events = EventBatches(NOW_MS, lambda _: MOST, among(keyed, grouped), partitioner())
+    names = [b"name-%d" % number for number in range(40)]
+    plain = [("t", name, None, b"", headers_of(0)) for name in names]
+    events.add([*plain, *(("t", b"key", name, b"", headers_of(1)) for name in names), *plain])
+    found = {place[1]: sum(each.count for each in some) for place, some in events.filled().items()}
+    want = Counter(partition_of(name, keyed) for name in names * 2)
+    assert found == want + Counter(partition_of(name, grouped) for name in names)
+
+
+def test_a_topic_is_gone_for_groups_where_the_look_has_not_found_it() -> None:
+    def gone(topic: str) -> int:
+        raise TopicGone(topic)
+
+    events = EventBatches(NOW_MS, lambda _: MOST, Counts(lambda _: 3, gone), partitioner())
+    events.add([("t", b"key", None, b"", headers_of(0))])
+    with pytest.raises(TopicGone):
+        events.add([("t", b"key", b"group", b"", headers_of(0))])
+
+
 def test_what_is_added_by_itself_comes_behind_the_events_of_its_partition() -> None:
     step = StepBatches(0, {}, NOW_MS)
-    events = EventBatches(NOW_MS, step.most, lambda _: 1, partitioner())
+    events = EventBatches(NOW_MS, step.most, among(1), partitioner())
     events.add([("t", b"event", None, b"", headers_of(0))])
     step.begin_with(events.filled())
     step.add(("t", 0), b"other", b"", [])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from belfry.engine.effects import Effects, Letter
 from belfry.kafka.outcome import Aborted
+from belfry.kafka.step_records import OutputTopics, fired_records
 from belfry.transactions import errors
 from belfry.transactions.asking import Ended
+from belfry.transactions.batches import StepBatches
+from belfry.transactions.placing import PlacedRecords
 from belfry.transactions.producer import DirectProducer
 from belfry.transactions.writer import WriterState
 
@@ -33,3 +36,18 @@ def test_the_topics_of_tenants_are_told_of_those_that_refused() -> None:
     effects = Effects(fired=fired, letters=[Letter("l", b"k", b"v", [])])
     end = Ended(errors.TABLE[10], {"f": "1", "l": "2", "belfry.rejected": "3"})
     assert DirectProducer._refused(here, end, effects) == {"f": "1", "l": "2"}
+
+
+@pytest.mark.parametrize("group", [b"g1", b"g2", b"g3", b"g4", b"g5"])
+def test_groups_go_where_the_other_writer_would_place_them_while_partitions_are_added(
+    group: bytes,
+) -> None:
+    """The worker has seen seven partitions; the connections of this writer know of three."""
+    names = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 7)
+    here: Any = SimpleNamespace(_output_topics=names, _failpoint=str)
+    brokers: Any = SimpleNamespace(partitions_of=lambda _topic: 3)
+    step, loop = StepBatches(0, {}, 0), SimpleNamespace()
+    effects = Effects(fired=[("f", b"k", group, b"v", [])])
+    DirectProducer._add_outputs(here, PlacedRecords(step, brokers, cast("Any", loop), 1), effects)
+    placed = {(topic, where) for topic, where, *_ in fired_records(effects.fired, names)}
+    assert step.places == placed

@@ -50,7 +50,11 @@ class Measured:
         finally:
             method = scope["method"] if scope["method"] in METHODS else OTHER
             seconds = perf_counter() - began
-            self._metrics.http((method, route_of(gone_on[0]), str(status)), seconds)
+            route = scope[ROUTE] = route_of(gone_on[0])
+            self._metrics.http((method, route, str(status)), seconds)
+            # List and scopes hold each other.  What was asked, with its credentials, would stay
+            # until Python looks for cycles, which it does rarely (`host/memory.py`).
+            gone_on.clear()
 
 
 def goes_on_as(scope: Scope) -> None:
@@ -62,7 +66,8 @@ def goes_on_as(scope: Scope) -> None:
 
 def route_answering(scope: Scope) -> str:
     """The route that answered a request which came in with this scope."""
-    return route_of(scope.get(GONE_ON, [scope])[0])
+    gone_on = scope.get(GONE_ON)
+    return route_of(gone_on[0] if gone_on else scope)
 
 
 def route_of(scope: Scope) -> str:

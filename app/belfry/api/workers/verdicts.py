@@ -130,7 +130,7 @@ class VerdictReader:
     def _meant(self, event: Told) -> Iterator[tuple[AwaitedVerdict, Verdict]]:
         """A verdict of this worker's own, for those who wait for it."""
         if isinstance(event, PlainAccepted):
-            asked = event.asked()
+            asked = event.asked
         elif event.request_id is None or event.outcome not in VERDICTS:
             return
         else:
