@@ -51,6 +51,11 @@ class DayObjects(Objects):
         self._numbers += 1
         return self._numbers.to_bytes(8, "big")
 
+    def rm_file(self, path: str) -> None:
+        """Remove what was not written: from then on it was never there (I38)."""
+        super().rm_file(path)
+        self.since.pop(path, None)
+
     # -- what a store of day files asks ----------------------------------------------------------
 
     def pipe_file(self, path: str, payload: bytes) -> None:

@@ -18,6 +18,7 @@ from tests.simulation.trail import Step
 from tests.simulation.treated import row_of
 
 if TYPE_CHECKING:
+    from tests.simulation.bulk import Definition
     from tests.simulation.world import World
 
 _FLAGS_AT: Final = 3
@@ -36,6 +37,18 @@ def ever_away(partitions: list[list[Step]]) -> set[tuple[str, str]]:
     rows = [entry for steps in partitions for step in steps for entry in step.rows]
     names = [(entry.key or b"").decode() for entry in rows if file_of(entry) is not None]
     return {(tenant, name) for tenant, _, name in (each.partition("/") for each in names)}
+
+
+def was_late(steps: list[Step], one: Definition) -> bool:
+    """Whether its payload was away when the watermark passed its instant: its row was held then."""
+    name = f"{one.sent.tenant}/{one.sent.schedule_id}".encode()
+    before = False
+    for step in steps[one.accepted_in.index :]:
+        now = [file_of(entry) is not None for entry in step.rows if entry.key == name]
+        if step.manifest is not None and step.manifest.watermark_ms >= one.due_ms:
+            return before or any(now)
+        before = now[-1] if now else before
+    return before
 
 
 def _step(world: World, step: Step) -> Iterator[str]:

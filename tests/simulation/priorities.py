@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.simulation.bulk import Definition, JobsSeen
-from tests.simulation.filed import ever_away
+from tests.simulation.filed import ever_away, was_late
 from tests.simulation.taking import Seen
 from tests.simulation.trail import Step
 from tests.simulation.world import World
@@ -35,14 +35,17 @@ def check_priorities(world: World, seen: Seen, jobs: JobsSeen) -> list[str]:
         for each in seen.taken
         if each.sent.action == "PAUSE"
     }
-    # What is due before its file was read back waits by itself, and leaves late.
-    paused |= ever_away(seen.partitions)
+    filed = ever_away(seen.partitions)
     waiting: defaultdict[tuple[int, str], list[Definition]] = defaultdict(list)
     for each in seen.definitions.values():
         sent = each.sent
         simple = sent.fields.keys() <= SAYS and not sent.fields.get("group") and not each.moved_ms
-        if simple and len(each.fired_in) == 1 and (sent.tenant, sent.schedule_id) not in paused:
-            waiting[each.accepted_in.partition, sent.tenant].append(each)
+        name, partition = (sent.tenant, sent.schedule_id), each.accepted_in.partition
+        if not simple or len(each.fired_in) != 1 or name in paused:
+            continue
+        # What is due before its file was read back waits by itself, and leaves late.
+        if name not in filed or not was_late(seen.partitions[partition], each):
+            waiting[partition, sent.tenant].append(each)
     return [
         f"I33 {what}"
         for (partition, _), several in waiting.items()

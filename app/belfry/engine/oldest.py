@@ -164,8 +164,9 @@ class Oldest:
                 continue
             rows = islice(self._store.locked(tenant, lock), min(MOST_COUNTED, max(1, left)))
             if lock == UNREADABLE_LOCK:
-                left -= MOST_COUNTED
-                yield from self._unreadable(tenant, rows)
+                firsts = self._unreadable(tenant, rows)
+                left -= sum(first.waiting for first in firsts)
+                yield from firsts
                 continue
             waiting = sum(1 for _ in rows)
             left -= waiting
@@ -178,7 +179,7 @@ class Oldest:
                 reason = why_locked(awaited.schedule_id.decode(), fire_id.decode())
                 yield First(tenant, reason, due_ms, waiting, awaited.fired_ms)
 
-    def _unreadable(self, tenant: bytes, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[First]:
+    def _unreadable(self, tenant: bytes, rows: Iterable[tuple[bytes, bytes]]) -> list[First]:
         """Rows that cannot fire now: those whose payloads are away, and those of later releases."""
         found: dict[str, First] = {}
         for key, record in rows:
@@ -188,7 +189,7 @@ class Oldest:
                 told = why(reason, self._tenants.of_bytes(tenant))
                 before = First(tenant, told, keys.due_of(key), 0)
             found[reason] = before._replace(waiting=before.waiting + 1)
-        yield from found.values()
+        return list(found.values())
 
     def _why(self, name: bytes, usual: str) -> Why:
         tenant = self._tenants.of_bytes(name)

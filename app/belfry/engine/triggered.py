@@ -29,13 +29,16 @@ PAYLOAD_AWAY: Final = (
 
 
 def not_fired(record: bytes, row: Pending, tenant: Tenant, waiting: Waiting) -> Reply | None:
-    """Why a schedule cannot be fired now, None where it can; a payload that is away is recalled."""
-    if type(row.payload) is Away:
-        file = file_of(record)
-        if file is not None and len(waiting.recalled) < MOST_RECALLED:
+    """Why a schedule cannot be fired now, None where it can; a payload that is away is recalled.
+
+    A reference that a later release has written names no file here, so none is asked back.
+    """
+    why = why_unreadable(record)
+    if not why and type(row.payload) is Away and (file := file_of(record)) is not None:
+        if len(waiting.recalled) < MOST_RECALLED:
             waiting.recalled[file] = None
         return Reply(Outcome.REJECTED, code="payload_away", reason=PAYLOAD_AWAY)
-    if why := why_unreadable(record) or why_undecryptable(row, tenant):
+    if why or (why := why_undecryptable(row, tenant)):
         reason = f"The schedule cannot be fired by this worker: {why}."
         return Reply(Outcome.REJECTED, code="unreadable_schedule", reason=reason)
     return None

@@ -97,14 +97,24 @@ class DayStore:
         self._path = path
 
     def write(self, file: DayFile, data: bytes) -> None:
-        """Store a file, and see that it is there; raises whatever the file system raises."""
+        """Store a file, and see that it is there; raises whatever the file system raises.
+
+        Nobody refers to one that failed, and the next attempt has another name: so what is there
+        of it is removed, or a store that takes files and gives none would fill up.
+        """
         path = self.path_of(file)
-        if self._files.async_impl:
-            self._files.pipe_file(path, data)
-        else:
-            self._write_aside(path, data)
-        if self.read(file) != data:
-            raise NotKept(f"{path} was written, and what is read there is something else")
+        try:
+            if self._files.async_impl:
+                self._files.pipe_file(path, data)
+            else:
+                self._write_aside(path, data)
+            if self.read(file) != data:
+                raise NotKept(f"{path} was written, and what is read there is something else")
+        except Exception:
+            for left in (path,) if self._files.async_impl else (path, path + _PART):
+                with suppress(Exception):
+                    self._files.rm_file(left)
+            raise
 
     def read(self, file: DayFile) -> bytes:
         """All of a file; raises whatever the file system raises."""

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fsspec.implementations.local import LocalFileSystem
 from starlette.testclient import TestClient
 
+from belfry.api.json import shapes
 from belfry.api.workers import day_payloads
 from belfry.api.workers.day_payloads import DayPayloads, NotShown
 from belfry.outputs.day_store import DayStore
@@ -137,6 +138,19 @@ def test_what_the_store_does_not_give_is_said(look: Callable[[str], Any], days: 
 def test_a_reference_of_a_later_release_is_said(payloads: DayPayloads, days: Days) -> None:
     with pytest.raises(NotShown, match="later release"):
         asyncio.run(payloads.of(b"\x02" + days.stands["old"][1:]))
+
+
+def test_what_else_is_unreadable_remains_the_reason(
+    look: Callable[[str], Any], days: Days, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later release may file what has a rule that this one cannot read."""
+    monkeypatch.setattr(shapes, "why_unreadable_rule", lambda _rule: "its rule is of later")
+    found = look("old")
+    assert (found["unreadable"], found["payload_bytes"]) == ("its rule is of later", 220)
+    assert found["payload_text"] == PAYLOADS["old"].decode()
+    days.path.unlink()
+    monkeypatch.setattr(day_payloads, "KEPT_BYTES", 0)
+    assert look("old")["unreadable"] == "its rule is of later"
 
 
 def test_a_silent_store_costs_a_look_little_and_a_few_threads(

@@ -299,7 +299,6 @@ def test_with_no_days_what_is_paused_comes_back_too(
 
 
 def test_a_silent_store_is_not_asked_for_ever(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Asked.__init__, "__defaults__", (0.01,))
     goes_on, asked = Event(), list[str]()
 
     def silent(path: str, **_given: Any) -> bytes:
@@ -309,6 +308,7 @@ def test_a_silent_store_is_not_asked_for_ever(tier: Tier, monkeypatch: pytest.Mo
 
     ids = filled(tier)
     tier.settle()
+    monkeypatch.setattr(Asked.__init__, "__defaults__", (0.01,))
     monkeypatch.setattr(tier.files, "cat_file", silent)
     tier.wall_ms = FAR - 1
     for _ in range(20):

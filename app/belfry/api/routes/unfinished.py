@@ -60,14 +60,19 @@ class Finishing:
         return await self._ends.added(shown, name, caller) if answer.ends else shown
 
     async def _with_payload(self, shown: Response, stands: bytes) -> Response:
-        """The same with the payload of a day file, or with the reason why it is not shown."""
+        """The same with the payload of a day file, or with the reason why it is not shown.
+
+        Where its rule cannot be read either, that is the reason which remains.
+        """
         found: dict[str, Any] = orjson.loads(shown.body)
         try:
             payload = await self._parts.ready.day_payloads.of(stands)
         except NotShown as error:
-            found["unreadable"] = str(error)
+            if found["unreadable"] == shapes.AWAY:
+                found["unreadable"] = str(error)
         else:
-            del found["unreadable"]
+            if found["unreadable"] == shapes.AWAY:
+                del found["unreadable"]
             found |= shapes.payload_json(payload)
         headers = {"etag": shown.headers["etag"]}
         return Response(orjson.dumps(found), shown.status_code, headers, "application/json")
