@@ -13,13 +13,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from belfry.devstack import Stack
+from belfry.partitions.forwarding import OVER
 from belfry.placement.key_groups import KeyGroups
 from tests.acceptance.harness.follow import Follower
 from tests.acceptance.harness.load import Load, Shape
@@ -157,6 +160,12 @@ def test_a_partition_that_sent_requests_on_comes_to_hold_schedules(
         assert len(site.wait_fired("t", 2)) == 2
         assert worker.stop() == 0
         assert_verified(site)
+        # A worker whose broker does not know of it yet is told that nothing is sent on any more.
+        group = {"bootstrap.servers": kafka, "group.id": f"{site.name}.ingress"}
+        with closing(Consumer(group)) as consumer:
+            place = TopicPartition(site.topic("schedules"), 2)
+            (kept,) = consumer.committed([place], timeout=10)
+        assert (kept.offset, kept.metadata) == (1, OVER)
 
 
 def test_growth_is_refused_where_groups_may_not_move(

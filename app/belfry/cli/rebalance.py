@@ -29,10 +29,10 @@ from belfry.cli.progress import progress_of
 from belfry.cli.rebalance_moves import PATH, MoveOutcome, Mover, WantedMove, homes_in, stands
 from belfry.cli.rebalance_options import (
     Carrying,
-    Dry,
     GroupNumber,
+    GrowDry,
+    GrowLimit,
     GrowTo,
-    Limit,
     Most,
     Planning,
     Tenants,
@@ -122,7 +122,12 @@ def move(session: Session, tenants: Tenants, *, to: To, carrying: Carrying) -> N
 
 
 def grow(
-    session: Session, *, partitions: GrowTo, limit: Limit = None, yes: Yes = False, dry: Dry = False
+    session: Session,
+    *,
+    partitions: GrowTo,
+    limit: GrowLimit = None,
+    yes: Yes = False,
+    dry: GrowDry = False,
 ) -> None:
     """Add partitions that hold schedules, while all goes on; the number of homes stays.
 

@@ -20,7 +20,7 @@ from belfry.cli.remote import Remote
 from belfry.cli.shown import amount, plain
 
 if TYPE_CHECKING:
-    from belfry.cli.rebalance_options import Dry, GrowTo, Limit, Yes
+    from belfry.cli.rebalance_options import GrowDry, GrowLimit, GrowTo, Yes
     from belfry.cli.session import Session
     from belfry.kafka.growth import Growth
 
@@ -38,7 +38,7 @@ class GrowthRefused(CommandError):
         self.code = code
 
 
-def grow(session: Session, *, to: GrowTo, limit: Limit, yes: Yes, dry: Dry) -> None:
+def grow(session: Session, *, to: GrowTo, limit: GrowLimit, yes: Yes, dry: GrowDry) -> None:
     """Carry the command out; `limit` are seconds for workers to follow each step."""
     from belfry.kafka.growth import CannotGrow, growth_of, topic_counts
 

@@ -1,7 +1,8 @@
 """What `belfry rebalance` measures: the load of each tenant, and how tenants are spread.
 
     a worker, over HTTP      every tenant: schedules that wait, events fired; looked at twice
-    Kafka                    policies: which tenants are spread; the number of homes
+                             where key groups lie, and the number of homes
+    Kafka                    policies: which tenants are spread; the number of partitions
                              the metering topic: bytes held in the last hours, where it is metered
 
 Fires a second are the difference of two looks. An owner that began anew meanwhile counts from 0,
@@ -10,7 +11,7 @@ which shows as no fires, and so does a tenant that the first look did not find.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -54,7 +55,6 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
 
     cluster, admin = session.admin()
     partitions = len(cluster.partitions(admin, session.settings.topic("changelog")))
-    homes = homes_of(session.settings.cluster, topic_counts(admin))
     policies = kafka_policies(session).all()
     remote = Remote(session)
     before, silent_before = _look(remote)
@@ -71,23 +71,33 @@ def measured(session: Session, over_s: float) -> MeasuredTenants:
         load = LoadVector(pending, fires, (held or {}).get(name, 0.0))
         tenants.append(TenantLoad(name, load, _spreads(name, policies)))
     silent_ones = sorted({*silent_before, *silent})
-    lies = lying(remote)
+    groups = _of_groups(remote)
+    # Workers know it for certain; the topic that tells it may be hidden from who asks here.
+    homes = groups.get("homes") or homes_of(session.settings.cluster, topic_counts(admin))
+    lies = lying(groups.get("key_groups", ()))
     return MeasuredTenants(tenants, partitions, silent_ones, held is not None, lies, homes)
 
 
-def lying(remote: Remote) -> dict[int, int]:
-    """Where key groups lie, or go, that are not at home; none where the worker cannot tell.
+def _of_groups(remote: Remote) -> dict[str, Any]:
+    """What workers tell of key groups; nothing where the worker cannot tell.
 
     A worker of a release before this one has moved none, and a key that is bound to some tenants is
     not told.
     """
     try:
-        found = remote.get("/v1/key-groups")["key_groups"]
+        found: dict[str, Any] = remote.get("/v1/key-groups")
     except WorkerRefusal as error:
         if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
             return {}
         raise
-    return {each["group"]: each["lies"] if each["goes"] is None else each["goes"] for each in found}
+    return found
+
+
+def lying(groups: Iterable[dict[str, Any]]) -> dict[int, int]:
+    """Where key groups lie, or go, that are not at home."""
+    return {
+        each["group"]: each["lies"] if each["goes"] is None else each["goes"] for each in groups
+    }
 
 
 def _look(remote: Remote) -> tuple[dict[str, tuple[int, int]], list[str]]:

@@ -83,6 +83,18 @@ GrowTo = Annotated[
         "--partitions", min=1, max=1024, metavar="N", help="How many partitions there are then."
     ),
 ]
+GrowLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--limit",
+        parser=seconds,
+        metavar="SECONDS",
+        help="Longest wait for workers at each step.  [default: 120]",
+    ),
+]
+GrowDry = Annotated[
+    bool, typer.Option("--dry-run", "--dry", help="Show what would be added, and change nothing.")
+]
 GroupNumber = Annotated[
     int, typer.Argument(metavar="GROUP", min=0, help="Number of the key group.", show_default=False)
 ]

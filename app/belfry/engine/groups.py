@@ -124,9 +124,13 @@ class Groups:
         """The home of all tenants of a group."""
         return self._key_groups.home(group)
 
-    def is_one(self, group: int, target: int) -> bool:
-        """Whether there is such a group, and such a partition for it."""
-        return group < self._key_groups.count and self._place.exists(target)
+    def is_one(self, group: int) -> bool:
+        """Whether there is such a group."""
+        return group < self._key_groups.count
+
+    def has_place(self, target: int) -> bool:
+        """Whether there is such a partition for groups, by now."""
+        return self._place.exists(target)
 
     def moved(self, tenant: str) -> bool:
         """Whether a tenant's requests may not be kept on the fast path.

@@ -85,7 +85,12 @@ class MoveRecords:
             return Rejection(CODE, "A record of a move that no worker has signed.")
         if not (self._allowed or self._groups.some):
             return Rejection(CODE, "No group moves here: the workers do not allow it.")
-        if not self._groups.is_one(said.group, said.target):
+        # The home judges the target once, as it is asked.  A later owner may not know yet of a
+        # partition that was added, and a move that is under way would stand still for that.
+        asked = said.kind == moves.MOVE
+        if not self._groups.is_one(said.group) or (
+            asked and not self._groups.has_place(said.target)
+        ):
             reason = f"There is no group {said.group}, or no partition {said.target} for it."
             return Rejection(CODE, reason)
         return None

@@ -20,6 +20,7 @@ from belfry.host import machine
 from belfry.kafka.topic_rules import DAY_MS, TopicProblem, problems_of, unread
 from belfry.kafka.wanted_topics import (
     TopicSpec,
+    as_grown,
     config_problems,
     home_problems,
     letters_topic_spec,
@@ -53,7 +54,9 @@ def missing(admin: AdminClient, settings: SharedSettings) -> list[TopicSpec]:
     """Topics that `create` would create; raises KafkaException when no broker answers."""
     cluster = admin.list_topics(timeout=REACH_S)
     wanted = wanted_topics(settings, len(cluster.brokers))
-    return [spec for spec in wanted if spec.name not in cluster.topics]
+    absent = [spec for spec in wanted if spec.name not in cluster.topics]
+    counts = {name: len(topic.partitions) for name, topic in cluster.topics.items()}
+    return as_grown(absent, settings.cluster, counts)
 
 
 def missing_of_tenants(

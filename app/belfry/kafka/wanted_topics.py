@@ -168,6 +168,24 @@ def homes_of(cluster: ClusterSettings, counts: Mapping[str, int]) -> int:
     return min(held, counts.get(homes_topic(cluster), held))
 
 
+def as_grown(
+    specs: Iterable[TopicSpec], cluster: ClusterSettings, counts: Mapping[str, int]
+) -> list[TopicSpec]:
+    """These topics of a belfry as it is; where it has grown, changelog and input get as many as the
+    other one has.
+
+    A changelog that was lost and has fewer would leave groups lying where nobody keeps state.
+    """
+    if homes_topic(cluster) not in counts:
+        return list(specs)
+    pair = [cluster.topic_prefix + name for name in ("changelog", "schedules")]
+    most = max(counts.get(name, 0) for name in pair)
+    return [
+        each._replace(partitions=max(each.partitions, most)) if each.name in pair else each
+        for each in specs
+    ]
+
+
 def home_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[TopicProblem]:
     """Another number of homes than was agreed: schedules would be looked for where they are not."""
     changelog, wanted = cluster.topic_prefix + "changelog", cluster.partitions
@@ -182,10 +200,15 @@ def home_problems(cluster: ClusterSettings, counts: Mapping[str, int]) -> list[T
         f"cluster settings differ: {said_by} has {homes} partitions, and"
         f" BELFRY_CLUSTER__PARTITIONS is {wanted}; the number of homes never changes"
     )
-    cure = (
-        f"set it to {homes} on all workers; if {changelog} was altered, restore a backup into"
-        " new topics"
-    )
+    cure = f"set it to {homes} on all workers"
+    if said_by == changelog and homes > wanted:
+        # It has grown, or was altered, and nothing that may be seen says so.
+        topic = homes_topic(cluster)
+        made = f"kafka-topics.sh --create --topic {topic} --partitions {wanted}"
+        cure += (
+            f"; but where {wanted} was right before partitions were added, make the topic that says"
+            f" so, if it is missing ({made}), and let workers Describe it"
+        )
     return [TopicProblem(said_by, what, cure, fatal=True)]
 
 

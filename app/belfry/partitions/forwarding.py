@@ -13,24 +13,38 @@ position that is read then is settled.
 
 A kill before the commit leaves position and request as they were, so the request is sent on once.
 No schedule lives here, so there is no changelog, no store, and nothing fires.
+
+Where the changelog gets the partition as well (`belfry rebalance grow`), its first owner that keeps
+state fences who sent its requests on, and says beside the position that this is over. A worker
+whose broker has not heard of the changelog's partitions yet reads that, and sends nothing on again.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 
 from belfry.engine.effects import Effects
 from belfry.kafka import librdkafka
+from belfry.kafka.error_ends import end_of
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.step_producer import ProducerSurroundings, Receipt
-from belfry.kafka.transactions import PartitionProducer
+from belfry.kafka.transactions import COMMIT_S, PartitionProducer
 
 # Seconds for the group's coordinator to say a position.
 COMMITTED_S: Final = 10.0
 # Offsets of a group without members are forgotten after some days: say them again now and then.
 RENEW_MS: Final = 3_600_000.0
+# What is said beside a position behind which nothing is sent on.
+OVER: Final = "holds schedules"
+
+
+class SentOn(NamedTuple):
+    """Up to which offset requests were sent on; `over`: the partition has held schedules since."""
+
+    offset: int
+    over: bool = False
 
 
 class ForwardingProducer(PartitionProducer):
@@ -56,6 +70,18 @@ class ForwardingProducer(PartitionProducer):
             [position], self._member.consumer_group_metadata()
         )
         return self._clock.wall_ms()
+
+    def end_at(self, offset: int) -> None:
+        """Say that from this offset on nothing is sent on; behind `open`, and nothing follows."""
+        place = TopicPartition(self._output_topics.schedules, self._partition, offset, OVER)
+        try:
+            self._producer.begin_transaction()
+            self._producer.send_offsets_to_transaction(
+                [place], self._member.consumer_group_metadata()
+            )
+            self._producer.commit_transaction(COMMIT_S)
+        except KafkaException as error:
+            raise end_of(error, during="the end of sending on", final=True) from error
 
     def _receipt(self, sent_ms: float) -> Receipt:
         return Receipt(0, sent_ms, None, *self._clock.both_ms())
@@ -89,7 +115,7 @@ class TenantInputProducer(ForwardingProducer):
         return self._clock.wall_ms()
 
 
-def committed_position(properties: dict[str, Any], topic: str, partition: int) -> int | None:
+def committed_position(properties: dict[str, Any], topic: str, partition: int) -> SentOn | None:
     """The position that the last owner committed, or None for none."""
     consumer = librdkafka.Consumer({**properties, "isolation.level": "read_committed"})
     try:
@@ -98,4 +124,4 @@ def committed_position(properties: dict[str, Any], topic: str, partition: int) -
         raise ConnectionError(f"{topic}/{partition}: {error.args[0].str()}") from error
     finally:
         consumer.close()
-    return found.offset if found.offset >= 0 else None
+    return SentOn(found.offset, found.metadata == OVER) if found.offset >= 0 else None

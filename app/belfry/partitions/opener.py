@@ -77,8 +77,8 @@ class PartitionOpener(PartitionDependencies):
             reader = RequestReader()
             engine = parts.engine(recovered.store, reader)
             if recovered.manifest is None:
-                kept = None if partition < self.partitions else parts.sent_on_to()
-                engine.begin_at(source.ends()[0] if kept is None else kept)
+                low = source.ends()[0]
+                engine.begin_at(low if partition < self.partitions else parts.sent_on_to(low))
             # A cancel may lie behind a misrouted request that the former owner left in an open
             # transaction: what has to be taken in before firing ends where the log ends, not where
             # readers stop today.
@@ -140,7 +140,8 @@ class PartitionOpener(PartitionDependencies):
         """Own a partition that holds no schedules: it was added to the source alone.
 
         All of its requests are misrouted or refused, so it keeps no state; its position lies in a
-        consumer group and is committed by the same transaction.
+        consumer group and is committed by the same transaction. ConnectionError where the group
+        says that the partition has held schedules since.
         """
         parts = PartitionParts(self, term.partition)
         with ExitStack() as undo:
@@ -153,7 +154,12 @@ class PartitionOpener(PartitionDependencies):
             engine = parts.engine(ScheduleStore(MemoryMap()), reader, forwards=True)
             source = parts.requests()
             kept = parts.kept_position(producer.group)
-            engine.begin_at(source.ends()[0] if kept is None else kept)
+            if kept is not None and kept.over:
+                raise ConnectionError(
+                    "the partition holds schedules, and no broker has told this worker that the"
+                    " changelog has it"
+                )
+            engine.begin_at(source.ends()[0] if kept is None else kept.offset)
             source.seek(engine.position)
             undo.pop_all()
         return Owned(

@@ -26,7 +26,12 @@ from belfry.kafka.step_producer import ProducerSurroundings, StepProducer
 from belfry.kafka.step_records import OutputTopics
 from belfry.outputs.day_store import DayStore
 from belfry.outputs.payload_store import PayloadStore
-from belfry.partitions.forwarding import ForwardingProducer, TenantInputProducer, committed_position
+from belfry.partitions.forwarding import (
+    ForwardingProducer,
+    SentOn,
+    TenantInputProducer,
+    committed_position,
+)
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.intake_end import IntakeEnd
 from belfry.partitions.request_readers import RequestReaders
@@ -120,20 +125,25 @@ class PartitionParts:
         properties = self._settings.kafka_properties() | self._told("changelog")
         return ChangelogReader(properties, topic, self._partition, given.log_ends)
 
-    def kept_position(self, group: str) -> int | None:
+    def kept_position(self, group: str) -> SentOn | None:
         """Up to where its input was taken in, by the offsets of a group; None where by nobody."""
         properties = consumer_properties(self._settings) | {"group.id": group}
         return committed_position(properties, self._given.output_topics.schedules, self._partition)
 
-    def sent_on_to(self) -> int | None:
-        """Up to where its input was sent on before it held schedules; None where by nobody.
+    def sent_on_to(self, low: int) -> int:
+        """Up to where its input was sent on before it held schedules; `low`, where by nobody.
 
-        Whoever owned it then is fenced first, so requests before this have gone on, and no other.
+        Whoever owned it then is fenced first, and told that it is over, so requests before this
+        have gone on, and no other ever will.
         """
         former = self.forwarding_producer()
         try:
             former.open()
-            return self.kept_position(former.group)
+            kept = self.kept_position(former.group)
+            begins = low if kept is None else max(low, kept.offset)
+            if kept is None or not kept.over:
+                former.end_at(begins)
+            return begins
         finally:
             former.close()
 

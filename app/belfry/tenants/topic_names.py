@@ -43,6 +43,8 @@ INTERNAL: Final = frozenset(
         "undelivered",
         "tenants",
         "changelog",
+        # Its number of partitions is the number of homes.
+        "homes",
         "audit",
         "metering",
         CANARY_TOPIC,

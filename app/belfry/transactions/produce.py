@@ -46,8 +46,9 @@ _PARTITION: Final = struct.Struct(">i")
 # partition, error, base offset, append time, begin of the log
 _ANSWERED: Final = struct.Struct(">ihqqq")
 _PLAIN: Final = b"\x01\x00\x00"
-# What such a message of a broker that could not ask the coordinator has in it.
-_OF_COORDINATOR: Final = "transaction"
+# What such a message of a broker that could not ask the coordinator has in it. No name of a topic,
+# which the other message may tell, has spaces.
+_OF_COORDINATOR: Final = "added to the transaction"
 _ERRORS: Final = CompactArray(("batch_index", Int32), ("message", _TEXT), ("tags", TaggedFields))
 
 Answered = tuple[str, int, int, int, int]

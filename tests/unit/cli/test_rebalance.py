@@ -89,6 +89,9 @@ class Session:
 class Remote:
     """A worker whose tenants are on two pages, and have fired more at each look."""
 
+    # As many as the topics say; a worker of a release before tells none.
+    homes: int | None = 4
+
     def __init__(self, *looks: dict[str, tuple[int, int]]) -> None:
         self._looks, self._pages = list(looks), list[dict[str, Any]]()
 
@@ -114,7 +117,7 @@ class Remote:
     def groups(self) -> dict[str, Any]:
         """Group 1912 has moved to partition 1, and 2461 goes to partition 2."""
         gone = {"group": 1912, "lies": 1, "goes": None}, {"group": 2461, "lies": 1, "goes": 2}
-        return {"key_groups": list(gone)}
+        return {"key_groups": list(gone), "homes": self.homes}
 
 
 @pytest.fixture
@@ -163,6 +166,17 @@ def test_one_look_counts_no_fires(world: pytest.MonkeyPatch) -> None:
     retries, shop = sorted(found.tenants)
     assert shop == TenantLoad("shop", LoadVector(7, 0.0))
     assert retries.spreads == (64,)
+
+
+@pytest.mark.parametrize(("told", "homes"), [(2, 2), (4, 4), (None, 4)])
+def test_groups_are_counted_by_the_homes_that_workers_tell(
+    world: pytest.MonkeyPatch, told: int | None, homes: int
+) -> None:
+    """The topic that tells it may be hidden from who asks."""
+    world.setattr(Remote, "homes", told)
+    found = look(world, 0, {"shop": (7, 50)})
+    assert (found.homes, found.partitions) == (homes, 4)
+    assert found.lies == {1912: 1, 2461: 2}
 
 
 def test_bytes_are_the_mean_of_the_hours_that_were_metered(world: pytest.MonkeyPatch) -> None:

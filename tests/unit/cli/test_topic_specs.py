@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
-from belfry.kafka.topics import wanted_topics
+from belfry.kafka.topics import missing, wanted_topics
 from belfry.kafka.wanted_topics import (
     config_problems,
     home_problems,
@@ -124,3 +127,43 @@ def test_the_number_of_homes_is_what_was_agreed(counts: dict[str, int], said_by:
     found = home_problems(ClusterSettings(partitions=4), named)
     assert [each.topic for each in found] == [f"belfry.{name}" for name in said_by]
     assert all(each.fatal for each in found)
+
+
+@pytest.mark.parametrize(
+    ("counts", "made"),
+    [
+        ({"schedules": 16, "homes": 4}, {"changelog": 16}),
+        ({"changelog": 16, "homes": 4}, {"schedules": 16}),
+        ({"homes": 4}, {"changelog": 4, "schedules": 4}),
+        # Partitions that were added to the input alone send requests on.
+        ({"schedules": 6}, {"changelog": 4}),
+        ({}, {"changelog": 4, "schedules": 4}),
+    ],
+)
+def test_a_lost_topic_of_a_belfry_that_has_grown_gets_as_many_partitions(
+    counts: dict[str, int], made: dict[str, int]
+) -> None:
+    cluster = ClusterSettings(partitions=4)
+    there = {f"belfry.{name}": SimpleNamespace(partitions=range(n)) for name, n in counts.items()}
+    found = SimpleNamespace(topics=there, brokers=[1])
+    admin: Any = SimpleNamespace(list_topics=lambda timeout: found)
+    specs = {each.name: each.partitions for each in missing(admin, Settings(cluster=cluster))}
+    assert {each: specs.get(f"belfry.{each}") for each in made} == made
+    assert specs["belfry.tenants"] == 4
+
+
+@pytest.mark.parametrize(
+    ("counts", "cure"),
+    [
+        # It has grown, and the topic that says so is gone or hidden: 16 would be wrong for all.
+        ({"changelog": 16}, "--create --topic belfry.homes --partitions 4"),
+        ({"changelog": 2}, "set it to 2 on all workers"),
+        ({"changelog": 16, "homes": 8}, "set it to 8 on all workers"),
+    ],
+)
+def test_who_misses_the_number_of_homes_is_told_how_to_say_it_again(
+    counts: dict[str, int], cure: str
+) -> None:
+    named = {f"belfry.{name}": count for name, count in counts.items()}
+    (problem,) = home_problems(ClusterSettings(partitions=4), named)
+    assert cure in problem.cure

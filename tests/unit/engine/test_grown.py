@@ -87,6 +87,26 @@ def test_no_group_goes_to_a_partition_that_workers_do_not_know() -> None:
     assert ring.pending()[2] == 1
 
 
+@pytest.mark.parametrize("steps", range(6))
+def test_a_move_goes_on_where_a_later_owner_does_not_know_of_its_target(steps: int) -> None:
+    ring = GrownRing()
+    due(ring, "a")
+    ring.settle()
+    ring.move(TENANT, 2)
+    for _ in range(steps):
+        ring.step(ring.home(TENANT))
+        ring.step(2)
+    unaware = PartitionCount(HOMES)
+    for each in (0, 1):
+        ring.drivers[each].place = ring.drivers[each].place._replace(counted=unaware)
+        ring.kill(each)
+    ring.settle()
+    # It is refused before it has begun, or carried out; nothing waits for an answer.
+    assert ring.refused == ["bad_move"] * (not steps)
+    assert ring.pending()[ring.home(TENANT) if not steps else 2] == 1
+    assert ring.at_rest()
+
+
 @pytest.mark.parametrize(("homes", "count"), [(1, 1), (2, 4), (4, 16), (6, 7)])
 def test_homes_stay_and_the_count_only_grows(homes: int, count: int) -> None:
     counted = PartitionCount(homes)

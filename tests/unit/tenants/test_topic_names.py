@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.kafka.wanted_topics import CONFIGS
+from belfry.kafka.wanted_topics import CONFIGS, HOMES_TOPIC
 from belfry.schedules.rejections import Rejection
 from belfry.tenants.canary import CANARY, canary_policy
 from belfry.tenants.deliveries import RETRIES, retry_policy
@@ -41,7 +41,7 @@ def test_what_is_nobodys_or_the_tenants_own_is_free(topic: str | None) -> None:
 
 
 def test_every_topic_that_belfry_makes_is_reserved() -> None:
-    assert set(CONFIGS) <= INTERNAL
+    assert {*CONFIGS, HOMES_TOPIC} <= INTERNAL
 
 
 def test_another_belfrys_prefix_is_not_ours() -> None:

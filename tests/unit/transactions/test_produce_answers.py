@@ -65,6 +65,7 @@ def test_each_partition_is_read_behind_one_with_a_message() -> None:
         (COORDINATOR_MOVES, errors.NOT_VERIFIED),
         (None, errors.TOO_FEW_REPLICAS),
         (ISR, errors.TOO_FEW_REPLICAS),
+        (f"{ISR} for partition fired.transactions-0", errors.TOO_FEW_REPLICAS),
     ],
 )
 def test_a_coordinator_that_moves_is_told_from_too_few_replicas(
