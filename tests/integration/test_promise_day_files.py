@@ -152,6 +152,7 @@ def counted_back(worker: Worker) -> float:
     return series(page, "belfry_day_file_payloads_total", way="back") or 0.0
 
 
+@pytest.mark.timeout(300)
 def test_who_takes_over_brings_back_what_another_put_aside(site: Site, store: Path) -> None:
     """The owner that wrote the files is killed; whoever follows fires each once, and not early."""
     site.fired_topics(["shop"])
