@@ -28,6 +28,7 @@ VIEWS: Final = {
     "job": "/console/job?tenant=tenant-1&job=looked-at",
     "tenants": "/console/tenants?tenant=tenant-1",
     "policy": "/console/policy?tenant=tenant-1",
+    "calendars": "/console/calendars?tenant=tenant-1",
     "deliveries": "/console/deliveries?tenant=tenant-1",
     "hosts": "/console/deliveries",
     "rejections": "/console/rejections",

@@ -74,6 +74,7 @@ def test_every_check_is_made_though_the_first_fails(capsys: pytest.CaptureFixtur
         "worker": "problem",
         "clock": "problem",
         "workers": "skipped",
+        "key groups": "skipped",
         "tenants": "skipped",
         "quotas": "skipped",
     }
@@ -109,6 +110,7 @@ def test_from_nothing_to_healthy(
     assert found.pop("group")["status"] == "skipped"
     assert found.pop("settings")["status"] == "skipped"
     assert found.pop("signatures")["status"] == "skipped"
+    assert found.pop("key groups")["status"] == "skipped"
     assert found.pop("tenants")["status"] == "skipped"
     assert found.pop("quotas")["status"] == "skipped"
     assert found.pop("workers")["status"] == "skipped"
