@@ -20,6 +20,7 @@ PATIENCE_S: Final = 60.0
 # Told of a connection, not of a partition: the client connects again by itself.
 _PASSING: Final = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}
 SINGLE_OBJECT_HEAD: Final = 10
+SILENT_MS: Final = 5_000
 SCHEMAS: Final = Path(__file__).parents[3] / "schemas"
 
 Headers = list[tuple[str, bytes | None]]
@@ -55,6 +56,8 @@ class Reader:
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
+                # A broker that stands still keeps its connections: another one is asked then.
+                "socket.timeout.ms": SILENT_MS,
             }
         )
         self._next: dict[tuple[str, int], int] = {}
