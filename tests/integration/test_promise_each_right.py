@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, pairwise
+from time import sleep
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -29,6 +30,7 @@ from structlog.testing import capture_logs
 from belfry.cli.doctor import checks as checks_of
 from belfry.cli.entry import main
 from belfry.cli.session import Session
+from belfry.client.writing import RequestWriter
 from belfry.kafka import topics
 from belfry.kafka.lacking import Lacking, missing_rights
 from belfry.kafka.rights import Options, Right, tenant_rights, worker_rights
@@ -259,6 +261,28 @@ COMMANDS: Final = {
         *("--group", f"{TENANT}.tail"),
     ),
 }
+
+
+@pytest.mark.usefixtures("tenants_settings")
+def test_a_producer_that_failed_before_it_was_used_is_told_why(
+    guarded: Guarded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka's client asks for an id of its own accord, and may be denied it before a record comes.
+    Then it says of each record only that it has failed.
+    """
+    opened = RequestWriter._open
+
+    def open_and_wait(writer: RequestWriter, names: set[str]) -> Any:
+        found = opened(writer, names)
+        sleep(2.0)
+        return found
+
+    monkeypatch.setattr(RequestWriter, "_open", open_and_wait)
+    (right,) = (each for each in OF_TENANT if str(each) == "Write-topic-each.schedules.payments")
+    with without(guarded, right):
+        code, said = run(guarded, capsys, *COMMANDS["schedule"])
+    assert code == 1
+    assert f"User:{TENANT} may not Write topic {right.name}. " in said
 
 
 @pytest.fixture

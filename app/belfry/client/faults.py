@@ -58,6 +58,8 @@ CHECK_SECURITY: Final = (
     " (ssl.certificate.location, ssl.keystore.location) and who it says it is (sasl.mechanism,"
     " sasl.username, sasl.password)"
 )
+# A producer has failed for good, some time ago; a new one says what for (`Cluster.cause`).
+FAILED_FOR_GOOD: Final = KafkaError._FATAL  # noqa: SLF001
 _ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN
 
 

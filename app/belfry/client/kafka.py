@@ -29,7 +29,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from belfry.client.errors import BadProperty, Unavailable
-from belfry.client.faults import ABSENT, MOVING, Faults, missing
+from belfry.client.faults import ABSENT, FAILED_FOR_GOOD, MOVING, Faults, missing
 from belfry.client.reconnecting import reconnecting
 from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.rights import GROUP, TOPIC
@@ -183,7 +183,12 @@ class Cluster:
             self.producer().poll(REACH_S)
         except KafkaException as error:
             return error
-        return KafkaException(KafkaError(KafkaError._FATAL))  # noqa: SLF001
+        return KafkaException(KafkaError(FAILED_FOR_GOOD))
+
+    def cause(self, error: KafkaError) -> KafkaError:
+        """What an error stands for: a producer that has failed for good says only that it has."""
+        found: KafkaError = self.fatal().args[0] if error.code() == FAILED_FOR_GOOD else error
+        return found
 
     def unavailable(
         self, error: KafkaError, topic: str = "", group: str = "", operation: str = "Read"
@@ -193,6 +198,7 @@ class Cluster:
         `operation` is what was tried with the topic; a group is always read.  Where the brokers
         deny something else, its name is not known here, and the user's is.
         """
+        error = self.cause(error)
         # A producer of idempotent writes is denied the cluster where it may write to no topic.
         written = error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED and operation == "Write"
         if topic and (written or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED):

@@ -111,10 +111,10 @@ class _Writing:
         for name in values:
             by_partition[partition_of(name.encode(), self._partitions)].append(name)
         starts = self._ends(by_partition)
-        for partition, names in by_partition.items():
-            for offset, name in enumerate(names, starts[partition]):
-                self._send(RecordLocation(self._topic, partition, offset), name, values[name])
         try:
+            for partition, names in by_partition.items():
+                for offset, name in enumerate(names, starts[partition]):
+                    self._send(RecordLocation(self._topic, partition, offset), name, values[name])
             left = flush(self._cluster, self._producer, WRITE_S)
         except KafkaException as error:
             raise self._cluster.unavailable(error.args[0], self._topic, operation="Write") from None

@@ -107,11 +107,14 @@ def send_again(cluster: Cluster, topic: str, rows: list[RefusedRows]) -> None:
         if error is not None:
             errors.append(error)
 
-    for each in rows:
-        given: Any = {"headers": each.headers, "on_delivery": delivered}
-        producer.produce(topic, each.value, each.key, each.target, **given)
-        producer.poll(0)
-    left = flush(cluster, producer, TIMEOUT_S)
+    try:
+        for each in rows:
+            given: Any = {"headers": each.headers, "on_delivery": delivered}
+            producer.produce(topic, each.value, each.key, each.target, **given)
+            producer.poll(0)
+        left = flush(cluster, producer, TIMEOUT_S)
+    except KafkaException as error:
+        raise cluster.unavailable(error.args[0], topic, operation="Write") from None
     if errors:
         raise cluster.unavailable(errors[0], topic, operation="Write")
     if left:

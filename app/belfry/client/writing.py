@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from belfry.client.errors import BelfryError, Rejected, Unavailable
+from belfry.client.faults import FAILED_FOR_GOOD
 from belfry.client.kafka import Cluster, flush
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -127,7 +128,7 @@ class RequestWriter:
             try:
                 producer.produce(topic, value, key, on_delivery=delivery, **signed)
             except (KafkaException, BufferError) as error:
-                raise self._failure(error.args[0], sent, len(value)) from None
+                raise self._failure(self._cause(error.args[0]), sent, len(value)) from None
         self._flush(producer, under_way)
         return [self._placed(*each) for each in under_way]
 
@@ -141,12 +142,20 @@ class RequestWriter:
             sent, size, _ = under_way[0]
             raise self._failure(error.args[0], sent, size) from None
 
+    def _cause(self, error: Any) -> Any:
+        """Why a record was not written; a producer that has failed for good is given up."""
+        if not isinstance(error, KafkaError) or error.code() != FAILED_FOR_GOOD:
+            return error
+        with self._lock:
+            self._made = None
+        return self._cluster.cause(error)
+
     def _placed(self, sent: Verdict, size: int, delivery: _Delivery) -> Verdict:
         """The verdict with the place of its record in the log."""
         try:
             message = delivery.message()
         except KafkaException as error:
-            raise self._failure(error.args[0], sent, size) from None
+            raise self._failure(self._cause(error.args[0]), sent, size) from None
         return replace(
             sent,
             source_topic=message.topic(),
