@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from belfry.devstack import Apicurio, Kafka, Stack
+from belfry.devstack.class_training import train
 from belfry.devstack.service import JavaService
 from tests.plugins.quick_starts import QUICK
 from tests.s3 import server as s3_server
@@ -90,6 +91,8 @@ def unique() -> Callable[[str], str]:
 
 
 def _running(*services: JavaService) -> None:
+    if not all(service.running for service in services):
+        train()
     for service in services:
         if not service.running:
             service.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,9 @@ from belfry.devstack import (
     StartCancelledError,
     free_port,
 )
+from belfry.devstack.artifacts import kafka_jars, registry_home
+from belfry.devstack.class_cache import class_cache
+from belfry.devstack.class_training import train
 from belfry.devstack.stack import wait_ready_moving
 
 
@@ -32,6 +35,37 @@ def test_a_port_taken_after_its_choice_is_told_apart(tmp_path: Path, taken: int)
     kafka = Kafka(tmp_path, taken).start()
     with pytest.raises(PortTakenError, match=f"kafka ended while starting on port {taken}"):
         kafka.wait_ready()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "bundle"), [(Kafka, kafka_jars), (Apicurio, registry_home)])
+def test_a_server_takes_its_classes_from_the_cache(
+    kind: type[Kafka | Apicurio], bundle: Callable[[], Path], tmp_path: Path
+) -> None:
+    train()
+    server = kind(tmp_path).start()
+    try:
+        server.wait_ready()
+        assert str(class_cache(bundle())) in Path(f"/proc/{server.pid}/maps").read_text("utf-8")
+        assert "aot" not in server.log_file.read_text("utf-8").lower()
+    finally:
+        server.stop()
+
+
+@pytest.mark.slow
+def test_a_cache_that_does_not_fit_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "cache"
+    home.mkdir()
+    (home / registry_home().name).symlink_to(registry_home())
+    monkeypatch.setenv("BELFRY_CACHE_DIR", str(home))
+    class_cache(registry_home()).write_bytes(b"of another Java")
+    registry = Apicurio(tmp_path / "registry").start()
+    try:
+        registry.wait_ready()
+    finally:
+        registry.stop()
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ class Deliverer(NamedTuple):
 
     def stop(self) -> None:
         """Finish what is under way, for a few seconds, and leave."""
+        # Both wait for records, each for up to a second: at the same time.
+        self.settling.told_to_stop()
         self.dispatcher.stop()
         self.settling.stop()
 

@@ -68,6 +68,10 @@ class Settling:
         """Begin; returns at once."""
         self._thread.start()
 
+    def told_to_stop(self) -> None:
+        """Let `stop` find it at its end, or near it; returns at once."""
+        self._thread.stopping.set()
+
     def stop(self) -> None:
         """End what is under way, and leave the group."""
         self._thread.stop()

@@ -77,7 +77,7 @@ def _bundle(name: str) -> Path:
     wanted = pins(name)
     target = cache_dir() / f"{name}-{_digest_of_list(wanted)}"
     if not target.is_dir():
-        with _fetching(target):
+        with sole_maker(target):
             if not target.is_dir():
                 _fill(target, TITLES[name], wanted)
     return target
@@ -89,8 +89,8 @@ def _digest_of_list(wanted: Sequence[Pin]) -> str:
 
 
 @contextmanager
-def _fetching(target: Path) -> Iterator[None]:
-    """Two first starts at once: the second waits and then finds the bundle."""
+def sole_maker(target: Path) -> Iterator[None]:
+    """Two first starts at once: the second waits and then finds what the first has made."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

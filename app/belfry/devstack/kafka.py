@@ -21,6 +21,7 @@ from pathlib import Path
 
 from belfry.devstack.artifacts import kafka_jars
 from belfry.devstack.child import Child
+from belfry.devstack.class_cache import class_cache_options
 from belfry.devstack.errors import DevStackError
 from belfry.devstack.java import java
 from belfry.devstack.ports import LOOPBACK, free_port
@@ -162,8 +163,9 @@ class Kafka(JavaService):
 
     def _java(self, *options: str) -> list[str]:
         fixed = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Dlog4j2.level=INFO")
-        jars = str(kafka_jars() / "*")
-        return java(self.heap_mb, self.temp_dir, *fixed, *options, "-cp", jars)
+        jars = kafka_jars()
+        known = class_cache_options(jars)
+        return java(self.heap_mb, self.temp_dir, *fixed, *known, *options, "-cp", str(jars / "*"))
 
     def _format(self, config: Path) -> None:
         """Make a new data directory a Kafka one, with Kafka's own tool; it takes a second or

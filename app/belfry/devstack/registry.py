@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from belfry.devstack.artifacts import registry_home
+from belfry.devstack.class_cache import class_cache_options
 from belfry.devstack.java import java
 from belfry.devstack.ports import LOOPBACK
 from belfry.devstack.probing import http_status
@@ -33,8 +34,9 @@ class Apicurio(JavaService):
         settings = [f"-D{name}={value}" for name, value in self._settings().items()]
         # Little memory and an early answer count here, not throughput.
         modest = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k")
-        jar = registry_home() / "quarkus-run.jar"
-        return [*java(self.heap_mb, self.temp_dir, *modest, *settings), "-jar", str(jar)]
+        home = registry_home()
+        options = (*modest, *class_cache_options(home), *settings)
+        return [*java(self.heap_mb, self.temp_dir, *options), "-jar", str(home / "quarkus-run.jar")]
 
     def _answers(self) -> bool:
         return http_status(f"{self.url}/subjects") == 200

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from belfry.delivery.answers import Answer, End
+from belfry.delivery.kinds import kafka
 from belfry.delivery.kinds.kafka import KafkaSender, answer_to, headers_of
 from belfry.delivery.work import Work, WorkId
 from belfry.schedules.target_kinds import list_problem
@@ -55,6 +56,14 @@ def test_a_reserved_topic_is_refused_though_it_is_listed(topic: str) -> None:
     sender._send(WorkId(0, 0, 0), work_to(f"kafka:{topic}", f"kafka:{topic}"))
     assert [(each.end, each.code) for each in answers] == [(End.FINAL, "target_not_allowed")]
     assert KAFKA.refused(f"kafka:{topic}", lambda name: f"reserved {name}") == f"reserved {topic}"
+
+
+def test_one_that_waits_for_work_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "WAIT_S", 60.0)
+    sender = KafkaSender(Settings(), lambda _work_id, _work, _answer: None)
+    sender.start()
+    sender.stop()
+    assert not sender._thread.alive
 
 
 class NoTopics:

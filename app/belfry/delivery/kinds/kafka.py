@@ -51,7 +51,6 @@ STOP_S: Final = 5.0
 MESSAGE_TIMEOUT_MS: Final = 10_000
 # Bytes of a record that the client takes; brokers judge by their own limits.
 MOST_BYTES: Final = 4_000_000
-
 _DENIED: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 log = structlog.get_logger(__name__)
@@ -73,7 +72,7 @@ class KafkaSender:
         self._names = TopicNames(settings.cluster.topic_prefix)
         self._finished = finished
         self._clock = SystemClock()
-        self._queue: SimpleQueue[tuple[int, WorkId, Work]] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[int, WorkId, Work] | None] = SimpleQueue()
         self._term = 0
         self._known_until_s: dict[str, float] = {}
         self._producer: Any = None
@@ -95,6 +94,8 @@ class KafkaSender:
 
     def stop(self) -> None:
         """Give up what is under way, and end."""
+        self._thread.stopping.set()
+        self._queue.put(None)  # Wakes it.
         self._thread.stop(STOP_S)
 
     # -- the thread ------------------------------------------------------------------------------
@@ -103,12 +104,11 @@ class KafkaSender:
         """One turn of the thread: a piece of work, if there is one, and answers that have come."""
         busy = self._producer is not None and len(self._producer) > 0
         try:
-            term, work_id, work = self._queue.get(timeout=POLL_S if busy else WAIT_S)
+            handed = self._queue.get(timeout=POLL_S if busy else WAIT_S)
         except Empty:
-            pass
-        else:
-            if term == self._term:
-                self._send(work_id, work)
+            handed = None
+        if handed and handed[0] == self._term:
+            self._send(*handed[1:])
         if self._producer is not None:
             self._producer.poll(0)
 
