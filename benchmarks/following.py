@@ -1,7 +1,7 @@
 """What it costs a standby to follow a partition's changelog, beside its owner; without a broker.
 
-    PYTHONPATH=app python benchmarks/following.py                     all cases, one JSON line each
-    PYTHONPATH=app python benchmarks/following.py --against OTHER/app ratios to another tree, in turn
+    PYTHONPATH=app python benchmarks/following.py                     all cases, a JSON line each
+    PYTHONPATH=app python benchmarks/following.py --against OTHER/app beside another tree, in turn
 
 An engine on a RocksDB store takes one-shots in and fires them.  Its steps become record batches, as
 the worker's own writer makes them, and a standby's reader, sieve and replay follow them into a
@@ -32,7 +32,7 @@ from typing import Final
 from belfry.engine.effects import Effects
 from belfry.engine.partition import PartitionEngine
 from belfry.engine.reports import SourcePartition
-from belfry.host.memory import look_for_cycles_rarely
+from belfry.host.memory import look_for_cycles_rarely, spare_memory
 from belfry.host.rocks import RocksMap
 from belfry.kafka.changelog_batches import records_in
 from belfry.kafka.changelog_sieve import Sieve
@@ -103,7 +103,7 @@ class Owner:
         made = batches.finish(Writer(1, 0), {})
         in_log = process_time() - began_log
         for each in made:
-            self.log.append((each.records, each.data[:0] + placed(each.data, self._offset)))
+            self.log.append((each.records, placed(each.data, self._offset)))
             self._offset += each.records
         # A commit marker.
         self._offset += 1
@@ -220,6 +220,7 @@ def main() -> None:
     parser.add_argument("--against", help="app folder of another tree, measured in turn with this")
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
+    spare_memory()
     look_for_cycles_rarely()
     for case in asked.case or CASES:
         if not asked.against:
