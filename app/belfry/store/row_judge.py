@@ -168,32 +168,27 @@ class Judge:
         return -1 if self._verifier is None else self._verifier.manifest_at
 
     def rows(
-        self, records: Sequence[LoggedRecord]
+        self, records: Iterable[LoggedRecord]
     ) -> tuple[list[Change], list[int], list[LoggedRecord]]:
         """The rows among records, their offsets, and what no worker wrote; fillers are left out."""
-        changes: list[Change] = [(record.key or b"", record.value) for record in records]
-        doubtful: Sequence[int] = range(len(changes))
-        if not self._required:
-            # Nearly all of them are plain rows, which `row` would believe, and none of those counts
-            # for what follows it.
-            doubtful = [
-                at for at, (key, value) in enumerate(changes)
-                if value is None or value[:2] not in _PLAIN or key[:1] == b"\0" or b"/" not in key
-            ]  # fmt: skip
-        out: list[int] = []
+        changes: list[Change] = []
+        offsets: list[int] = []
         strangers: list[LoggedRecord] = []
-        for at in doubtful:
-            record, (key, value) = records[at], changes[at]
-            known, value = self.row(record.offset, key, value, partial(_proof_in, record))
-            changes[at] = key, value
+        plain, judged = not self._required, self.row
+        for record in records:
+            key, value, offset = record.key or b"", record.value, record.offset
+            known = (
+                # Nearly all of them are such, and `row` would believe them.
+                plain and value is not None and value[:2] in _PLAIN
+                and key[:1] != b"\0" and b"/" in key
+            )  # fmt: skip
             if not known:
-                out.append(at)
-                if key != FILLER or record.value is not None:
-                    strangers.append(record)
-        offsets = [record.offset for record in records]
-        if out:
-            kept = sorted(set(range(len(changes))).difference(out))
-            changes, offsets = [changes[at] for at in kept], [offsets[at] for at in kept]
+                known, value = judged(offset, key, value, partial(_proof_in, record))
+            if known:
+                changes.append((key, value))
+                offsets.append(offset)
+            elif key != FILLER or record.value is not None:
+                strangers.append(record)
         return changes, offsets, strangers
 
     def row(
