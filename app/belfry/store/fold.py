@@ -52,32 +52,29 @@ def fold(store: ScheduleStore, net: NetChanges) -> list[Manifest]:
 
     Returns the manifests among them.  Raises `UnknownFormat` for a record of a later release.
     """
-    found = store.prefetch([name for name, _ in net.rows if name[:1] != b"\0"])
+    schedules = [each for each in net.rows if each[0][:1] != b"\0"]
     # Of the timeline: what leaves it, and what waits there; and what lies under names.
     gone: list[tuple[bytes, bytes]] = []
     waiting: list[tuple[bytes, bytes]] = []
     named: dict[bytes, bytes | None] = {}
-    for name, value in net.rows:
-        if name[:1] == b"\0":
-            if name[:2] == REQUEST_PREFIX and value is not None and value[:2] == HEAD_OF_ANSWERED:
-                # It is looked into when its id comes again.
-                named[name] = value
-            else:
-                _fold_other(store, name, value)
-            continue
-        before = found[name]
+    if len(schedules) < len(net.rows):
+        for name, value in net.rows:
+            if name[:1] == b"\0":
+                _fold_other(store, name, value, named)
+    committed = store.committed([name for name, _ in schedules])
+    for (name, value), before in zip(schedules, committed, strict=True):
         in_timeline = before is not None and before[:3] == HEAD_IN_TIMELINE
         if not (in_timeline or before is None or before[:2] == HEAD_OF_MARKER):
-            _fold_schedule(store, name, value)
+            _fold_schedule(store, name, value, before)
             continue
-        if value is None or value[:2] == HEAD_OF_MARKER:
+        if value is None or (head := value[:2]) == HEAD_OF_MARKER:
             if value is not before:
                 # Else there was nothing, and nothing is left of what came meanwhile.
                 named[name] = value
-        elif value[:2] == HEAD_OF_PENDING and not lies_aside(value):
+        elif head == HEAD_OF_PENDING and not lies_aside(value):
             waiting.append((name, value))
         else:
-            _fold_schedule(store, name, value)
+            _fold_schedule(store, name, value, before)
             continue
         if in_timeline and before is not None:
             gone.append((name, before))
@@ -88,18 +85,22 @@ def fold(store: ScheduleStore, net: NetChanges) -> list[Manifest]:
     return [decode_manifest(row) for row in net.manifests]
 
 
-def _fold_other(store: ScheduleStore, key: bytes, value: bytes | None) -> None:
-    if key.startswith(REQUEST_PREFIX):
-        # Too late to notice that it is of a later release, once its id comes again.
-        if value is not None:
+def _fold_other(
+    store: ScheduleStore, key: bytes, value: bytes | None, named: dict[bytes, bytes | None]
+) -> None:
+    """Fold a row that is no schedule's; what needs no more than to be there is put into `named`."""
+    if key[:2] == REQUEST_PREFIX:
+        # It is looked into when its id comes again: too late to notice that it is of a later
+        # release.
+        if value is not None and value[:2] != HEAD_OF_ANSWERED:
             check_format(value)
-        store.lay_rows({key: value})
+        named[key] = value
     elif key.startswith(keys.AWAITED_PREFIX):
         _fold_awaited(store, key, value)
     else:
         if value is not None and key not in _OF_OTHER_FORMATS:
             check_format(value)
-        store.lay_rows({key: value})
+        named[key] = value
 
 
 def _fold_awaited(store: ScheduleStore, key: bytes, value: bytes | None) -> None:
@@ -121,8 +122,10 @@ def _location_of(record: bytes) -> Location:
     return Location(IN_TIMELINE, *due_and_seq(record))
 
 
-def _fold_schedule(store: ScheduleStore, name: bytes, value: bytes | None) -> None:
-    before = store.named(name)
+def _fold_schedule(
+    store: ScheduleStore, name: bytes, value: bytes | None, before: bytes | None
+) -> None:
+    """Fold a schedule's row; `before` is what was committed under its name."""
     if before is not None and check_format(before) == LOCATION:
         store.remove(name, before)
     row = None if value is None else check_format(value)

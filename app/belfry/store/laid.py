@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from belfry.store.layout.locations import timeline_key_at, timeline_place_of
+from belfry.store.layout.locations import timeline_keys_at, timeline_places_of
 from belfry.store.overlaid import Overlaid
 
 
@@ -24,10 +24,10 @@ class Laid(Overlaid):
 
     def lay_waiting(self, waiting: Sequence[tuple[bytes, bytes]]) -> None:
         """Let schedules wait in the timeline that wait nowhere: names and pending records."""
-        named, records = self._named, self._records
-        for name, record in waiting:
-            key, named[name] = timeline_place_of(record)
-            records[key] = record
+        records = [record for _, record in waiting]
+        places, locations = timeline_places_of(records)
+        self._named.update(zip([name for name, _ in waiting], locations, strict=True))
+        self._records.update(zip(places, records, strict=True))
         self._pending_change += len(waiting)
 
     def lay_gone(self, gone: Sequence[tuple[bytes, bytes]]) -> None:
@@ -35,7 +35,7 @@ class Laid(Overlaid):
 
         What stands under the names from now on has to be laid there afterwards.
         """
-        left = [timeline_key_at(location) for _, location in gone]
+        left = timeline_keys_at([location for _, location in gone])
         self._records.update(dict.fromkeys(left))
         self._left.left_timeline([name for name, _ in gone], left)
         self._pending_change -= len(gone)

@@ -33,10 +33,13 @@ def net_of(changes: Sequence[Change]) -> NetChanges:
     """What is left of records of a changelog; None under a key stands for a tombstone."""
     last = {change[0]: at for at, change in enumerate(changes)}
     told = [change for change in changes if change[0][:2] == MANIFEST_PREFIX]
+    manifests = [row for _, row in told if row is not None]
+    if len(last) == len(changes):
+        # No key comes twice, as where all that comes in waits for longer than a window.
+        return NetChanges([each for each in changes if each[0][:2] != MANIFEST_PREFIX], manifests)
     for key, _ in told:
         last.pop(key, None)
-    rows = [changes[at] for at in sorted(last.values())]
-    return NetChanges(rows, [row for _, row in told if row is not None])
+    return NetChanges([changes[at] for at in sorted(last.values())], manifests)
 
 
 def after_last_manifest(changes: Sequence[Change]) -> int:

@@ -17,7 +17,7 @@ from belfry.schedules.rule import KINDS, READS, RECURRING, without_targets
 from belfry.schedules.triggers import trigger_of, zones
 from belfry.store.committed import Committed
 from belfry.store.layout.pending import decode_pending
-from belfry.store.layout.pending_bytes import FLAGS, fires_once, is_pending, kind_and_flags
+from belfry.store.layout.pending_bytes import FLAGS, fires_once, kind_and_flags, with_a_rule
 
 # What a rule raises that is not understood, or damaged.
 UNREADABLE: Final = (ValueError, IndexError, struct_error, AssertionError)
@@ -67,9 +67,14 @@ def _why(rule: bytes) -> str:
 
 
 def note_unreadable(found: dict[bytes, str], changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-    """Keep up with changes of the changelog: which schedules cannot be fired, and why."""
-    for key, value in changes:
-        if value is not None and is_pending(value) and (why := why_unreadable(value)):
-            found[key] = why
-        elif found:
+    """Keep up with changes of the changelog: which schedules cannot be fired, and why.
+
+    Each key comes once.
+    """
+    if found:
+        changes = list(changes)
+        for key, _ in changes:
             found.pop(key, None)
+    for key, value in with_a_rule(changes):
+        if value is not None and (why := why_unreadable(value)):
+            found[key] = why

@@ -32,6 +32,9 @@ EVERY = encode_rule(Rule("EVERY", when=1))
 )
 def test_what_is_not_understood_has_a_reason(record: bytes, why: str) -> None:
     assert why in why_unreadable(record)
+    found: dict[bytes, str] = {}
+    note_unreadable(found, [(b"t/a", record)])
+    assert found == {b"t/a": why_unreadable(record)}, "a fold notes what a look would tell"
 
 
 def test_what_is_understood_has_none() -> None:

@@ -41,6 +41,7 @@ _SORT_KEY: Final = Struct(">qQ")
 _UNTIL: Final = Struct(">q")
 # The hot path packs by itself, and takes the layout from here.
 pack_sort_key: Final = _SORT_KEY.pack
+pack_timeline_key: Final = _TIMELINE.pack
 
 # Due instant (epoch ms) and sequence: the order in which events leave.
 SortKey = tuple[int, int]

@@ -18,6 +18,7 @@ a place for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple, TypeGuard
 
@@ -27,6 +28,7 @@ from belfry.store.layout.keys import (
     MINUTE_MS,
     locked_key,
     pack_sort_key,
+    pack_timeline_key,
     paused_key,
     queue_key,
     tenant_of,
@@ -35,11 +37,11 @@ from belfry.store.layout.keys import (
 from belfry.store.layout.records import FORMAT, LOCATION
 
 _LOCATION: Final = Struct(">BBBBqQ")
-# The due instant of a pending record and of a location, and the sequence of a record, as they stand
-# in keys of the timeline; and both in a location.
-_DUE: Final = slice(4, 12)
-_SEQ: Final = slice(28, 36)
-_PLACE: Final = slice(4, 20)
+# Due instant and sequence of a pending record, and of a location; and both as they stand in a key
+# of the timeline.
+_SORT_KEY_OF_RECORD: Final = Struct(">4xq16xQ").unpack_from
+_SORT_KEY_OF_ROW: Final = Struct(">4xqQ").unpack_from
+_SORT_KEY_IN_KEY: Final = slice(6, 22)
 # A key of the timeline without the sort key, which lies behind it.
 _TIMELINE_MINUTE: Final = Struct(">cIB")
 
@@ -97,18 +99,21 @@ def timeline_place(due_ms: int, seq: int) -> tuple[bytes, bytes]:
     return _TIMELINE_MINUTE.pack(b"t", due_ms // MINUTE_MS, 0) + place, LOCATED_IN_TIMELINE + place
 
 
-def timeline_place_of(record: bytes) -> tuple[bytes, bytes]:
-    """The same of a pending record, out of its bytes; it is for loops over many."""
-    due = record[_DUE]
-    place = due + record[_SEQ]
-    minute = _TIMELINE_MINUTE.pack(b"t", int.from_bytes(due, "big") // MINUTE_MS, 0)
-    return minute + place, LOCATED_IN_TIMELINE + place
+def timeline_places_of(records: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """The same of many pending records, out of their bytes: their keys, and their locations."""
+    keys = _keys_at(map(_SORT_KEY_OF_RECORD, records))
+    return keys, [LOCATED_IN_TIMELINE + key[_SORT_KEY_IN_KEY] for key in keys]
 
 
-def timeline_key_at(row: bytes) -> bytes:
-    """The key in the timeline of the record whose location is this row, which says so."""
-    minute = int.from_bytes(row[_DUE], "big") // MINUTE_MS
-    return _TIMELINE_MINUTE.pack(b"t", minute, 0) + row[_PLACE]
+def timeline_keys_at(rows: Sequence[bytes]) -> list[bytes]:
+    """The keys in the timeline of the records whose locations are these rows, which say so."""
+    return _keys_at(map(_SORT_KEY_OF_ROW, rows))
+
+
+def _keys_at(sort_keys: Iterable[tuple[int, int]]) -> list[bytes]:
+    return [
+        pack_timeline_key(b"t", due_ms // MINUTE_MS, 0, due_ms, seq) for due_ms, seq in sort_keys
+    ]
 
 
 def record_key(name: bytes, row: bytes) -> bytes:

@@ -19,6 +19,7 @@ bytes with a new head, and with the fire among the last ones that are kept behin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
@@ -52,6 +53,8 @@ from belfry.store.layout.pending import (
 )
 from belfry.store.layout.records import FORMAT, PENDING
 from belfry.tenants.payload_keys import ENCRYPTION_BYTES
+
+Row = tuple[bytes, bytes | None]
 
 _SORT_KEY: Final = Struct(">4xq16xQ")
 # Format to flags as they were, due, nominal, accepted to version as they were, occurrence
@@ -120,6 +123,17 @@ def kind_and_flags(record: bytes) -> tuple[int, int]:
 def fires_once(record: bytes) -> bool:
     """Whether it is a one-shot that says nothing about lateness or locks: it has no rule."""
     return record[:4] in _ONE_SHOTS and record[_RULE_BYTES] == _NO_RULE
+
+
+def with_a_rule(rows: Iterable[Row]) -> list[Row]:
+    """The pending records among rows of a changelog that need a closer look than `fires_once`."""
+    return [
+        row
+        for row in rows
+        if (record := row[1]) is not None
+        and record[:2] == HEAD_OF_PENDING
+        and not (record[:4] in _ONE_SHOTS and record[_RULE_BYTES] == _NO_RULE)
+    ]
 
 
 def is_one_shot(record: bytes) -> bool:
