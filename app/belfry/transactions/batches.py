@@ -21,7 +21,7 @@ from aiokafka.record._crecords.default_records import DefaultRecordBatchBuilder
 
 from belfry.kafka.row_signing import BATCH_BYTES
 from belfry.transactions.errors import LOST
-from belfry.transactions.joined_batch import JoinedBatch, Row
+from belfry.transactions.joined_batch import JoinedBatch
 from belfry.transactions.packing import NONE, packed
 from belfry.wire.record import Headers
 
@@ -118,12 +118,19 @@ class StepBatches:
         """Put batches of each partition before all records that are added by themselves."""
         self._filled.update(filled)
 
-    def add_rows(self, where: Where, rows: Iterable[Row]) -> None:
+    def add_rows(self, where: Where, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """The same for many records of one partition, which have a key and a value alone."""
-        batch, each = self.joined(where), iter(rows)
-        while (left := batch.add_rows(each)) is not None:
-            batch = self.joined_anew(where)
-            batch.put_first(left)
+        filling, now_ms = self._open.get(where) or self._next(where), self.now_ms
+        append, count, none = filling.append, filling.count, list[Any]()
+        for key, value in rows:
+            if append(count, now_ms, key, value, none) is None:
+                filling.count = count
+                self.add(where, key, value, none)
+                filling = self._open[where]
+                append, count = filling.append, filling.count
+            else:
+                count += 1
+        filling.count = count
 
     def joined(self, where: Where) -> JoinedBatch:
         """The batch behind all that a partition gets, for records that are bytes already."""

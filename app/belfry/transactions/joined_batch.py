@@ -1,36 +1,24 @@
 """A batch whose records are bytes already: they are joined once, when it is finished.
 
 Where thousands of records go to few partitions, their bytes are put together in loops that know
-what these have in common (`event_batches.py`, `told_batches.py`, rows of the changelog here).  A
-buffer that grows with each record would be moved again and again, as hundreds of them grow in turn.
-And a batch that is packed gets one checksum, and not one for each form.
+what these have in common (`event_batches.py`, `told_batches.py`).  A buffer that grows with each
+record would be moved again and again, as hundreds of them grow in turn.
 
     parts    length │ body │ length │ body │ …       body: a record without its length
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from belfry.transactions.packing import batch_of
-from belfry.transactions.record_bytes import (
-    LOOKED_UP,
-    NO_ATTRIBUTES,
-    SMALL,
-    numbered_anew,
-    record_body,
-    varint,
-)
+from belfry.transactions.record_bytes import record_body, varint
 from belfry.wire.record import Headers
 
 # Bytes of a batch before its first record.
 BATCH_HEAD: Final = 61
 # The longest varint of a record's length.
 LENGTH_BYTES: Final = 5
-_NO_HEADERS: Final = b"\0"
-
-Row = tuple[bytes, bytes | None]
 
 
 class JoinedBatch:
@@ -64,32 +52,6 @@ class JoinedBatch:
         self.parts += (varint(len(body)), body)
         self.room -= len(body) + LENGTH_BYTES
         self.count = 1
-
-    def add_rows(self, rows: Iterator[Row]) -> bytes | None:
-        """Put records that have a key and a value alone behind the others.
-
-        The first that does not fit is returned, as the first one of the next batch; None where all
-        of them fit.
-        """
-        parts, count, room, small, join = self.parts, self.count, self.room, SMALL, b"".join
-        left: bytes | None = None
-        for key, value in rows:
-            if value is None or count + len(key) + len(value) >= LOOKED_UP:
-                body = record_body(count, key, value, [])
-            else:
-                body = join(
-                    (NO_ATTRIBUTES, small[count], small[len(key)], key,
-                     small[len(value)], value, _NO_HEADERS)
-                )  # fmt: skip
-            size = len(body)
-            if size + LENGTH_BYTES > room and count:
-                left = numbered_anew(body)
-                break
-            parts += (small[size] if size < LOOKED_UP else varint(size), body)
-            room -= size + LENGTH_BYTES
-            count += 1
-        self.count, self.room = count, room
-        return left
 
     def finished(self, writer: tuple[int, int], sequence: int, codec: int) -> bytes | bytearray:
         """The batch; `sequence` is that of its first record."""

