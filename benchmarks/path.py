@@ -3,10 +3,10 @@
     PYTHONPATH=app python benchmarks/path.py                       µs of processor time a request
     PYTHONPATH=app python benchmarks/path.py --against OTHER/app   beside another tree, in turn
 
-Requests are taken in by an engine on RocksDB, what a step writes becomes finished batches, the step
-goes into the store, and the history reads the outcomes back and keeps them.  `plain` are requests
-without an id, `ids` such with an id and so an outcome each.  Of all steps the first quartile counts:
-what a busy machine does to the slower ones is no part's.
+Requests are taken in by an engine on RocksDB, what a step writes becomes finished batches, the
+step goes into the store, and the history reads the outcomes back and keeps them.  `plain` are
+requests without an id, `ids` such with an id and so an outcome each.  Of all steps the first
+quartile counts: what a busy machine does to the slower ones is no part's.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from belfry.transactions.packing import CODECS
 from belfry.transactions.placing import PlacedRecords
 from belfry.wire import catalogue, framing
 from belfry.wire.batch import SourceBatch
+from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 
 NOW_MS: Final = 1_800_000_000_000
@@ -110,7 +111,6 @@ class RequestPath:
         made = self._timed(PARTS[1], lambda: self._made(effects, number))
         self._timed(PARTS[2], lambda: made.finish(Writer(7, 1), {}))
         told = self._told(effects, number)
-        del effects, made
         self._timed(PARTS[3], lambda: self._engine.committed(number + 1, now_ms))
         if told.records:
             self._timed(PARTS[4], lambda: self._reader.keep(told, self._history))
@@ -131,7 +131,9 @@ class RequestPath:
         first, records = number * STEP, list[Any]()
         for batch in step.finish(Writer(7, 1), {}):
             records += values_of(batch)
-        asked = [(first + at, NOW_MS, None, value, None) for at, value in enumerate(records)]
+        asked: list[SourceRecord] = [
+            (first + at, NOW_MS, None, value, None) for at, value in enumerate(records)
+        ]
         return LifecycleBatch(0, first, asked, first + STEP)
 
     def _asked(self, first: int) -> SourceBatch:
