@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belfry.host.rocks import RocksMap, wipe
-from belfry.store.ordered_map import MemoryMap, OrderedMap, Range, TwoWayMap
+from belfry.store.ordered_map import MemoryMap, OrderedMap, Parted, Range, TwoWayMap
 from tests.conformance import crash_writer
 
 # Belfry's keys begin with a letter; RocksDB's adapter keeps the last byte for itself.
@@ -86,6 +86,15 @@ def test_get_many_keeps_the_order_and_repeats_of_its_keys(rows: OrderedMap) -> N
     rows.write({b"a": b"1", b"c": b"3"})
     assert list(rows.get_many([b"c", b"b", b"a", b"c"])) == [b"3", None, b"1", b"3"]
     assert list(rows.get_many([])) == []
+
+
+def test_writes_in_parts_lie_behind_their_prefixes(rows: OrderedMap) -> None:
+    rows.write(dict.fromkeys([b"kb", b"kz", b"t1", b"u"], b"old"))
+    parts = Parted((b"k", {b"z": None, b"a": b"1", b"": b"2"}), (b"", {b"t2": b"3", b"t1": None}))
+    rows.write(parts, [(b"kb", b"kc")])
+    assert list(rows.scan(b"", END)) == [(b"k", b"2"), (b"ka", b"1"), (b"t2", b"3"), (b"u", b"old")]
+    assert dict(parts) == {b"kz": None, b"ka": b"1", b"k": b"2", b"t2": b"3", b"t1": None}
+    assert (len(parts), b"kz" in parts, b"z" in parts, b"kt2" in parts) == (5, True, False, False)
 
 
 def test_none_deletes_and_deleting_nothing_is_no_error(rows: OrderedMap) -> None:

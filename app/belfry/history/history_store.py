@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from belfry.history import counters, layout
 from belfry.history.fire_rows import FireRows
 from belfry.history.layout import DAY_MS, HOUR_MS, SortKey
 from belfry.schedules.outcomes import Outcome
-from belfry.store.ordered_map import Range, TwoWayMap
+from belfry.store.ordered_map import Parted, Range, TwoWayMap
 from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
 
 EXAMINE: Final = 10_000
@@ -42,17 +42,23 @@ class HistoryEntry(NamedTuple):
     body: bytes
 
 
-class _Tally:
-    """How keys of records begin that are alike, and how many such there are."""
+class _Alike:
+    """Records that are alike: how their keys begin, and their rows behind that."""
 
-    __slots__ = ("by_day", "by_time", "times")
+    __slots__ = ("bodies", "by_day", "by_time", "ids")
 
     def __init__(self, by_time: bytes, by_day: bytes) -> None:
-        self.by_time, self.by_day, self.times = by_time, by_day, 0
+        self.by_time, self.by_day = by_time, by_day
+        self.bodies: dict[bytes, bytes | None] = {}
+        self.ids: dict[bytes, bytes | None] = {}
+
+    def parts(self) -> tuple[tuple[bytes, Mapping[bytes, bytes | None]], ...]:
+        """Both kinds of rows, each behind its prefix."""
+        return (self.by_time, self.bodies), (self.by_day, self.ids)
 
 
 # Tenant, hour, outcome, and whether it was told in time.
-_Alike = tuple[bytes, int, Outcome, bool]
+_Of = tuple[bytes, int, Outcome, bool]
 # Rows by time, each with its place; None in place of a record that is not to be shown.
 Walk = Iterator[tuple[SortKey, bytes | None]]
 
@@ -124,38 +130,38 @@ class HistoryStore:
         often an outcome was told in an hour.
         """
         writes: dict[bytes, bytes | None] = {}
-        tallies: dict[_Alike, _Tally] = {}
+        told: dict[_Of, _Alike] = {}
         retries: Counter[tuple[bytes, int]] = Counter()
         pack = layout.pack_place
         for offset, (tenant, schedule_id, outcome, at_ms, due_ms), body in notes:
             in_time = due_ms is not None and at_ms - due_ms <= counters.IN_TIME_MS
-            alike = (tenant, at_ms // HOUR_MS, outcome, in_time)
-            tally = tallies.get(alike)
-            if tally is None:
-                tally = tallies[alike] = _Tally(*layout.prefixes(tenant, at_ms // DAY_MS))
-            tally.times += 1
+            what = (tenant, at_ms // HOUR_MS, outcome, in_time)
+            alike = told.get(what)
+            if alike is None:
+                alike = told[what] = _Alike(*layout.prefixes(tenant, at_ms // DAY_MS))
             place = pack(at_ms, partition, offset)
-            writes[tally.by_time + place] = body
-            writes[b"%b%b\0%b" % (tally.by_day, schedule_id, place)] = b""
+            alike.bodies[place] = body
+            alike.ids[b"%b\0%b" % (schedule_id, place)] = b""
             if outcome in _ENDS and (attempts := attempt_in(body) or 1) > 1:
                 retries[tenant, at_ms // HOUR_MS] += attempts - 1
-        writes.update(self._counted(partition, tallies))
+        writes.update(self._counted(partition, told))
         for of_hour, more in retries.items():
             key = layout.retries_key(*of_hour, partition)
             writes[key] = layout.pack_offset(self._retries(key) + more)
         writes[layout.position_key(partition)] = layout.pack_offset(next_offset)
-        self._rows.write(writes)
+        parts = chain.from_iterable(alike.parts() for alike in told.values())
+        self._rows.write(Parted(*parts, (b"", writes)))
 
-    def _counted(self, partition: int, tallies: Mapping[_Alike, _Tally]) -> dict[bytes, bytes]:
+    def _counted(self, partition: int, told: Mapping[_Of, _Alike]) -> dict[bytes, bytes]:
         """Rows of the counters that these change, which are read together."""
-        keys = [layout.counters_key(tenant, hour, partition) for tenant, hour, _, _ in tallies]
+        keys = [layout.counters_key(tenant, hour, partition) for tenant, hour, _, _ in told]
         counted = dict(zip(keys, self._rows.get_many(keys), strict=True))
         values = {
             key: counters.empty() if row is None else counters.unpack(row)
             for key, row in counted.items()
         }
-        for key, ((_, _, outcome, in_time), tally) in zip(keys, tallies.items(), strict=True):
-            counters.count(values[key], outcome, tally.times, in_time=in_time)
+        for key, ((_, _, outcome, in_time), alike) in zip(keys, told.items(), strict=True):
+            counters.count(values[key], outcome, len(alike.bodies), in_time=in_time)
         return {key: counters.pack(value) for key, value in values.items()}
 
     def _retries(self, key: bytes) -> int:

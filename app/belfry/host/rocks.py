@@ -35,7 +35,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from belfry.store.ordered_map import Damaged, Range
+from belfry.store.ordered_map import Damaged, Parted, Range
 
 MEMTABLE_BYTES = 8 * 1024 * 1024
 CACHE_BYTES = 8 * 1024 * 1024
@@ -169,13 +169,15 @@ class RocksMap:
         for start, end in cleared:
             batch.delete_range(start, end)
         put, delete = batch.put, batch.delete
-        # A memtable takes neighbours in faster than a mixture: their place is found once.
-        for key in sorted(writes):
-            value = writes[key]
-            if value is None:
-                delete(key)
-            else:
-                put(key, value)
+        parts = writes.parts if isinstance(writes, Parted) else ((b"", writes),)
+        for prefix, rows in parts:
+            # A memtable takes neighbours in faster than a mixture: their place is found once.
+            for key in sorted(rows):
+                value = rows[key]
+                if value is None:
+                    delete(prefix + key)
+                else:
+                    put(prefix + key, value)
         try:
             self._db.write(batch, self._unlogged)
         except Exception as error:

@@ -3,7 +3,7 @@
 Made once from a step's effects, whichever client sends it (`transactions.py` by librdkafka,
 `transactions/` by requests of its own):
 
-    fired ─► letters ─► deliveries ─► refused ─► misrouted ─► outcomes ─► usage ─► rows ─► manifest
+    fired ─► letters ─► deliveries ─► refused ─► misrouted ─► usage ─► outcomes ─► rows ─► manifest
 
 A record without a partition goes where Kafka's own partitioner puts its key.
 """
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from belfry.engine.effects import Effects, Fired
 from belfry.kafka.row_signing import BATCH_BYTES, RowSigner, Signed
 from belfry.schedules.identity import partition_of
-from belfry.wire.accepted import PlainAccepted, accepted_record
-from belfry.wire.lifecycle import encode_lifecycle, headers_of
+from belfry.wire.accepted import PlainAccepted, Told, accepted_record
+from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headers_of
 from belfry.wire.record import Headers
 
 
@@ -71,24 +71,33 @@ def letter_records(effects: Effects) -> Iterator[StepRecord]:
 
 
 def outcome_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
-    """What became of requests: refused, on their way to their home, verdicts; and usage.
-
-    A verdict is keyed by its schedule, so that those of one schedule keep their order.
-    """
+    """What became of requests: refused, or on their way to their home; and usage."""
     for rejected in effects.rejected:
         yield output_topics.rejected, None, rejected.key, rejected.value, rejected.headers
     for sent in effects.rerouted:
         where = output_topics.schedules, sent.partition
         yield *where, sent.key, sent.value, sent.headers
-    topic, head = output_topics.lifecycle, output_topics.lifecycle_head
-    for event in effects.lifecycle:
-        if isinstance(event, PlainAccepted):
-            yield topic, None, *accepted_record(head, event)
-            continue
-        about = f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
-        yield topic, None, about, head + encode_lifecycle(event), headers_of(event)
     for tenant, used in effects.metered:
         yield output_topics.metering, None, tenant, used, []
+
+
+def told_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
+    """Verdicts and other outcomes that are told of."""
+    topic, head = output_topics.lifecycle, output_topics.lifecycle_head
+    for event in effects.lifecycle:
+        yield topic, None, *told_record(head, event)
+
+
+def told_record(head: bytes, event: Told) -> tuple[bytes, bytes, Headers]:
+    """Key, value and headers of an outcome's record; `head` is the frame."""
+    if isinstance(event, PlainAccepted):
+        return accepted_record(head, event)
+    return key_of(event), head + encode_lifecycle(event), headers_of(event)
+
+
+def key_of(event: LifecycleEvent) -> bytes:
+    """The key of an outcome's record: its schedule, whose outcomes keep their order by it."""
+    return f"{event.tenant}/{event.schedule_id}".encode(errors="replace")
 
 
 def changelog_rows(

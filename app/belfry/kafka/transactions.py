@@ -31,6 +31,7 @@ from belfry.kafka.step_records import (
     fired_records,
     letter_records,
     outcome_records,
+    told_records,
 )
 from belfry.store.layout import keys
 
@@ -109,7 +110,10 @@ class PartitionProducer:
         for topic, _, key, value, headers in delivery_records(effects, output_topics):
             produce(topic, value, key, headers=headers)
         self._failpoint("S2")
-        for topic, where, key, value, headers in outcome_records(effects, output_topics):
+        told = told_records(effects, output_topics)
+        for topic, where, key, value, headers in chain(
+            outcome_records(effects, output_topics), told
+        ):
             placed = {} if where is None else {"partition": where}
             produce(topic, value, key, headers=headers, **placed)
 

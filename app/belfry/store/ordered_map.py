@@ -47,6 +47,39 @@ class TwoWayMap(OrderedMap, Protocol):
         """Pairs from before `end` (exclusive) down to `start` (inclusive), the last one first."""
 
 
+class Parted(Mapping[bytes, "bytes | None"]):
+    """Writes in parts: the rows of each lie behind a prefix.
+
+    A step has thousands of rows under names, which lie behind a letter.  A map sorts each part by
+    itself, and makes a key when it writes it, so nobody makes a dictionary of all keys first.
+
+        (b"k", {b"shop/a": …})  (b"", {b"t…": …})      the rows kshop/a and t…
+
+    No key is in two parts.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: tuple[bytes, Mapping[bytes, bytes | None]]) -> None:
+        """Prefixes and rows, in the order of the prefixes."""
+        self.parts = parts
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return sum(len(rows) for _, rows in self.parts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The keys, part by part."""
+        return (prefix + key for prefix, rows in self.parts for key in rows)
+
+    def __getitem__(self, key: bytes) -> bytes | None:
+        """The value under a key; None: it is deleted."""
+        for prefix, rows in self.parts:
+            if key.startswith(prefix) and (rest := key[len(prefix) :]) in rows:
+                return rows[rest]
+        raise KeyError(key)
+
+
 class MemoryMap:
     """An ordered map in memory.
 

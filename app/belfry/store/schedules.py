@@ -62,6 +62,7 @@ from belfry.store.layout.manifests import (
     encode_state,
 )
 from belfry.store.layout.records import FORMAT, LOCATION, decode_awaited, decode_size, encode_size
+from belfry.store.ordered_map import Parted
 
 # RocksDB sorts its range tombstones anew after each one: worth it only for many rows.
 RANGE_FROM: Final = 256
@@ -234,7 +235,6 @@ class ScheduleStore(Laid):
         """Write the overlay, buckets, sizes and what the store says of itself in one batch."""
         counted = self._left.rows_after(self._records)
         writes = self._records
-        writes.update(zip(map(b"k".__add__, self._named), self._named.values(), strict=True))
         grown = [(keys.queue_size_key(queue), by) for queue, by in self._grown.items() if by]
         before = self._rows.get_many([key for key, _ in grown])
         for (key, by), size in zip(grown, before, strict=True):
@@ -243,7 +243,7 @@ class ScheduleStore(Laid):
         writes.update(counted)
         writes.update(said)
         writes[keys.META_BUCKETS] = encode_size(offset)
-        self._rows.write(writes, self._cleared)
+        self._rows.write(Parted((keys.NAMED_PREFIX, self._named), (b"", writes)), self._cleared)
         if self._untils_change:
             self._first_until = None
         self.discard()

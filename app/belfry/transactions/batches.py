@@ -21,6 +21,7 @@ from aiokafka.record._crecords.default_records import DefaultRecordBatchBuilder
 
 from belfry.kafka.row_signing import BATCH_BYTES
 from belfry.transactions.errors import LOST
+from belfry.transactions.joined_batch import JoinedBatch
 from belfry.transactions.packing import NONE, packed
 from belfry.wire.record import Headers
 
@@ -99,7 +100,7 @@ class StepBatches:
         self._limits = limits
         self.now_ms = now_ms
         self._filled: dict[Where, list[Filling]] = {}
-        self._open: dict[Where, _Filling] = {}
+        self._open: dict[Where, _Filling | JoinedBatch] = {}
 
     def add(self, where: Where, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Put a record behind those that the partition already gets; `where` is topic and
@@ -107,7 +108,7 @@ class StepBatches:
         """
         filling = self._open.get(where) or self._next(where)
         if filling.append(filling.count, self.now_ms, key, value, headers) is None:
-            self._filled.setdefault(where, []).append(filling)
+            self._close(where)
             filling = self._next(where)
             # The first record of a batch always fits: whether it may be so large is the broker's.
             filling.append(0, self.now_ms, key, value, headers)
@@ -131,13 +132,28 @@ class StepBatches:
                 count += 1
         filling.count = count
 
+    def joined(self, where: Where) -> JoinedBatch:
+        """The batch behind all that a partition gets, for records that are bytes already."""
+        batch = self._open.get(where)
+        return batch if isinstance(batch, JoinedBatch) else self.joined_anew(where)
+
+    def joined_anew(self, where: Where) -> JoinedBatch:
+        """Another one of these, behind the one that is open."""
+        self._close(where)
+        batch = self._open[where] = JoinedBatch(self.most(where[0]), self.now_ms)
+        return batch
+
+    def _close(self, where: Where) -> None:
+        """Put the open batch of a partition to those that are full, where it has any record."""
+        batch = self._open.get(where)
+        if batch is not None and batch.count:
+            self._filled.setdefault(where, []).append(batch)
+
     def add_apart(
         self, where: Where, records: Iterable[tuple[bytes, bytes | None, Headers]]
     ) -> None:
         """Put records into a batch of their own; BufferError where they do not fit into one."""
-        before = self._open.get(where)
-        if before is not None and before.count:
-            self._filled.setdefault(where, []).append(before)
+        self._close(where)
         filling = self._next(where)
         for key, value, headers in records:
             if filling.append(filling.count, self.now_ms, key, value, headers) is None:

@@ -7,8 +7,7 @@ in common.  So these are encoded once, and an event adds what is its own:
     ◄──────────── of each event ───────────────────────────────► │◄── as those of the event before
 
 What a record costs beside joining these pieces is the partition of its key, by librdkafka's own
-function.  Records are not copied until their batch is finished.  A buffer that grows with each
-record would be moved again and again, as hundreds of them grow in turn.
+function.  Records are not copied until their batch is finished (`joined_batch.py`).
 
 An event whose headers begin with others (its user's) is encoded header by header.
 """
@@ -19,8 +18,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.effects import Fired
-from belfry.transactions.batches import Filling, Where, Writer
-from belfry.transactions.packing import batch_of
+from belfry.transactions.batches import Filling, Where
+from belfry.transactions.joined_batch import LENGTH_BYTES, JoinedBatch
 from belfry.transactions.record_bytes import (
     LOOKED_UP,
     NO_ATTRIBUTES,
@@ -34,30 +33,9 @@ from belfry.transactions.record_bytes import (
 from belfry.wire.headers import FIRE_ID
 from belfry.wire.record import Headers
 
-# Bytes of a batch before its first record.
-BATCH_HEAD: Final = 61
-# The longest varint of a record's length.
-LENGTH_BYTES: Final = 5
 SCHEDULE_ID: Final = "belfry-schedule-id"
 _BEGIN: Final = sized(FIRE_ID.encode())
 _THEN: Final = sized(SCHEDULE_ID.encode())
-
-
-class EventBatch:
-    """A batch that takes events: the pieces of its records, how many there are, and its room."""
-
-    __slots__ = ("count", "now_ms", "parts", "room")
-
-    def __init__(self, most: int, now_ms: int) -> None:
-        self.now_ms = now_ms
-        self.parts: list[bytes] = []
-        self.count = 0
-        self.room = most - BATCH_HEAD
-
-    def finished(self, writer: Writer, sequence: int, codec: int) -> bytes:
-        """The batch; `sequence` is that of its first record."""
-        records = b"".join(self.parts)
-        return batch_of(records, self.count, self.now_ms, (*writer, sequence), codec)
 
 
 class _Output:
@@ -65,7 +43,7 @@ class _Output:
 
     __slots__ = ("begin", "end", "grouped", "keyed", "open", "same")
 
-    def __init__(self, batches: list[EventBatch]) -> None:
+    def __init__(self, batches: list[JoinedBatch]) -> None:
         self.open = batches
         # Among how many partitions keys choose, and groups: 0 until one is met.
         self.keyed = len(batches)
@@ -183,10 +161,10 @@ class EventBatches:
         output.open += [self._batch(topic) for _ in range(grouped - len(output.open))]
         return grouped
 
-    def _batch(self, topic: str) -> EventBatch:
-        return EventBatch(self._most_of(topic), self._now_ms)
+    def _batch(self, topic: str) -> JoinedBatch:
+        return JoinedBatch(self._most_of(topic), self._now_ms)
 
-    def _next(self, topic: str, partition: int) -> EventBatch:
+    def _next(self, topic: str, partition: int) -> JoinedBatch:
         """A new batch for a partition, behind those that are full."""
         batches = self._outputs[topic].open
         self._full.setdefault((topic, partition), []).append(batches[partition])

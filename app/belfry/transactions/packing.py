@@ -63,7 +63,7 @@ def packed(batch: bytearray, codec: int) -> bytearray:
 
 def batch_of(
     records: bytes, count: int, now_ms: int, writer: tuple[int, int, int], codec: int
-) -> bytes:
+) -> bytearray:
     """A finished batch of so many records, packed where that makes it smaller.
 
     `writer` is who writes it: producer, epoch, and the sequence of the first record.  All records
@@ -74,9 +74,15 @@ def batch_of(
         smaller = _PACK[codec](records)
         if len(smaller) < len(records):
             records, attributes = smaller, attributes | codec
-    told = _BEHIND_CRC.pack(attributes, count - 1, now_ms, now_ms, *writer, count) + records
-    length = len(told) + _ATTRIBUTES_AT - _LENGTH_ENDS
-    return _BEFORE_ATTRIBUTES.pack(0, length, _NO_LEADER, _MAGIC, calc_crc32c(told)) + told
+    size = _RECORDS_AT + len(records)
+    # One buffer, so that the records are copied once.
+    batch = bytearray(size)
+    batch[_RECORDS_AT:] = records
+    told = attributes, count - 1, now_ms, now_ms, *writer, count
+    _BEHIND_CRC.pack_into(batch, _ATTRIBUTES_AT, *told)
+    checked = calc_crc32c(memoryview(batch)[_ATTRIBUTES_AT:])
+    _BEFORE_ATTRIBUTES.pack_into(batch, 0, 0, size - _LENGTH_ENDS, _NO_LEADER, _MAGIC, checked)
+    return batch
 
 
 def codec_of(properties: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ committed where its signature does not hold.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -28,11 +28,13 @@ from belfry.kafka.client_loop import ClientLoop
 from belfry.kafka.outcome import Misplaced, TopicGone
 from belfry.kafka.row_signing import RowSigner
 from belfry.kafka.step_producer import Receipt
-from belfry.kafka.step_records import StepRecord, changelog_rows
+from belfry.kafka.step_records import OutputTopics, StepRecord, changelog_rows
 from belfry.schedules import identity
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import BrokerConnections
 from belfry.transactions.event_batches import Counts, EventBatches
+from belfry.transactions.told_batches import add_told
+from belfry.wire.accepted import Told
 
 # Seconds to learn of a topic that is new here.
 KNOW_S: Final = 10.0
@@ -80,6 +82,13 @@ class PlacedRecords:
         events = EventBatches(step.now_ms, step.most, counts, self._partition_of)
         events.add(fired)
         step.begin_with(events.filled())
+
+    def add_told(self, told: Sequence[Told], output_topics: OutputTopics) -> None:
+        """Put outcomes behind what their partitions get; raises TopicGone where there are none."""
+        if told:
+            topic, head = output_topics.lifecycle, output_topics.lifecycle_head
+            partitions = self._partitions_of(topic)
+            add_told(self._step, told, head, topic, partitions, self._partition_of)
 
     def add_rows(
         self, where: Where, rows: Mapping[bytes, bytes | None], signer: RowSigner | None

@@ -167,6 +167,7 @@ class DirectProducer:
         placed.add(delivery_records(effects, self._output_topics))
         self._failpoint("S2")
         placed.add(outcome_records(effects, self._output_topics))
+        placed.add_told(effects.lifecycle, self._output_topics)
 
     # -- ends --------------------------------------------------------------------------------------
 

@@ -1,10 +1,10 @@
 """The verdict on a plain request with an id, kept as what it is made of until it is written.
 
 Most verdicts say that a plain request was accepted.  Such a one holds the names as the bytes that
-they came as, so an engine makes it with one tuple, and its record with one format:
+they came as, so an engine makes it with one tuple, and its record is joined from few pieces:
 
     tenant  id  ACCEPTED  request id  -  version 1  at  due  -  -  -  -  topic  partition  offset
-    └ once per tenant                               └ once per step      └ once per partition
+    └ once per tenant                 └── once per step ──┘  └── once per partition ───┘
 
 It equals the `LifecycleEvent` that it stands for, and has its fields.  Those are made when somebody
 asks for them.  A property test holds its record to that of the event.
@@ -21,16 +21,20 @@ from belfry.wire.lifecycle import (
     GENERATION,
     ONE_BYTE,
     LifecycleEvent,
-    avro_instant,
     avro_long,
     avro_string,
     encode_lifecycle,
+    upper,
 )
 from belfry.wire.record import Headers
 
 # A name whose size takes one byte.
 _SHORT: Final = 0x40
-_ACCEPTED: Final = avro_long(list(Outcome).index(Outcome.ACCEPTED))
+# The outcome, and that a request id follows.
+_ACCEPTED: Final = avro_long(list(Outcome).index(Outcome.ACCEPTED)) + b"\2"
+# What two groups of seven bits hold, and all of them as bytes that others follow.
+_TWO_GROUPS: Final = 1 << 14
+_LOWER: Final = tuple(bytes((low & 0x7F | 0x80, low >> 7 | 0x80)) for low in range(_TWO_GROUPS))
 
 
 class PlainAccepted(NamedTuple):
@@ -95,23 +99,37 @@ def whole(event: Told) -> LifecycleEvent:
 
 def accepted_record(head: bytes, accepted: PlainAccepted) -> tuple[bytes, bytes, Headers]:
     """Key, value and headers of its record; `head` is the frame."""
-    name, (tenant, schedule_id, request_id), due_ms, life, at, source, offset = accepted
-    headers: Headers = [(GENERATION, b"%d" % generation_of(life))]
+    headers: Headers = [(GENERATION, b"%d" % generation_of(accepted[3]))]
+    return accepted[0], accepted_value(head, accepted), headers
+
+
+def accepted_value(head: bytes, accepted: PlainAccepted) -> bytes:
+    """The value of its record."""
+    _, (tenant, schedule_id, request_id), due_ms, _, at, source, offset = accepted
     if not len(schedule_id) < _SHORT > len(request_id):
-        return name, head + encode_lifecycle(accepted.whole()), headers
-    value = b"%b%b%b%b\2%b%b\0\2\2%b\2%b\0\0\0\0%b%b" % (
-        _begun(head, tenant),
-        ONE_BYTE[2 * len(schedule_id)],
-        schedule_id,
-        _ACCEPTED,
-        ONE_BYTE[2 * len(request_id)],
-        request_id,
-        avro_instant(at),
-        avro_long(due_ms),
-        _from(source),
-        avro_long(offset),
+        return head + encode_lifecycle(accepted.whole())
+    return b"".join(
+        (
+            _begun(head, tenant),
+            ONE_BYTE[len(schedule_id) << 1],
+            schedule_id,
+            _ACCEPTED,
+            ONE_BYTE[len(request_id) << 1],
+            request_id,
+            _told(at),
+            _long(due_ms),
+            _from(source),
+            _long(offset),
+        )
     )
-    return name, value, headers
+
+
+def _long(number: int) -> bytes:
+    """A number that is not negative, as `avro_long` writes it; most are instants and offsets."""
+    number <<= 1
+    if number < _TWO_GROUPS:
+        return avro_long(number >> 1)
+    return _LOWER[number & _TWO_GROUPS - 1] + upper(number >> 14)
 
 
 @lru_cache(maxsize=1024)
@@ -120,7 +138,13 @@ def _begun(head: bytes, tenant: bytes) -> bytes:
     return head + avro_string(tenant.decode())
 
 
+@lru_cache(maxsize=8)
+def _told(at: int) -> bytes:
+    """No fire, the first version, when it was told, and that it is due."""
+    return b"\0\2\2%b\2" % avro_long(at)
+
+
 @lru_cache(maxsize=1024)
 def _from(source: tuple[str, int]) -> bytes:
-    """Topic and partition, and that an offset follows."""
-    return b"\2%b\2%b\2" % (avro_string(source[0]), avro_long(source[1]))
+    """Four nulls, topic and partition, and that an offset follows."""
+    return b"\0\0\0\0\2%b\2%b\2" % (avro_string(source[0]), avro_long(source[1]))

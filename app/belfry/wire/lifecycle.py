@@ -120,10 +120,11 @@ def avro_long(number: int) -> bytes:
         return ONE_BYTE[number]
     if number < 0x4000:
         return _MORE_FOLLOWS[number & 0x7F] + ONE_BYTE[number >> 7]
-    return _MORE_FOLLOWS[number & 0x7F] + _MORE_FOLLOWS[number >> 7 & 0x7F] + _upper(number >> 14)
+    return _MORE_FOLLOWS[number & 0x7F] + _MORE_FOLLOWS[number >> 7 & 0x7F] + upper(number >> 14)
 
 
 def _base_128(number: int) -> bytes:
+    """An unsigned number in groups of seven bits, the lowest first."""
     coded = bytearray()
     while number >= 0x80:
         coded.append(number & 0x7F | 0x80)
@@ -136,7 +137,7 @@ def _base_128(number: int) -> bytes:
 avro_instant = lru_cache(maxsize=8)(avro_long)
 _known = lru_cache(maxsize=1024)(avro_string)
 # Offsets rise one by one, and what is due within seconds differs in its lower bits alone.
-_upper = lru_cache(maxsize=1024)(_base_128)
+upper = lru_cache(maxsize=1024)(_base_128)
 
 
 def decode_lifecycle(body: bytes, reader: RecordReader | None = None) -> LifecycleEvent:

@@ -1,0 +1,76 @@
+"""Outcomes that are told of, as records of batches: those of a step, in one loop.
+
+Most of them say that a plain request with an id was accepted (`wire/accepted.py`), and such a
+record is joined from what it has alone:
+
+    length number │ key │ value │ 1 header: belfry-generation │ its digits
+
+Any other is encoded field by field.  All of them keep the order in which they were told, so those
+of one schedule, which share a key and so a partition, do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from belfry.kafka.step_records import key_of, told_record
+from belfry.schedules.identity import generation_of
+from belfry.transactions.batches import StepBatches
+from belfry.transactions.joined_batch import LENGTH_BYTES, JoinedBatch
+from belfry.transactions.record_bytes import (
+    LOOKED_UP,
+    NO_ATTRIBUTES,
+    SMALL,
+    numbered_anew,
+    record_body,
+    sized,
+    varint,
+)
+from belfry.wire.accepted import PlainAccepted, Told, accepted_value
+from belfry.wire.lifecycle import GENERATION
+
+# One header, and its name.
+_GENERATION: Final = varint(1) + sized(GENERATION.encode())
+
+
+def add_told(
+    step: StepBatches,
+    told: Iterable[Told],
+    head: bytes,
+    topic: str,
+    partitions: int,
+    partition_of: Callable[[bytes, int], int],
+) -> None:
+    """Put outcomes behind what the partitions of their topic already get.
+
+    `head` is the frame of their values; `partition_of` says to which of so many a key belongs.
+    """
+    small, join = SMALL, b"".join
+    batches: dict[int, JoinedBatch] = {}
+    for event in told:
+        if isinstance(event, PlainAccepted):
+            key, life, value = event[0], event[3], accepted_value(head, event)
+        else:
+            key, life, value = key_of(event), 0, None
+        partition = partition_of(key, partitions)
+        batch = batches.get(partition)
+        if batch is None:
+            batch = batches[partition] = step.joined((topic, partition))
+        number = batch.count
+        if value is not None and number + len(key) + len(value) < LOOKED_UP:
+            generation = b"%d" % generation_of(life)
+            body = join(
+                (NO_ATTRIBUTES, small[number], small[len(key)], key, small[len(value)], value,
+                 _GENERATION, small[len(generation)], generation)
+            )  # fmt: skip
+        else:
+            body = record_body(number, *told_record(head, event))
+        size = len(body)
+        if size + LENGTH_BYTES > batch.room and number:
+            batch = batches[partition] = step.joined_anew((topic, partition))
+            batch.put_first(numbered_anew(body))
+            continue
+        batch.parts += (small[size] if size < LOOKED_UP else varint(size), body)
+        batch.room -= size + LENGTH_BYTES
+        batch.count = number + 1
