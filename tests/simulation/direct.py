@@ -113,12 +113,15 @@ class SimCluster:
         """Learn of topics."""
         await self.refresh(topics)
 
-    async def refresh(self, _topics: Iterable[str] = ()) -> None:
-        """Ask anew who leads what; what cannot be told stays as it was."""
+    async def refresh(self, topics: Iterable[str] = ()) -> None:
+        """Ask anew who leads these topics, or all; what cannot be told stays as it was."""
+        asked = set(topics)
         if not await self._travel():
             await asyncio.sleep(METADATA_S)
             return
-        self._leaders = {where: self._nodes.leader_of(where) for where in self._leaders}
+        for where in self._leaders:
+            if not asked or where[0] in asked:
+                self._leaders[where] = self._nodes.leader_of(where)
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has."""

@@ -69,7 +69,7 @@ class Tallies:
 
         `waits` says why the events of some of them wait.
         """
-        known = (*waits, *self.pending.copy(), *self._tallies.copy())
+        known = {*waits, *self.pending.copy(), *self._tallies.copy()}
         return {name: self._of(name, waits.get(name)) for name in known}
 
     def _of(self, name: bytes, wait: Wait | None) -> TenantFigures:
@@ -118,6 +118,9 @@ class Tallies:
 def merged(found: Iterable[TenantFigures]) -> TenantFigures:
     """The figures of a tenant that lives in several partitions; it waits as its oldest does."""
     every = list(found)
+    if len(every) == 1:
+        # So it is with nearly all tenants, and there may be many.
+        return every[0]
     waits = [each.wait for each in every if each.wait is not None]
     dues = [each.oldest_due_ms for each in waits if each.oldest_due_ms is not None]
     wait = min(waits, key=_age, default=None)

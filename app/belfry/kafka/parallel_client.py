@@ -16,11 +16,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka.client import ConnectionGroup
+from aiokafka.cluster import ClusterMetadata
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
@@ -83,12 +84,46 @@ class ParallelClient(MeasuredClient):
             return made
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Any) -> bool:
-        """As aiokafka's own, by a request that makes no topic.
+        """As aiokafka's own, by a request that makes no topic."""
+        told = await self._told(list(topics) or None)
+        if told is None:
+            cluster_metadata.failed_update(None)
+            return False
+        if told.brokers:
+            cluster_metadata.update_metadata(told)
+        return bool(told.brokers)
+
+    def follow(self, topics: Iterable[str]) -> None:
+        """From now on these are the topics that are asked for when what is known is old."""
+        self._topics = set(topics)
+
+    async def learn(self, topics: Iterable[str]) -> bool:
+        """Ask who leads these topics, and add that to what is known; whether a broker told it.
+
+        A topic that is not there is known no more.
+        """
+        asked = set(topics)
+        told = await self._told(sorted(asked))
+        if told is None or not told.brokers:
+            return False
+        new, known = ClusterMetadata(), self.cluster
+        new.update_metadata(told)
+        # Other threads look single topics up, and nobody goes through these tables.
+        for topic in asked - new._partitions.keys():  # noqa: SLF001  # no other way, here and below
+            known._partitions.pop(topic, None)  # noqa: SLF001
+        known._partitions.update(new._partitions)  # noqa: SLF001
+        known._brokers, known.controller = new._brokers, new.controller  # noqa: SLF001
+        known.unauthorized_topics = (known.unauthorized_topics - asked) | new.unauthorized_topics
+        known.internal_topics = known.internal_topics | new.internal_topics
+        return True
+
+    async def _told(self, topics: list[str] | None) -> Any:
+        """What some broker says of these topics, or None where none of them answers.
 
         Where brokers create topics by themselves, one that was deleted would come back with their
-        settings.
+        settings if the request did not say otherwise.
         """
-        asked = MetadataRequest(list(topics) or None, allow_auto_topic_creation=False)
+        asked = MetadataRequest(topics, allow_auto_topic_creation=False)
         nodes = [broker.nodeId for broker in self.cluster.brokers()]
         # A cluster that had no broker to tell of yet is asked where it was first met.
         nodes += [node for node, _ in self._conns if node == "bootstrap"]
@@ -97,14 +132,10 @@ class ParallelClient(MeasuredClient):
             if connection is None:
                 continue
             try:
-                told = await connection.send(asked)
+                return await connection.send(asked)
             except (KafkaError, TimeoutError):
                 continue
-            if told.brokers:
-                cluster_metadata.update_metadata(told)
-            return bool(told.brokers)
-        cluster_metadata.failed_update(None)
-        return False
+        return None
 
     async def bootstrap(self) -> None:
         """Learn of the cluster from one of the addresses of the start, whichever answers.

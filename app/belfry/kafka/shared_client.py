@@ -8,7 +8,9 @@ Users are the writers of transactions, and the clients that ask for offsets.  Th
 cluster by other properties have another client.
 
 A client knows the topics that any of its users has asked for.  With 64 partitions and a thousand
-tenants that is one table of their topics instead of 64, and one refresh.
+tenants that is one table of their topics instead of 64.  A refresh asks for the topics that are new
+or have moved, and adds the answer to the table.  All of them are asked for when the table is old:
+with 10 000 topics of four partitions that is 1.5 MB, and 0.4 s to read them.
 
 A client that could not be refreshed is *left*: who has it keeps it, and whoever begins anew makes
 another one, from the addresses of the start.  So brokers that have moved altogether are found
@@ -18,7 +20,7 @@ again, partition by partition.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from itertools import count
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -34,6 +36,9 @@ REQUEST_S: Final = 30.0
 # Seconds to learn who leads what, and for one broker to tell it.
 METADATA_S: Final = 5.0
 LOOK_S: Final = 2.0
+# Topics that are asked for at once.  An answer is read in one go, 20 ms for so many topics of four
+# partitions, and all writers of the loop wait meanwhile.
+TOGETHER: Final = 500
 AWAY: Final = (KafkaError, OSError, TimeoutError, KeyError, IncompatibleBrokerVersion)
 
 
@@ -79,11 +84,22 @@ class SharedClient:
             self._started = True
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
-        """Ask anew who leads what, of these topics too; what cannot be told stays as it was."""
-        self._followed.update(topics)
-        self.client.set_topics(self._followed)
+        """Ask anew who leads these topics; of all that are followed where none is named.
+
+        What cannot be told stays as it was.  Topics are followed from now on.
+        """
+        asked = sorted(topics)
+        if not asked:
+            await self._ask(self.client.force_metadata_update())
+        self._followed.update(asked)
+        self.client.follow(self._followed)
+        for start in range(0, len(asked), TOGETHER):
+            await self._ask(self.client.learn(asked[start : start + TOGETHER]))
+
+    async def _ask(self, look: Awaitable[bool]) -> None:
+        """Wait for a look; a client whose look fails is left."""
         try:
-            told = await asyncio.wait_for(self.client.force_metadata_update(), METADATA_S)
+            told = await asyncio.wait_for(look, METADATA_S)
         except AWAY:
             told = False
         self.left = self.left or not told
@@ -91,7 +107,7 @@ class SharedClient:
     def forget(self, topics: Iterable[str]) -> None:
         """Ask for these topics no more."""
         self._followed.difference_update(topics)
-        self.client.set_topics(self._followed)
+        self.client.follow(self._followed)
 
     def enter(self) -> int:
         """Use it, until `leave`: the number of the user's connections."""

@@ -57,6 +57,11 @@ def fired_records(fired: Iterable[Fired], output_topics: OutputTopics) -> Iterat
         yield topic, where, key, value, headers
 
 
+def topics_of(effects: Effects) -> set[str]:
+    """Topics of tenants that a step writes to: those of fired events, and of dead letters."""
+    return {each[0] for each in effects.fired} | {each.topic for each in effects.letters}
+
+
 def delivery_records(effects: Effects, output_topics: OutputTopics) -> Iterator[StepRecord]:
     """Deliveries over HTTP that are to be made."""
     topic, head = output_topics.deliveries, output_topics.deliveries_head

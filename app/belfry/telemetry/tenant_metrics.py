@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from heapq import nsmallest
 from itertools import chain, zip_longest
-from operator import add, sub
+from operator import add, attrgetter, sub
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -139,10 +140,14 @@ class TenantMetrics(Collector):
         seen: dict[tuple[Owner, str], Counts] = {}
         for owner, counted in look.owners.items():
             for name, each in counted.items():
-                seen[owner, name] = now = _counts(each)
+                place = owner, name
+                now, before = _counts(each), self._seen.get(place, _NONE)
+                seen[place] = now
+                if now == before:
+                    # Of very many tenants only some have done anything since the look before.
+                    continue
                 label = name if name in shown and name != OTHER else OTHER
-                more = _since(self._seen.get((owner, name), _NONE), now)
-                shown[label] = _sum(shown[label], more)
+                shown[label] = _sum(shown[label], _since(before, now))
         self._seen, self._shown = seen, shown
 
     def _families(self) -> tuple[Any, ...]:
@@ -168,8 +173,10 @@ def foremost(look: TenantLook, most: int) -> list[str]:
     waits = sorted(look.waits(), key=lambda each: (-look.seconds(each[1]), each[1].since_ms))
     orders = [[name for name, _ in waits]]
     for figure in ("pending", "fired", "rejected", "late_ms", "delivered"):
-        some = [(getattr(each, figure), name) for name, each in named if getattr(each, figure) > 0]
-        orders.append([name for _, name in sorted(some, key=lambda each: (-each[0], each[1]))])
+        of = attrgetter(figure)
+        # The largest first.  No more of each are needed, for all of them differ.
+        some = nsmallest(most, ((-count, name) for name, each in named if (count := of(each)) > 0))
+        orders.append([name for _, name in some])
     in_turn = chain.from_iterable(zip_longest(*orders))
     return list(dict.fromkeys(name for name in in_turn if name))[:most]
 

@@ -52,7 +52,7 @@ class Brokers(Protocol):
         """
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
-        """Ask anew who leads what; of these topics too, if they were forgotten."""
+        """Ask anew who leads these topics; of all that are known where none is named."""
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has; 0 where it is not known."""
@@ -90,13 +90,16 @@ class BrokerConnections:
         return features.finalized.get(TRANSACTION, 0) >= OWN_EPOCHS
 
     async def know(self, topics: Iterable[str], within_s: float = PROPAGATION_S) -> None:
-        """Learn of topics that are new here; those that stay unknown are not asked for again."""
-        wanted = set(topics)
+        """Learn of topics that are new here; those that stay unknown are not asked for again.
+
+        All of them are asked for together, and nothing else is.
+        """
+        unknown = set(topics)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while True:
-            await self.refresh(wanted)
-            unknown = {topic for topic in wanted if not self.partitions_of(topic)}
+            await self.refresh(unknown)
+            unknown = {topic for topic in unknown if not self.partitions_of(topic)}
             if not unknown:
                 return
             if loop.time() > deadline:
@@ -110,7 +113,7 @@ class BrokerConnections:
         return len(self._client.cluster.partitions_for_topic(topic) or ())
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
-        """Ask anew who leads what; what cannot be told stays as it was."""
+        """Ask anew who leads these topics, or all; what cannot be told stays as it was."""
         await self._shared.refresh(topics)
 
     def leader_of(self, where: Where) -> int | None:

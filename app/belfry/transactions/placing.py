@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -36,7 +37,7 @@ from belfry.transactions.event_batches import Counts, EventBatches
 from belfry.transactions.told_batches import add_told
 from belfry.wire.accepted import Told
 
-# Seconds to learn of a topic that is new here.
+# Seconds to learn of topics that are new here.
 KNOW_S: Final = 10.0
 PartitionOf = Callable[[bytes, int], int]
 _NAME: Final = "rd_kafka_msg_partitioner_murmur2"
@@ -46,15 +47,23 @@ class PlacedRecords:
     """Puts the records of one step into its batches, each where it belongs.
 
     `number` is the step's: records without a key or a partition go to the partition that it names.
+    `topics` gives all topics of tenants that the step writes to.  It is asked where one of them is
+    not known, so that all such topics are learned by one look.
     """
 
     def __init__(
-        self, step: StepBatches, brokers: BrokerConnections, loop: ClientLoop, number: int
+        self,
+        step: StepBatches,
+        brokers: BrokerConnections,
+        loop: ClientLoop,
+        number: int,
+        topics: Callable[[], AbstractSet[str]],
     ) -> None:
         self._step = step
         self._brokers = brokers
         self._loop = loop
         self._number = number
+        self._topics = topics
         self._partitions: dict[str, int] = {}
         self._partition_of = partitioner()
 
@@ -109,7 +118,9 @@ class PlacedRecords:
         """How many partitions a topic has; raises TopicGone where it has none."""
         known = self._brokers.partitions_of(topic)
         if not known:
-            self._loop.run(self._brokers.know([topic]), KNOW_S)
+            of = self._brokers.partitions_of
+            new = {each for each in self._topics() if not of(each)}
+            self._loop.run(self._brokers.know({topic, *new}), KNOW_S)
             known = self._brokers.partitions_of(topic)
         if not known:
             raise TopicGone(topic)

@@ -14,6 +14,7 @@ step's requests leave in one turn of the loop: each hand-over waits for the inte
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -34,6 +35,7 @@ from belfry.kafka.step_records import (
     delivery_records,
     letter_records,
     outcome_records,
+    topics_of,
 )
 from belfry.transactions import brokers
 from belfry.transactions.alternating import AlternatingWriter
@@ -112,7 +114,8 @@ class DirectProducer:
             self._failpoint("S1")
             self._steps += 1
             step = StepBatches(self._codec, writer.limits, int(self._clock.wall_ms()))
-            placed = PlacedRecords(step, cluster, self._loop, self._steps)
+            topics = partial(topics_of, effects)
+            placed = PlacedRecords(step, cluster, self._loop, self._steps, topics)
             self._add_outputs(placed, effects)
             self._failpoint("S3")
             placed.add_rows(self._changelog, effects.rows, self.signer)
@@ -197,7 +200,7 @@ class DirectProducer:
         if isinstance(error, TopicGone):
             topics[error.topic] = str(error)
         if isinstance(error, Ended):
-            of_tenants = {each[0] for each in (*effects.fired, *effects.letters)}
+            of_tenants = topics_of(effects)
             topics |= {topic: why for topic, why in error.topics.items() if topic in of_tenants}
         topics |= self._non_transactional.refused
         self._non_transactional.start_over()

@@ -39,6 +39,24 @@ def test_a_wait_tells_what_is_there_until_all_is(monkeypatch: pytest.MonkeyPatch
     assert cluster.told == [(what, 0, 1000), (what, 400, 1000), (what, 1000, 1000)]
 
 
+@pytest.mark.parametrize(("took_s", "pause_s"), [(0.001, 0.2), (0.02, 0.4), (3.0, 1.0)])
+def test_who_answers_slowly_is_asked_less_often(
+    took_s: float, pause_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of 10 000 tenants would work on answers, and be measured at that."""
+    slept: list[float] = []
+    monkeypatch.setattr("belfry.bench.runs.time.sleep", slept.append)
+    counts, now = iter([400, 1000]), [0.0]
+    monkeypatch.setattr("belfry.bench.runs.time.monotonic", lambda: now[0])
+
+    def answer() -> int:
+        now[0] += took_s
+        return next(counts)
+
+    awaited(Waiting(), answer)
+    assert slept == [pytest.approx(pause_s)]
+
+
 def test_a_wait_that_is_in_vain_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "LONGEST_S", -1.0)
     with pytest.raises(WorkerFailed, match="7 of 1000 requests taken in within"):

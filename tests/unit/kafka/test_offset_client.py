@@ -260,7 +260,10 @@ def test_a_topic_that_may_not_be_seen_is_told_as_such(
 ) -> None:
     """Brokers leave it out of what they tell, like one that is not there."""
 
-    def told(self: ClusterMetadata, _answer: Any) -> None:
+    update = ClusterMetadata.update_metadata
+
+    def told(self: ClusterMetadata, answer: Any) -> None:
+        update(self, answer)
         self.unauthorized_topics = {"secret"}
 
     client = connect()

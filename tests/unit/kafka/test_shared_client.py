@@ -147,7 +147,7 @@ def test_a_client_that_learns_nothing_any_more_is_left_by_new_terms(told: Any) -
 
     async def play() -> None:
         one, two = await connections(2)
-        one._client.force_metadata_update = update
+        one._client.learn = lambda _topics: update()
         await one.refresh(["t"])
         (anew,) = await connections(1)
         assert anew._client is not one._client

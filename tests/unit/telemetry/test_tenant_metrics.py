@@ -127,6 +127,18 @@ def test_whoever_is_first_by_a_figure_is_among_the_foremost(figure: dict[str, in
     assert foremost(TenantLook.of({(0, 1): found}, NOW_MS), 1) == ["first"]
 
 
+@pytest.mark.parametrize("most", [0, 1, 5, 30])
+def test_as_many_as_wanted_are_chosen_though_figures_agree_on_some(most: int) -> None:
+    """Each figure names its largest, in turn; who was named already is not named twice."""
+    found = {f"t{n:02}": figures(pending=n % 4, fired=n, late_ms=40 - n) for n in range(40)}
+    by_pending = sorted((-(n % 4), f"t{n:02}") for n in range(40) if n % 4)
+    by_fired = [f"t{n:02}" for n in range(39, 0, -1)]
+    by_lateness = [f"t{n:02}" for n in range(40)]
+    in_turn = zip([name for _, name in by_pending], by_fired, by_lateness, strict=False)
+    names = dict.fromkeys(name for names in in_turn for name in names)
+    assert foremost(TenantLook.of({(0, 1): found}, NOW_MS), most) == list(names)[:most]
+
+
 def test_who_waits_comes_before_all_others() -> None:
     found = {
         "busy": figures(pending=9, fired=9),

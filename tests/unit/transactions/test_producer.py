@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from belfry.engine.effects import Effects, Letter
-from belfry.kafka.outcome import Aborted
-from belfry.kafka.step_records import OutputTopics, fired_records
+from belfry.kafka.outcome import Aborted, TopicGone
+from belfry.kafka.step_records import OutputTopics, fired_records, topics_of
 from belfry.transactions import errors
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import StepBatches
@@ -48,6 +48,51 @@ def test_groups_go_where_the_other_writer_would_place_them_while_partitions_are_
     brokers: Any = SimpleNamespace(partitions_of=lambda _topic: 3)
     step, loop = StepBatches(0, {}, 0), SimpleNamespace()
     effects = Effects(fired=[("f", b"k", group, b"v", [])])
-    DirectProducer._add_outputs(here, PlacedRecords(step, brokers, cast("Any", loop), 1), effects)
+    placing = PlacedRecords(step, brokers, cast("Any", loop), 1, set)
+    DirectProducer._add_outputs(here, placing, effects)
     placed = {(topic, where) for topic, where, *_ in fired_records(effects.fired, names)}
     assert step.places == placed
+
+
+class _Brokers:
+    """Knows no topic until it is asked for."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.looks: list[set[str]] = []
+
+    def partitions_of(self, topic: str) -> int:
+        return 2 if topic in self.known else 0
+
+    def know(self, topics: set[str]) -> set[str]:
+        self.looks.append(topics)
+        self.known |= topics - {"gone"}
+        return topics
+
+
+def _place(brokers: Any, effects: Effects) -> None:
+    names = OutputTopics("c", "s", "r", "l", b"", "d", b"", lambda _topic: 2)
+    here: Any = SimpleNamespace(_output_topics=names, _failpoint=str)
+    loop: Any = SimpleNamespace(run=lambda *_: None)
+    step = StepBatches(0, {}, 0)
+    placing = PlacedRecords(step, brokers, loop, 1, lambda: topics_of(effects))
+    DirectProducer._add_outputs(here, placing, effects)
+
+
+def test_all_new_topics_of_a_step_are_learned_by_one_look() -> None:
+    """One look each would take a step of a thousand tenants many seconds."""
+    fired: list[Any] = [(f"f{n % 100}", b"k", None, b"v", []) for n in range(300)]
+    letters = [Letter(f"l{n}", b"k", b"v", []) for n in range(50)]
+    effects, brokers = Effects(fired=fired, letters=letters), _Brokers()
+    brokers.known |= {"f1", "l1"}
+    _place(brokers, effects)
+    (look,) = brokers.looks
+    assert look == topics_of(effects) - {"f1", "l1"}
+    _place(brokers, effects)
+    assert len(brokers.looks) == 1, "nothing is new any more"
+
+
+def test_a_topic_that_is_not_there_is_named_though_others_are_learned_with_it() -> None:
+    effects = Effects(fired=[(topic, b"k", None, b"v", []) for topic in ("f1", "gone", "f2")])
+    with pytest.raises(TopicGone, match="gone"):
+        _place(_Brokers(), effects)

@@ -1,0 +1,121 @@
+"""Topics that are new, or have moved, are asked for by themselves, and added to what is known.
+
+A worker with 10 000 tenants' topics would otherwise read all of them again for each new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from belfry.kafka import shared_client
+from belfry.kafka.parallel_client import ParallelClient
+from belfry.transactions.brokers import BrokerConnections
+from tests.unit.kafka.mock_cluster import MockCluster
+
+TOPICS = [f"fired.tenant-{number}" for number in range(7)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[MockCluster]:
+    with MockCluster(2) as found:
+        for topic in TOPICS:
+            found.create(topic, 2, 1)
+            for partition in range(2):
+                found.lead(topic, partition, 1)
+        yield found
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str] | None]:
+    """The topics of each request for metadata; None for all topics of the cluster."""
+    found: list[list[str] | None] = []
+    told = ParallelClient._told
+
+    async def counted(self: ParallelClient, topics: list[str] | None) -> Any:
+        found.append(topics)
+        return await told(self, topics)
+
+    monkeypatch.setattr(ParallelClient, "_told", counted)
+    return found
+
+
+@asynccontextmanager
+async def connected(cluster: MockCluster) -> AsyncIterator[BrokerConnections]:
+    made = BrokerConnections({"bootstrap.servers": cluster.servers})
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def test_new_topics_are_asked_for_together_and_without_those_that_are_known(
+    cluster: MockCluster, asked: list[list[str] | None]
+) -> None:
+    async with connected(cluster) as brokers:
+        await brokers.know(TOPICS[:3])
+        await brokers.know(TOPICS[3:])
+        assert asked == [TOPICS[:3], TOPICS[3:]]
+        assert [brokers.partitions_of(topic) for topic in TOPICS] == [2] * len(TOPICS)
+        assert {brokers.leader_of((topic, 1)) for topic in TOPICS} == {1}
+
+
+async def test_very_many_are_asked_for_in_several_requests(
+    cluster: MockCluster, asked: list[list[str] | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to one is read in one go, and all writers of the loop wait meanwhile."""
+    monkeypatch.setattr(shared_client, "TOGETHER", 3)
+    async with connected(cluster) as brokers:
+        await brokers.know(TOPICS)
+        assert asked == [TOPICS[:3], TOPICS[3:6], TOPICS[6:]]
+        assert all(brokers.partitions_of(topic) for topic in TOPICS)
+
+
+async def test_only_what_is_not_there_yet_is_asked_for_again(
+    cluster: MockCluster, asked: list[list[str] | None]
+) -> None:
+    async with connected(cluster) as brokers:
+        asyncio.get_running_loop().call_later(0.2, cluster.create, "new", 4, 1)
+        await brokers.know([*TOPICS, "new"], 5.0)
+        assert asked[0] == sorted([*TOPICS, "new"])
+        assert len(asked) > 1
+        assert {*map(str, asked[1:])} == {"['new']"}
+        assert brokers.partitions_of("new") == 4
+
+
+async def test_topics_that_have_moved_are_asked_for_and_no_others(
+    cluster: MockCluster, asked: list[list[str] | None]
+) -> None:
+    async with connected(cluster) as brokers:
+        await brokers.know(TOPICS)
+        for topic in TOPICS[:2]:
+            cluster.lead(topic, 0, 2)
+        await brokers.refresh(TOPICS[:1])
+        assert asked == [TOPICS, TOPICS[:1]]
+        leaders = [brokers.leader_of((topic, 0)) for topic in TOPICS[:2]]
+        assert leaders == [2, 1], "the second was not asked for"
+        await brokers.refresh()
+        assert brokers.leader_of((TOPICS[1], 0)) == 2
+        assert sorted(asked[-1] or ()) == TOPICS, "all that are followed, and none besides"
+
+
+async def test_a_topic_that_is_gone_is_known_no_more(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(cluster) as brokers:
+        await brokers.know(TOPICS)
+        told = ParallelClient._told
+
+        async def without(self: ParallelClient, topics: list[str] | None) -> Any:
+            answer = await told(self, topics)
+            answer.topics = [each for each in answer.topics if each[1] != TOPICS[0]]
+            return answer
+
+        monkeypatch.setattr(ParallelClient, "_told", without)
+        await brokers.refresh(TOPICS[:2])
+        assert [brokers.partitions_of(topic) for topic in TOPICS[:3]] == [0, 2, 2]
