@@ -17,6 +17,10 @@ learns that the partition was taken over, and leaves.
 
     killed amid a transaction     the next one fences, which rolls it back, and goes on at the mark
     killed after it               the mark says so
+
+Lanes know of one another (`cuts.py`), for what is carried of all partitions has to fit together at
+any time. A partition that was added to the source is carried up to its end in one transaction at
+first: a side that takes over has all of it that there was, or nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +38,10 @@ from belfry.mirror.beginnings import (
     start,
 )
 from belfry.mirror.carried import carried_headers, carried_rows
+from belfry.mirror.cuts import Gate, Together
+from belfry.mirror.held_rows import CarriedBatch
 from belfry.mirror.marks import (
+    CHANGELOG,
     GOES_ON,
     MARK_KEY,
     MARKS,
@@ -43,7 +50,7 @@ from belfry.mirror.marks import (
     encode_mark,
     offsets_behind,
 )
-from belfry.mirror.reading import CarriedBatch, CarriedReader
+from belfry.mirror.reading import CarriedReader
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
@@ -73,10 +80,15 @@ class Lane:
     """
 
     def __init__(
-        self, source: Side, target: Side, partition: int, now_ms: int, *, takes_over: bool = False
-    ) -> None:
-        """With `takes_over` it may go on where a take-over has begun."""
+        self, source: Side, target: Side, partition: int, now_ms: int, together: Together, *,
+        takes_over: bool = False,
+    ) -> None:  # fmt: skip
+        """`together` is shared with the other lanes. With `takes_over` it may go on where a
+        take-over has begun.
+        """
         self.partition = partition
+        self._together = together
+        self._gate = Gate(together, partition)
         self._takes_over = takes_over
         self.source = source
         self.target = target
@@ -98,7 +110,11 @@ class Lane:
             # Until it is level it goes on reading, which takes a while.
             see_that_it_is_in_time(self.mark, partition, now_ms, source.tombstones_ms // 2)
             self._begins = begun.positions is None
-            self.reader = CarriedReader(source, partition, begun.positions, whole=self.mark.whole)
+            self.reader = CarriedReader(
+                source, partition, begun.positions, self._gate,
+                whole=self.mark.whole, judged=self.mark.judged,
+            )  # fmt: skip
+            self._tell()
         except BaseException:
             self.writer.close()
             raise
@@ -114,6 +130,7 @@ class Lane:
             carried=(*former, (self.target.ends(self.partition).end, GOES_ON)),
             judged=positions.get(REQUESTS, 0),
             began_ms=now_ms,
+            number=0 if begun.positions is None else carried_number(self.target, self.partition),
             requests_from=self.target.bounds(REQUESTS, self.partition).ends()[1],
         )  # fmt: skip
 
@@ -129,14 +146,39 @@ class Lane:
         """Carry the next records; how many these were. It waits `wait_s` for the first of them."""
         if not 0 <= now_ms - self._asked_ms < ASK_EVERY_MS:
             self._ask(now_ms)
-        batch = self.reader.batch(wait_s)
+        batch = self.reader.batch(wait_s, now_ms, self._at_once)
         if batch.size or self._begins or self._is_level:
             self._carry(batch)
         return batch.size
 
+    @property
+    def _at_once(self) -> int:
+        """Up to which offset of the changelog all is to be carried at once; 0 for none."""
+        added = 0 < self.source.grown_from <= self.partition and not self.mark.level_ms
+        return self._goal.ends.get(CHANGELOG, 0) if added and self._goal is not None else 0
+
+    @property
+    def is_held(self) -> bool:
+        """Whether transactions wait for other partitions."""
+        return self._gate.held > 0
+
+    @property
+    def wants_growth(self) -> bool:
+        """Whether one waits for a partition that is not followed yet."""
+        first = self._gate.first
+        return first is not None and first.names >= self._together.count
+
+    def _tell(self) -> None:
+        """Tell the other lanes how far this one is."""
+        mark = self.mark
+        number = mark.number or (carried_number(self.target, self.partition) if mark.whole else 0)
+        requests = mark.positions.get(REQUESTS, 0)
+        self._together.carried(self.partition, number, requests, mark.level_ms)
+
     def _ask(self, now_ms: int) -> None:
         see_that_it_is_in_time(self.mark, self.partition, now_ms, self.source.tombstones_ms)
         self._ends = self.reader.ends()
+        self.reader.pass_missing(self._ends[REQUESTS], now_ms)
         self._asked_ms = now_ms
         if self._goal is None:
             self._goal = _Goal(now_ms, self._ends)
@@ -149,7 +191,7 @@ class Lane:
     def reached(self, ends: dict[str, int]) -> bool:
         """Whether all is carried up to these offsets of the source."""
         positions = self.reader.positions
-        return all(positions[kind] >= end for kind, end in ends.items())
+        return all(positions.get(kind, 0) >= end for kind, end in ends.items())
 
     def behind(self) -> int:
         """How many offsets of the source were still to be carried when it was last asked."""
@@ -175,6 +217,7 @@ class Lane:
             generation=max(self.mark.generation, generation),
             whole=batch.whole,
             judged=self.mark.judged if judged is None else judged,
+            number=self.mark.number if batch.number is None else batch.number,
             level_ms=self.mark.level_ms if goal is None else goal.at_ms,
         )
         self._commit([*self._beginning(), *rows], batch.others, mark)
@@ -198,6 +241,7 @@ class Lane:
         writer.beside(topic(MARKS), MARK_KEY, encode_mark(mark))
         writer.commit()
         self.mark = mark
+        self._tell()
 
     def _request_headers(self, message: Message, headers: Headers | None) -> Headers:
         place = self.source.settings.topic(REQUESTS), self.partition
@@ -209,3 +253,9 @@ class Lane:
         """Give both sides up."""
         with closing(self.writer):
             self.reader.close()
+
+
+def carried_number(side: Side, partition: int) -> int:
+    """The number of the last transaction in a partition of a side; 0 for none."""
+    last = side.last_manifest(partition)
+    return 0 if last is None else last.txn_seq

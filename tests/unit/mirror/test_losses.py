@@ -46,14 +46,15 @@ def over(life: int = LIFE, version: int = 1) -> bytes:
 
 
 MARKER: Final = over()
-NOTHING_ANEW: Final = JudgedAnew(0)
+NOTHING_ANEW: Final = JudgedAnew()
 
 
 def anew(*requests: tuple[int, str]) -> JudgedAnew:
     """What the requests at these offsets, carried ahead of their verdicts, ask for."""
-    found = JudgedAnew(2)
+    found = JudgedAnew()
     for offset, name in requests:
-        found.take((offset, 900, b"shop", request("shop", name, at=DUE), None))
+        asked = lost_request((offset, 900, b"shop", request("shop", name, at=DUE), None))
+        found.take(2, asked, ("belfry.schedules", 2, offset))
     return found
 
 

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from belfry.mirror import reading
+from belfry.mirror.cuts import Gate, Together
 from belfry.mirror.reading import CarriedReader
 from tests.unit.mirror.stand_ins import CHANGELOG_TOPIC, ROW, FakeLogs, FakeMessage, fake_side
 
@@ -14,7 +15,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeLogs, CarriedReader]:
     """A source, and its reader from the beginning on."""
     cluster = FakeLogs()
     cluster.readable(monkeypatch)
-    return cluster, CarriedReader(fake_side("a", cluster), 0, None, whole=False)
+    return cluster, CarriedReader(
+        fake_side("a", cluster), 0, None, Gate(Together(1), 0), whole=False
+    )
 
 
 @pytest.mark.parametrize("topic", [None, CHANGELOG_TOPIC])
