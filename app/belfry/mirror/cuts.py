@@ -141,10 +141,6 @@ class Gate:
             found.append(self._cuts.popleft())
         return found
 
-    def put_back(self, cuts: Iterable[Cut]) -> None:
-        """These, which were free, wait all the same."""
-        self._cuts.extendleft(reversed(list(cuts)))
-
     def _is_free(self, cut: Cut, noted: int) -> bool:
         if cut.position > noted or cut.names >= self._together.count:
             return False

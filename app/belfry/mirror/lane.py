@@ -19,8 +19,10 @@ learns that the partition was taken over, and leaves.
     killed after it               the mark says so
 
 Lanes know of one another (`cuts.py`), for what is carried of all partitions has to fit together at
-any time. A partition that was added to the source is carried up to its end in one transaction at
-first: a side that takes over has all of it that there was, or nothing.
+any time.
+
+A partition that was just added is there as a whole from its first transaction on: its log begins
+with it, and was not compacted yet. All that the source had before its first record is here.
 """
 
 from __future__ import annotations
@@ -41,7 +43,6 @@ from belfry.mirror.carried import carried_headers, carried_rows
 from belfry.mirror.cuts import Gate, Together
 from belfry.mirror.held_rows import CarriedBatch
 from belfry.mirror.marks import (
-    CHANGELOG,
     GOES_ON,
     MARK_KEY,
     MARKS,
@@ -61,6 +62,8 @@ from belfry.wire.worker_keys import Purpose
 
 # A transaction that its mirror leaves behind hides the target's end for so long.
 TRANSACTION_MS: Final = 60_000
+# A log whose first record is no older when it is followed was not compacted.
+YOUNG_MS: Final = 600_000
 # So often the source is asked where it ends.
 ASK_EVERY_MS: Final = 5_000
 
@@ -146,16 +149,10 @@ class Lane:
         """Carry the next records; how many these were. It waits `wait_s` for the first of them."""
         if not 0 <= now_ms - self._asked_ms < ASK_EVERY_MS:
             self._ask(now_ms)
-        batch = self.reader.batch(wait_s, now_ms, self._at_once)
+        batch = self.reader.batch(wait_s, now_ms)
         if batch.size or self._begins or self._is_level:
             self._carry(batch)
         return batch.size
-
-    @property
-    def _at_once(self) -> int:
-        """Up to which offset of the changelog all is to be carried at once; 0 for none."""
-        added = 0 < self.source.grown_from <= self.partition and not self.mark.level_ms
-        return self._goal.ends.get(CHANGELOG, 0) if added and self._goal is not None else 0
 
     @property
     def is_held(self) -> bool:
@@ -218,12 +215,18 @@ class Lane:
             whole=batch.whole,
             judged=self.mark.judged if judged is None else judged,
             number=self.mark.number if batch.number is None else batch.number,
-            level_ms=self.mark.level_ms if goal is None else goal.at_ms,
+            level_ms=(self.mark.level_ms or self._begun_ms(batch)) if goal is None else goal.at_ms,
         )
         self._commit([*self._beginning(), *rows], batch.others, mark)
         self._begins = False
         if goal is not None:
             self._goal, self.level_ms = None, goal.at_ms
+
+    def _begun_ms(self, batch: CarriedBatch) -> int:
+        """By when there was nothing of a partition that was just added; 0 where that is not so."""
+        began_ms = self.reader.began_ms
+        young = self.mark.began_ms - began_ms < YOUNG_MS
+        return began_ms - 1 if batch.whole and began_ms and young else 0
 
     def _commit(
         self, rows: list[Change], others: dict[str, list[Message]],

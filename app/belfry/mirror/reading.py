@@ -77,6 +77,8 @@ class CarriedReader:
         self._paused = False
         # The source's offsets behind what was read.
         self.read: dict[str, int] = {}
+        # When the changelog began, epoch ms; 0 where its first record was not read here.
+        self.began_ms = 0
         # Requests from here on are given out, and up to here it is known who sent them.
         self._fresh = self.noted = 0
         try:
@@ -113,11 +115,8 @@ class CarriedReader:
             for topic, kind in self._kinds.items()
         }
 
-    def batch(self, wait_s: float, now_ms: int = 0, until: int = 0) -> CarriedBatch:
-        """The next records; raises ConnectionError, and CannotMirror where the source lost some.
-
-        No rows are given out before all up to `until`, an offset of the changelog, can be.
-        """
+    def batch(self, wait_s: float, now_ms: int = 0) -> CarriedBatch:
+        """The next records; raises ConnectionError, and CannotMirror where the source lost some."""
         first = self._consumer.poll(wait_s)
         messages = [] if first is None else [first, *self._consumer.consume(BATCH - 1, SOON_S)]
         by_kind: dict[str, list[Message]] = {}
@@ -131,7 +130,7 @@ class CarriedReader:
         fresh = self._noted(by_kind.pop(REQUESTS, []), now_ms)
         if fresh:
             by_kind[REQUESTS] = fresh
-        rows, number = self._cut(by_kind.pop(CHANGELOG, []), now_ms, until)
+        rows, number = self._cut(by_kind.pop(CHANGELOG, []), now_ms)
         return CarriedBatch(rows, by_kind, self.positions, self._whole, number)
 
     def _noted(self, requests: list[Message], now_ms: int) -> list[Message]:
@@ -158,10 +157,10 @@ class CarriedReader:
         if first is not None and first.at_ms < asked_ms and self.noted >= end:
             self.noted = max(self.noted, first.position)
 
-    def _cut(
-        self, messages: list[Message], now_ms: int, until: int
-    ) -> tuple[list[Change], int | None]:
+    def _cut(self, messages: list[Message], now_ms: int) -> tuple[list[Change], int | None]:
         """Rows up to the last manifest that may be carried; what follows is held back."""
+        if messages and messages[0].offset() == 0:
+            self.began_ms = messages[0].timestamp()[1]
         held, gate = self._held, self._gate
         where = self._side.settings.topic(CHANGELOG), self._partition
         rows, offsets = self._sieve.ours(as_records(messages), where)
@@ -169,15 +168,10 @@ class CarriedReader:
         for cut in held.cuts(now_ms):
             gate.sealed(cut)
         cuts = gate.free(self.noted)
-        short = bool(cuts) and cuts[-1].offset < until
-        short = short and (gate.held > 0 or self.read[CHANGELOG] < until)
-        if short and held.size <= STRETCH_BYTES:
-            gate.put_back(cuts)
-            cuts = []
         number = cuts[-1].number if cuts else None
         at = sum(cut.rows for cut in cuts)
         if at:
-            self._whole = not short
+            self._whole = True
         elif not gate.held and (len(held.rows) > MOST_BUFFERED or held.size > self._most_bytes):
             at, self._whole = len(held.rows), False
             held.behind = 0

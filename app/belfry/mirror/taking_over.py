@@ -93,13 +93,9 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
 
 
 def _is_state(target: Side, partition: int, mark: MirrorMark) -> bool:
-    """Whether a partition can be gone on with: it was carried as a whole, or never held anything.
-
-    What was added is carried up to the end of its log at first, or not at all (`lane.py`).
-    """
-    if not is_added(target, partition):
-        return mark.whole and mark.level_ms > 0
-    return mark.whole or target.last_manifest(partition) is None
+    """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet."""
+    level = mark.whole and mark.level_ms > 0
+    return level or (is_added(target, partition) and target.last_manifest(partition) is None)
 
 
 def _number(target: Side, partition: int) -> int:
