@@ -190,9 +190,10 @@ def assert_moves_on(worker: Worker) -> None:
     wait_for("the group to move", came, LONG_S)
 
 
-def test_a_take_over_amid_growth_loses_what_it_lists(
-    pair: Pair, capsys: pytest.CaptureFixture[str]
-) -> None:
+def left_behind(pair: Pair) -> tuple[Load, Worker]:
+    """A source that grew, moved groups, and went on for a second without its mirror; what was asked
+    for there, and a worker of the other side.
+    """
     a, b = pair.a, pair.b
     active = a.worker().start().wait_ready(LONG_S)
     running = pair.mirror(b)
@@ -211,6 +212,14 @@ def test_a_take_over_amid_growth_loses_what_it_lists(
             time.sleep(1.0)
             active.kill()
         load.stop()
+    return load, passive
+
+
+def test_a_take_over_amid_growth_loses_what_it_lists(
+    pair: Pair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = pair.a, pair.b
+    load, passive = left_behind(pair)
     capsys.readouterr()
     assert pair.command(b, "mirror", "verify") == 0, capsys.readouterr().out
     capsys.readouterr()

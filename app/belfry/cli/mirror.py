@@ -69,7 +69,8 @@ def run(
     """Carry requests, state, lifecycle and policies from the source to this cluster.
 
     Each record is carried once, in transactions that say how far they go, so it may be killed and
-    started again. Partitions that are added to the source are added here. Goes on until Ctrl-C, or until somebody takes over. Example:
+    started again. Partitions that are added to the source are added here. Goes on until Ctrl-C, or
+    until somebody takes over. Example:
 
     belfry mirror run --source kafka-a:9092 --metrics 0.0.0.0:9466
     """

@@ -33,17 +33,11 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import headers_of
-from belfry.mirror.beginnings import (
-    FollowStart,
-    see_that_it_follows,
-    see_that_it_is_in_time,
-    start,
-)
+from belfry.mirror.beginnings import see_that_it_is_in_time
 from belfry.mirror.carried import carried_headers, carried_rows
 from belfry.mirror.cuts import Gate, Together
 from belfry.mirror.held_rows import CarriedBatch
 from belfry.mirror.marks import (
-    GOES_ON,
     MARK_KEY,
     MARKS,
     REQUESTS,
@@ -51,6 +45,7 @@ from belfry.mirror.marks import (
     encode_mark,
     offsets_behind,
 )
+from belfry.mirror.opening import Opening, number_of
 from belfry.mirror.reading import CarriedReader
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
@@ -92,7 +87,6 @@ class Lane:
         self.partition = partition
         self._together = together
         self._gate = Gate(together, partition)
-        self._takes_over = takes_over
         self.source = source
         self.target = target
         self._origin_keys = source.settings.worker_keys(Purpose.ORIGIN)
@@ -102,14 +96,12 @@ class Lane:
         self._goal: _Goal | None = None
         # All that the source had appended by then is carried (epoch ms); 0 until that is known.
         self.level_ms = 0
-        theirs = source.mark(partition)
+        opening = Opening(source, target, partition, takes_over=takes_over)
         # Before the fence as well, so that a partition that is somebody's is not disturbed.
-        self._start(theirs)
+        opening.start()
         self.writer = ChangelogWriter(target.settings, partition, TRANSACTION_MS)
         try:
-            begun, mine = self._start(theirs)
-            resumed = mine if begun.resumes else None
-            self.mark = resumed or self._first_mark(begun, mine, now_ms)
+            begun, self.mark = opening.mark(now_ms)
             # Until it is level it goes on reading, which takes a while.
             see_that_it_is_in_time(self.mark, partition, now_ms, source.tombstones_ms // 2)
             self._begins = begun.positions is None
@@ -121,29 +113,6 @@ class Lane:
         except BaseException:
             self.writer.close()
             raise
-
-    def _first_mark(self, begun: FollowStart, mine: MirrorMark | None, now_ms: int) -> MirrorMark:
-        """What is said of a partition that begins to follow."""
-        positions = begun.positions or {}
-        whole = begun.positions is not None
-        former = mine.carried if mine is not None and whole else ()
-        return MirrorMark(
-            *self.source.here[:2], self.target.here.changelog, begun.epoch, positions,
-            begun.generation, whole, begun.level_ms,
-            carried=(*former, (self.target.ends(self.partition).end, GOES_ON)),
-            judged=positions.get(REQUESTS, 0),
-            began_ms=now_ms,
-            number=0 if begun.positions is None else carried_number(self.target, self.partition),
-            requests_from=self.target.bounds(REQUESTS, self.partition).ends()[1],
-        )  # fmt: skip
-
-    def _start(self, theirs: MirrorMark | None) -> tuple[FollowStart, MirrorMark | None]:
-        source, target = self.source.here, self.target.here
-        mine = self.target.mark(self.partition)
-        if not self._takes_over:
-            see_that_it_follows(mine, self.partition)
-        ends = self.target.ends(self.partition)
-        return start(source[:2], target[:2], (theirs, mine), ends), mine
 
     def turn(self, wait_s: float, now_ms: int) -> int:
         """Carry the next records; how many these were. It waits `wait_s` for the first of them."""
@@ -168,7 +137,7 @@ class Lane:
     def _tell(self) -> None:
         """Tell the other lanes how far this one is."""
         mark = self.mark
-        number = mark.number or (carried_number(self.target, self.partition) if mark.whole else 0)
+        number = number_of(self.target, self.partition, mark)
         requests = mark.positions.get(REQUESTS, 0)
         self._together.carried(self.partition, number, requests, mark.level_ms)
 
@@ -256,9 +225,3 @@ class Lane:
         """Give both sides up."""
         with closing(self.writer):
             self.reader.close()
-
-
-def carried_number(side: Side, partition: int) -> int:
-    """The number of the last transaction in a partition of a side; 0 for none."""
-    last = side.last_manifest(partition)
-    return 0 if last is None else last.txn_seq

@@ -16,9 +16,9 @@ from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.comparing import Compared, Digests, Owners, compared
-from belfry.mirror.lane import carried_number
 from belfry.mirror.losses import FiredBehind, FiresBehind, LostRequest, stood_before
 from belfry.mirror.marks import CHANGELOG, REQUESTS, MirrorMark, offsets_behind
+from belfry.mirror.opening import number_of
 from belfry.mirror.requests_behind import RequestsBehind
 from belfry.mirror.sides import Side, followed
 from belfry.verification.memory import Remembered
@@ -92,7 +92,7 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
     # What the source was given since was not carried at all.
     more = range(target.homes, source.homes)
     marks |= dict.fromkeys(more, MirrorMark("", "", "", 0, {}))
-    sorting = RequestsBehind(_numbers(target, marks))
+    sorting = RequestsBehind({each: number_of(target, each, marks[each]) for each in marks})
     for partition, mark in marks.items():
         _sort(source, partition, mark, marks, sorting)
     anew, moved = sorting.anew(), frozenset(sorting.moved)
@@ -110,14 +110,6 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
         if fires.told > named:
             yield partition, Uncounted(fires.told - named)
         yield from ((partition, each) for each in sorting.lost.get(partition, ()))
-
-
-def _numbers(target: Side, marks: Mapping[int, MirrorMark]) -> dict[int, int]:
-    """The transactions of the source up to which each partition was carried."""
-    return {
-        each: mark.number or (carried_number(target, each) if mark.whole else 0)
-        for each, mark in marks.items()
-    }
 
 
 def _stood(

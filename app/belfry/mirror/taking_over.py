@@ -28,9 +28,10 @@ from contextlib import ExitStack, closing
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.fencing import activate, fence, is_added
 from belfry.mirror.growth import see_that_it_is_whole
-from belfry.mirror.lane import TRANSACTION_MS, carried_number
+from belfry.mirror.lane import TRANSACTION_MS
 from belfry.mirror.leaving import LeavingLanes, NowMs
 from belfry.mirror.marks import CHANGELOG, REQUESTS, Activated, MirrorMark
+from belfry.mirror.opening import number_of
 from belfry.mirror.sides import Side, followed
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.schedules.instants import format_instant
@@ -84,7 +85,9 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
                 f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"
                 " has no state to go on with there. Restore a backup instead."
             )
-        numbers = {each: _number(target, each) for each in range(target.homes)}
+        numbers = {
+            each: number_of(target, each, followed(target, each)) for each in range(target.homes)
+        }
         for each, mark in marks.items():
             activated = Activated(now_ms(), False, {})
             told = activate(writers[each], target, each, mark, activated, numbers)
@@ -96,11 +99,6 @@ def _is_state(target: Side, partition: int, mark: MirrorMark) -> bool:
     """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet."""
     level = mark.whole and mark.level_ms > 0
     return level or (is_added(target, partition) and target.last_manifest(partition) is None)
-
-
-def _number(target: Side, partition: int) -> int:
-    """The source's transaction up to which a partition was carried."""
-    return followed(target, partition).number or carried_number(target, partition)
 
 
 def _see_that_it_is_ours(target: Side, partition: int) -> None:
