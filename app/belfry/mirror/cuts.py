@@ -150,6 +150,10 @@ class Gate:
             self._needs.popleft()
         if not cut.sent_on:
             return True
+        if cut.ends is not None and len(cut.ends) < self._together.count:
+            # It was asked before partitions were added, and it may have sent something there.
+            cut.ends = None
+            self._together.ask(cut)
         inputs = self._together.inputs
         return cut.ends is not None and all(
             inputs.get(partition, 0) >= end for partition, end in cut.ends.items()

@@ -121,6 +121,8 @@ class Lane:
         batch = self.reader.batch(wait_s, now_ms)
         if batch.size or self._begins or self._is_level:
             self._carry(batch)
+        # Also where only the ends of transactions came: others may wait for just that.
+        self._together.inputs[self.partition] = self.reader.positions.get(REQUESTS, 0)
         return batch.size
 
     @property
@@ -138,7 +140,7 @@ class Lane:
         """Tell the other lanes how far this one is."""
         mark = self.mark
         number = number_of(self.target, self.partition, mark)
-        requests = mark.positions.get(REQUESTS, 0)
+        requests = self.reader.positions.get(REQUESTS, 0)
         self._together.carried(self.partition, number, requests, mark.level_ms)
 
     def _ask(self, now_ms: int) -> None:

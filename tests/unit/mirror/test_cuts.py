@@ -108,6 +108,21 @@ def test_a_group_that_goes_to_a_partition_which_is_not_followed_waits_until_it_i
     assert numbers(gate.free(EVERYWHERE)) == [1]
 
 
+def test_what_was_sent_to_a_partition_that_is_added_is_carried_first_as_well() -> None:
+    together = Together(1)
+    gate = Gate(together, 0)
+    gate.sealed(cut(1, sent_on=True, names=1))
+    together.tell({0: 5})
+    together.carried(0, 0, 5, 0)
+    together.count = 2
+    # Where the added one ends was not asked yet.
+    assert gate.free(EVERYWHERE) == []
+    together.tell({0: 5, 1: 9})
+    assert gate.free(EVERYWHERE) == []
+    together.carried(1, 0, 9, 0)
+    assert numbers(gate.free(EVERYWHERE)) == [1]
+
+
 def test_rows_of_groups_name_partitions() -> None:
     rests = lies_key(9), encode_group(GroupRow(HERE, 2, NOWHERE, 17))
     leaves = lies_key(8), encode_group(GroupRow(LEAVING, 1, 5, 17))
