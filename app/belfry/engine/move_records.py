@@ -139,9 +139,12 @@ class MoveRecords:
         if said.target == row.at:
             self._groups.rests(said.group, row._replace(phase=RESTS, to=NOWHERE))
             return None
-        asked = row._replace(phase=ASKED, to=said.target, move=offset, number=0)
+        # Offsets begin anew where the input does, as behind a take-over by a mirror, and who has
+        # the group passes over moves that are older than the one by which it came.
+        named = max(offset, row.move + 1) if row.move else offset
+        asked = row._replace(phase=ASKED, to=said.target, move=named, number=0)
         self._groups.note_home(said.group, asked)
-        invite = MoveRecord(moves.INVITE, said.group, said.target, offset)
+        invite = MoveRecord(moves.INVITE, said.group, said.target, named)
         self._send(step, said.target, invite)
         return None
 
@@ -221,7 +224,8 @@ class MoveRecords:
         return None
 
     def _send(self, step: Step, to: int, said: MoveRecord) -> None:
-        step.effects.rerouted.append(move_record(self._place, to, said, step.now_ms))
+        sent = move_record(self._place, to, said, step.now_ms, step.number)
+        step.effects.rerouted.append(sent)
 
     def _odd(self, said: MoveRecord, why: str) -> Rejection:
         reason = (
