@@ -40,13 +40,18 @@ class Kill(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """How many homes, workers, and kills for each phase; whose groups are looked for."""
+    """How many homes, workers, and kills for each phase; whose groups are looked for.
+
+    `within` is how even groups are to lie, and `used` the part of partitions that has to be used.
+    """
 
     homes: int
     workers: int
     kills: int
     tenants: tuple[str, ...]
     seed: int
+    within: float = 0.5
+    used: float = 0.5
 
 
 class Rescaling:
@@ -114,7 +119,7 @@ class Rescaling:
 
     def _apply(self, count: int) -> Popen[str]:
         words = ("apply", "--partitions", f"{count}", "--by", "pending", "--over", "0")
-        within = ("--within", "0.5", "--at-once", "3", "--limit", "90", "--yes")
+        within = ("--within", f"{self.shape.within}", "--at-once", "3", "--limit", "90", "--yes")
         return rebalance(self.workers[0], *words, *within)
 
     def _kill(self) -> None:
@@ -148,7 +153,7 @@ class Rescaling:
         places = {away.get(name, partition_of(name.encode(), homes)) for name in tenants}
         self.places = places
         rest = {each["state"] for each in found["key_groups"]} <= {"rests"}
-        return rest and max(places) < count and len(places) > count // 2
+        return rest and max(places) < count and len(places) > count * self.shape.used
 
     def lateness(self, evidence: Evidence) -> dict[str, Any]:
         """How late events of tenants that have moved were, and where nobody was killed."""
