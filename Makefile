@@ -367,10 +367,10 @@ rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.
 soak: install ## Load two workers for HOURS, restart one over and over, audit; nothing may grow.
 	@HOURS=$${HOURS:-1} $(BIN)/python -m pytest -q -s tests/soak
 
-KILLS := 4
+KILLS := 3
 .PHONY: rescale
-rescale: install ## Use 4, then 16, then 6 of 16 partitions under a load, with KILLS kills for each; audited.
-	@KILLS=$(KILLS) $(BIN)/python -m pytest -q -s tests/integration/test_promise_key_groups.py
+rescale: install ## Grow 4 partitions to 16 under load, leave all but 6 of them, with KILLS kills for each; audited.
+	@KILLS=$(KILLS) SEED=$${SEED:-5} $(BIN)/python -m pytest -q -s tests/rescale
 
 .PHONY: simulate
 simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios.

@@ -8,27 +8,24 @@ from one new partition to the other, and one goes home again.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from belfry.devstack import Stack
-from belfry.partitions.forwarding import OVER
+from belfry.partitions.forwarding import BEYOND, OVER
 from belfry.placement.key_groups import KeyGroups
 from tests.acceptance.harness.follow import Follower
 from tests.acceptance.harness.load import Load, Shape
+from tests.acceptance.harness.rebalancing import ended, partitions, rebalance, told
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.verifying import assert_verified
-from tests.acceptance.harness.worker import Worker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -40,30 +37,7 @@ GIVEN: Final = {
     "CLUSTER__PARTITIONS": f"{HOMES}",
 }
 READY_S: Final = 240.0
-
-
-def rebalance(worker: Worker, *words: str) -> tuple[int, str, str]:
-    env = {**os.environ, **worker.settings}
-    env["BELFRY_HTTP_URL"] = f"http://127.0.0.1:{worker.http_port}"
-    command = [sys.executable, "-m", "belfry.cli", "rebalance", *words, "--output", "json"]
-    done = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def told(worker: Worker, *words: str) -> dict[str, Any]:
-    """What a command prints once it ends well: a worker may be silent on a busy machine."""
-
-    def ran() -> dict[str, Any] | None:
-        code, out, error = rebalance(worker, *words)
-        assert code == 0 or "workers_silent" in error or "Not all is known" in error, error
-        found: dict[str, Any] | None = json.loads(out) if code == 0 else None
-        return found
-
-    found = wait_for(" ".join(words), ran, READY_S)
-    assert found is not None
-    return found
+TOPICS: Final = ("homes", "changelog", "schedules")
 
 
 def put(site: Site, schedule_id: str, partition: int) -> None:
@@ -73,16 +47,9 @@ def put(site: Site, schedule_id: str, partition: int) -> None:
     site.send(b"1", headers=headers, partition=partition)
 
 
-def partitions(site: Site, *names: str) -> list[int]:
-    topics = AdminClient({"bootstrap.servers": site.bootstrap}).list_topics(timeout=10).topics
-    kinds = (site.topic(name) for name in names)
-    return [len(topics[name].partitions) if name in topics else 0 for name in kinds]
-
-
 def test_a_belfry_grows_under_load_and_nothing_is_lost(
     kafka: str, idle_stack: Stack, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
-    topics = ("homes", "changelog", "schedules")
     with Site(kafka, unique("grown"), tmp_path, **GIVEN) as site:
         site.schedules_topic(HOMES)
         site.fired_topics(TENANTS)
@@ -94,10 +61,10 @@ def test_a_belfry_grows_under_load_and_nothing_is_lost(
 
         would = told(worker, "grow", "--partitions", f"{GROWN}", "--dry-run")
         assert [each["to"] for each in would["steps"]] == [HOMES, GROWN, GROWN]
-        assert partitions(site, *topics) == [0, HOMES, HOMES]
+        assert partitions(site, *TOPICS) == [0, HOMES, HOMES]
         done = told(worker, "grow", "--partitions", f"{GROWN}", "--limit", f"{READY_S}", "--yes")
         assert (done["homes"], done["partitions"], done["done"]) == (HOMES, GROWN, True)
-        assert partitions(site, *topics) == [HOMES, GROWN, GROWN]
+        assert partitions(site, *TOPICS) == [HOMES, GROWN, GROWN]
         # Once more is nothing more.
         assert told(worker, "grow", "--partitions", f"{GROWN}", "--yes")["steps"] == []
 
@@ -117,7 +84,7 @@ def test_a_belfry_grows_under_load_and_nothing_is_lost(
             each.wait_ready(READY_S)
 
         def moved(tenant: str, to: int) -> bool:
-            code, out, _ = rebalance(worker, "move", tenant, "--to", f"{to}", "--yes")
+            code, out, _ = ended(worker, "move", tenant, "--to", f"{to}", "--yes")
             return code == 0 and json.loads(out)["moved"] == 1
 
         # On from one new partition to the other, and home again.
@@ -136,6 +103,44 @@ def test_a_belfry_grows_under_load_and_nothing_is_lost(
         assert report.fired > 100
         for each in owners:
             assert each.stop() == 0
+        assert_verified(site)
+
+
+def test_a_kill_of_the_command_and_of_a_worker_amid_growth_costs_nothing(
+    kafka: str, idle_stack: Stack, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """The changelog has more partitions than the input then; given again, the command ends it."""
+    words = ("grow", "--partitions", f"{GROWN}", "--yes")
+    with Site(kafka, unique("halfway"), tmp_path, **GIVEN) as site:
+        site.schedules_topic(HOMES)
+        site.fired_topics(TENANTS)
+        worker, other = site.worker(), site.worker()
+        for each in (worker, other):
+            each.start()
+        for each in (worker, other):
+            each.wait_ready(READY_S)
+        load = Load(site, Shape(60, (1.0, 5.0), 7), tenants=TENANTS, partitions=HOMES)
+        load.start()
+        with rebalance(worker, *words) as command:
+            wait_for("more state", lambda: partitions(site, "changelog") != [HOMES], READY_S)
+            command.kill()
+        other.kill()
+        found = partitions(site, *TOPICS)
+        other.start()
+        assert found == [HOMES, GROWN, HOMES]
+        # Nobody holds what was added, and nothing goes there, until all of it is done.
+        assert told(worker, *words)["done"]
+        assert partitions(site, *TOPICS) == [HOMES, GROWN, GROWN]
+        assert told(worker, "move", TENANTS[0], "--to", "3", "--yes")["moved"] == 1
+        # Some come in at the new partitions too, before nothing more does.
+        load.partitions = GROWN
+        time.sleep(1.0)
+        follower = Follower(site, load.stop(), TENANTS, idle_stack.kafka.log_dir)
+        report = follower.drain(max(load.last_due_ms, now_ms()))
+        follower.close()
+        assert not report.findings, report.summary()
+        assert report.fired > 100
+        assert worker.stop() == other.stop() == 0
         assert_verified(site)
 
 
@@ -165,7 +170,7 @@ def test_a_partition_that_sent_requests_on_comes_to_hold_schedules(
         with closing(Consumer(group)) as consumer:
             place = TopicPartition(site.topic("schedules"), 2)
             (kept,) = consumer.committed([place], timeout=10)
-        assert (kept.offset, kept.metadata) == (1, OVER)
+        assert (kept.offset, kept.metadata) == (BEYOND, f"{OVER}1")
 
 
 def test_growth_is_refused_where_groups_may_not_move(
@@ -176,10 +181,10 @@ def test_growth_is_refused_where_groups_may_not_move(
         site.schedules_topic(HOMES)
         worker = site.worker()
         worker.start().wait_ready(READY_S)
-        code, _, error = rebalance(worker, "grow", "--partitions", f"{GROWN}", "--yes")
+        code, _, error = ended(worker, "grow", "--partitions", f"{GROWN}", "--yes")
         assert code == 4
         assert "moves_not_allowed" in error
-        code, _, error = rebalance(worker, "grow", "--partitions", "1", "--yes")
+        code, _, error = ended(worker, "grow", "--partitions", "1", "--yes")
         assert code == 4
         assert "fewer_partitions" in error
-        assert partitions(site, "homes", "changelog", "schedules") == [0, HOMES, HOMES]
+        assert partitions(site, *TOPICS) == [0, HOMES, HOMES]

@@ -17,6 +17,8 @@ No schedule lives here, so there is no changelog, no store, and nothing fires.
 Where the changelog gets the partition as well (`belfry rebalance grow`), its first owner that keeps
 state fences who sent its requests on, and says beside the position that this is over. A worker
 whose broker has not heard of the changelog's partitions yet reads that, and sends nothing on again.
+A release that does not know of growth reads the position alone: it is none that a log can reach, so
+such a worker, back from a long pause, sends nothing on again either.
 """
 
 from __future__ import annotations
@@ -36,8 +38,10 @@ from belfry.kafka.transactions import COMMIT_S, PartitionProducer
 COMMITTED_S: Final = 10.0
 # Offsets of a group without members are forgotten after some days: say them again now and then.
 RENEW_MS: Final = 3_600_000.0
-# What is said beside a position behind which nothing is sent on.
-OVER: Final = "holds schedules"
+# What is said beside the position where nothing is sent on any more, and from which offset on.
+OVER: Final = "holds schedules from "
+# The position itself then: no log has it, so who reads it alone stops there.
+BEYOND: Final = 2**62
 
 
 class SentOn(NamedTuple):
@@ -73,7 +77,8 @@ class ForwardingProducer(PartitionProducer):
 
     def end_at(self, offset: int) -> None:
         """Say that from this offset on nothing is sent on; behind `open`, and nothing follows."""
-        place = TopicPartition(self._output_topics.schedules, self._partition, offset, OVER)
+        topic, over = self._output_topics.schedules, f"{OVER}{offset}"
+        place = TopicPartition(topic, self._partition, BEYOND, over)
         try:
             self._producer.begin_transaction()
             self._producer.send_offsets_to_transaction(
@@ -124,4 +129,7 @@ def committed_position(properties: dict[str, Any], topic: str, partition: int) -
         raise ConnectionError(f"{topic}/{partition}: {error.args[0].str()}") from error
     finally:
         consumer.close()
-    return SentOn(found.offset, found.metadata == OVER) if found.offset >= 0 else None
+    told = str(found.metadata or "")
+    if told.startswith(OVER):
+        return SentOn(int(told.removeprefix(OVER)), over=True)
+    return SentOn(found.offset) if found.offset >= 0 else None

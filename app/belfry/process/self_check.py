@@ -49,6 +49,9 @@ FIRST_PAUSE_MS: Final = 60_000.0
 LONGEST_PAUSE_MS: Final = 3_600_000.0
 # A partition's loop turns at least once a second; one that has not for so long stands still.
 STUCK_MS: Final = 120_000.0
+# How often the group looks for partitions that were added. A look that fails, as just after a
+# pause of the whole process, is not repeated by its client for minutes.
+LOOKS: Final = 10
 
 log = structlog.get_logger(__name__)
 
@@ -118,8 +121,9 @@ class SelfCheck:
         self._thread = Background("self-check", self._turn, log, "the self-check failed")
         self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
-        # Of the topic of requests, as they were seen last.
+        # Of the topic of requests, as they were seen last; how often the group is to look as well.
         self._inputs = 0
+        self._looks = 0
 
     def start(self) -> None:
         """Begin to look."""
@@ -176,9 +180,11 @@ class SelfCheck:
         if self._opener.counted.grown(changelog):
             log.info("more partitions hold schedules now", partitions=changelog)
         if inputs > self._inputs:
-            if self._inputs:
-                self._group.look_again()
+            self._looks = LOOKS if self._inputs else 0
             self._inputs = inputs
+        if self._looks:
+            self._looks -= 1
+            self._group.look_again()
 
     def _reasons(self, now_ms: float) -> Iterator[str]:
         """What keeps the worker from its work; the first reason is the one that counts."""

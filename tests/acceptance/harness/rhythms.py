@@ -126,6 +126,8 @@ class RhythmLoad:
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="rhythms", daemon=True)
         self._agenda: list[tuple[float, Callable[[], None]]] = []
+        # Where a tenant's requests came first: more partitions change no schedule's route.
+        self._homes: dict[str, int] = {}
         self._number = 0
         self.failure: BaseException | None = None
         self._producer = Producer(
@@ -301,10 +303,15 @@ class RhythmLoad:
     def _produce(self, tenant: str, body: bytes, delivered: Callable[[int], None]) -> None:
         def told(error: Any, message: Any) -> None:
             assert error is None, error
+            self._homes.setdefault(tenant, message.partition())
             delivered(message.timestamp()[1])
 
         name = f"schedules.{tenant}" if tenant == OWN_TOPIC else "schedules"
-        self._producer.produce(self.site.topic(name), body, tenant.encode(), on_delivery=told)
+        home = self._homes.get(tenant)
+        where: dict[str, Any] = {} if home is None else {"partition": home}
+        self._producer.produce(
+            self.site.topic(name), body, tenant.encode(), on_delivery=told, **where
+        )
 
     def _next_id(self) -> str:
         self._number += 1

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from belfry.kafka import librdkafka
 from belfry.partitions import opener
-from belfry.partitions.forwarding import SentOn
+from belfry.partitions.forwarding import BEYOND, OVER, SentOn, committed_position
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.parts import PartitionParts
 
@@ -93,3 +94,21 @@ def test_a_worker_that_has_not_heard_of_the_changelog_sends_nothing_on(
         else:
             PartitionOpener._take_in_only(worker, term)
     assert positions == [17] * (not over)
+
+
+@pytest.mark.parametrize(
+    ("offset", "metadata", "found"),
+    [
+        (-1001, None, None),
+        (17, "", SentOn(17)),
+        (17, None, SentOn(17)),
+        (BEYOND, f"{OVER}17", SentOn(17, over=True)),
+    ],
+)
+def test_a_position_says_beside_it_that_sending_on_is_over(
+    monkeypatch: pytest.MonkeyPatch, offset: int, metadata: str | None, found: SentOn | None
+) -> None:
+    kept = SimpleNamespace(offset=offset, metadata=metadata)
+    consumer = SimpleNamespace(committed=lambda *_: [kept], close=lambda: None)
+    monkeypatch.setattr(librdkafka, "Consumer", lambda _: consumer)
+    assert committed_position({}, "belfry.schedules", 4) == found

@@ -95,7 +95,9 @@ class KeyGroupsAnswer(BaseModel):
     groups: int = Field(description="How many key groups there are.")
     partitions: int = Field(description="How many partitions there are that hold schedules.")
     homes: int = Field(
-        0, description="How many of them are homes of tenants: fewer where it has grown."
+        0,
+        description="How many of them are homes of tenants: fewer where it has grown, and 0 where a"
+        " worker is of a release that knows of no growth.",
     )
     allowed: bool = Field(description="Whether all workers let key groups move.")
     key_groups: list[KeyGroupAnswer] = Field(default_factory=list)

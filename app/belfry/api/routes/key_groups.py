@@ -146,7 +146,8 @@ class KeyGroupRoutes:
             groups=mine.groups,
             # Those that all workers know of: others would not know a move to one more.
             partitions=(partitions := min(each.partitions for each in found)),
-            homes=mine.homes,
+            # 0 where one does not know of growth, whatever release it calls itself.
+            homes=min(each.homes for each in found),
             allowed=all(each.allowed for each in found),
             key_groups=[KeyGroupAnswer.of(each) for each in standings(seen, mine.homes).values()],
             ended=[end for each in found for end in each.ended],
