@@ -33,6 +33,7 @@ class SimAdmin:
     def __init__(self, _properties: dict[str, Any], **_: Any) -> None:
         self._machine = machine()
         self._broker = self._machine.broker
+        self._at = self._broker.some()
 
     def _ask(self) -> None:
         if not self._machine.travel(ADMIN_MS):
@@ -46,7 +47,7 @@ class SimAdmin:
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """The cluster's metadata."""
         self._ask()
-        return metadata(self._broker, self._broker.known())
+        return metadata(self._broker, self._broker.known(self._at))
 
     def create_topics(self, new: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
         """Create those that are missing."""
@@ -98,7 +99,7 @@ class SimAdmin:
     def describe_topics(self, collection: Any, **_: Any) -> dict[str, Future[Any]]:
         """Ids and partitions of topics, and what may be done with them."""
         self._ask()
-        known = self._broker.known()
+        known = self._broker.known(self._at)
         return {
             name: _settled(self._described(name, known.get(name, [])))
             for name in collection.topic_names

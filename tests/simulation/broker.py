@@ -209,9 +209,13 @@ class Broker:
                 log.replicas = Replicas(log, self.cluster)
             logs.append(log)
 
-    def known(self) -> dict[str, list[Log]]:
-        """Topics and their partitions, as who asks is told of them."""
-        return self.topics if self.hearsay is None else self.hearsay.known()
+    def some(self) -> int:
+        """The broker that a client stays with, where there are several."""
+        return 0 if self.hearsay is None else self.hearsay.some()
+
+    def known(self, at: int) -> dict[str, list[Log]]:
+        """Topics and their partitions, as who asks this broker is told of them."""
+        return self.topics if self.hearsay is None else self.hearsay.known(at)
 
     def log(self, topic: str, partition: int) -> Log:
         """One partition of a topic."""

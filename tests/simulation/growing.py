@@ -24,7 +24,7 @@ from tests.simulation.disk import Disk, SimRocks
 from tests.simulation.hearsay import Hearsay
 from tests.simulation.machine import Machine, machine
 from tests.simulation.murmur import partition_of
-from tests.simulation.stage import here
+from tests.simulation.stage import Host, here
 
 if TYPE_CHECKING:
     from tests.simulation.worker import SimWorker
@@ -35,9 +35,14 @@ LEAST_GROUPS: Final = 4_096
 MOST_ADDED: Final = 3
 ANSWER_MS: Final = 1_000.0
 # How often, and how soon, a move is asked for that was refused.
-TRIES: Final = 12
+TRIES: Final = 24
 AGAIN_MS: Final = 250.0
 LIMIT_S: Final = 20.0
+# By this chance a worker is killed behind a step of growth, and so much later.
+KILLED: Final = 0.7
+BEHIND_MS: Final = (1.0, 50.0, 700.0, 1_500.0, 3_000.0)
+# Within this time growth begins.
+SOON_MS: Final = 2_000.0
 # Behind all faults the command ends within this time.
 QUIET_MS: Final = 60_000.0
 SCHEDULES: Final = "belfry.schedules"
@@ -179,9 +184,30 @@ class Growing:
         self._machines: list[Machine] = []
 
     def open(self) -> None:
-        """From now on brokers hear late of what changes."""
-        broker = self._world.broker
-        broker.hearsay = Hearsay(broker, Random(self._random.random()))
+        """From now on brokers hear late of what changes; the first growth is early."""
+        world = self._world
+        drawn = Random(self._random.random())
+        world.broker.hearsay = Hearsay(world.broker, drawn, self._changed)
+        world.stage.later(self._random.uniform(0.0, SOON_MS), self.begin)
+
+    def _changed(self, topic: str) -> None:
+        """Kill a worker behind a step, mostly: it starts again among brokers that may be late."""
+        if self._random.random() < KILLED:
+            self._world.stage.later(
+                self._random.choice(BEHIND_MS), lambda: self._strike(topic.removeprefix("belfry."))
+            )
+
+    def _strike(self, step: str) -> None:
+        world, worker = self._world, self._random.choice(self._world.workers)
+
+        def kill() -> None:
+            self.struck.append(f"killed behind {step}")
+            world.crash(worker)
+            world.stage.later(self._random.choice((20.0, 300.0)), lambda: world.restart(worker))
+
+        if not worker.machine.dead:
+            # No action of a timer may wait or end.
+            world.stage.spawn("kill", kill, Host("kill"))
 
     def begin(self) -> None:
         """Give the command, for more than there are where there may be; killed amid it, perhaps."""
@@ -211,8 +237,9 @@ class Growing:
         groups = -(-LEAST_GROUPS // homes) * homes
         group = partition_of(random.choice(TENANTS).encode(), groups)
         target = random.randrange(there)
-        if there > homes and random.random() < 0.7:
-            target = random.randrange(homes, there)
+        if there > homes:
+            added = random.random() < 0.65
+            target = random.randrange(homes, there) if added else group % homes
         self._spawn("moves", lambda: self._move(group, target))
 
     def finish(self) -> None:

@@ -4,12 +4,13 @@
     3 ms      broker 0 says so
     2 400 ms  broker 1 does; whoever asks it meanwhile is told of the belfry of before
 
-Each broker hears of all changes in the order in which they were made, and clients ask any of them.
+Each broker hears of all changes in the order in which they were made.  A client stays with a broker.
 Writers and readers find what they name by its leader, which knows it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
 BROKERS: Final = 3
 TOPICS: Final = ("belfry.homes", "belfry.changelog", "belfry.schedules")
 # How late a broker hears of a change, in ms: mostly at once.
-LATE_MS: Final = (2.0, 2.0, 5.0, 400.0, 2_500.0, 6_000.0)
+LATE_MS: Final = (2.0, 2.0, 5.0, 400.0, 3_000.0, 9_000.0)
 
 
 class Hearsay:
     """Which partitions each broker knows of."""
 
-    def __init__(self, broker: Broker, random: Random) -> None:
+    def __init__(
+        self, broker: Broker, random: Random, changed: Callable[[str], None] = lambda _topic: None
+    ) -> None:
+        """`changed` hears of each topic that gets partitions, or is made."""
         self._broker = broker
         self._random = random
+        self._changed = changed
         # Topic and partitions before, and when each broker hears that there are more.
         self._changes: list[tuple[str, int, list[float]]] = []
         # How often somebody was told of what was over.
@@ -42,11 +47,15 @@ class Hearsay:
             last = self._changes[-1][2]
         heard = [max(each, now_ms + self._random.choice(LATE_MS)) for each in last]
         self._changes.append((topic, before, heard))
+        self._changed(topic)
 
-    def known(self) -> dict[str, list[Log]]:
-        """Topics and their partitions, as some broker knows them."""
-        found = dict(self._broker.topics)
-        at, now_ms = self._random.randrange(BROKERS), self._broker.stage.now_ms
+    def some(self) -> int:
+        """The broker that a client stays with."""
+        return self._random.randrange(BROKERS)
+
+    def known(self, at: int) -> dict[str, list[Log]]:
+        """Topics and their partitions, as this broker knows them."""
+        found, now_ms = dict(self._broker.topics), self._broker.stage.now_ms
         for topic, before, heard in reversed(self._changes):
             if heard[at] > now_ms:
                 self.stale += 1

@@ -45,7 +45,8 @@ class Joined:
     name: str
     assignor: Any
     seen_ms: float
-    # The partitions that its client knows of.
+    # The broker that its client asks, and how many partitions it knows of.
+    asks: int = 0
     knows: int = 0
     said: Any = None
     said_in: int = 0
@@ -105,13 +106,13 @@ class LedGroup:
 
     def look_again(self, machine: Machine) -> None:
         """A member's client looks how many partitions there are; more are shared out."""
-        member, there = self._members.get(machine), self._told()
-        if member is not None and there > member.knows:
+        member = self._members.get(machine)
+        if member is not None and (there := self._told(member.asks)) > member.knows:
             member.knows = there
             self.rebalance()
 
-    def _told(self) -> int:
-        return len(self._broker.known()[TOPIC])
+    def _told(self, by: int) -> int:
+        return len(self._broker.known(by)[TOPIC])
 
     def rebalance(self) -> None:
         """Begin another generation."""
@@ -121,7 +122,8 @@ class LedGroup:
         assignor = assignor_of(entry, ASSIGNERS["even"], counted, self._standbys)
         self._joined += 1
         name = f"{machine.name}-{self._joined}"
-        member = Joined(name, assignor, self._stage.now_ms, self._told())
+        asks = self._broker.some()
+        member = Joined(name, assignor, self._stage.now_ms, asks, self._told(asks))
         if not self._members:
             self._stage.later(LOOK_MS, self._look)
         self._members[machine] = member
