@@ -72,7 +72,8 @@ class SimAdmin:
         self._ask()
         found: dict[str, Future[Any]] = {}
         for each in new:
-            found[each.topic] = future = Future()
+            future: Future[Any] = Future()
+            found[each.topic] = future
             if len(self._broker.topics[each.topic]) >= each.new_total_count:
                 future.set_exception(failure(KafkaError.INVALID_PARTITIONS, "it has as many"))
             else:

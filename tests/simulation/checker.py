@@ -19,8 +19,8 @@ from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
 from tests.simulation.filed import check_filed
 from tests.simulation.fires import FiresSeen, Throttled
-from tests.simulation.grown import check_places
 from tests.simulation.governed import LIMITS, Governed, check_governed
+from tests.simulation.grown import check_places
 from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.rules import check_rules

@@ -155,7 +155,8 @@ def _sent_on(world: World, partitions: list[list[Step]]) -> Iterator[str]:
                 yield f"I40 {first} was sent on though partition {writer} held schedules by then"
     for (partition, first), times in went.items():
         if times > came[partition, first]:
-            yield f"I40 {first} came to partition {partition} {came[partition, first]} times, and went on {times}"
+            before = came[partition, first]
+            yield f"I40 {first} came to partition {partition} {before} times, and went on {times}"
 
 
 def moved(world: World) -> list[str]:

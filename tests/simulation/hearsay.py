@@ -4,7 +4,7 @@
     3 ms      broker 0 says so
     2 400 ms  broker 1 does; whoever asks it meanwhile is told of the belfry of before
 
-Each broker hears of all changes in the order in which they were made.  A client stays with a broker.
+Each broker hears of all changes in the order in which they were made.  A client stays with one.
 Writers and readers find what they name by its leader, which knows it.
 """
 

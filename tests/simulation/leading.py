@@ -21,7 +21,6 @@ from belfry.placement.partition_count import PartitionCount
 from tests.simulation.broker import Broker
 from tests.simulation.group import LOOK_MS
 from tests.simulation.machine import Machine
-from tests.simulation.stage import Stage
 
 TOPIC: Final = "belfry.schedules"
 

@@ -87,7 +87,9 @@ class World:
         self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
         if scenario.standbys:
             self.group = LedGroup(self.broker, dealt[1], scenario.standbys)
-        self.growing = Growing(self, Random(f"{seed}/growth")) if scenario.faults.get("grow") else None
+        self.growing = (
+            Growing(self, Random(f"{seed}/growth")) if scenario.faults.get("grow") else None
+        )
         self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
         self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
         self.workers: list[SimWorker] = []

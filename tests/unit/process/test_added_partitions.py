@@ -1,4 +1,4 @@
-"""The group's client is made to look for partitions that this worker has seen, and not only once."""
+"""The group's client is made to look for partitions that this worker has seen, several times."""
 
 from __future__ import annotations
 
