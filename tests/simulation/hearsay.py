@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BROKERS: Final = 3
 TOPICS: Final = ("belfry.homes", "belfry.changelog", "belfry.schedules")
 # How late a broker hears of a change, in ms: mostly at once.
-LATE_MS: Final = (2.0, 2.0, 5.0, 400.0, 3_000.0, 9_000.0)
+LATE_MS: Final = (2.0, 5.0, 400.0, 3_000.0, 9_000.0)
 
 
 class Hearsay:
