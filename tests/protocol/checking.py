@@ -56,6 +56,9 @@ FINDINGS: Final = {
     "fires==2": "an event has not fired",
     "==(fires+1)": "an event comes twice or out of order",
     "now.here[0]&&now.here[1]": "a request is judged where not all of its group is",
+    "left[at]<=1": "a request is sent on or taken in twice",
+    "(left[0]==1)&&(left[1]==1)": "a request is neither sent on nor taken in",
+    "!(knows)||(told>=2)": "a worker takes partitions for homes",
     "now.here": "a request is judged where its schedule is not",
 }
 
@@ -99,6 +102,8 @@ CHECKS: Final = (
     Check("moves", ("AWAY", "ALONE"), 140_000),
     Check("moves", ("THIRD", "ALONE", "FAULTS=0"), 140_000),
     Check("slices", ("ALONE",), 250_000),
+    Check("growth", ("FAULTS=2", "MOVES=3"), 80_000),
+    Check("growth", ("BY_HAND", "FAULTS=2", "MOVES=3"), 170_000),
 )
 # Wider bounds, for `make protocol DEEP=1`: half a minute, and a gigabyte of memory.
 DEEP: Final = (
@@ -149,6 +154,12 @@ BUGS: Final = (
     Bug("slices", "FIRES_ARRIVING", "an event comes twice or out of order", ("ALONE",)),
     Bug("slices", "LEAVING_FORGOTTEN", "a request has no outcome", ("ALONE",)),
     Bug("slices", "SENT_BETWEEN", "a request is judged where not all of its group is", ("ALONE",)),
+    Bug("growth", "HOMES_LATE", "a worker takes partitions for homes"),
+    Bug("growth", "BEGINS_ANEW", "a request is sent on or taken in twice", ("BY_HAND",)),
+    Bug("growth", "SENDER_UNFENCED", "a request is sent on or taken in twice"),
+    Bug("growth", "OVER_UNSAID", "a request is sent on or taken in twice"),
+    Bug("growth", "OVER_LATE", "a request is sent on or taken in twice"),
+    Bug("growth", "OVER_UNREAD", "a request is sent on or taken in twice"),
 )
 
 

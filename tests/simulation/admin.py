@@ -33,6 +33,7 @@ class SimAdmin:
     def __init__(self, _properties: dict[str, Any], **_: Any) -> None:
         self._machine = machine()
         self._broker = self._machine.broker
+        self._at = self._broker.some()
 
     def _ask(self) -> None:
         if not self._machine.travel(ADMIN_MS):
@@ -46,7 +47,7 @@ class SimAdmin:
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """The cluster's metadata."""
         self._ask()
-        return metadata(self._broker)
+        return metadata(self._broker, self._broker.known(self._at))
 
     def create_topics(self, new: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
         """Create those that are missing."""
@@ -64,6 +65,20 @@ class SimAdmin:
                 self._broker.configs[topic.topic] = dict(topic.config or {})
                 future.set_result(None)
             found[topic.topic] = future
+        return found
+
+    def create_partitions(self, new: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+        """Give topics more partitions: those that have as many already are refused."""
+        self._ask()
+        found: dict[str, Future[Any]] = {}
+        for each in new:
+            future: Future[Any] = Future()
+            found[each.topic] = future
+            if len(self._broker.topics[each.topic]) >= each.new_total_count:
+                future.set_exception(failure(KafkaError.INVALID_PARTITIONS, "it has as many"))
+            else:
+                self._broker.extend(each.topic, each.new_total_count)
+                future.set_result(None)
         return found
 
     def describe_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
@@ -85,15 +100,19 @@ class SimAdmin:
     def describe_topics(self, collection: Any, **_: Any) -> dict[str, Future[Any]]:
         """Ids and partitions of topics, and what may be done with them."""
         self._ask()
-        return {name: _settled(self._described(name)) for name in collection.topic_names}
+        known = self._broker.known(self._at)
+        return {
+            name: _settled(self._described(name, known.get(name, [])))
+            for name in collection.topic_names
+        }
 
-    def _described(self, name: str) -> Any:
+    def _described(self, name: str, partitions: list[Log]) -> Any:
         allowed = [AclOperation.READ]
         if name not in self._broker.refused:
             allowed.append(AclOperation.WRITE)
         return SimpleNamespace(
             topic_id=f"id-of-{name}-{self._broker.made.get(name, 0)}",
-            partitions=self._broker.topics.get(name, []),
+            partitions=partitions,
             authorized_operations=allowed,
         )
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from belfry.store.signatures import FILLER
+from tests.simulation.hearsay import Hearsay
 from tests.simulation.replication import Cluster, Replicas
 from tests.simulation.stage import Stage, Task
 
@@ -178,6 +179,8 @@ class Broker:
         self.own_epochs = False
         # Where several brokers hold copies.
         self.cluster: Cluster | None = None
+        # Where topics change amid the run.
+        self.hearsay: Hearsay | None = None
         # Until then a stranger copies what is written to the changelog, as soon as it lies there.
         self.copied_until_ms = 0.0
         self.order = 0
@@ -192,10 +195,27 @@ class Broker:
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic."""
         self.made[topic] = self.made.get(topic, 0) + 1
-        self.topics[topic] = [Log(topic, number) for number in range(partitions)]
-        if self.cluster is not None:
-            for log in self.topics[topic]:
+        self.topics[topic] = []
+        self.extend(topic, partitions)
+
+    def extend(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions."""
+        logs = self.topics[topic]
+        if self.hearsay is not None:
+            self.hearsay.changes(topic, len(logs))
+        for number in range(len(logs), partitions):
+            log = Log(topic, number)
+            if self.cluster is not None:
                 log.replicas = Replicas(log, self.cluster)
+            logs.append(log)
+
+    def some(self) -> int:
+        """The broker that a client stays with, where there are several."""
+        return 0 if self.hearsay is None else self.hearsay.some()
+
+    def known(self, at: int) -> dict[str, list[Log]]:
+        """Topics and their partitions, as who asks this broker is told of them."""
+        return self.topics if self.hearsay is None else self.hearsay.known(at)
 
     def log(self, topic: str, partition: int) -> Log:
         """One partition of a topic."""

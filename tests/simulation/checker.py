@@ -20,6 +20,7 @@ from tests.simulation.features import check_features
 from tests.simulation.filed import check_filed
 from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.governed import LIMITS, Governed, check_governed
+from tests.simulation.grown import check_places
 from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.rules import check_rules
@@ -54,13 +55,14 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     fires.compare(partitions, checker.throttled)
     fires.orders()
     problems = checker.problems + fires.problems + check_features(checker.seen, checker.jobs)
-    if not world.scenario.faults.get("move_group"):
+    if not world.scenario.moves:
         # It compares what waits in one partition.
         problems += check_priorities(world, checker.seen, checker.jobs)
     problems += check_treated(world, partitions, checker.jobs, checker.definitions)
     problems += check_filed(world, partitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
+    problems += check_places(world, partitions, checker.seen)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -72,7 +74,7 @@ class Checker:
         self._world = world
         self._partitions = partitions
         # A marker lasts for a day: after a night it may be gone.
-        self._moves = bool(world.scenario.faults.get("move_group"))
+        self._moves = world.scenario.moves
         self._nights = bool(world.scenario.faults.get("night"))
         self.definitions: dict[str, Definition] = {}
         # Whether the request that is judged was refused for want of a store, or for a limit.
@@ -106,7 +108,7 @@ class Checker:
             sent = self._sent.get(place) or self._again(entry, place)
             if sent is None:
                 self._wrong("I4", f"{entry} came from nobody")
-            elif not passes_on(sent, step.partition, entry):
+            elif not passes_on(sent, step.partition, entry, moves=self._moves):
                 answered[id(sent)] += 1
                 self._judge(sent, step, entry)
         for steps in self._partitions:

@@ -49,14 +49,14 @@ def _timed_out(what: str) -> KafkaException:
     return failure(KafkaError._TIMED_OUT, f"{what} timed out", retriable=True)
 
 
-def metadata(broker: Broker) -> Any:
-    """What clients are told of the cluster."""
+def metadata(broker: Broker, known: dict[str, list[Log]] | None = None) -> Any:
+    """What clients are told of the cluster, and of topics as they are `known`."""
     leader = SimpleNamespace(leader=1, replicas=[1], isrs=[1], error=None)
     topics = {
         name: SimpleNamespace(
             topic=name, error=None, partitions={log.partition: leader for log in logs}
         )
-        for name, logs in broker.topics.items()
+        for name, logs in (broker.topics if known is None else known).items()
     }
     return SimpleNamespace(
         cluster_id="simulated", brokers={1: "one"}, topics=topics, controller_id=1
@@ -177,7 +177,10 @@ class SimProducer:
             raise _timed_out("send_offsets_to_transaction")
         if OFFSETS not in self._broker.topics:
             self._broker.create(OFFSETS, 1)
-        kept = {(group, each.topic, each.partition): (each.offset, "") for each in positions}
+        kept = {
+            (group, each.topic, each.partition): (each.offset, each.metadata or "")
+            for each in positions
+        }
         self._send_batch(OFFSETS, 0, [((group.encode(), repr(kept).encode(), None), None)])
         if self._error is not None:
             raise self._error

@@ -158,3 +158,13 @@ def move(path: object, to: object) -> None:
     kept = disk.kept.pop(str(path), None)
     if kept is not None:
         disk.kept[str(to)] = kept
+
+
+class SimRoom:
+    """`DataDisk`: there is always room."""
+
+    def __init__(self, _folder: object) -> None:
+        self.free_bytes, self.problem = 1 << 40, ""
+
+    def look(self) -> None:
+        """Look again."""

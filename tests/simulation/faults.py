@@ -320,7 +320,9 @@ def add_partition(world: World) -> None:
     assert world.load.placing is not None, "whose requests go there is drawn by `placing`"
     if len(world.broker.topics["belfry.schedules"]) < world.scenario.partitions + MOST_ADDED:
         world.load.placing.add()
-        world.group.grow()
+        if world.growing is None:
+            # Else members look by themselves.
+            world.group.grow()
 
 
 def silent_registry(world: World) -> None:
@@ -365,6 +367,18 @@ def move_group(world: World) -> None:
     world.broker.append(log, (key, value, headers))
 
 
+def grow(world: World) -> None:
+    """Somebody gives the belfry partitions, by the shipped command."""
+    assert world.growing is not None, "this world grows"
+    world.growing.begin()
+
+
+def ask_move(world: World) -> None:
+    """Somebody asks workers for a key group to lie elsewhere, in what was added mostly."""
+    assert world.growing is not None, "this world grows"
+    world.growing.move()
+
+
 KINDS: Final[dict[str, Callable[[World], None]]] = {
     each.__name__: each
     for each in (
@@ -375,6 +389,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
-        add_partition,
+        add_partition, grow, ask_move,
     )
 }  # fmt: skip

@@ -38,7 +38,7 @@ class Group:
         self._members: dict[str, Member] = {}
         self.generation = 0
 
-    def beat(self, machine: Machine, _entry: object = None) -> list[int] | None:
+    def beat(self, machine: Machine, *_asked: object) -> list[int] | None:
         """A heartbeat; the partitions to own, where that has changed."""
         member = self._members.get(machine.name)
         if member is None or member.machine is not machine:
@@ -60,6 +60,9 @@ class Group:
     def rejoin(self, _machine: Machine) -> None:
         """A member asks to deal anew."""
         self.rebalance()
+
+    def look_again(self, _machine: Machine) -> None:
+        """A member asks how many partitions there are: `grow` tells, as soon as there are more."""
 
     def grow(self) -> None:
         """One more partition is there to be dealt."""

@@ -18,9 +18,9 @@ from belfry.balance.owners import ASSIGNERS
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group as AssignedMember
 from belfry.placement.partition_count import PartitionCount
+from tests.simulation.broker import Broker
 from tests.simulation.group import LOOK_MS
 from tests.simulation.machine import Machine
-from tests.simulation.stage import Stage
 
 TOPIC: Final = "belfry.schedules"
 
@@ -44,6 +44,9 @@ class Joined:
     name: str
     assignor: Any
     seen_ms: float
+    # The broker that its client asks, and how many partitions it knows of.
+    asks: int = 0
+    knows: int = 0
     said: Any = None
     said_in: int = 0
     answer: Any = None
@@ -53,9 +56,8 @@ class Joined:
 class LedGroup:
     """The coordinator of one group, and its leader's part."""
 
-    def __init__(self, stage: Stage, partitions: int, session_ms: float, standbys: int) -> None:
-        self._stage = stage
-        self._homes = self._partitions = partitions
+    def __init__(self, broker: Broker, session_ms: float, standbys: int) -> None:
+        self._broker, self._stage = broker, broker.stage
         self._session_ms = session_ms
         self._standbys = standbys
         self._members: dict[Machine, Joined] = {}
@@ -63,9 +65,11 @@ class LedGroup:
         self.generation = 0
         self._settled = 0
 
-    def beat(self, machine: Machine, entry: AssignedMember) -> list[int] | None:
+    def beat(
+        self, machine: Machine, entry: AssignedMember, counted: PartitionCount
+    ) -> list[int] | None:
         """A heartbeat, which joins where that is due; the partitions to own, where that changed."""
-        member = self._members.get(machine) or self._join(machine, entry)
+        member = self._members.get(machine) or self._join(machine, entry, counted)
         member.seen_ms = self._stage.now_ms
         if member.said_in < self.generation:
             generation = self.generation
@@ -79,6 +83,10 @@ class LedGroup:
         member.assignor.on_assignment(answer)
         return [partition for _, told in answer.assignment for partition in told]
 
+    def members(self) -> list[Machine]:
+        """Who is a member, whether it lives or not."""
+        return list(self._members)
+
     def leave(self, machine: Machine) -> None:
         """A member leaves in order."""
         if self._members.pop(machine, None) is not None:
@@ -91,19 +99,30 @@ class LedGroup:
 
     def grow(self) -> None:
         """One more partition is there to be owned; nobody stands by for it."""
-        self._partitions += 1
+        for member in self._members.values():
+            member.knows = len(self._broker.topics[TOPIC])
         self.rebalance()
+
+    def look_again(self, machine: Machine) -> None:
+        """A member's client looks how many partitions there are; more are shared out."""
+        member = self._members.get(machine)
+        if member is not None and (there := self._told(member.asks)) > member.knows:
+            member.knows = there
+            self.rebalance()
+
+    def _told(self, by: int) -> int:
+        return len(self._broker.known(by)[TOPIC])
 
     def rebalance(self) -> None:
         """Begin another generation."""
         self.generation += 1
 
-    def _join(self, machine: Machine, entry: AssignedMember) -> Joined:
-        assignor = assignor_of(
-            entry, ASSIGNERS["even"], PartitionCount(self._homes), self._standbys
-        )
+    def _join(self, machine: Machine, entry: AssignedMember, counted: PartitionCount) -> Joined:
+        assignor = assignor_of(entry, ASSIGNERS["even"], counted, self._standbys)
         self._joined += 1
-        member = Joined(f"{machine.name}-{self._joined}", assignor, self._stage.now_ms)
+        name = f"{machine.name}-{self._joined}"
+        asks = self._broker.some()
+        member = Joined(name, assignor, self._stage.now_ms, asks, self._told(asks))
         if not self._members:
             self._stage.later(LOOK_MS, self._look)
         self._members[machine] = member
@@ -116,7 +135,7 @@ class LedGroup:
         if not members or any(each.said_in != self.generation for each in members):
             return
         said = {each.name: each.said for each in members}
-        answers = members[0].assignor.assign(_Cluster(self._partitions), said)
+        answers = members[0].assignor.assign(_Cluster(members[0].knows), said)
         for each in members:
             each.answer = answers[each.name]
         self._settled = self.generation

@@ -14,9 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from tests.simulation.broker import Log
 from tests.simulation.murmur import partition_of
-from tests.simulation.replication import Replicas
 from tests.simulation.sent import SOURCE, Sent
 
 if TYPE_CHECKING:
@@ -85,11 +83,7 @@ class Placing:
 
     def add(self) -> None:
         """One more partition of the input."""
-        logs = self._broker.topics[SOURCE]
-        log = Log(SOURCE, len(logs))
-        if self._broker.cluster is not None:
-            log.replicas = Replicas(log, self._broker.cluster)
-        logs.append(log)
+        self._broker.extend(SOURCE, len(self._broker.topics[SOURCE]) + 1)
 
     def handed_over(self) -> bool:
         """Whether all that lies in topics of tenants has been sent on."""

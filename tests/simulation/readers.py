@@ -69,10 +69,12 @@ class SimConsumer:
                 raise failure(KafkaError._TIMED_OUT, "offsets are not decided")
             here().sleep(LOOK_MS)
         self._ask(timeout)
-        kept = [broker.offsets.get((self._group, p.topic, p.partition)) for p in places]
         return [
-            TopicPartition(place.topic, place.partition, -1001 if one is None else one[0])
-            for place, one in zip(places, kept, strict=True)
+            TopicPartition(
+                *(each.topic, each.partition),
+                *broker.offsets.get((self._group, each.topic, each.partition), (-1001, "")),
+            )
+            for each in places
         ]
 
     def _end(self, log: Log) -> int:

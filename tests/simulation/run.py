@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import structlog
 
-from tests.simulation import faults
+from tests.simulation import faults, growing
 from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
+from tests.simulation.grown import moved
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced, slotted
@@ -57,7 +58,8 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
     _listen(notes, covered)
     enter(world.stage)
     try:
-        with replaced(), counted(covered):
+        doors = () if world.growing is None else growing.doors()
+        with replaced(doors), counted(covered):
             _play(world)
             healed = world.drain()
             world.close()
@@ -95,6 +97,7 @@ def _struck(world: World) -> list[str]:
     found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
     found += [] if world.load.placing is None else world.load.placing.struck
     found += [*_wraps(world), *world.days.struck]
+    found += [] if world.growing is None else [*world.growing.struck, *moved(world)]
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
 
 

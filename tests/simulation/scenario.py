@@ -88,6 +88,16 @@ class Scenario:
     slots: int = 0
     named: bool = False
 
+    @property
+    def grows(self) -> bool:
+        """Whether partitions are added amid the run."""
+        return bool(self.faults.get("add_partition") or self.faults.get("grow"))
+
+    @property
+    def moves(self) -> bool:
+        """Whether key groups move."""
+        return bool(self.faults.get("move_group") or self.faults.get("ask_move"))
+
     def began_ms(self, random: Random) -> int:
         """When a world begins, in epoch ms: at one of `begins`, where there are some."""
         if not self.begins:

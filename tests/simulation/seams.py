@@ -12,7 +12,7 @@ take-over, loop, transactions, outputs, readers and the pure rooms run as shippe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from belfry.kafka import (
     open_transactions,
     row_signing,
 )
+from belfry.process import self_check
 from belfry.store import recovery, row_judge
 from belfry.store.layout import keys
 from belfry.store.ordered_map import Damaged
@@ -79,6 +80,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (rocks, "RocksMap", disk.SimRocks),
     (rocks, "wipe", disk.wipe),
     (rocks, "move", disk.move),
+    (self_check, "DataDisk", disk.SimRoom),
     (object_store, "opened", day_objects.opened),
     (row_judge, "NEAR", FILLERS),
     (row_signing, "NEAR", FILLERS),
@@ -106,10 +108,10 @@ def _keep(slots: int, skipped: int) -> None:
 
 
 @contextmanager
-def replaced() -> Iterator[None]:
-    """Within it the shell plays on the simulator's stage."""
+def replaced(more: Sequence[tuple[Any, str, Any]] = ()) -> Iterator[None]:
+    """Within it the shell plays on the simulator's stage; `more` doors are those of commands."""
     disk.SimRocks.damaged = Damaged
-    doors = [*DOORS, *day_objects.SHORT]
+    doors = [*DOORS, *day_objects.SHORT, *more]
     shipped = [(module, name, getattr(module, name)) for module, name, _ in doors]
     for module, name, stand_in in doors:
         setattr(module, name, stand_in)

@@ -91,9 +91,12 @@ def origin(entry: Entry, partition: int) -> tuple[str, int, int]:
     return SOURCE, partition, entry.offset
 
 
-def passes_on(sent: Sent, partition: int, entry: Entry) -> bool:
-    """Whether a partition only sends a request on, to the one where its schedule lives."""
-    if sent.home >= 0:
+def passes_on(sent: Sent, partition: int, entry: Entry, *, moves: bool) -> bool:
+    """Whether a partition only sends a request on, to the one where its schedule lives.
+
+    Where key groups move it may live elsewhere than at its home (`grown`).
+    """
+    if sent.home >= 0 and not moves:
         return partition != sent.home
     return sent.stray and entry.txn is None
 

@@ -16,6 +16,13 @@ SEEDS: Final = 400
 PROCESSES: Final = 2
 # Of each scenario that is played only where it is named.
 SHARP_SEEDS: Final = 10
+# Of the one that grows, which has to come by all of these.
+GROWN_SEEDS: Final = 16
+GROWN: Final = (
+    *("grown", "growth interrupted", "move asked for", "to an added partition"),
+    *("killed behind homes", "killed behind changelog", "killed behind schedules"),
+    *("moved into what was added", "moved between what was added", "moved out of what was added"),
+)
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -63,10 +70,19 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    named = [each.name for each in scenarios() if each.named]
+    named = [each.name for each in scenarios() if each.named and each.name != "grown"]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_a_belfry_that_grows_finds_nothing_and_comes_by_each_step() -> None:
+    started = start("--seeds", str(GROWN_SEEDS), "--only", "grown")
+    printed = finish(started, SHORT_S)
+    assert started.returncode == 0, printed
+    struck = set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", printed))
+    assert struck >= {*GROWN}, f"these did not strike: { ({*GROWN} - struck) }"
 
 
 @pytest.mark.timeout(2 * SHORT_S)

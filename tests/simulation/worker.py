@@ -21,9 +21,12 @@ from belfry.group.group import Group as AssignedMember
 from belfry.group.group import Surroundings
 from belfry.group.heartbeats import Heartbeats
 from belfry.partitions.gauges import Gauges
+from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.surroundings import WorkerPort
+from belfry.placement.partition_count import PartitionCount
 from belfry.process import cluster_start, sharing
+from belfry.process.self_check import SelfCheck
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
 from tests.simulation.group import Group
@@ -61,13 +64,19 @@ class SimWorker:
         group: Group | LedGroup,
         settings: Settings,
         registry: SimRegistry | None,
+        *,
+        checks: bool = False,
     ) -> None:
+        """`checks`: it looks at itself, at ids and at how many partitions there are."""
         self.machine = machine
         self.owners: Owners | None = None
+        self.counted = PartitionCount(settings.cluster.partitions)
+        self.opener: PartitionOpener | None = None
         self.refusals: list[str] = []
         self._group = group
         self._registry = registry
-        self._settings = settings.model_copy(update={"data_dir": Path("data") / machine.name})
+        self._checks = checks
+        self.settings = settings.model_copy(update={"data_dir": Path("data") / machine.name})
         self._stopping = False
 
     def boot(self, stage: Stage) -> None:
@@ -86,15 +95,15 @@ class SimWorker:
     def _run(self) -> None:
         clock: Any = self.machine
         try:
-            found = cluster_start.find(self._settings)
+            found = cluster_start.find(self.settings)
             entry = AssignedMember(MemberMetadata(self.machine.name))
-            shared = sharing.share(self._settings, found, clock, Gauges(_METRICS), entry)
+            shared = sharing.share(self.settings, found, clock, Gauges(_METRICS), entry)
         except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
             return
         lookups: Any = None
         if self._registry is not None:
-            lookups = SimLookups(self._registry, self._settings.registry_wait_ms)
+            lookups = SimLookups(self._registry, self.settings.registry_wait_ms)
         opener = replace(shared.opener, failpoints=clock, lookups=lookups)
         shared = shared._replace(opener=opener)
         port = WorkerPort(
@@ -109,11 +118,13 @@ class SimWorker:
             opener.watch.start()
         except (KafkaException, ConnectionError):
             return
+        self.counted, self.opener = found.counted, opener
         beats = self._heartbeats() if isinstance(self._group, LedGroup) else None
         self.owners = owners = Owners(opener, shared.runners(port), entry, beats)
         entry.connect(
             Surroundings(
                 rejoin=partial(self._group.rejoin, self.machine),
+                look_again=partial(self._group.look_again, self.machine),
                 holdings=owners.holdings,
                 keeps_heartbeat=None if beats is None else lambda: beats.works,
             )
@@ -123,7 +134,12 @@ class SimWorker:
         owners.start()
         if beats is not None:
             beats.begun()
+        check = SelfCheck(opener, shared.guard, owners, entry) if self._checks else None
+        if check is not None:
+            check.start()
         self._be_member(owners, entry)
+        if check is not None:
+            check.stop()
         owners.stop()
         if beats is not None:
             beats.stop()
@@ -142,12 +158,12 @@ class SimWorker:
             self._beat(owners, entry)
         if isinstance(self._group, LedGroup) and not (self.refusals or entry.alone):
             entry.leave()
-            deadline_ms = here().now_ms + self._settings.hand_over_limit_ms
+            deadline_ms = here().now_ms + self.settings.hand_over_limit_ms
             while here().now_ms < deadline_ms and any(each.alive for each in owners.runners()):
                 self._beat(owners, entry)
 
     def _beat(self, owners: Owners, entry: AssignedMember) -> None:
-        told = None if self.machine.cut else self._group.beat(self.machine, entry)
+        told = None if self.machine.cut else self._group.beat(self.machine, entry, self.counted)
         if told is not None:
             owners.assign(told)
         here().sleep(IDLE_COMMIT_MS)

@@ -12,6 +12,7 @@ from tests.simulation.direct import nodes_of
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
+from tests.simulation.growing import Growing
 from tests.simulation.leading import LedGroup
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
@@ -85,7 +86,10 @@ class World:
         dealt = (scenario.partitions, self.settings.session_timeout_ms)
         self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
         if scenario.standbys:
-            self.group = LedGroup(self.stage, *dealt, scenario.standbys)
+            self.group = LedGroup(self.broker, dealt[1], scenario.standbys)
+        self.growing = (
+            Growing(self, Random(f"{seed}/growth")) if scenario.faults.get("grow") else None
+        )
         self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
         self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
         self.workers: list[SimWorker] = []
@@ -109,7 +113,7 @@ class World:
     def _place(self, random: Random) -> None:
         """Tenants may be spread, or have topics of their own, and the input may grow."""
         scenario = self.scenario
-        if scenario.spread or scenario.inputs or scenario.faults.get("add_partition"):
+        if scenario.spread or scenario.inputs or scenario.grows:
             chances = scenario.spread, scenario.inputs
             placing = Placing(self.broker, random, TENANTS, scenario.partitions, *chances)
             self.load.placing = placing
@@ -148,6 +152,8 @@ class World:
             self.workers.append(self._booted(number))
         if self.load.features is not None:
             self.load.features.read()
+        if self.growing is not None:
+            self.growing.open()
 
     def _booted(self, number: int, skew_ms: float = 0.0) -> SimWorker:
         machine = Machine(
@@ -160,7 +166,8 @@ class World:
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
-        worker = SimWorker(machine, self.group, self.settings, registry)
+        checks = self.growing is not None
+        worker = SimWorker(machine, self.group, self.settings, registry, checks=checks)
         self.lives.append(worker)
         worker.boot(self.stage)
         return worker
@@ -209,6 +216,8 @@ class World:
         elif self.scenario.bulk and self.scenario.faults.get("refuse_topic"):
             self.load.expect(self.broker.now_ms() + AGAIN_MS)
         self._pass_what_is_due()
+        if self.growing is not None:
+            self.growing.finish()
         if self.redriving.asked:
             self.redriving.finish()
             self._pass_what_is_due()

@@ -47,11 +47,12 @@ ANSWER_S: Final = 1.0
 # How long no partitions are asked for after the worker has left; twice as long each time.
 FIRST_PAUSE_MS: Final = 60_000.0
 LONGEST_PAUSE_MS: Final = 3_600_000.0
+# The group's client is made to look for so long, and so often: the broker that it asks may hear of
+# partitions later than the one that was asked here, and by itself it looks every few minutes.
+ADDED_MS: Final = 60_000.0
+AGAIN_MS: Final = 5_000.0
 # A partition's loop turns at least once a second; one that has not for so long stands still.
 STUCK_MS: Final = 120_000.0
-# How often the group looks for partitions that were added. A look that fails, as just after a
-# pause of the whole process, is not repeated by its client for minutes.
-LOOKS: Final = 10
 
 log = structlog.get_logger(__name__)
 
@@ -121,9 +122,10 @@ class SelfCheck:
         self._thread = Background("self-check", self._turn, log, "the self-check failed")
         self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
-        # Of the topic of requests, as they were seen last; how often the group is to look as well.
+        # Of the topic of requests, as they were seen last; until when, and from when on, the group
+        # is to look for them.
         self._inputs = 0
-        self._looks = 0
+        self._added_ms = self._again_ms = 0.0
 
     def start(self) -> None:
         """Begin to look."""
@@ -154,7 +156,7 @@ class SelfCheck:
         """
         now_ms = self._opener.clock.monotonic_ms()
         self._opener.identities.look(now_ms)
-        self._count()
+        self._count(now_ms)
         self._opener.trust.marks.look(now_ms)
         # Those may have waited for Kafka.
         now_ms = self._opener.clock.monotonic_ms()
@@ -174,16 +176,19 @@ class SelfCheck:
         elif not reason and not self._group.leaving:
             self.reason = ""
 
-    def _count(self) -> None:
-        """See whether partitions were added; the group shares them out once it has looked too."""
+    def _count(self, now_ms: float) -> None:
+        """See whether partitions were added; the group shares them out once it has looked too.
+
+        It has joined with what it knew, so it looks after the start as well.
+        """
         changelog, inputs = self._opener.identities.partitions
         if self._opener.counted.grown(changelog):
             log.info("more partitions hold schedules now", partitions=changelog)
         if inputs > self._inputs:
-            self._looks = LOOKS if self._inputs else 0
-            self._inputs = inputs
-        if self._looks:
-            self._looks -= 1
+            self._inputs, self._added_ms = inputs, now_ms + ADDED_MS
+            self._again_ms = now_ms
+        if self._owners.answered and self._again_ms <= now_ms < self._added_ms:
+            self._again_ms = now_ms + AGAIN_MS
             self._group.look_again()
 
     def _reasons(self, now_ms: float) -> Iterator[str]:

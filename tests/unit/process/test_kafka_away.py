@@ -41,7 +41,7 @@ class Cluster:
             log_ends=SimpleNamespace(end=self._end),
         )
         guard: Any = SimpleNamespace(may_fire=True, paused_because="")
-        owners: Any = SimpleNamespace(runners=lambda: runners)
+        owners: Any = SimpleNamespace(runners=lambda: runners, answered=True)
         self.check = SelfCheck(opener, guard, owners, self.group)
 
     def _identities(self, _now_ms: float) -> None:
