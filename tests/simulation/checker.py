@@ -15,6 +15,8 @@ from typing import Final
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import REKEY, Definition, JobsSeen, Standing
 from tests.simulation.coverage import OUTCOME
+from tests.simulation.delivered import check_delivered
+from tests.simulation.delivering import is_deliverers
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
 from tests.simulation.filed import check_filed
@@ -61,6 +63,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_filed(world, partitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
+    problems += check_delivered(world, partitions)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -104,6 +107,9 @@ class Checker:
                 # It was sent on to where its key group lies.
                 continue
             sent = self._sent.get(place) or self._again(entry, place)
+            if sent is None and is_deliverers(entry.txn):
+                # A retry is asked for; `delivered` looks whether it comes.
+                continue
             if sent is None:
                 self._wrong("I4", f"{entry} came from nobody")
             elif not passes_on(sent, step.partition, entry):

@@ -335,6 +335,12 @@ def crash_filed(world: World) -> None:
     worker.machine.strikes.append(Strike(step, after, _killing(world, worker)))
 
 
+def fail_host(world: World) -> None:
+    """A host of webhooks refuses, says nothing, or takes what comes and is not heard."""
+    assert world.hooks is not None, "this world has no webhooks"
+    world.hooks.strike()
+
+
 def newer_key(world: World) -> None:
     """A tenant gets a newer key for its payloads, and what waits is encrypted anew."""
     world.policies.renew()
@@ -375,6 +381,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
-        add_partition,
+        add_partition, fail_host,
     )
 }  # fmt: skip

@@ -13,6 +13,7 @@ import structlog
 from tests.simulation import faults
 from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
+from tests.simulation.delivered import ends_of
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced, slotted
@@ -94,8 +95,13 @@ def _struck(world: World) -> list[str]:
     rules, cluster = world.load.rules, world.broker.cluster
     found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
     found += [] if world.load.placing is None else world.load.placing.struck
-    found += [*_wraps(world), *world.days.struck]
+    found += [*_wraps(world), *world.days.struck, *_posted(world)]
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
+
+
+def _posted(world: World) -> list[str]:
+    """What targets did, and what became of deliveries."""
+    return [] if world.hooks is None else [*world.hooks.struck, *ends_of(world)]
 
 
 def _wraps(world: World) -> list[str]:

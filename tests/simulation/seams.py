@@ -36,13 +36,14 @@ from tests.simulation import (
     admin,
     beside,
     clients,
+    consumer_groups,
     day_objects,
+    delivering,
     direct,
     disk,
     fetching,
     offsets,
     primitives,
-    readers,
 )
 from tests.simulation.payload_keys import VARIABLES
 
@@ -66,7 +67,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (redrive_reading, "monotonic", primitives.monotonic),
     (redrive, "sleep", primitives.sleep),
     (librdkafka, "Producer", beside.producer),
-    (librdkafka, "Consumer", readers.SimConsumer),
+    (librdkafka, "Consumer", consumer_groups.consumer),
     (librdkafka, "Message", clients.SimMessage),
     (librdkafka, "AdminClient", admin.SimAdmin),
     (offset_client, "OffsetClient", offsets.SimOffsets),
@@ -109,7 +110,7 @@ def _keep(slots: int, skipped: int) -> None:
 def replaced() -> Iterator[None]:
     """Within it the shell plays on the simulator's stage."""
     disk.SimRocks.damaged = Damaged
-    doors = [*DOORS, *day_objects.SHORT]
+    doors = [*DOORS, *day_objects.SHORT, *delivering.DOORS]
     shipped = [(module, name, getattr(module, name)) for module, name, _ in doors]
     for module, name, stand_in in doors:
         setattr(module, name, stand_in)

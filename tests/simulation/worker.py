@@ -26,6 +26,7 @@ from belfry.partitions.surroundings import WorkerPort
 from belfry.process import cluster_start, sharing
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
+from tests.simulation.delivering import deliverer
 from tests.simulation.group import Group
 from tests.simulation.leading import LedGroup
 from tests.simulation.machine import Machine
@@ -85,16 +86,17 @@ class SimWorker:
 
     def _run(self) -> None:
         clock: Any = self.machine
+        settings = self._settings
         try:
-            found = cluster_start.find(self._settings)
+            found = cluster_start.find(settings)
             entry = AssignedMember(MemberMetadata(self.machine.name))
-            shared = sharing.share(self._settings, found, clock, Gauges(_METRICS), entry)
+            shared = sharing.share(settings, found, clock, Gauges(_METRICS), entry)
         except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
             return
         lookups: Any = None
         if self._registry is not None:
-            lookups = SimLookups(self._registry, self._settings.registry_wait_ms)
+            lookups = SimLookups(self._registry, settings.registry_wait_ms)
         opener = replace(shared.opener, failpoints=clock, lookups=lookups)
         shared = shared._replace(opener=opener)
         port = WorkerPort(
@@ -123,7 +125,12 @@ class SimWorker:
         owners.start()
         if beats is not None:
             beats.begun()
+        delivers = None if self.machine.hooks is None else deliverer(settings, found.frames, clock)
+        if delivers is not None:
+            delivers.start()
         self._be_member(owners, entry)
+        if delivers is not None:
+            delivers.stop()
         owners.stop()
         if beats is not None:
             beats.stop()

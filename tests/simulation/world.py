@@ -8,6 +8,7 @@ from typing import Final
 from belfry.engine.partition import PartitionEngine
 from tests.simulation.broker import Broker, Entry, Log
 from tests.simulation.day_objects import DayObjects
+from tests.simulation.delivering import settled
 from tests.simulation.direct import nodes_of
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
@@ -29,6 +30,7 @@ from tests.simulation.stage import Stage
 from tests.simulation.stores import check_disk
 from tests.simulation.tenant_policies import TenantPolicies
 from tests.simulation.timetable_load import TableLoad
+from tests.simulation.webhooks import Hooks
 from tests.simulation.worker import SimWorker, settings_of
 
 QUIET_MS: Final = 90_000.0
@@ -81,6 +83,7 @@ class World:
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
         self._place(Random(f"{seed}/placing"))
+        self.hooks = self._hooked(Random(f"{seed}/hooks")) if scenario.webhooks else None
         self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
         dealt = (scenario.partitions, self.settings.session_timeout_ms)
         self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
@@ -114,6 +117,12 @@ class World:
             placing = Placing(self.broker, random, TENANTS, scenario.partitions, *chances)
             self.load.placing = placing
             self.policies.spread(placing.spreads)
+
+    def _hooked(self, random: Random) -> Hooks:
+        """Most tenants may have targets."""
+        hooks = Hooks(self.stage, random)
+        hooks.give(self.policies, TENANTS)
+        return hooks
 
     def _draw_users(self, seed: int) -> None:
         """Who sends what recurs by rules, requests of later features, and what elections lose."""
@@ -157,6 +166,7 @@ class World:
             disk=self.disks[number],
             objects=self.objects,
             days=self.days,
+            hooks=self.hooks,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
@@ -191,6 +201,8 @@ class World:
             self.broker.cluster.heal()
         self.objects.heal()
         self.days.heal()
+        if self.hooks is not None:
+            self.hooks.heal()
         if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):
@@ -243,7 +255,8 @@ class World:
     def drained(self) -> bool:
         """Whether each partition has an owner that has taken everything in and fired it."""
         engines = self._caught_up()
-        return engines is not None and not any(engine.pending for engine in engines)
+        delivered = self.hooks is None or settled(self.broker)
+        return delivered and engines is not None and not any(each.pending for each in engines)
 
     def _caught_up(self) -> list[PartitionEngine] | None:
         """The engines of all partitions, once each has taken everything in."""
