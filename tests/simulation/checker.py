@@ -22,6 +22,7 @@ from tests.simulation.features import check_features
 from tests.simulation.filed import check_filed
 from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.governed import LIMITS, Governed, check_governed
+from tests.simulation.hanging import check_hanging
 from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.rules import check_rules
@@ -64,6 +65,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
     problems += check_delivered(world, partitions)
+    problems += check_hanging(world, checker.seen, checker.definitions, covered)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 

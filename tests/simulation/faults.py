@@ -335,6 +335,18 @@ def crash_filed(world: World) -> None:
     worker.machine.strikes.append(Strike(step, after, _killing(world, worker)))
 
 
+def hang(world: World) -> None:
+    """A stranger's transaction hangs in a partition that belfry reads."""
+    assert world.hanging is not None
+    world.hanging.strange()
+
+
+def lose_marker(world: World) -> None:
+    """Of the next owner that is fenced amid a step, the marker never comes in its changelog."""
+    assert world.hanging is not None
+    world.hanging.armed += 1
+
+
 def fail_host(world: World) -> None:
     """A host of webhooks refuses, says nothing, or takes what comes and is not heard."""
     assert world.hooks is not None, "this world has no webhooks"
@@ -381,6 +393,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
-        add_partition, fail_host,
+        add_partition, fail_host, hang, lose_marker,
     )
 }  # fmt: skip

@@ -100,8 +100,9 @@ def _struck(world: World) -> list[str]:
 
 
 def _posted(world: World) -> list[str]:
-    """What targets did, and what became of deliveries."""
-    return [] if world.hooks is None else [*world.hooks.struck, *ends_of(world)]
+    """What hung, what targets did, and what became of deliveries."""
+    found = [] if world.hanging is None else world.hanging.struck
+    return found if world.hooks is None else [*found, *world.hooks.struck, *ends_of(world)]
 
 
 def _wraps(world: World) -> list[str]:

@@ -13,6 +13,7 @@ from tests.simulation.direct import nodes_of
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
+from tests.simulation.hanging import LEFT_MS, Hanging
 from tests.simulation.leading import LedGroup
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
@@ -83,12 +84,10 @@ class World:
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
         self._place(Random(f"{seed}/placing"))
+        self.hanging = self._hung(Random(f"{seed}/hangs"))
         self.hooks = self._hooked(Random(f"{seed}/hooks")) if scenario.webhooks else None
         self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
-        dealt = (scenario.partitions, self.settings.session_timeout_ms)
-        self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
-        if scenario.standbys:
-            self.group = LedGroup(self.stage, *dealt, scenario.standbys)
+        self.group = self._grouped(Random(f"{seed}/group"))
         self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
         self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
         self.workers: list[SimWorker] = []
@@ -117,6 +116,24 @@ class World:
             placing = Placing(self.broker, random, TENANTS, scenario.partitions, *chances)
             self.load.placing = placing
             self.policies.spread(placing.spreads)
+
+    def _grouped(self, random: Random) -> Group | LedGroup:
+        """Who deals the partitions: where others stand by, the shipped assignor."""
+        dealt = (self.scenario.partitions, self.settings.session_timeout_ms)
+        standbys = self.scenario.standbys
+        return (
+            LedGroup(self.stage, *dealt, standbys)
+            if standbys
+            else Group(self.stage, random, *dealt)
+        )
+
+    def _hung(self, random: Random) -> Hanging | None:
+        """Transactions may hang."""
+        if not {"hang", "lose_marker"} & self.scenario.faults.keys():
+            return None
+        hanging = Hanging(self.broker, random)
+        self.broker.loses_marker = hanging.loses_marker
+        return hanging
 
     def _hooked(self, random: Random) -> Hooks:
         """Most tenants may have targets."""
@@ -203,6 +220,8 @@ class World:
         self.days.heal()
         if self.hooks is not None:
             self.hooks.heal()
+        if self.hanging is not None:
+            self.hanging.heal()
         if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):
@@ -216,6 +235,8 @@ class World:
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
+        if self.hanging is not None:
+            self._wait_for_operator(self.hanging)
         if self.load.features is not None:
             self._wait_for_features()
         elif self.scenario.bulk and self.scenario.faults.get("refuse_topic"):
@@ -235,6 +256,15 @@ class World:
             for worker in list(self.workers):
                 self.restart(worker)
         return False
+
+    def _wait_for_operator(self, hanging: Hanging) -> None:
+        """Somebody looks when a minute has passed, and rolls back what hangs."""
+        until_ms = self.stage.now_ms + LEFT_MS
+        while self.stage.now_ms < until_ms:
+            self.stage.sleep(10 * LOOK_MS)
+            for worker in list(self.workers):
+                self.restart(worker)
+        hanging.end()
 
     def _pass_what_is_due(self) -> None:
         """Let time pass until nothing is due any more, as far as the load knows."""

@@ -1,4 +1,4 @@
-"""A watch on transactions that hold belfry's readers back, in its changelog, requests and policies.
+"""A watch on transactions that hold belfry's readers back, wherever they read (`watched_places`).
 
 belfry's own last for milliseconds, so a last stable offset that stays where it is between two looks
 is a stranger's doing, or that of an owner that died. The brokers are asked who it is. The answer
@@ -34,7 +34,7 @@ from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold, tell, untold
 from belfry.kafka.log_ends import LogEnds
 from belfry.partitions.gauges import Gauges
-from belfry.placement.partition_count import PartitionCount
+from belfry.partitions.watched_places import REQUEST_S, SCHEDULES, WatchedPlaces
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
 
@@ -45,20 +45,9 @@ HURRIED_S: Final = 0.5
 HURRY_FOR_S: Final = 35.0
 # A look at many partitions takes its time; the pauses between looks are longer than that.
 PAUSES: Final = 3.0
-# Seconds for one answer.
-REQUEST_S: Final = 5.0
 # A transaction is told of once it has been open for so long.
 TOLD_AFTER_MS: Final = 2_000.0
 
-# Short names of the topics that are looked at.
-CHANGELOG: Final = "changelog"
-SCHEDULES: Final = "schedules"
-TENANTS: Final = "tenants"
-_MEANS: Final = {
-    CHANGELOG: "nobody can take this partition over before it ends",
-    SCHEDULES: "requests behind it are not taken in before it ends",
-    TENANTS: "policies behind it do not count before it ends",
-}
 
 log = structlog.get_logger(__name__)
 
@@ -72,20 +61,18 @@ class TransactionWatch:
     def __init__(
         self,
         settings: SharedSettings,
-        counted: PartitionCount,
+        places: WatchedPlaces,
         clock: SystemClock,
         metrics: Gauges,
         log_ends: LogEnds,
     ) -> None:
-        """`counted` knows the changelog's number of partitions; the input may have more."""
+        """`places` finds what is looked at, `log_ends` where that ends."""
         self._settings = settings
-        self._counted = counted
+        self._places = places
         self._clock = clock
         self._metrics = metrics
         self._log = LimitedLogger(log, first=1)
-        self._names = {settings.topic(each): each for each in (CHANGELOG, SCHEDULES, TENANTS)}
         self._ends = log_ends
-        self._policies: list[int] = []
         self._lock = machine.Lock()
         self._followed: dict[int, float] = {}
         self._stable: dict[Where, int] = {}
@@ -158,7 +145,7 @@ class TransactionWatch:
         """Forget what was known: who held readers back before may have ended since."""
         with self._lock:
             self._strangers = {}
-        self._policies = []
+        self._places.forget()
 
     def _look(self) -> None:
         """Look once, ask who it is, tell, and keep who counts as a stranger."""
@@ -181,7 +168,7 @@ class TransactionWatch:
             if first is not None and not first.is_of(app_id):
                 strangers[place] = first
             since_ms = self._since_ms[place] if first is None else first.since_ms
-            ages_s[self._names[place[0]], place[1]] = max(0.0, now_ms - since_ms) / 1000
+            ages_s[self._places.name(place[0]), place[1]] = max(0.0, now_ms - since_ms) / 1000
             if now_ms - since_ms >= TOLD_AFTER_MS:
                 self._tell(place, found, why, now_ms)
         with self._lock:
@@ -209,13 +196,15 @@ class TransactionWatch:
             told = tell(found, place, self._settings, now_ms)
         self._log.warning(
             f"{topic}/{partition}",
-            f"a transaction stays open in {topic}/{partition}: {_MEANS[self._names[topic]]}",
+            f"a transaction stays open in {topic}/{partition}: {self._places.means(topic)}",
             last_stable_offset=self._stable.get(place), held_by=told.who, to_do=told.to_do,
         )  # fmt: skip
 
     def _stuck(self) -> list[Where]:
         """Partitions whose last stable offset is before the log's end, as at the last look."""
-        places = self._places()
+        with self._lock:
+            followed = sorted(self._followed)
+        places = self._places.of(followed)
         # In this order: what is appended in between does not look like something hidden.
         ends = self._ends.all_ends(places, REQUEST_S)
         readable = self._ends.all_readable(places, REQUEST_S)
@@ -225,15 +214,3 @@ class TransactionWatch:
         self._since_ms = {place: self._since_ms.get(place, now_ms) for place in stuck}
         self._stable = stable
         return stuck
-
-    def _places(self) -> list[Where]:
-        """The partitions to look at: those that are followed, and all of the policies."""
-        with self._lock:
-            followed = sorted(self._followed)
-        topic = self._settings.topic
-        if not self._policies:
-            # A topic that is being made has no partitions at first.
-            self._policies = self._ends.partitions(topic(TENANTS), REQUEST_S)
-        found = [(topic(CHANGELOG), each) for each in followed if self._counted.holds(each)]
-        found += [(topic(SCHEDULES), each) for each in followed]
-        return found + [(topic(TENANTS), each) for each in self._policies]
