@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.simulation.faults import STEPS, STORED
+from tests.simulation.faults import FILED, STEPS, STORED
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
@@ -16,6 +16,8 @@ SEEDS: Final = 400
 PROCESSES: Final = 2
 # Of each scenario that is played only where it is named.
 SHARP_SEEDS: Final = 10
+# Of `days`, so that each of its faults strikes.
+DAYS_SEEDS: Final = 20
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -36,6 +38,12 @@ OTHERS: Final = (
         "refused beyond a limit",
     ),
 )
+# Of the scenario `days`, which is played only where it is named.
+DAYS: Final = (
+    *FILED,
+    *("day file written", "day file read", "day file damaged"),
+    *("day store away", "day store slow", "day store silent"),
+)
 # Rows of the table of ownership, and lines of the log, that no run may lack (`coverage`).
 COVERED: Final = (
     *("IDLE, ASSIGNED", "CATCHING_UP, CAUGHT_UP", "FENCING, FENCED", "REPLAYING, REPLAYED"),
@@ -55,18 +63,31 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
     ]
     printed = [finish(each, TIMEOUT_S) for each in started]
     assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
-    struck = set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", "\n".join(printed)))
+    struck = struck_in("\n".join(printed))
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
     never = [each for each in COVERED if f"{each}: " not in "\n".join(printed)]
     assert not never, f"no world came by these: {never}"
 
 
+def struck_in(printed: str) -> set[str]:
+    """What struck, by what runs of the simulator have printed."""
+    return set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", printed))
+
+
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    named = [each.name for each in scenarios() if each.named]
+    named = [each.name for each in scenarios() if each.named and each.name != "days"]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_day_files_are_struck_and_nothing_is_found() -> None:
+    printed = finish(start("--seeds", str(DAYS_SEEDS), "--only", "days"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    missing = {*DAYS} - struck_in(printed)
+    assert not missing, f"these did not strike day files: {missing}"
 
 
 @pytest.mark.timeout(2 * SHORT_S)
