@@ -25,6 +25,7 @@ from tests.simulation.governed import LIMITS, Governed, check_governed
 from tests.simulation.hanging import check_hanging
 from tests.simulation.priorities import check_priorities
 from tests.simulation.redriven import check_redriven, sent_again
+from tests.simulation.respreading import check_respread
 from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
@@ -64,6 +65,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_filed(world, partitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
+    problems += check_respread(world, checker.seen, checker.definitions)
     problems += check_delivered(world, partitions)
     problems += check_hanging(world, checker.seen, checker.definitions, covered)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
@@ -77,7 +79,8 @@ class Checker:
         self._world = world
         self._partitions = partitions
         # A marker lasts for a day: after a night it may be gone.
-        self._moves = bool(world.scenario.faults.get("move_group"))
+        # Or schedules of a tenant whose spread changes lie here and there.
+        self._moves = bool({"move_group", "respread"} & world.scenario.faults.keys())
         self._nights = bool(world.scenario.faults.get("night"))
         self.definitions: dict[str, Definition] = {}
         # Whether the request that is judged was refused for want of a store, or for a limit.

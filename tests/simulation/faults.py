@@ -335,6 +335,12 @@ def crash_filed(world: World) -> None:
     worker.machine.strikes.append(Strike(step, after, _killing(world, worker)))
 
 
+def respread(world: World) -> None:
+    """A tenant lives in more or fewer shards from now on."""
+    assert world.respreading is not None
+    world.respreading.change()
+
+
 def hang(world: World) -> None:
     """A stranger's transaction hangs in a partition that belfry reads."""
     assert world.hanging is not None
@@ -393,6 +399,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
-        add_partition, fail_host, hang, lose_marker,
+        add_partition, fail_host, hang, lose_marker, respread,
     )
 }  # fmt: skip

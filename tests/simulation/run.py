@@ -15,6 +15,7 @@ from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
 from tests.simulation.delivered import ends_of
 from tests.simulation.replayed import OTHERS, played_again
+from tests.simulation.respreading import parted
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced, slotted
 from tests.simulation.stage import enter, here, leave
@@ -95,13 +96,15 @@ def _struck(world: World) -> list[str]:
     rules, cluster = world.load.rules, world.broker.cluster
     found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
     found += [] if world.load.placing is None else world.load.placing.struck
-    found += [*_wraps(world), *world.days.struck, *_posted(world)]
+    found += [*_wraps(world), *world.days.struck, *_by_features(world)]
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
 
 
-def _posted(world: World) -> list[str]:
-    """What hung, what targets did, and what became of deliveries."""
-    found = [] if world.hanging is None else world.hanging.struck
+def _by_features(world: World) -> list[str]:
+    """What hung, what moved by its spread, what targets did, and how deliveries ended."""
+    found = [] if world.hanging is None else list(world.hanging.struck)
+    if world.respreading is not None:
+        found += [*world.respreading.struck, *parted(world)]
     return found if world.hooks is None else [*found, *world.hooks.struck, *ends_of(world)]
 
 

@@ -25,6 +25,7 @@ from tests.simulation.preemption import Preemption
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
 from tests.simulation.replication import Cluster
+from tests.simulation.respreading import Respreading
 from tests.simulation.rules import RuleLoad
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
@@ -84,6 +85,7 @@ class World:
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
         self._place(Random(f"{seed}/placing"))
+        self.respreading = self._respread(Random(f"{seed}/respreads"))
         self.hanging = self._hung(Random(f"{seed}/hangs"))
         self.hooks = self._hooked(Random(f"{seed}/hooks")) if scenario.webhooks else None
         self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
@@ -126,6 +128,11 @@ class World:
             if standbys
             else Group(self.stage, random, *dealt)
         )
+
+    def _respread(self, random: Random) -> Respreading | None:
+        """Spreads of tenants may change."""
+        self.load.wanders = "respread" in self.scenario.faults
+        return Respreading(self.policies, TENANTS, random) if self.load.wanders else None
 
     def _hung(self, random: Random) -> Hanging | None:
         """Transactions may hang."""
