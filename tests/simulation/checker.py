@@ -24,6 +24,7 @@ from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.governed import LIMITS, Governed, check_governed
 from tests.simulation.hanging import check_hanging
 from tests.simulation.priorities import check_priorities
+from tests.simulation.reading_back import check_read
 from tests.simulation.redriven import check_redriven, sent_again
 from tests.simulation.respreading import check_respread
 from tests.simulation.rules import check_rules
@@ -65,6 +66,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_filed(world, partitions)
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
+    problems += check_read(world, partitions)
     problems += check_respread(world, checker.seen, checker.definitions)
     problems += check_delivered(world, partitions)
     problems += check_hanging(world, checker.seen, checker.definitions, covered)

@@ -335,6 +335,12 @@ def crash_filed(world: World) -> None:
     worker.machine.strikes.append(Strike(step, after, _killing(world, worker)))
 
 
+def read_back(world: World) -> None:
+    """A client reads a schedule over HTTP."""
+    assert world.reading is not None
+    world.reading.begin()
+
+
 def respread(world: World) -> None:
     """A tenant lives in more or fewer shards from now on."""
     assert world.respreading is not None
@@ -399,6 +405,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         redrive_together, crash_stored, store_away, store_slow, store_silent, newer_key,
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
-        add_partition, fail_host, hang, lose_marker, respread,
+        add_partition, fail_host, hang, lose_marker, respread, read_back,
     )
 }  # fmt: skip

@@ -103,6 +103,7 @@ def _struck(world: World) -> list[str]:
 def _by_features(world: World) -> list[str]:
     """What hung, what moved by its spread, what targets did, and how deliveries ended."""
     found = [] if world.hanging is None else list(world.hanging.struck)
+    found += [] if world.reading is None else world.reading.struck
     if world.respreading is not None:
         found += [*world.respreading.struck, *parted(world)]
     return found if world.hooks is None else [*found, *world.hooks.struck, *ends_of(world)]

@@ -44,6 +44,7 @@ from tests.simulation import (
     fetching,
     offsets,
     primitives,
+    reading_back,
 )
 from tests.simulation.payload_keys import VARIABLES
 
@@ -110,7 +111,7 @@ def _keep(slots: int, skipped: int) -> None:
 def replaced() -> Iterator[None]:
     """Within it the shell plays on the simulator's stage."""
     disk.SimRocks.damaged = Damaged
-    doors = [*DOORS, *day_objects.SHORT, *delivering.DOORS]
+    doors = [*DOORS, *day_objects.SHORT, *delivering.DOORS, *reading_back.DOORS]
     shipped = [(module, name, getattr(module, name)) for module, name, _ in doors]
     for module, name, stand_in in doors:
         setattr(module, name, stand_in)

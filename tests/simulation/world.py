@@ -22,6 +22,7 @@ from tests.simulation.payloads import Payloads
 from tests.simulation.placing import Placing
 from tests.simulation.policy_changes import PolicyChanges
 from tests.simulation.preemption import Preemption
+from tests.simulation.reading_back import ReadingBack
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
 from tests.simulation.replication import Cluster
@@ -85,6 +86,7 @@ class World:
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
         self._place(Random(f"{seed}/placing"))
+        self.reading = self._read_back(Random(f"{seed}/reads"))
         self.respreading = self._respread(Random(f"{seed}/respreads"))
         self.hanging = self._hung(Random(f"{seed}/hangs"))
         self.hooks = self._hooked(Random(f"{seed}/hooks")) if scenario.webhooks else None
@@ -128,6 +130,10 @@ class World:
             if standbys
             else Group(self.stage, random, *dealt)
         )
+
+    def _read_back(self, random: Random) -> ReadingBack | None:
+        """Clients may read what was written."""
+        return ReadingBack(self, random) if "read_back" in self.scenario.faults else None
 
     def _respread(self, random: Random) -> Respreading | None:
         """Spreads of tenants may change."""
