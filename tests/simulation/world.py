@@ -183,6 +183,7 @@ class World:
         self.policies.write()
         if self.load.placing is not None:
             self.load.placing.open()
+        self.load.pile(self.scenario.backlog)
         for number in range(self.scenario.machines):
             self.workers.append(self._booted(number))
         if self.load.features is not None:
