@@ -21,6 +21,7 @@ transaction open is told by the requests of KIP-664.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 import structlog
@@ -45,6 +46,8 @@ HURRIED_S: Final = 0.5
 HURRY_FOR_S: Final = 35.0
 # A look at many partitions takes its time; the pauses between looks are longer than that.
 PAUSES: Final = 3.0
+# Seconds for an answer about a tenant's topic or deliveries.
+OTHERS_S: Final = 1.0
 # A transaction is told of once it has been open for so long.
 TOLD_AFTER_MS: Final = 2_000.0
 
@@ -76,6 +79,10 @@ class TransactionWatch:
         self._lock = machine.Lock()
         self._followed: dict[int, float] = {}
         self._stable: dict[Where, int] = {}
+        # The same of tenants' topics and deliveries, which are looked at less often.
+        self._others: dict[Where, int] = {}
+        self._others_stuck: list[Where] = []
+        self._others_at = -inf
         self._since_ms: dict[Where, float] = {}
         self._strangers: dict[Where, OpenTransaction] = {}
         # Looks are numbered: one that began before a take-over says nothing to it.
@@ -190,27 +197,43 @@ class TransactionWatch:
 
     def _tell(self, place: Where, found: list[OpenTransaction], why: str, now_ms: float) -> None:
         """Say in the log who holds readers back, and what to do."""
-        topic, partition = place
-        told = untold(why, place, self._settings)
-        if found:
-            told = tell(found, place, self._settings, now_ms)
+        (topic, partition), settings = place, self._settings
+        told = tell(found, place, settings, now_ms) if found else untold(why, place, settings)
         self._log.warning(
             f"{topic}/{partition}",
             f"a transaction stays open in {topic}/{partition}: {self._places.means(topic)}",
-            last_stable_offset=self._stable.get(place), held_by=told.who, to_do=told.to_do,
+            last_stable_offset=self._stable.get(place, self._others.get(place)),
+            held_by=told.who, to_do=told.to_do,
         )  # fmt: skip
 
     def _stuck(self) -> list[Where]:
         """Partitions whose last stable offset is before the log's end, as at the last look."""
         with self._lock:
             followed = sorted(self._followed)
-        places = self._places.of(followed)
-        # In this order: what is appended in between does not look like something hidden.
-        ends = self._ends.all_ends(places, REQUEST_S)
-        readable = self._ends.all_readable(places, REQUEST_S)
-        stable = {place: readable[place] for place in places if readable[place] < ends[place]}
+        stable = self._behind(self._places.of(followed), REQUEST_S)
+        if machine.monotonic() - self._others_at >= LOOK_S:
+            self._look_at_others(followed)
         stuck = [place for place, at in stable.items() if self._stable.get(place) == at]
+        stuck += self._others_stuck
         now_ms = self._clock.wall_ms()
         self._since_ms = {place: self._since_ms.get(place, now_ms) for place in stuck}
         self._stable = stable
         return stuck
+
+    def _look_at_others(self, followed: list[int]) -> None:
+        """Look where a tenant or deliveries alone wait: that this fails disturbs nobody else."""
+        self._others_at, before = machine.monotonic(), self._others
+        self._others, self._others_stuck = {}, []
+        try:
+            self._others = self._behind(self._places.of_others(followed), OTHERS_S)
+        except (KafkaException, ConnectionError) as error:
+            what = "open transactions of tenants' topics and deliveries not looked at"
+            self._log.warning("others", what, cause=str(error))
+        self._others_stuck = [each for each, at in self._others.items() if before.get(each) == at]
+
+    def _behind(self, places: list[Where], wait_s: float) -> dict[Where, int]:
+        """The last stable offsets of those partitions that have a later end."""
+        # In this order: what is appended in between does not look like something hidden.
+        ends = self._ends.all_ends(places, wait_s)
+        readable = self._ends.all_readable(places, wait_s)
+        return {place: readable[place] for place in places if readable[place] < ends[place]}

@@ -54,15 +54,23 @@ class WatchedPlaces:
         self._shared: dict[str, list[int]] = {}
 
     def of(self, followed: Sequence[int]) -> list[Where]:
-        """All of them, where these partitions are owned or taken over; raises KafkaException."""
+        """Those that firing hangs on, where these partitions are owned or taken over.
+
+        Raises KafkaException.
+        """
         topic = self._settings.topic
         found = [(topic(CHANGELOG), each) for each in followed if self._counted.holds(each)]
         found += [(topic(SCHEDULES), each) for each in followed]
+        return found + self._all_of(topic(TENANTS))
+
+    def of_others(self, followed: Sequence[int]) -> list[Where]:
+        """Those that hold a tenant, or deliveries, back and nothing else; raises KafkaException."""
         inputs = [each.place for home in followed for each in self._inputs(home)]
-        found += sorted((place.topic, place.partition) for place in inputs)
-        for name in (TENANTS, DELIVERIES):
-            found += [(topic(name), each) for each in self._partitions(topic(name))]
-        return found
+        found = sorted((place.topic, place.partition) for place in inputs)
+        return found + self._all_of(self._settings.topic(DELIVERIES))
+
+    def _all_of(self, topic: str) -> list[Where]:
+        return [(topic, each) for each in self._partitions(topic)]
 
     def _partitions(self, topic: str) -> list[int]:
         if not self._shared.get(topic):

@@ -17,6 +17,7 @@ from belfry.kafka import offset_client, open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.log_ends import LogEnds
+from belfry.partitions import transaction_watch
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.partitions.watched_places import WatchedPlaces
 from belfry.placement.partition_count import PartitionCount
@@ -37,6 +38,7 @@ class Cluster:
         self.ends: dict[Where, tuple[int, int]] = {}
         self.open: list[OpenTransaction] = []
         self.asked: list[Where] = []
+        self.gone: set[str] = set()
         self.away = self.mute = False
         self.asks: Callable[[], None] = lambda: None
         self.partitions: dict[int, None] = {0: None}
@@ -67,7 +69,7 @@ class Cluster:
         committed = properties["isolation.level"] == "read_committed"
 
         def ends(place: TopicPartition, *_: object, **__: object) -> tuple[int, int]:
-            if self.away:
+            if self.away or place.topic in self.gone:
                 raise KafkaException(KafkaError(KafkaError._TRANSPORT))
             self.asked.append((str(place.topic), place.partition))
             end, stable = self.ends.get(self.asked[-1], (5, 5))
@@ -116,15 +118,29 @@ def test_one_that_stays_is_told_and_named(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("topic", "partition"), [("schedules.ash", 3), ("deliveries", 1), ("tenants", 0)]
 )
-def test_so_is_one_where_others_write(cluster: Cluster, topic: str, partition: int) -> None:
+def test_so_is_one_where_others_write(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, topic: str, partition: int
+) -> None:
     place = f"belfry.{topic}", partition
     cluster.ends[place] = (30, 17)
     cluster.open = [replace(STRANGER, topic=place[0], partition=partition)]
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
     with capture_logs() as lines:
         cluster.look()
     assert cluster.shown == {(topic, partition): 60.0}
     assert [f"belfry.{topic}/{partition}:" in each["event"] for each in lines] == [True]
     assert cluster.watch.stranger(1) is None
+
+
+def test_a_tenants_topic_that_is_gone_keeps_nothing_else_from_being_seen(
+    cluster: Cluster,
+) -> None:
+    cluster.gone.add(INPUT.topic)
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    with capture_logs() as lines:
+        cluster.look()
+    assert cluster.watch.stranger(1) == STRANGER
+    assert "tenants' topics" in lines[0]["event"]
 
 
 def test_topics_of_tenants_that_live_elsewhere_are_left_to_others(cluster: Cluster) -> None:
@@ -176,7 +192,10 @@ def test_a_look_that_began_before_a_take_over_tells_it_nothing(cluster: Cluster)
     assert cluster.watch.stranger(1) == STRANGER
 
 
-def test_only_partitions_of_this_worker_are_asked_for(cluster: Cluster) -> None:
+def test_only_partitions_of_this_worker_are_asked_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
     cluster.watch.follow(HOMES + 3)
     cluster.look(1)
     added = ("belfry.schedules", HOMES + 3)
