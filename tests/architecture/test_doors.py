@@ -21,6 +21,11 @@ ROOMS: Final = (
     *("group", "host", "kafka", "outputs", "partitions", "policies", "process", "recovery"),
     "transactions",
 )
+# What of deliveries the simulator plays: its posts go to targets of its own.
+DELIVERS: Final = (
+    *("attempts", "delivery_log", "dispatcher", "http_sender", "kinds/kafka", "log_clients"),
+    *("settling", "under_way"),
+)
 # Faust lives on an event loop of its own, and the simulator has its own group; what a test makes
 # late or holds is real time.
 SPARED: Final = ("group/membership.py", "process/worker.py", "host/failpoints.py", "host/clock.py")
@@ -34,7 +39,8 @@ def shell() -> list[Path]:
     found = [each for room in ROOMS for each in sorted((BELFRY / room).rglob("*.py"))]
     doors = {Path(str(module.__file__)) for module, _, _ in DOORS}
     spared = {BELFRY / each for each in SPARED}
-    return [BELFRY / "assembly.py", *(each for each in found if each not in doors | spared)]
+    alone = (BELFRY / "assembly.py", *(BELFRY / f"delivery/{each}.py" for each in DELIVERS))
+    return [*alone, *(each for each in found if each not in doors | spared)]
 
 
 def past(source: str) -> list[str]:

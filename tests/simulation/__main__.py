@@ -2,6 +2,7 @@
 
     python -m tests.simulation --seeds 1000            the scenarios in turn, seed by seed
     python -m tests.simulation --seeds 7 --only clocks     one seed of one scenario
+    python -m tests.simulation --seeds 2 --only backlog --backlog 100000      minutes for each seed
 
 A seed reproduces its run only where Python hashes strings alike, so the process starts itself
 again with ``PYTHONHASHSEED=0``.
@@ -45,6 +46,9 @@ def _asked() -> argparse.Namespace:
     parser.add_argument(
         "--writer", choices=("librdkafka", "direct"), help="who writes; drawn unless given"
     )
+    parser.add_argument(
+        "--backlog", type=int, help="requests that lie in the log before any worker starts"
+    )
     parser.add_argument("--replay", action="store_true", help="play the logs again, too")
     parser.add_argument("--coverage", action="store_true", help="say what the worlds came by")
     parser.add_argument("--stop", action="store_true", help="end at the first finding")
@@ -63,6 +67,8 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         for each in scenarios()
         if (each.name in asked.only.split(",") if asked.only else not each.named)
     ]
+    if asked.backlog is not None:
+        chosen = [replace(each, backlog=asked.backlog) for each in chosen]
     started, cpu, watch = monotonic(), process_time(), Watch()
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()

@@ -158,7 +158,12 @@ def look_up(
         for txn, start in machine().broker.log(topic, partition).open.items():
             began_ms = int(machine().broker.began_ms + txn.started_ms)
             state = f"Prepare{txn.outcome.title()}" if txn.outcome else "Ongoing"
-            number = sorted(machine().broker.coordinated).index(txn.producer)
+            known = machine().broker.coordinated
+            if txn.producer not in known or txn.epoch != known[txn.producer].epoch:
+                # No coordinator has it under way.
+                found.append(OpenTransaction(topic, partition, start, 9, txn.epoch, began_ms))
+                continue
+            number = sorted(known).index(txn.producer)
             told = (txn.producer, state, began_ms, int(txn.timeout_ms))
             place = (topic, partition, start, number, txn.epoch, began_ms)
             found.append(OpenTransaction(*place, *told))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError
 
-from tests.simulation import clients
+from tests.simulation import clients, consumer_groups
 from tests.simulation.broker import Entry, Log, Refused
 from tests.simulation.machine import machine
 from tests.simulation.murmur import partition_of
@@ -35,6 +35,8 @@ Beside = defaultdict[bytes, list[tuple[str, int, Entry]]]
 
 def producer(properties: dict[str, Any], **options: Any) -> Any:
     """A `Producer` with a transactional id, or one without."""
+    if consumer_groups.GROUP + "." in properties.get("transactional.id", ""):
+        return consumer_groups.GroupProducer(properties, **options)
     if "transactional.id" in properties:
         return clients.SimProducer(properties, **options)
     return PlainProducer()

@@ -183,6 +183,8 @@ class Broker:
         self.hearsay: Hearsay | None = None
         # Until then a stranger copies what is written to the changelog, as soon as it lies there.
         self.copied_until_ms = 0.0
+        # Which markers never come (`hanging`).
+        self.loses_marker: Callable[..., bool] | None = None
         self.order = 0
         self.decided = 0
 
@@ -332,7 +334,12 @@ class Broker:
         self.decided += 1
         txn.outcome, txn.number = outcome, self.decided
         slow_ms = 400.0 if self.stage.random.random() < 0.02 else 3.0
-        left = list(txn.touched)
+        left, loses = list(txn.touched), self.loses_marker
+        if loses is not None:
+            fenced = known.epoch != txn.epoch
+            left = [log for log in left if not loses(txn, log, fenced=fenced)]
+        if not left:
+            known.txn, known.last_outcome = None, outcome
 
         def mark(log: Log) -> None:
             self.order += 1
@@ -354,7 +361,7 @@ class Broker:
             if not left:
                 known.txn, known.last_outcome = None, outcome
 
-        for log in txn.touched:
+        for log in tuple(left):
             self.stage.later(self.stage.random.random() * slow_ms, lambda log=log: mark(log))  # type: ignore[misc]
 
     def _expire_later(self, known: Coordinated, txn: Txn, timeout_ms: float) -> None:

@@ -15,14 +15,19 @@ from typing import Final
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import REKEY, Definition, JobsSeen, Standing
 from tests.simulation.coverage import OUTCOME
+from tests.simulation.delivered import check_delivered
+from tests.simulation.delivering import is_deliverers
 from tests.simulation.dependents import GIVEN_UP
 from tests.simulation.features import check_features
 from tests.simulation.filed import check_filed
 from tests.simulation.fires import FiresSeen, Throttled
 from tests.simulation.governed import LIMITS, Governed, check_governed
 from tests.simulation.grown import check_places
+from tests.simulation.hanging import check_hanging
 from tests.simulation.priorities import check_priorities
+from tests.simulation.reading_back import check_read
 from tests.simulation.redriven import check_redriven, sent_again
+from tests.simulation.respreading import check_respread
 from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
@@ -63,6 +68,10 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_redriven(world) + check_transactions(partitions) + check_stores(world)
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
     problems += check_places(world, partitions, checker.seen)
+    problems += check_read(world, partitions)
+    problems += check_respread(world, checker.seen, checker.definitions)
+    problems += check_delivered(world, partitions)
+    problems += check_hanging(world, checker.seen, checker.definitions, covered)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 
 
@@ -74,7 +83,7 @@ class Checker:
         self._world = world
         self._partitions = partitions
         # A marker lasts for a day: after a night it may be gone.
-        self._moves = world.scenario.moves
+        self._moves = world.scenario.moves or bool(world.scenario.faults.get("respread"))
         self._nights = bool(world.scenario.faults.get("night"))
         self.definitions: dict[str, Definition] = {}
         # Whether the request that is judged was refused for want of a store, or for a limit.
@@ -106,6 +115,9 @@ class Checker:
                 # It was sent on to where its key group lies.
                 continue
             sent = self._sent.get(place) or self._again(entry, place)
+            if sent is None and is_deliverers(entry.txn):
+                # A retry is asked for; `delivered` looks whether it comes.
+                continue
             if sent is None:
                 self._wrong("I4", f"{entry} came from nobody")
             elif not passes_on(sent, step.partition, entry, moves=self._moves):

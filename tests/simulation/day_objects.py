@@ -79,6 +79,7 @@ class DayObjects(Objects):
         if path not in self._files:
             raise FileNotFoundError(path)
         data = self._files[path]
+        self.struck.append("day file read")
         if here().now_ms >= self.damaged_until_ms:
             return data
         self.struck.append("day file damaged")
@@ -87,6 +88,11 @@ class DayObjects(Objects):
         # The last bytes are those of a payload, so what names it may say another one's.
         at = len(data) - 1 - self._random.randrange(min(len(data), 4))
         return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+    def _ask(self) -> None:
+        if here().now_ms < self.slow_until_ms:
+            self.struck.append("day store slow")
+        super()._ask()
 
     def _put(self, path: str, payload: bytes) -> None:
         super()._put(path, payload)

@@ -1,9 +1,9 @@
-"""Where schedules live while a belfry grows and key groups move (I39), and what is sent on (I40).
+"""Where schedules live while a belfry grows and key groups move (I43), and what is sent on (I44).
 
-    I39   a tenant's home is worked out with the number of homes that the belfry was made with; a
+    I43   a tenant's home is worked out with the number of homes that the belfry was made with; a
           request is judged there, or where the rows of its key group say that the group is, and a
           schedule lies nowhere else
-    I40   a partition sends on what it was given, once, and nothing by a group's offset any more
+    I44   a partition sends on what it was given, once, and nothing by a group's offset any more
           once it has held schedules
 
 Rows are read by the specification of their bytes, homes are worked out anew.
@@ -91,7 +91,7 @@ class Places:
             group, value = _NUMBER.unpack_from(row.key or b"")[1], row.value
             at_home = group % self.homes == step.partition
             if kind == HOME_ROW and not at_home:
-                what = f"I39 partition {step.partition} takes itself for the home of group {group}"
+                what = f"I43 partition {step.partition} takes itself for the home of group {group}"
                 self.problems.append(what)
             if kind == HOME_ROW and value is None:
                 known.away.pop(group, None)
@@ -117,10 +117,10 @@ def check_places(world: World, partitions: list[list[Step]], seen: Seen) -> list
     for taken in seen.taken:
         if not places.judges(taken.sent.tenant, taken.step):
             where = f"partition {taken.step.partition}, transaction {taken.step.index + 1}"
-            problems.append(f"I39 {taken.sent.name} was judged in {where}: its group is elsewhere")
+            problems.append(f"I43 {taken.sent.name} was judged in {where}: its group is elsewhere")
     kept = len(world.broker.topics.get(HOMES, ()))
     if kept not in (0, places.homes):
-        problems.append(f"I39 {HOMES} says {kept}, and there are {places.homes} homes")
+        problems.append(f"I43 {HOMES} says {kept}, and there are {places.homes} homes")
     return problems
 
 
@@ -131,7 +131,7 @@ def _lying(places: Places, step: Step) -> Iterator[str]:
         if key[:1] != b"\0" and value[1:2] == bytes([PENDING]):
             tenant = key.partition(b"/")[0].decode()
             if not places.may_be(tenant, step):
-                yield f"I39 {key.decode()} lies in partition {step.partition}"
+                yield f"I43 {key.decode()} lies in partition {step.partition}"
 
 
 def _sent_on(world: World, partitions: list[list[Step]]) -> Iterator[str]:
@@ -152,11 +152,11 @@ def _sent_on(world: World, partitions: list[list[Step]]) -> Iterator[str]:
             went[writer, first] += 1
             begun = partitions[writer][:1] if writer < len(partitions) else []
             if kind == FORWARDS and begun and entry.order > begun[0].order:
-                yield f"I40 {first} was sent on though partition {writer} held schedules by then"
+                yield f"I44 {first} was sent on though partition {writer} held schedules by then"
     for (partition, first), times in went.items():
         if times > came[partition, first]:
             before = came[partition, first]
-            yield f"I40 {first} came to partition {partition} {before} times, and went on {times}"
+            yield f"I44 {first} came to partition {partition} {before} times, and went on {times}"
 
 
 def moved(world: World) -> list[str]:

@@ -54,6 +54,8 @@ class Load:
     lost: int = 0
     # Where tenants have shards or topics of their own, or partitions were added.
     placing: Placing | None = None
+    # Homes of tenants change, so nobody uses groups, or knows a foreign partition.
+    wanders: bool = False
     # Requests of later features, where a seed has some, and which share of all they are.
     features: FeatureLoad | None = None
     share: float = 0.0
@@ -91,6 +93,13 @@ class Load:
             self._plain()
         else:
             self._request()
+
+    def pile(self, count: int) -> None:
+        """So many requests at once, of schedules that nobody else touches; none is in a group."""
+        before, self.wanders = self.wanders, True
+        for _ in range(count):
+            self._plain()
+        self.wanders = before
 
     def _plain(self) -> None:
         """A request without an id, for a schedule that nobody else touches."""
@@ -157,7 +166,7 @@ class Load:
             fields["expected_version"] = self.random.randint(0, 2)
         schedule_id = self.random.choice("abcde")
         sent = Sent(f"r{number}", tenant, schedule_id, action, fields, f"id-{number}")
-        sent.stray = self.random.random() < 0.06 and self.partitions > 1
+        sent.stray = self.random.random() < 0.06 and self.partitions > 1 and not self.wanders
         self.send(sent)
 
     def _delay(self) -> dict[str, Any]:
@@ -204,7 +213,8 @@ class Load:
         return due_ms // 1_000 * 1_000 if self.random.random() < 0.3 else due_ms
 
     def _group(self) -> str | None:
-        return self.random.choice((None, None, "g1", "g2"))
+        group = self.random.choice((None, None, "g1", "g2"))
+        return None if self.wanders else group
 
     def send(self, sent: Sent) -> None:
         """Send a request to the home of its tenant, or next to it; in headers where it can be."""

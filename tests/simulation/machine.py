@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import TYPE_CHECKING
 
 from tests.simulation.broker import Broker
 from tests.simulation.day_objects import DayObjects
 from tests.simulation.disk import Disk
 from tests.simulation.objects import Objects
 from tests.simulation.stage import Host, here
+
+if TYPE_CHECKING:
+    from tests.simulation.webhooks import Hooks
 
 
 @dataclass(slots=True)
@@ -85,6 +89,8 @@ class Machine(Host):
     objects: Objects | None = field(default=None, kw_only=True)
     # And payloads of what is due far ahead.
     days: DayObjects | None = field(default=None, kw_only=True)
+    # What its webhooks are posted to.
+    hooks: Hooks | None = field(default=None, kw_only=True)
     skew_ms: float = 0.0
     # How long the machine was suspended: for so long its monotonic clock stood still.
     slept_ms: float = 0.0

@@ -13,8 +13,10 @@ import structlog
 from tests.simulation import faults, growing
 from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
+from tests.simulation.delivered import ends_of
 from tests.simulation.grown import moved
 from tests.simulation.replayed import OTHERS, played_again
+from tests.simulation.respreading import parted
 from tests.simulation.scenario import Scenario
 from tests.simulation.seams import replaced, slotted
 from tests.simulation.stage import enter, here, leave
@@ -96,9 +98,18 @@ def _struck(world: World) -> list[str]:
     rules, cluster = world.load.rules, world.broker.cluster
     found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
     found += [] if world.load.placing is None else world.load.placing.struck
-    found += [*_wraps(world), *world.days.struck]
+    found += [*_wraps(world), *world.days.struck, *_by_features(world)]
     found += [] if world.growing is None else [*world.growing.struck, *moved(world)]
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
+
+
+def _by_features(world: World) -> list[str]:
+    """What hung, what moved by its spread, what targets did, and how deliveries ended."""
+    found = [] if world.hanging is None else list(world.hanging.struck)
+    found += [] if world.reading is None else world.reading.struck
+    if world.respreading is not None:
+        found += [*world.respreading.struck, *parted(world)]
+    return found if world.hooks is None else [*found, *world.hooks.struck, *ends_of(world)]
 
 
 def _wraps(world: World) -> list[str]:

@@ -23,6 +23,8 @@ own_epochs = false     protocol v1 of transactions, or v2 (true); not given: eac
 copies = 0.05          several brokers hold copies, which are slow by this chance; not given: one
 spread = 0.0           by this chance a tenant lives in several shards
 inputs = 0.0           by this chance a tenant has an input topic of its own
+webhooks = false       most tenants have targets, and workers deliver
+backlog = 0            so many requests lie in the log before any worker starts
 slots = 0              a changelog keeps so many manifests; 0: as many as shipped
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 named = false          is played only where it is named: sharp for a planted bug, or slow
@@ -85,6 +87,8 @@ class Scenario:
     copies: float | None = None
     spread: float = 0.0
     inputs: float = 0.0
+    webhooks: bool = False
+    backlog: int = 0
     slots: int = 0
     named: bool = False
 

@@ -37,13 +37,15 @@ from tests.simulation import (
     admin,
     beside,
     clients,
+    consumer_groups,
     day_objects,
+    delivering,
     direct,
     disk,
     fetching,
     offsets,
     primitives,
-    readers,
+    reading_back,
 )
 from tests.simulation.payload_keys import VARIABLES
 
@@ -67,7 +69,7 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (redrive_reading, "monotonic", primitives.monotonic),
     (redrive, "sleep", primitives.sleep),
     (librdkafka, "Producer", beside.producer),
-    (librdkafka, "Consumer", readers.SimConsumer),
+    (librdkafka, "Consumer", consumer_groups.consumer),
     (librdkafka, "Message", clients.SimMessage),
     (librdkafka, "AdminClient", admin.SimAdmin),
     (offset_client, "OffsetClient", offsets.SimOffsets),
@@ -111,7 +113,7 @@ def _keep(slots: int, skipped: int) -> None:
 def replaced(more: Sequence[tuple[Any, str, Any]] = ()) -> Iterator[None]:
     """Within it the shell plays on the simulator's stage; `more` doors are those of commands."""
     disk.SimRocks.damaged = Damaged
-    doors = [*DOORS, *day_objects.SHORT, *more]
+    doors = [*DOORS, *day_objects.SHORT, *delivering.DOORS, *reading_back.DOORS, *more]
     shipped = [(module, name, getattr(module, name)) for module, name, _ in doors]
     for module, name, stand_in in doors:
         setattr(module, name, stand_in)

@@ -76,6 +76,10 @@ class TenantPolicies:
         keys = keys if draws[2] else None
         return Rules(draws[0], over if draws[1] else None, keys, keys=keys)
 
+    def also(self, tenant: str, **said: Any) -> None:
+        """A tenant's policy says this, too, from the beginning on."""
+        self._rules.setdefault(tenant, Rules()).limits |= said
+
     def of(self, tenant: str) -> Rules:
         """What holds for a tenant."""
         return self._rules.get(tenant) or Rules()

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.simulation.faults import STEPS, STORED
+from tests.simulation.faults import FILED, STEPS, STORED
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
 
@@ -23,6 +23,8 @@ GROWN: Final = (
     *("killed behind homes", "killed behind changelog", "killed behind schedules"),
     *("moved into what was added", "moved between what was added", "moved out of what was added"),
 )
+# Of `days`, so that each of its faults strikes.
+DAYS_SEEDS: Final = 20
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -43,6 +45,12 @@ OTHERS: Final = (
         "refused beyond a limit",
     ),
 )
+# Of the scenario `days`, which is played only where it is named.
+DAYS: Final = (
+    *FILED,
+    *("day file written", "day file read", "day file damaged"),
+    *("day store away", "day store slow", "day store silent"),
+)
 # Rows of the table of ownership, and lines of the log, that no run may lack (`coverage`).
 COVERED: Final = (
     *("IDLE, ASSIGNED", "CATCHING_UP, CAUGHT_UP", "FENCING, FENCED", "REPLAYING, REPLAYED"),
@@ -62,15 +70,21 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
     ]
     printed = [finish(each, TIMEOUT_S) for each in started]
     assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
-    struck = set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", "\n".join(printed)))
+    struck = struck_in("\n".join(printed))
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
     never = [each for each in COVERED if f"{each}: " not in "\n".join(printed)]
     assert not never, f"no world came by these: {never}"
 
 
+def struck_in(printed: str) -> set[str]:
+    """What struck, by what runs of the simulator have printed."""
+    return set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", printed))
+
+
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    named = [each.name for each in scenarios() if each.named and each.name != "grown"]
+    alone = {"grown", "days"}
+    named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
@@ -81,8 +95,16 @@ def test_a_belfry_that_grows_finds_nothing_and_comes_by_each_step() -> None:
     started = start("--seeds", str(GROWN_SEEDS), "--only", "grown")
     printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
-    struck = set(re.findall(r"[:,] ([A-Za-z0-9 ]+?) \d+(?=[,\n])", printed))
-    assert struck >= {*GROWN}, f"these did not strike: { ({*GROWN} - struck) }"
+    missing = {*GROWN} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_day_files_are_struck_and_nothing_is_found() -> None:
+    printed = finish(start("--seeds", str(DAYS_SEEDS), "--only", "days"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    missing = {*DAYS} - struck_in(printed)
+    assert not missing, f"these did not strike day files: {missing}"
 
 
 @pytest.mark.timeout(2 * SHORT_S)

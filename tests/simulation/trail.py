@@ -16,6 +16,8 @@ import fastavro
 from belfry.store.signatures import FILLER
 from tests.simulation.beside import beside_of, give_to_steps
 from tests.simulation.broker import OFFSETS, Entry, Txn
+from tests.simulation.delivering import TOPIC as DELIVERIES
+from tests.simulation.delivering import is_deliverers
 from tests.simulation.redriving import OPERATOR
 from tests.simulation.sent import schema
 from tests.simulation.stores import bare
@@ -63,6 +65,8 @@ class Step:
     manifests: int = 0
     order: int = 0
     places: dict[int, int] = field(default_factory=dict)
+    # Deliveries that it wrote: first attempts, and retries, which are fires of their own.
+    delivered: list[Entry] = field(default_factory=list)
     # Whether some of what it fired left beside its transaction (`beside`).
     has_beside: bool = False
 
@@ -115,8 +119,8 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
     for topic, logs in sorted(world.broker.topics.items()):
         places = {entry.order: log.partition for log in logs for entry in log.history}
         for entry in world.committed(topic):
-            if entry.txn is not None and entry.txn.producer == OPERATOR:
-                # What somebody has sent again; `redriven` looks at it.
+            if is_deliverers(entry.txn) or (entry.txn and entry.txn.producer == OPERATOR):
+                # What follows from deliveries (`delivered`), or was sent again (`redriven`).
                 continue
             step = None if entry.txn is None else steps.get(entry.txn)
             if step is None and world.scenario.changes and topic.startswith(FIRED):
@@ -134,3 +138,6 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
                 step.told.append(event)
             elif topic == "belfry.rejected":
                 step.rejected.append(entry)
+            elif topic == DELIVERIES:
+                step.delivered.append(entry)
+                step.places[entry.order] = places[entry.order]

@@ -7,6 +7,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Final
 
+from tests.simulation.broker import Entry
+from tests.simulation.delivered import left_by
 from tests.simulation.trail import Step, headers_of
 
 MOST_ORDERS: Final = 5_000
@@ -43,22 +45,24 @@ def _alone(step: Step) -> list[str]:
     if manifest is None or step.manifests != 1 or not _is_last(step):
         return [f"I9 {where}: {step.manifests} manifests, or one that is not the last record"]
     problems: list[str] = []
-    ids = [headers_of(entry).get("belfry-fire-id", b"") for _, entry in step.fired]
-    if manifest.fired != len(ids) or not _agrees(step, ids, manifest.digest):
+    fired = left_by(step)
+    ids = [headers_of(entry).get("belfry-fire-id", b"") for _, entry in fired]
+    if manifest.fired != len(ids) or not _agrees(step, fired, manifest.digest):
         problems.append(f"I10 {where}: {manifest.fired} fired by the manifest, {len(ids)} found")
     if step.index == 0 and manifest.number != 1:
         problems.append(f"I9 {where}: the first transaction has number {manifest.number}")
     return problems
 
 
-def _agrees(step: Step, ids: list[bytes], told: bytes) -> bool:
+def _agrees(step: Step, fired: list[tuple[str, Entry]], told: bytes) -> bool:
     """Whether a digest is that of these ids.
 
     Where batches came, in one of the orders that their partitions allow: the first so many are
     tried, and beyond those the count alone can tell.
     """
     queues: dict[object, list[bytes]] = {}
-    for (topic, entry), name in zip(step.fired, ids, strict=True):
+    for topic, entry in fired:
+        name = headers_of(entry).get("belfry-fire-id", b"")
         place = (
             (topic, step.places[entry.order]) if step.txn.in_batches or step.has_beside else None
         )

@@ -29,6 +29,7 @@ from belfry.process import cluster_start, sharing
 from belfry.process.self_check import SelfCheck
 from belfry.settings import ClusterSettings, Settings
 from belfry.telemetry.metrics import Metrics
+from tests.simulation.delivering import deliverer
 from tests.simulation.group import Group
 from tests.simulation.leading import LedGroup
 from tests.simulation.machine import Machine
@@ -94,16 +95,17 @@ class SimWorker:
 
     def _run(self) -> None:
         clock: Any = self.machine
+        settings = self.settings
         try:
-            found = cluster_start.find(self.settings)
+            found = cluster_start.find(settings)
             entry = AssignedMember(MemberMetadata(self.machine.name))
-            shared = sharing.share(self.settings, found, clock, Gauges(_METRICS), entry)
+            shared = sharing.share(settings, found, clock, Gauges(_METRICS), entry)
         except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
             return
         lookups: Any = None
         if self._registry is not None:
-            lookups = SimLookups(self._registry, self.settings.registry_wait_ms)
+            lookups = SimLookups(self._registry, settings.registry_wait_ms)
         opener = replace(shared.opener, failpoints=clock, lookups=lookups)
         shared = shared._replace(opener=opener)
         port = WorkerPort(
@@ -135,11 +137,13 @@ class SimWorker:
         if beats is not None:
             beats.begun()
         check = SelfCheck(opener, shared.guard, owners, entry) if self._checks else None
-        if check is not None:
-            check.start()
+        delivers = None if self.machine.hooks is None else deliverer(settings, found.frames, clock)
+        helpers: list[Any] = [each for each in (check, delivers) if each is not None]
+        for each in helpers:
+            each.start()
         self._be_member(owners, entry)
-        if check is not None:
-            check.stop()
+        for each in helpers:
+            each.stop()
         owners.stop()
         if beats is not None:
             beats.stop()

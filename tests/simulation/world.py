@@ -8,11 +8,13 @@ from typing import Final
 from belfry.engine.partition import PartitionEngine
 from tests.simulation.broker import Broker, Entry, Log
 from tests.simulation.day_objects import DayObjects
+from tests.simulation.delivering import settled
 from tests.simulation.direct import nodes_of
 from tests.simulation.disk import Disk
 from tests.simulation.feature_load import FeatureLoad
 from tests.simulation.group import Group
 from tests.simulation.growing import Growing
+from tests.simulation.hanging import LEFT_MS, Hanging
 from tests.simulation.leading import LedGroup
 from tests.simulation.load import TENANTS, Load
 from tests.simulation.machine import Machine, Weather
@@ -21,15 +23,18 @@ from tests.simulation.payloads import Payloads
 from tests.simulation.placing import Placing
 from tests.simulation.policy_changes import PolicyChanges
 from tests.simulation.preemption import Preemption
+from tests.simulation.reading_back import ReadingBack
 from tests.simulation.redriving import Redriving
 from tests.simulation.registry import SimRegistry
 from tests.simulation.replication import Cluster
+from tests.simulation.respreading import Respreading
 from tests.simulation.rules import RuleLoad
 from tests.simulation.scenario import Scenario
 from tests.simulation.stage import Stage
 from tests.simulation.stores import check_disk
 from tests.simulation.tenant_policies import TenantPolicies
 from tests.simulation.timetable_load import TableLoad
+from tests.simulation.webhooks import Hooks
 from tests.simulation.worker import SimWorker, settings_of
 
 QUIET_MS: Final = 90_000.0
@@ -40,6 +45,8 @@ AGAIN_MS: Final = 75_000
 
 class World:
     """Everything that one run consists of."""
+
+    slept_ms = 0.0
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.scenario = scenario = scenario.drawn(Random(f"{seed}/swarm"))
@@ -66,8 +73,8 @@ class World:
         self._draw_users(seed)
         self.registry = SimRegistry(Random(f"{seed}/registry"), scenario.seconds * 1000.0)
         self.weather = Weather(Random(f"{seed}/weather"), **scenario.weather)
-        level = self.random.choice(("ALL", "FAILURES"))
-        level = str(scenario.settings.get("lifecycle", level))
+        drawn = self.random.choice(("ALL", "FAILURES"))
+        level = str(scenario.settings.get("lifecycle", drawn))
         # Draws of their own: whoever writes, the rest of a seed stays as it is.
         writers = Random(f"{seed}/writer")
         writer = writers.choice(("librdkafka", "direct"))
@@ -82,11 +89,12 @@ class World:
             scenario.partitions, **{"lifecycle": level, **written, **scenario.settings}
         )
         self._place(Random(f"{seed}/placing"))
+        self.reading = self._read_back(Random(f"{seed}/reads"))
+        self.respreading = self._respread(Random(f"{seed}/respreads"))
+        self.hanging = self._hung(Random(f"{seed}/hangs"))
+        self.hooks = self._hooked(Random(f"{seed}/hooks")) if scenario.webhooks else None
         self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
-        dealt = (scenario.partitions, self.settings.session_timeout_ms)
-        self.group: Group | LedGroup = Group(self.stage, Random(f"{seed}/group"), *dealt)
-        if scenario.standbys:
-            self.group = LedGroup(self.broker, dealt[1], scenario.standbys)
+        self.group = self._grouped(Random(f"{seed}/group"))
         self.growing = (
             Growing(self, Random(f"{seed}/growth")) if scenario.faults.get("grow") else None
         )
@@ -95,7 +103,6 @@ class World:
         self.workers: list[SimWorker] = []
         self.lives: list[SimWorker] = []
         self.problems: list[str] = []
-        self.slept_ms = 0.0
 
     def _copy(self, random: Random) -> None:
         """Several brokers may hold copies of all logs, and go away."""
@@ -118,6 +125,36 @@ class World:
             placing = Placing(self.broker, random, TENANTS, scenario.partitions, *chances)
             self.load.placing = placing
             self.policies.spread(placing.spreads)
+
+    def _grouped(self, random: Random) -> Group | LedGroup:
+        """Who deals the partitions: where others stand by, the shipped assignor."""
+        timeout_ms, standbys = self.settings.session_timeout_ms, self.scenario.standbys
+        if standbys:
+            return LedGroup(self.broker, timeout_ms, standbys)
+        return Group(self.stage, random, self.scenario.partitions, timeout_ms)
+
+    def _read_back(self, random: Random) -> ReadingBack | None:
+        """Clients may read what was written."""
+        return ReadingBack(self, random) if "read_back" in self.scenario.faults else None
+
+    def _respread(self, random: Random) -> Respreading | None:
+        """Spreads of tenants may change."""
+        self.load.wanders = "respread" in self.scenario.faults
+        return Respreading(self.policies, TENANTS, random) if self.load.wanders else None
+
+    def _hung(self, random: Random) -> Hanging | None:
+        """Transactions may hang."""
+        if not {"hang", "lose_marker"} & self.scenario.faults.keys():
+            return None
+        hanging = Hanging(self.broker, random)
+        self.broker.loses_marker = hanging.loses_marker
+        return hanging
+
+    def _hooked(self, random: Random) -> Hooks:
+        """Most tenants may have targets."""
+        hooks = Hooks(self.stage, random)
+        hooks.give(self.policies, TENANTS)
+        return hooks
 
     def _draw_users(self, seed: int) -> None:
         """Who sends what recurs by rules, requests of later features, and what elections lose."""
@@ -148,6 +185,7 @@ class World:
         self.policies.write()
         if self.load.placing is not None:
             self.load.placing.open()
+        self.load.pile(self.scenario.backlog)
         for number in range(self.scenario.machines):
             self.workers.append(self._booted(number))
         if self.load.features is not None:
@@ -163,6 +201,7 @@ class World:
             disk=self.disks[number],
             objects=self.objects,
             days=self.days,
+            hooks=self.hooks,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
@@ -198,6 +237,10 @@ class World:
             self.broker.cluster.heal()
         self.objects.heal()
         self.days.heal()
+        if self.hooks is not None:
+            self.hooks.heal()
+        if self.hanging is not None:
+            self.hanging.heal()
         if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):
@@ -211,6 +254,8 @@ class World:
 
     def drain(self) -> bool:
         """Wait until everything due has left; False where that does not come."""
+        if self.hanging is not None:
+            self._wait_for_operator(self.hanging)
         if self.load.features is not None:
             self._wait_for_features()
         elif self.scenario.bulk and self.scenario.faults.get("refuse_topic"):
@@ -233,6 +278,15 @@ class World:
                 self.restart(worker)
         return False
 
+    def _wait_for_operator(self, hanging: Hanging) -> None:
+        """Somebody looks when a minute has passed, and rolls back what hangs."""
+        until_ms = self.stage.now_ms + LEFT_MS
+        while self.stage.now_ms < until_ms:
+            self.stage.sleep(10 * LOOK_MS)
+            for worker in list(self.workers):
+                self.restart(worker)
+        hanging.end()
+
     def _pass_what_is_due(self) -> None:
         """Let time pass until nothing is due any more, as far as the load knows."""
         while (due_in_ms := self.load.last_due_ms - self.broker.now_ms()) > 0:
@@ -252,7 +306,8 @@ class World:
     def drained(self) -> bool:
         """Whether each partition has an owner that has taken everything in and fired it."""
         engines = self._caught_up()
-        return engines is not None and not any(engine.pending for engine in engines)
+        delivered = self.hooks is None or settled(self.broker)
+        return delivered and engines is not None and not any(each.pending for each in engines)
 
     def _caught_up(self) -> list[PartitionEngine] | None:
         """The engines of all partitions, once each has taken everything in."""

@@ -27,6 +27,9 @@ HARM: Final = {
     "lifecycle": "No verdict behind it can be read before it ends",
     "deliveries": "No delivery behind it is posted before it ends",
 }
+# Tenants' own topics: how their names begin, and what is kept back there.
+INPUTS: Final = "schedules."
+HARM_OF_INPUTS: Final = "No request of this tenant behind it is taken in before it ends"
 
 
 def transaction_checks(admin: Any, settings: SharedSettings) -> Iterator[Check]:
@@ -73,12 +76,14 @@ def judge(
     told = tell(found, place, settings, now_ms)
     lasts = overdue or name == "changelog" or now_ms - first.since_ms >= LONG_MS
     status = Status.PROBLEM if lasts else Status.RISK
-    yield Check("transactions", status, f"{HARM[name]}: {told.who}.", told.to_do)
+    harm = HARM.get(name, HARM_OF_INPUTS)
+    yield Check("transactions", status, f"{harm}: {told.who}.", told.to_do)
 
 
 def _places(admin: Any, settings: SharedSettings) -> list[Where]:
     topics = admin.list_topics(timeout=ASK_S).topics
     there = [topic for name in HARM if (topic := settings.topic(name)) in topics]
+    there += sorted(each for each in topics if each.startswith(settings.topic(INPUTS)))
     return [(topic, each) for topic in there for each in sorted(topics[topic].partitions)]
 
 

@@ -9,24 +9,21 @@ left open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from threading import Event
-from time import monotonic
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import (
     OFFSET_INVALID,
-    Consumer,
     KafkaError,
     KafkaException,
-    Message,
-    Producer,
     TopicPartition,
 )
 
 from belfry.delivery.follow_ups import Produced
 from belfry.delivery.log_clients import consumer_properties, producer_properties
 from belfry.delivery.progress import DeliveryPosition
+from belfry.host import machine
+from belfry.kafka import librdkafka
 from belfry.settings import DeliverySettings
 
 DELIVERIES: Final = "deliveries"
@@ -81,15 +78,15 @@ class DeliveryLog:
         apart = "" if of == DELIVERIES else f".{of}"
         self._properties = {**producer_properties(settings, apart), **told}
         # Let go while there is nothing to write: it has threads of its own.
-        self._producer: Producer | None = None
+        self._producer: librdkafka.Producer | None = None
         self._written_s = 0.0
-        self._consumer = Consumer({**consumer_properties(settings, apart), **told})
+        self._consumer = librdkafka.Consumer({**consumer_properties(settings, apart), **told})
         self._paused = False
         self._full_since = 0.0
         # Partitions whose end the last `read` has met, and up to which offset nothing is left then.
         self.ends: dict[int, int] = {}
 
-    def open(self, stopping: Event) -> None:
+    def open(self, stopping: machine.Event) -> None:
         """End what a former life left open, then join the group; raises KafkaException.
 
         A look that has no answer within `LOOK_S` is gone on with by the next one.  Where it is to
@@ -101,7 +98,7 @@ class DeliveryLog:
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
 
-    def read(self, at_most: int, timeout_s: float) -> list[Message]:
+    def read(self, at_most: int, timeout_s: float) -> list[librdkafka.Message]:
         """Records, or none; with no room for any the group still hears from here.
 
         At most `at_most` records come, within `timeout_s` seconds. Raises KafkaException for an
@@ -110,7 +107,7 @@ class DeliveryLog:
         if self._producer is not None:
             # Figures would pile up in a client that nobody polls.
             self._producer.poll(0)
-            if monotonic() - self._written_s > IDLE_S:
+            if machine.monotonic() - self._written_s > IDLE_S:
                 self._producer = None
         self.ends.clear()
         if at_most <= 0:
@@ -135,7 +132,7 @@ class DeliveryLog:
         group = self._consumer.consumer_group_metadata()
         producer.send_offsets_to_transaction(offsets, group, COMMIT_S)
         producer.commit_transaction(COMMIT_S)
-        self._written_s = monotonic()
+        self._written_s = machine.monotonic()
 
     def close(self) -> None:
         """Leave the group; what is open in a transaction is ended by the next `open`."""
@@ -145,30 +142,30 @@ class DeliveryLog:
 
     def _begin_writing(
         self, within_s: float, stopping: Callable[[], bool] = lambda: False
-    ) -> Producer | None:
+    ) -> librdkafka.Producer | None:
         """A producer that may begin transactions, once what it left open before has ended.
 
         None where it is to stop meanwhile.
         """
-        producer, until = Producer(self._properties), monotonic() + within_s
+        producer, until = librdkafka.Producer(self._properties), machine.monotonic() + within_s
         while not stopping():
             try:
                 producer.init_transactions(LOOK_S)
             except KafkaException as error:
-                if not error.args[0].retriable() or monotonic() > until:
+                if not error.args[0].retriable() or machine.monotonic() > until:
                     raise
             else:
-                self._producer, self._written_s = producer, monotonic()
+                self._producer, self._written_s = producer, machine.monotonic()
                 return producer
         return None
 
-    def _wait(self) -> list[Message]:
+    def _wait(self) -> list[librdkafka.Message]:
         """Read nothing; where that lasts, hear what the group wants all the same.
 
         A pause throws away what was read ahead, so a short wait goes without one.
         """
-        self._full_since = self._full_since or monotonic()
-        if monotonic() - self._full_since < LONGEST_SILENCE_S:
+        self._full_since = self._full_since or machine.monotonic()
+        if machine.monotonic() - self._full_since < LONGEST_SILENCE_S:
             return []
         self._pause(paused=True)
         unasked = self._consumer.poll(0)
@@ -177,7 +174,7 @@ class DeliveryLog:
         self.ends.clear()
         return found
 
-    def _records_of(self, messages: Iterable[Message]) -> list[Message]:
+    def _records_of(self, messages: Iterable[librdkafka.Message]) -> list[librdkafka.Message]:
         """Those that are records; raises KafkaException for an error that does not pass by itself.
 
         Whoever has no room has to hear of these as well: after an offset that is out of range the

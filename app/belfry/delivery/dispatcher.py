@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Final
 
 import structlog
-from confluent_kafka import Message
 
 from belfry.client.decoding import Decoder
 from belfry.delivery.answers import Answer, step_after
@@ -32,9 +31,11 @@ from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.silent_hosts import SilentHosts
 from belfry.delivery.under_way import HostRoom, UnderWay
 from belfry.delivery.work import Finished, NotADelivery, Work, WorkId, work_of
+from belfry.host import machine
 from belfry.host.background import FAILURES, Background
 from belfry.host.clock import SystemClock
 from belfry.host.passing import PassThrough, all_pass, at_once
+from belfry.kafka import librdkafka
 from belfry.kafka.record_headers import headers_of
 from belfry.settings import DeliverySettings
 from belfry.telemetry.limited import LimitedLogger
@@ -74,7 +75,7 @@ class Dispatcher:
         self._topic = settings.topic("deliveries")
         self._decoder = decoder
         self._clock = clock = SystemClock()
-        self._results: SimpleQueue[tuple[WorkId, Work, Answer]] = SimpleQueue()
+        self._results: machine.SimpleQueue[tuple[WorkId, Work, Answer]] = machine.SimpleQueue()
         self._senders = sender(lambda *result: self._results.put(result))
         self._thread = Background("deliveries", self._membership, log, "deliveries stumbled")
         self._faults = LimitedLogger(log, clock=lambda: clock.monotonic_ms() / 1000)
@@ -142,7 +143,7 @@ class Dispatcher:
         if self._gathered.due(self._clock.monotonic_ms(), waits=bool(self._under_way)):
             self._write(delivery_log)
 
-    def _take(self, messages: list[Message]) -> None:
+    def _take(self, messages: list[librdkafka.Message]) -> None:
         """Turn records into work; what is none is put aside with a reason."""
         for message, headers in zip(messages, headers_of(messages), strict=True):
             partition, offset = message.partition() or 0, message.offset() or 0

@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Thread
 from typing import Any, Final
 
 import structlog
@@ -31,6 +30,7 @@ import uvloop
 from belfry.delivery.answers import Answer, End
 from belfry.delivery.attempts import Attempts, SenderDependencies
 from belfry.delivery.work import Finished, Work, WorkId
+from belfry.host import machine
 
 # A name that does not resolve holds a thread for seconds, so there are many.
 RESOLVING_THREADS: Final = 64
@@ -69,7 +69,7 @@ class HttpSender:
         self._loop.set_default_executor(
             ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="belfry-resolving")
         )
-        self._thread = Thread(target=self._run, name="belfry-http-sender", daemon=True)
+        self._thread = machine.Thread(target=self._run, name="belfry-http-sender", daemon=True)
         self._attempts: Attempts | None = None
 
     # -- from the other thread -------------------------------------------------------------------

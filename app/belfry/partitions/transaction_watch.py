@@ -1,4 +1,4 @@
-"""A watch on transactions that hold belfry's readers back, in its changelog, requests and policies.
+"""A watch on transactions that hold belfry's readers back, wherever they read (`watched_places`).
 
 belfry's own last for milliseconds, so a last stable offset that stays where it is between two looks
 is a stranger's doing, or that of an owner that died. The brokers are asked who it is. The answer
@@ -21,6 +21,7 @@ transaction open is told by the requests of KIP-664.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 import structlog
@@ -34,7 +35,7 @@ from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold, tell, untold
 from belfry.kafka.log_ends import LogEnds
 from belfry.partitions.gauges import Gauges
-from belfry.placement.partition_count import PartitionCount
+from belfry.partitions.watched_places import REQUEST_S, SCHEDULES, WatchedPlaces
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
 
@@ -45,20 +46,11 @@ HURRIED_S: Final = 0.5
 HURRY_FOR_S: Final = 35.0
 # A look at many partitions takes its time; the pauses between looks are longer than that.
 PAUSES: Final = 3.0
-# Seconds for one answer.
-REQUEST_S: Final = 5.0
+# Seconds for an answer about a tenant's topic or deliveries.
+OTHERS_S: Final = 1.0
 # A transaction is told of once it has been open for so long.
 TOLD_AFTER_MS: Final = 2_000.0
 
-# Short names of the topics that are looked at.
-CHANGELOG: Final = "changelog"
-SCHEDULES: Final = "schedules"
-TENANTS: Final = "tenants"
-_MEANS: Final = {
-    CHANGELOG: "nobody can take this partition over before it ends",
-    SCHEDULES: "requests behind it are not taken in before it ends",
-    TENANTS: "policies behind it do not count before it ends",
-}
 
 log = structlog.get_logger(__name__)
 
@@ -72,23 +64,25 @@ class TransactionWatch:
     def __init__(
         self,
         settings: SharedSettings,
-        counted: PartitionCount,
+        places: WatchedPlaces,
         clock: SystemClock,
         metrics: Gauges,
         log_ends: LogEnds,
     ) -> None:
-        """`counted` knows the changelog's number of partitions; the input may have more."""
+        """`places` finds what is looked at, `log_ends` where that ends."""
         self._settings = settings
-        self._counted = counted
+        self._places = places
         self._clock = clock
         self._metrics = metrics
         self._log = LimitedLogger(log, first=1)
-        self._names = {settings.topic(each): each for each in (CHANGELOG, SCHEDULES, TENANTS)}
         self._ends = log_ends
-        self._policies: list[int] = []
         self._lock = machine.Lock()
         self._followed: dict[int, float] = {}
         self._stable: dict[Where, int] = {}
+        # The same of tenants' topics and deliveries, which are looked at less often.
+        self._others: dict[Where, int] = {}
+        self._others_stuck: list[Where] = []
+        self._others_at = -inf
         self._since_ms: dict[Where, float] = {}
         self._strangers: dict[Where, OpenTransaction] = {}
         # Looks are numbered: one that began before a take-over says nothing to it.
@@ -158,7 +152,7 @@ class TransactionWatch:
         """Forget what was known: who held readers back before may have ended since."""
         with self._lock:
             self._strangers = {}
-        self._policies = []
+        self._places.forget()
 
     def _look(self) -> None:
         """Look once, ask who it is, tell, and keep who counts as a stranger."""
@@ -181,7 +175,7 @@ class TransactionWatch:
             if first is not None and not first.is_of(app_id):
                 strangers[place] = first
             since_ms = self._since_ms[place] if first is None else first.since_ms
-            ages_s[self._names[place[0]], place[1]] = max(0.0, now_ms - since_ms) / 1000
+            ages_s[self._places.name(place[0]), place[1]] = max(0.0, now_ms - since_ms) / 1000
             if now_ms - since_ms >= TOLD_AFTER_MS:
                 self._tell(place, found, why, now_ms)
         with self._lock:
@@ -203,37 +197,43 @@ class TransactionWatch:
 
     def _tell(self, place: Where, found: list[OpenTransaction], why: str, now_ms: float) -> None:
         """Say in the log who holds readers back, and what to do."""
-        topic, partition = place
-        told = untold(why, place, self._settings)
-        if found:
-            told = tell(found, place, self._settings, now_ms)
+        (topic, partition), settings = place, self._settings
+        told = tell(found, place, settings, now_ms) if found else untold(why, place, settings)
         self._log.warning(
             f"{topic}/{partition}",
-            f"a transaction stays open in {topic}/{partition}: {_MEANS[self._names[topic]]}",
-            last_stable_offset=self._stable.get(place), held_by=told.who, to_do=told.to_do,
+            f"a transaction stays open in {topic}/{partition}: {self._places.means(topic)}",
+            last_stable_offset=self._stable.get(place, self._others.get(place)),
+            held_by=told.who, to_do=told.to_do,
         )  # fmt: skip
 
     def _stuck(self) -> list[Where]:
         """Partitions whose last stable offset is before the log's end, as at the last look."""
-        places = self._places()
-        # In this order: what is appended in between does not look like something hidden.
-        ends = self._ends.all_ends(places, REQUEST_S)
-        readable = self._ends.all_readable(places, REQUEST_S)
-        stable = {place: readable[place] for place in places if readable[place] < ends[place]}
+        with self._lock:
+            followed = sorted(self._followed)
+        stable = self._behind(self._places.of(followed), REQUEST_S)
+        if machine.monotonic() - self._others_at >= LOOK_S:
+            self._look_at_others(followed)
         stuck = [place for place, at in stable.items() if self._stable.get(place) == at]
+        stuck += self._others_stuck
         now_ms = self._clock.wall_ms()
         self._since_ms = {place: self._since_ms.get(place, now_ms) for place in stuck}
         self._stable = stable
         return stuck
 
-    def _places(self) -> list[Where]:
-        """The partitions to look at: those that are followed, and all of the policies."""
-        with self._lock:
-            followed = sorted(self._followed)
-        topic = self._settings.topic
-        if not self._policies:
-            # A topic that is being made has no partitions at first.
-            self._policies = self._ends.partitions(topic(TENANTS), REQUEST_S)
-        found = [(topic(CHANGELOG), each) for each in followed if self._counted.holds(each)]
-        found += [(topic(SCHEDULES), each) for each in followed]
-        return found + [(topic(TENANTS), each) for each in self._policies]
+    def _look_at_others(self, followed: list[int]) -> None:
+        """Look where a tenant or deliveries alone wait: that this fails disturbs nobody else."""
+        self._others_at, before = machine.monotonic(), self._others
+        self._others, self._others_stuck = {}, []
+        try:
+            self._others = self._behind(self._places.of_others(followed), OTHERS_S)
+        except (KafkaException, ConnectionError) as error:
+            what = "open transactions of tenants' topics and deliveries not looked at"
+            self._log.warning("others", what, cause=str(error))
+        self._others_stuck = [each for each, at in self._others.items() if before.get(each) == at]
+
+    def _behind(self, places: list[Where], wait_s: float) -> dict[Where, int]:
+        """The last stable offsets of those partitions that have a later end."""
+        # In this order: what is appended in between does not look like something hidden.
+        ends = self._ends.all_ends(places, wait_s)
+        readable = self._ends.all_readable(places, wait_s)
+        return {place: readable[place] for place in places if readable[place] < ends[place]}

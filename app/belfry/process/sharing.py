@@ -47,6 +47,7 @@ from belfry.partitions.surroundings import RunnerDependencies, WorkerPort
 from belfry.partitions.tenant_topics import TenantTopics
 from belfry.partitions.term import Warm
 from belfry.partitions.transaction_watch import TransactionWatch
+from belfry.partitions.watched_places import WatchedPlaces
 from belfry.policies.follower import Policies
 from belfry.process.checkpoints import checkpoints_of
 from belfry.process.cluster_start import ClusterState, asker
@@ -161,6 +162,7 @@ def share(
     given = checkpoints_of(settings, clock, gauges.checkpoints, trust, failpoints, group)
     names, log_ends = (changelog, requests), LogEnds(settings.kafka_properties())
     connect = partial(asker, settings)
+    watched = WatchedPlaces(settings, counted, tenant_topics.of, log_ends)
     opener = PartitionOpener(
         settings=settings,
         identities=Identities(admin, cluster_id, names, anchors, statements.keep, connect),
@@ -175,7 +177,7 @@ def share(
         failpoints=failpoints,
         log_ends=log_ends,
         tenant_topics=tenant_topics,
-        watch=TransactionWatch(settings, counted, clock, gauges, log_ends),
+        watch=TransactionWatch(settings, watched, clock, gauges, log_ends),
         trust=trust,
         # Local state that has been away for longer may have missed that a schedule is gone.
         stale_ms=topics.tombstones_kept_ms(admin, changelog) // 2,

@@ -30,6 +30,7 @@ def judged(first: OpenTransaction | None, now_ms: float) -> list[Check]:
         ("belfry.schedules", 9_999, Status.RISK),
         ("belfry.schedules", 10_000, Status.PROBLEM),
         ("belfry.tenants", 60_001, Status.PROBLEM),
+        ("belfry.schedules.ash", 60_001, Status.PROBLEM),
     ],
 )
 def test_a_stranger_is_named(topic: str, age_ms: int, status: Status) -> None:

@@ -13,6 +13,8 @@ from structlog.testing import capture_logs
 from belfry.delivery import delivery_log
 from belfry.delivery.delivery_log import DeliveryLog
 from belfry.delivery.log_clients import consumer_properties
+from belfry.host import machine
+from belfry.kafka import librdkafka
 from belfry.settings import DeliverySettings
 
 SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT, "no coordinator", retriable=True))
@@ -44,8 +46,8 @@ class Client:
 
 
 def opened(client: Client, stopping: Event, tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(delivery_log, "Producer", client)
-    patch.setattr(delivery_log, "Consumer", client)
+    patch.setattr(librdkafka, "Producer", client)
+    patch.setattr(librdkafka, "Consumer", client)
     settings = DeliverySettings(bootstrap_servers="one:9092", data_dir=tmp_path)
     DeliveryLog(settings, {}, None, None).open(stopping)
 
@@ -119,8 +121,8 @@ class Consumer(Client):
 def began(
     client: Consumer, tmp_path: Path, patch: pytest.MonkeyPatch
 ) -> tuple[DeliveryLog, dict[int, Any]]:
-    patch.setattr(delivery_log, "Producer", client)
-    patch.setattr(delivery_log, "Consumer", client)
+    patch.setattr(librdkafka, "Producer", client)
+    patch.setattr(librdkafka, "Consumer", client)
     settings = DeliverySettings(bootstrap_servers="one:9092", data_dir=tmp_path)
     given: dict[int, Any] = {}
     found = DeliveryLog(settings, {}, given.update, None)
@@ -220,7 +222,7 @@ def test_a_producer_that_nobody_needs_is_let_go_and_another_one_begins_by_the_sa
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 100.0
-    monkeypatch.setattr(delivery_log, "monotonic", lambda: now_s)
+    monkeypatch.setattr(machine, "monotonic", lambda: now_s)
     client: Any = Consumer(5, 0, 9)
     client.ends = [None, SILENT, None]
     steps: list[str] = []
@@ -250,7 +252,7 @@ def test_a_producer_that_begins_again_has_no_more_time_than_a_commit(
 ) -> None:
     """A worker that stops waits for its last commit."""
     now_s = 100.0
-    monkeypatch.setattr(delivery_log, "monotonic", lambda: now_s)
+    monkeypatch.setattr(machine, "monotonic", lambda: now_s)
     client: Any = Consumer(5, 0, 9)
     client.ends = [None, *[SILENT] * 99]
     client.poll = lambda _timeout: None

@@ -12,7 +12,6 @@ from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
 
 from belfry.client.decoding import Decoder
-from belfry.delivery import delivery_log
 from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.delivery_log import DeliveryLog
 from belfry.delivery.dispatcher import Dispatcher
@@ -21,6 +20,7 @@ from belfry.delivery.follow_ups import Places
 from belfry.delivery.kinds import kafka
 from belfry.delivery.progress import DeliveryPosition
 from belfry.delivery.work import Work, WorkId
+from belfry.kafka import librdkafka
 from belfry.schedules.targets import HttpTarget
 from belfry.settings import Settings
 from belfry.telemetry.metrics import Metrics
@@ -38,7 +38,7 @@ class ReadyProducer(Producer):
 def test_who_reads_deliveries_and_who_writes_what_follows_tell_figures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(delivery_log, "Producer", ReadyProducer)
+    monkeypatch.setattr(librdkafka, "Producer", ReadyProducer)
     settings = Settings(
         bootstrap_servers="127.0.0.1:1", data_dir=tmp_path, client_statistics_interval_ms=50
     )
@@ -67,7 +67,7 @@ def test_who_writes_to_targets_tells_figures(monkeypatch: pytest.MonkeyPatch) ->
         def produce(self, *_: Any, **__: Any) -> None:
             """Take a record."""
 
-    monkeypatch.setattr(kafka, "Producer", FakeProducer)
+    monkeypatch.setattr(librdkafka, "Producer", FakeProducer)
     sender = kafka.KafkaSender(Settings(), lambda *_: None, lambda kind: {"stats_cb": kind})
     event = FiredEvent("demo", "a", "f" * 32, 1, 0, 1, 1, 1, payload=b"{}")
     state = DeliveryState((HttpTarget("kafka:payments.audit"),))

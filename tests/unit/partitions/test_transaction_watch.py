@@ -9,19 +9,26 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
+from structlog.testing import capture_logs
 
+from belfry.engine.forward import TenantInput
+from belfry.engine.reports import SourcePartition
 from belfry.kafka import offset_client, open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.log_ends import LogEnds
+from belfry.partitions import transaction_watch
 from belfry.partitions.transaction_watch import TransactionWatch
+from belfry.partitions.watched_places import WatchedPlaces
 from belfry.placement.partition_count import PartitionCount
+from belfry.schedules.identity import Homes
 from belfry.settings import Settings
 
 SCHEDULES: Where = ("belfry.schedules", 1)
 CHANGELOG: Where = ("belfry.changelog", 1)
 STRANGER = OpenTransaction(*SCHEDULES, 17, 9, 3, 0, "outbox-1", "Ongoing", 40_000, 600_000)
 HOMES = 4
+INPUT = SourcePartition("belfry.schedules.ash", 3, Homes(HOMES))
 
 
 class Cluster:
@@ -31,6 +38,7 @@ class Cluster:
         self.ends: dict[Where, tuple[int, int]] = {}
         self.open: list[OpenTransaction] = []
         self.asked: list[Where] = []
+        self.gone: set[str] = set()
         self.away = self.mute = False
         self.asks: Callable[[], None] = lambda: None
         self.partitions: dict[int, None] = {0: None}
@@ -39,9 +47,10 @@ class Cluster:
         monkeypatch.setattr(open_transactions, "look_up", self._holders)
         clock: Any = SimpleNamespace(wall_ms=lambda: 100_000.0)
         metrics: Any = SimpleNamespace(open_transactions=self._show)
-        self.watch = TransactionWatch(
-            Settings(), PartitionCount(HOMES), clock, metrics, LogEnds({})
-        )
+        ends, counted = LogEnds({}), PartitionCount(HOMES)
+        lives: Any = lambda home: [TenantInput(INPUT, "ash")] if home == 1 else []  # noqa: E731
+        places = WatchedPlaces(Settings(), counted, lives, ends)
+        self.watch = TransactionWatch(Settings(), places, clock, metrics, ends)
 
     def look(self, times: int = 2) -> None:
         for _ in range(times):
@@ -60,7 +69,7 @@ class Cluster:
         committed = properties["isolation.level"] == "read_committed"
 
         def ends(place: TopicPartition, *_: object, **__: object) -> tuple[int, int]:
-            if self.away:
+            if self.away or place.topic in self.gone:
                 raise KafkaException(KafkaError(KafkaError._TRANSPORT))
             self.asked.append((str(place.topic), place.partition))
             end, stable = self.ends.get(self.asked[-1], (5, 5))
@@ -73,7 +82,9 @@ class Cluster:
 
         def topics(*_: object) -> SimpleNamespace:
             tenants = SimpleNamespace(partitions=dict(self.partitions))
-            return SimpleNamespace(topics={"belfry.tenants": tenants})
+            deliveries = SimpleNamespace(partitions={0: None, 1: None})
+            found = {"belfry.tenants": tenants, "belfry.deliveries": deliveries}
+            return SimpleNamespace(topics=found)
 
         return SimpleNamespace(
             get_watermark_offsets=ends,
@@ -102,6 +113,40 @@ def test_one_that_stays_is_told_and_named(cluster: Cluster) -> None:
     cluster.look(1)
     assert not cluster.shown
     assert cluster.watch.stranger(1) is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition"), [("schedules.ash", 3), ("deliveries", 1), ("tenants", 0)]
+)
+def test_so_is_one_where_others_write(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, topic: str, partition: int
+) -> None:
+    place = f"belfry.{topic}", partition
+    cluster.ends[place] = (30, 17)
+    cluster.open = [replace(STRANGER, topic=place[0], partition=partition)]
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    with capture_logs() as lines:
+        cluster.look()
+    assert cluster.shown == {(topic, partition): 60.0}
+    assert [f"belfry.{topic}/{partition}:" in each["event"] for each in lines] == [True]
+    assert cluster.watch.stranger(1) is None
+
+
+def test_a_tenants_topic_that_is_gone_keeps_nothing_else_from_being_seen(
+    cluster: Cluster,
+) -> None:
+    cluster.gone.add(INPUT.topic)
+    cluster.ends[SCHEDULES], cluster.open = (30, 17), [STRANGER]
+    with capture_logs() as lines:
+        cluster.look()
+    assert cluster.watch.stranger(1) == STRANGER
+    assert "tenants' topics" in lines[0]["event"]
+
+
+def test_topics_of_tenants_that_live_elsewhere_are_left_to_others(cluster: Cluster) -> None:
+    cluster.watch.forget(1)
+    cluster.look()
+    assert INPUT.topic not in {topic for topic, _ in cluster.asked}
 
 
 def test_readers_that_come_on_are_held_back_by_nobody(cluster: Cluster) -> None:
@@ -147,15 +192,20 @@ def test_a_look_that_began_before_a_take_over_tells_it_nothing(cluster: Cluster)
     assert cluster.watch.stranger(1) == STRANGER
 
 
-def test_only_partitions_of_this_worker_are_asked_for(cluster: Cluster) -> None:
+def test_only_partitions_of_this_worker_are_asked_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
     cluster.watch.follow(HOMES + 3)
     cluster.look(1)
     added = ("belfry.schedules", HOMES + 3)
-    assert set(cluster.asked) == {SCHEDULES, CHANGELOG, added, ("belfry.tenants", 0)}
+    shared = {("belfry.tenants", 0), ("belfry.deliveries", 0), ("belfry.deliveries", 1)}
+    own = (INPUT.topic, INPUT.partition)
+    assert set(cluster.asked) == {SCHEDULES, CHANGELOG, added, own, *shared}
     cluster.asked.clear()
     cluster.watch.forget(1)
     cluster.look(1)
-    assert set(cluster.asked) == {added, ("belfry.tenants", 0)}
+    assert set(cluster.asked) == {added, *shared}
 
 
 def test_a_topic_of_policies_without_partitions_is_asked_for_again(cluster: Cluster) -> None:

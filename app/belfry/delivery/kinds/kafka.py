@@ -18,20 +18,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from queue import Empty, SimpleQueue
-from time import monotonic
+from queue import Empty
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from belfry.client.faults import ABSENT
 from belfry.delivery.answers import Answer, End, Sent
 from belfry.delivery.figures import TARGETS, ClientTold, silent_clients
 from belfry.delivery.work import Finished, Work, WorkId
+from belfry.host import machine
 from belfry.host.background import Background
 from belfry.host.clock import SystemClock
+from belfry.kafka import librdkafka
 from belfry.schedules.instants import format_instant
 from belfry.schedules.target_kinds import is_allowed
 from belfry.schedules.target_kinds.kafka import topic_of
@@ -72,7 +72,7 @@ class KafkaSender:
         self._names = TopicNames(settings.cluster.topic_prefix)
         self._finished = finished
         self._clock = SystemClock()
-        self._queue: SimpleQueue[tuple[int, WorkId, Work] | None] = SimpleQueue()
+        self._queue: machine.SimpleQueue[tuple[int, WorkId, Work] | None] = machine.SimpleQueue()
         self._term = 0
         self._known_until_s: dict[str, float] = {}
         self._producer: Any = None
@@ -142,23 +142,23 @@ class KafkaSender:
 
     def _absence(self, url: str, topic: str) -> Answer | None:
         """The answer where the topic is not there, or None.  Raises KafkaException."""
-        if self._known_until_s.get(topic, 0.0) > monotonic():
+        if self._known_until_s.get(topic, 0.0) > machine.monotonic():
             return None
         if self._admin is None:
-            self._admin = AdminClient(self._properties)
+            self._admin = librdkafka.AdminClient(self._properties)
         asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=ASK_S)
         try:
             asked[topic].result(ASK_S)
         except KafkaException as error:
             return self._failed(url, topic, error.args[0])
-        self._known_until_s[topic] = monotonic() + KNOWN_S
+        self._known_until_s[topic] = machine.monotonic() + KNOWN_S
         return None
 
     def _produce(self, topic: str, work_id: WorkId, work: Work) -> None:
         """Raises KafkaException, and BufferError where too much is on its way."""
         if self._producer is None:
             told = self._clients(TARGETS)
-            self._producer = Producer(_producer_properties({**self._properties, **told}))
+            self._producer = librdkafka.Producer(_producer_properties({**self._properties, **told}))
         self._producer.produce(
             topic,
             work.event.payload,
