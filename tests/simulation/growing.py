@@ -41,10 +41,9 @@ LIMIT_S: Final = 20.0
 # By this chance a worker is killed behind a step of growth, and so much later.
 KILLED: Final = 0.7
 BEHIND_MS: Final = (1.0, 50.0, 700.0, 1_500.0, 3_000.0)
-# When somebody has added a partition to the input alone, before growth mostly; None: nobody has.
-BY_HAND_MS: Final = (None, 0.0, 0.0, 500.0, 6_000.0)
-# Within this time growth begins.
-BEGINS_MS: Final = 5_000.0
+# By this chance somebody has added a partition to the input alone, before growth; so soon.
+BY_HAND: Final = 0.7
+SOON_MS: Final = 1_000.0
 # Behind all faults the command ends within this time.
 QUIET_MS: Final = 60_000.0
 SCHEDULES: Final = "belfry.schedules"
@@ -188,16 +187,13 @@ class Growing:
 
     def open(self) -> None:
         """From now on brokers hear late of what changes; the first growth is early."""
-        world, by_hand = self._world, self._random.choice(BY_HAND_MS)
-        assert world.load.placing is not None, "whose requests go there is drawn by `placing`"
-        if by_hand == 0.0:
-            # Its owner sends requests on by then.
-            world.load.placing.add()
-        elif by_hand is not None:
-            world.stage.later(by_hand, world.load.placing.add)
+        world = self._world
         drawn = Random(self._random.random())
         world.broker.hearsay = Hearsay(world.broker, drawn, self._changed)
-        world.stage.later(self._random.uniform(0.0, BEGINS_MS), self.begin)
+        if self._random.random() < BY_HAND:
+            assert world.load.placing is not None, "whose requests go there is drawn by `placing`"
+            world.stage.later(self._random.uniform(0.0, SOON_MS), world.load.placing.add)
+        world.stage.later(self._random.uniform(0.0, 2 * SOON_MS), self.begin)
 
     def _changed(self, topic: str) -> None:
         """Kill a worker behind a step, mostly: it starts again among brokers that may be late."""
