@@ -74,9 +74,12 @@ def test_a_full_batch_is_followed_by_another_in_the_same_order() -> None:
         assert [each.base_sequence for each in read] == [
             sum(before.records for before in mine[:number]) for number in range(len(mine))
         ]
-        records = [(r.key, r.value, r.headers) for each in read for r in each]
+        records = [list(each) for each in read]
+        numbers = [[r.offset for r in some] for some in records]
+        assert numbers == [[*range(batch.records)] for batch in mine]
+        found_here = [(r.key, r.value, r.headers) for some in records for r in some]
         all_of_them = [told_record(HEAD, event) for event in told]
-        assert records == [
+        assert found_here == [
             each for each in all_of_them if partitioner()(each[0], PARTITIONS) == partition
         ]
 
