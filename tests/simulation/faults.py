@@ -16,6 +16,7 @@ from belfry.wire.worker_keys import Purpose, keys_of
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
 from tests.simulation.murmur import partition_of
+from tests.simulation.reader_faults import fail_host, hang, lose_marker, read_back, respread
 from tests.simulation.store_faults import (
     days_away,
     days_damaged,
@@ -333,36 +334,6 @@ def crash_filed(world: World) -> None:
     worker = _one(world)
     step, after = world.random.choice(FILED), world.random.choice((1, 2, 4))
     worker.machine.strikes.append(Strike(step, after, _killing(world, worker)))
-
-
-def read_back(world: World) -> None:
-    """A client reads a schedule over HTTP."""
-    assert world.reading is not None
-    world.reading.begin()
-
-
-def respread(world: World) -> None:
-    """A tenant lives in more or fewer shards from now on."""
-    assert world.respreading is not None
-    world.respreading.change()
-
-
-def hang(world: World) -> None:
-    """A stranger's transaction hangs in a partition that belfry reads."""
-    assert world.hanging is not None
-    world.hanging.strange()
-
-
-def lose_marker(world: World) -> None:
-    """Of the next owner that is fenced amid a step, the marker never comes in its changelog."""
-    assert world.hanging is not None
-    world.hanging.armed += 1
-
-
-def fail_host(world: World) -> None:
-    """A host of webhooks refuses, says nothing, or takes what comes and is not heard."""
-    assert world.hooks is not None, "this world has no webhooks"
-    world.hooks.strike()
 
 
 def newer_key(world: World) -> None:
