@@ -11,19 +11,15 @@ from typing import Final
 from belfry.store.signatures import FILLER
 from tests.simulation.feature_faults import (
     ask_move,
-    fail_host,
     grow,
-    hang,
-    lose_marker,
     move_group,
     newer_key,
-    read_back,
     redrive,
     redrive_together,
-    respread,
 )
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
+from tests.simulation.reader_faults import fail_host, hang, lose_marker, read_back, respread
 from tests.simulation.store_faults import (
     days_away,
     days_damaged,

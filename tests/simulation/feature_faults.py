@@ -1,4 +1,4 @@
-"""Faults of features: what readers, operators and strangers do, and what targets refuse.
+"""What operators do meanwhile: keys, redrives, moves of key groups, growth.
 
 Each is a function like those of `faults.py`; the part of the world that it belongs to draws the
 rest.
@@ -19,36 +19,6 @@ from tests.simulation.world import World
 LEAST_GROUPS: Final = 4_096
 # Magic, kind, group, target, move, number.
 MOVE: Final = Struct(">4sBIIQQ")
-
-
-def read_back(world: World) -> None:
-    """A client reads a schedule over HTTP."""
-    assert world.reading is not None
-    world.reading.begin()
-
-
-def respread(world: World) -> None:
-    """A tenant lives in more or fewer shards from now on."""
-    assert world.respreading is not None
-    world.respreading.change()
-
-
-def hang(world: World) -> None:
-    """A stranger's transaction hangs in a partition that belfry reads."""
-    assert world.hanging is not None
-    world.hanging.strange()
-
-
-def lose_marker(world: World) -> None:
-    """Of the next owner that is fenced amid a step, the marker never comes in its changelog."""
-    assert world.hanging is not None
-    world.hanging.armed += 1
-
-
-def fail_host(world: World) -> None:
-    """A host of webhooks refuses, says nothing, or takes what comes and is not heard."""
-    assert world.hooks is not None, "this world has no webhooks"
-    world.hooks.strike()
 
 
 def newer_key(world: World) -> None:
