@@ -225,19 +225,19 @@ def test_what_one_worker_does_not_know_of_yet_is_nobodys(
     assert door.move(5).json()["code"] == "no_partition"
 
 
+@pytest.mark.parametrize(("said", "homes"), [({"homes": 4}, 4), ({}, 0)])
 def test_one_that_does_not_know_of_growth_is_told_whatever_release_it_calls_itself(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    door: Door, monkeypatch: pytest.MonkeyPatch, said: dict[str, int], homes: int
 ) -> None:
     door.members.append(AssignedMember("worker-2", __version__, "http://other"))
-    # It says nothing of homes.
-    other = KeyGroupsAnswer(groups=4096, partitions=4, allowed=True, releases=[__version__])
+    known = {"groups": 4096, "partitions": 4, "allowed": True, "releases": [__version__]}
+    other = KeyGroupsAnswer.model_validate(known | said)
 
     async def ask_others(*_: Any) -> Any:
         return SimpleNamespace(told={"worker-2": other}, silent=[])
 
-    assert door.get().json()["homes"] == 4
     monkeypatch.setattr("belfry.api.routes.key_groups.ask_others", ask_others)
-    assert door.get().json()["homes"] == 0
+    assert door.get().json()["homes"] == homes
 
 
 def test_a_group_that_is_on_its_way_moves_nowhere_else(door: Door) -> None:
