@@ -47,9 +47,9 @@ ANSWER_S: Final = 1.0
 # How long no partitions are asked for after the worker has left; twice as long each time.
 FIRST_PAUSE_MS: Final = 60_000.0
 LONGEST_PAUSE_MS: Final = 3_600_000.0
-# How often the group's client is made to look, and after how long each time: the broker that it asks
-# may hear of partitions later than the one that was asked here, a look that fails is not repeated,
-# and by itself it looks every few minutes.
+# How often the group's client is made to look, and after how long each time: the broker that it
+# asks may hear of partitions later than the one that was asked here, a look that fails is not
+# repeated, and by itself it looks every few minutes.
 LOOKS: Final = 12
 AGAIN_MS: Final = 5_000.0
 # A partition's loop turns at least once a second; one that has not for so long stands still.
@@ -123,8 +123,8 @@ class SelfCheck:
         self._thread = Background("self-check", self._turn, log, "the self-check failed")
         self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
-        # Of the topic of requests, as they were seen last; how often, and from when on, the group is
-        # to look for them.  They are counted: a pause of the whole process uses none of them up.
+        # Of the topic of requests, as they were seen last; how often, and from when on, the group
+        # is to look for them.  Looks are counted: a pause of the process uses none of them up.
         self._inputs = self._looks = 0
         self._again_ms = 0.0
 
