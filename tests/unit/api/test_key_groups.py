@@ -136,6 +136,15 @@ def test_a_move_is_a_signed_record_at_the_home(door: Door) -> None:
     assert not believed_origin((b"another",), record, "belfry.schedules", 3).rerouted
 
 
+def test_a_move_is_told_by_the_name_that_its_home_gives_it(door: Door) -> None:
+    """The input was made anew: its offsets are lower than the move by which the group came."""
+    door.stand(3, GROUP, GroupRow(RESTS, 1, NOWHERE, 1_000))
+    door.stand(1, GROUP, GroupRow(HERE, 1, NOWHERE, 1_000), home=False)
+    assert door.move(2).json()["move"] == 1_001
+    door.stand(3, GROUP, GroupRow(RESTS, 1, NOWHERE, 40))
+    assert door.move(2).json()["move"] == 70
+
+
 def test_what_moved_is_shown_with_how_far_it_is(door: Door) -> None:
     door.stand(3, GROUP, GroupRow(RESTS, 1, NOWHERE, 40))
     door.stand(1, GROUP, GroupRow(HERE, 1, NOWHERE, 40), home=False)
