@@ -153,9 +153,8 @@ class CarriedReader:
         """The requests end at `end`, asked at `asked_ms`: no more will come for what was read
         before, as where they were made anew behind an older changelog.
         """
-        first = self._gate.first
-        if first is not None and first.at_ms < asked_ms and self.noted >= end:
-            self.noted = max(self.noted, first.position)
+        if self.noted >= end:
+            self._gate.pass_missing(end, asked_ms)
 
     def _cut(self, messages: list[Message], now_ms: int) -> tuple[list[Change], int | None]:
         """Rows up to the last manifest that may be carried; what follows is held back."""

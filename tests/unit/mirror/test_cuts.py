@@ -96,6 +96,51 @@ def test_a_transaction_that_never_comes_is_waited_for_no_longer_than_a_minute() 
     assert numbers(gate.free(EVERYWHERE)) == [1]
 
 
+def test_a_partition_that_the_source_does_not_have_is_waited_for_no_longer_either() -> None:
+    together = Together(2)
+    gate = Gate(together, 0)
+    gate.request(Need(10, SentBy(5, 7), NOW_MS))
+    gate.sealed(cut(1, position=11))
+    together.looked_ms = NOW_MS + NEVER_MS
+    assert gate.free(EVERYWHERE) == []
+    together.looked_ms += 1
+    assert numbers(gate.free(EVERYWHERE)) == [1]
+
+
+def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_same() -> None:
+    together = Together(3)
+    gates = [Gate(together, each) for each in range(3)]
+    for each, gate in enumerate(gates):
+        # Compaction has left one manifest of many, so each of them is ahead of the other two.
+        for offset in (10, 12):
+            gate.request(Need(offset, SentBy((each + 1) % 3, 500 + offset), NOW_MS))
+        gate.sealed(cut(900, position=20))
+        gate.sealed(cut(901, position=20))
+    assert [gate.free(EVERYWHERE) for gate in gates[:2]] == [[], []]
+    assert numbers(gates[2].free(EVERYWHERE)) == [900, 901]
+    together.carried(2, 901, 0, 0)
+    # The others wait for those that were carried, and for no circle.
+    assert gates[0].free(EVERYWHERE) == []
+    assert numbers(gates[1].free(EVERYWHERE)) == [900, 901]
+    together.carried(1, 901, 0, 0)
+    assert numbers(gates[0].free(EVERYWHERE)) == [900, 901]
+
+
+def test_all_that_took_in_what_is_gone_is_carried_at_once() -> None:
+    together = Together(2)
+    gate = Gate(together, 0)
+    gate.request(Need(3, SentBy(1, 7), NOW_MS))
+    for each in (1, 2, 3):
+        gate.sealed(cut(each, position=100 * each))
+    # The input was made anew, and what lies there by now was taken in later.
+    gate.pass_missing(5, NOW_MS)
+    assert gate.free(5) == []
+    gate.pass_missing(5, NOW_MS + 1)
+    assert numbers(gate.free(5)) == [1, 2, 3]
+    gate.sealed(cut(4, position=5))
+    assert gate.free(5) == []
+
+
 def test_a_group_that_goes_to_a_partition_which_is_not_followed_waits_until_it_is() -> None:
     together = Together(2)
     gate = Gate(together, 0)
