@@ -57,9 +57,14 @@ class Cut:
     ends: Mapping[int, int] | None = None
 
     @classmethod
-    def of(cls, rows: list[Change], offset: int, manifest: Manifest, at_ms: int) -> Cut:
-        """The cut behind these rows of a transaction."""
-        number, sent_on = manifest.txn_seq, manifest.sent_on
+    def of(
+        cls, rows: list[Change], offset: int, manifest: Manifest, at_ms: int, after: int = 0
+    ) -> Cut:
+        """The cut behind these rows of a transaction, which follow those of `after` (0: none is
+        known). Of what lies between nobody knows any more whether it sent something on.
+        """
+        number = manifest.txn_seq
+        sent_on = manifest.sent_on or 0 < after < number - 1
         named = highest_named(rows)
         return cls(len(rows), offset, number, manifest.position, sent_on, named, at_ms)
 
@@ -166,6 +171,7 @@ class Gate:
     def _is_free(self, cut: Cut, noted: int) -> bool:
         if self._together.open:
             return True
+        self._together.waits.pop(self._partition, None)
         if cut.position > noted or cut.names >= self._together.count:
             return False
         while self._needs and self._needs[0].offset < cut.position:
@@ -195,7 +201,6 @@ class Gate:
 
     def _is_met(self, need: Need) -> bool:
         together, by = self._together, need.by
-        together.waits.pop(self._partition, None)
         if together.has(by):
             return True
         followed = by.partition < together.count

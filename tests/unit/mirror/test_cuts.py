@@ -168,6 +168,13 @@ def test_what_was_sent_to_a_partition_that_is_added_is_carried_first_as_well() -
     assert numbers(gate.free(EVERYWHERE)) == [1]
 
 
+def test_what_stands_for_several_transactions_may_have_sent_something() -> None:
+    """Compaction removes manifests, and with them what they said of that."""
+    manifest = Manifest(9, 1, 0, 0, 0, 0, b"")
+    told = [Cut.of([(b"", b"")], 7, manifest, NOW_MS, after).sent_on for after in (0, 7, 8, 9, 20)]
+    assert told == [False, True, False, False, False]
+
+
 def test_rows_of_groups_name_partitions() -> None:
     rests = lies_key(9), encode_group(GroupRow(HERE, 2, NOWHERE, 17))
     leaves = lies_key(8), encode_group(GroupRow(LEAVING, 1, 5, 17))
