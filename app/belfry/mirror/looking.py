@@ -18,9 +18,9 @@ from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.comparing import Compared, Digests, Owners, compared
 from belfry.mirror.losses import FiredBehind, FiresBehind, LostRequest, stood_before
 from belfry.mirror.marks import CHANGELOG, REQUESTS, MirrorMark, offsets_behind
-from belfry.mirror.opening import number_of
+from belfry.mirror.opening import followed, is_added, number_of
 from belfry.mirror.requests_behind import RequestsBehind
-from belfry.mirror.sides import Side, followed
+from belfry.mirror.sides import Side
 from belfry.verification.memory import Remembered
 from belfry.verification.rows import Logged
 from belfry.wire.origins import believed_origin
@@ -88,10 +88,7 @@ def comparison(source: Side, target: Side, partition: int, owners: Owners) -> Co
 
 def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
     """What the source holds behind the marks, by partition."""
-    marks = {each: followed(target, each) for each in range(target.homes)}
-    # What the source was given since was not carried at all.
-    more = range(target.homes, source.homes)
-    marks |= dict.fromkeys(more, MirrorMark("", "", "", 0, {}))
+    marks = {each: _followed(target, each) for each in range(source.homes)}
     sorting = RequestsBehind({each: number_of(target, each, marks[each]) for each in marks})
     for partition, mark in marks.items():
         _sort(source, partition, mark, marks, sorting)
@@ -110,6 +107,15 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
         if fires.told > named:
             yield partition, Uncounted(fires.told - named)
         yield from ((partition, each) for each in sorting.lost.get(partition, ()))
+
+
+def _followed(target: Side, partition: int) -> MirrorMark:
+    """The mark of a partition; what the source was given since the last look was not carried."""
+    if partition >= target.homes or (
+        is_added(target, partition) and target.mark(partition) is None
+    ):
+        return MirrorMark("", "", "", 0, {})
+    return followed(target, partition)
 
 
 def _stood(

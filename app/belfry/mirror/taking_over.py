@@ -26,13 +26,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 
 from belfry.mirror.beginnings import CannotMirror, active_epoch
-from belfry.mirror.fencing import activate, fence, is_added
+from belfry.mirror.fencing import activate, fence
 from belfry.mirror.growth import see_that_it_is_whole
 from belfry.mirror.lane import TRANSACTION_MS
 from belfry.mirror.leaving import LeavingLanes, NowMs
 from belfry.mirror.marks import CHANGELOG, REQUESTS, Activated, MirrorMark
-from belfry.mirror.opening import number_of
-from belfry.mirror.sides import Side, followed
+from belfry.mirror.opening import followed, is_added, number_of
+from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.schedules.instants import format_instant
 from belfry.store.layout import keys
@@ -135,13 +135,15 @@ def _see_that_it_is_ours(target: Side, partition: int) -> None:
 def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
     """Fence a source from which this side took over without it; with `apply` it is done."""
     for each in range(target.homes):
-        if not _is_active(source, target, each):
+        # What this side was given since it took over never followed.
+        own = is_added(target, each) and target.mark(each) is None
+        if not (own or _is_active(source, target, each)):
             raise CannotMirror(
                 f"partition {each} is not active on this side, or the source took over later: a"
                 " fence would stop the side that may fire."
             )
     # What the source was given since, and this side was not, fires there as well.
-    for each in range(max(source.homes, target.homes)):
+    for each in range(source.homes):
         if apply:
             yield each, f"fenced in the source, by transaction {fence(source, target, each)}"
         else:

@@ -149,7 +149,7 @@ def test_only_a_side_that_took_over_later_fences_the_other(
     monkeypatch: pytest.MonkeyPatch, theirs: Any, mine: Any, allowed: bool
 ) -> None:
     source: Any = SimpleNamespace(homes=2, mark=lambda each: theirs[each])
-    target: Any = SimpleNamespace(homes=2, mark=lambda each: mine[each])
+    target: Any = SimpleNamespace(homes=2, mark=lambda each: mine[each], grown_from=0)
     fenced: list[int] = []
 
     def fence(_source: object, _target: object, partition: int) -> int:
@@ -167,3 +167,16 @@ def test_only_a_side_that_took_over_later_fences_the_other(
             list(fenced_late(source, target, apply=True))
         # All partitions are looked at before the first one is fenced.
         assert fenced == []
+
+
+@pytest.mark.parametrize("homes", [2, 3])
+def test_a_source_is_fenced_by_a_side_that_has_grown_since(
+    monkeypatch: pytest.MonkeyPatch, homes: int
+) -> None:
+    """The source may have grown as well, and its workers fire there."""
+    mine = ACTIVE, ACTIVE, None, None
+    source: Any = SimpleNamespace(homes=homes, mark=lambda _: None)
+    target: Any = SimpleNamespace(homes=4, mark=lambda each: mine[each], grown_from=2)
+    monkeypatch.setattr(taking_over, "fence", lambda *_: 7)
+    said = list(fenced_late(source, target, apply=True))
+    assert [each for each, _ in said] == list(range(homes))
