@@ -93,12 +93,19 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
     for partition, mark in marks.items():
         _sort(source, partition, mark, marks, sorting)
     anew, moved = sorting.anew(), frozenset(sorting.moved)
-    behind = {each: list(_rows(source, each, mark.positions.get(CHANGELOG, 0)))
-              for each, mark in marks.items()}  # fmt: skip
-    names = frozenset(each.key for rows in behind.values() for each in rows)
+    # Read twice, for there may be far more rows than names; and up to where they ended at first.
+    at = {each: mark.positions.get(CHANGELOG, 0) for each, mark in marks.items()}
+    ends = dict(at)
+    changed: set[bytes] = set()
+    for each in marks:
+        for row in _rows(source, each, at[each]):
+            changed.add(row.key)
+            ends[each] = row.offset + 1
+    names = frozenset(changed)
     stood = {each: _stood(source, each, mark, names) for each, mark in marks.items()}
     elsewhere = {**sorting.under_way, **{k: v for each in stood.values() for k, v in each.items()}}
-    for partition, rows in behind.items():
+    for partition in marks:
+        rows = (r for r in _rows(source, partition, at[partition]) if r.offset < ends[partition])
         fires = FiresBehind(stood[partition], anew, elsewhere, moved)
         named = 0
         for fire in fires.of(rows):
