@@ -222,8 +222,7 @@ class MoveRecords:
         return None
 
     def _send(self, step: Step, to: int, said: MoveRecord) -> None:
-        sent = move_record(self._place, to, said, step.now_ms, step.number)
-        step.effects.rerouted.append(sent)
+        step.effects.rerouted.append(move_record(self._place, to, said, step.now_ms))
 
     def _odd(self, said: MoveRecord, why: str) -> Rejection:
         reason = (
