@@ -37,6 +37,11 @@ OTHERS: Final = (
     *("clock put forward", "clock put back"),
     *("a tail lost", "a batch lost", "a marker lost", "a request lost", "an end went back"),
     *("to a shard", "to an own topic", "to an added partition", "a slot used again"),
+    *("target refuses", "target busy", "target gone", "target silent", "target unheard"),
+    *("target late", "given up", "delivered by a retry", "posted by two workers", "postponed"),
+    *("hangs in an own topic", "hangs in changelog", "hangs in schedules", "hangs in deliveries"),
+    *("read", "read after a write", "read not yet", "read not here"),
+    *("spread changed", "sent on to another home"),
     *("changed paused", "changed fires per second", "changed pending"),
     *(
         "changed guarantee",

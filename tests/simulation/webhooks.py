@@ -33,7 +33,9 @@ from tests.simulation.tenant_policies import TenantPolicies
 HOSTS: Final = ("a.example", "b.example:8443", "c.example")
 STATUS: Final = {"well": 204, "unheard": 204, "late": 204, "silent": 204}
 STATUSES: Final = {**STATUS, "refuses": 503, "busy": 429, "gone": 410}
-FAULTS: Final = ("refuses", "refuses", "busy", "gone", "silent", "unheard", "unheard", "late")
+FAULTS: Final = (
+    *("refuses", "refuses", "busy", "gone", "silent", "silent", "unheard", "unheard", "late"),
+)
 LASTS_MS: Final = (700.0, 3_000.0, 8_000.0)
 LATE_MS: Final = 3_000.0
 BUSY_S: Final = "2"

@@ -35,6 +35,7 @@ from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold, tell, untold
 from belfry.kafka.log_ends import LogEnds
 from belfry.partitions.gauges import Gauges
+from belfry.partitions.other_places import OtherPlaces
 from belfry.partitions.watched_places import REQUEST_S, SCHEDULES, WatchedPlaces
 from belfry.settings import SharedSettings
 from belfry.telemetry.limited import LimitedLogger
@@ -46,8 +47,6 @@ HURRIED_S: Final = 0.5
 HURRY_FOR_S: Final = 35.0
 # A look at many partitions takes its time; the pauses between looks are longer than that.
 PAUSES: Final = 3.0
-# Seconds for an answer about a tenant's topic or deliveries.
-OTHERS_S: Final = 1.0
 # A transaction is told of once it has been open for so long.
 TOLD_AFTER_MS: Final = 2_000.0
 
@@ -80,8 +79,7 @@ class TransactionWatch:
         self._followed: dict[int, float] = {}
         self._stable: dict[Where, int] = {}
         # The same of tenants' topics and deliveries, which are looked at less often.
-        self._others: dict[Where, int] = {}
-        self._others_stuck: list[Where] = []
+        self._others = OtherPlaces(places, self._behind, self._log)
         self._others_at = -inf
         self._since_ms: dict[Where, float] = {}
         self._strangers: dict[Where, OpenTransaction] = {}
@@ -202,7 +200,7 @@ class TransactionWatch:
         self._log.warning(
             f"{topic}/{partition}",
             f"a transaction stays open in {topic}/{partition}: {self._places.means(topic)}",
-            last_stable_offset=self._stable.get(place, self._others.get(place)),
+            last_stable_offset=self._stable.get(place, self._others.stable.get(place)),
             held_by=told.who, to_do=told.to_do,
         )  # fmt: skip
 
@@ -212,24 +210,14 @@ class TransactionWatch:
             followed = sorted(self._followed)
         stable = self._behind(self._places.of(followed), REQUEST_S)
         if machine.monotonic() - self._others_at >= LOOK_S:
-            self._look_at_others(followed)
+            self._others_at = machine.monotonic()
+            self._others.look(followed)
         stuck = [place for place, at in stable.items() if self._stable.get(place) == at]
-        stuck += self._others_stuck
+        stuck += self._others.stuck
         now_ms = self._clock.wall_ms()
         self._since_ms = {place: self._since_ms.get(place, now_ms) for place in stuck}
         self._stable = stable
         return stuck
-
-    def _look_at_others(self, followed: list[int]) -> None:
-        """Look where a tenant or deliveries alone wait: that this fails disturbs nobody else."""
-        self._others_at, before = machine.monotonic(), self._others
-        self._others, self._others_stuck = {}, []
-        try:
-            self._others = self._behind(self._places.of_others(followed), OTHERS_S)
-        except (KafkaException, ConnectionError) as error:
-            what = "open transactions of tenants' topics and deliveries not looked at"
-            self._log.warning("others", what, cause=str(error))
-        self._others_stuck = [each for each, at in self._others.items() if before.get(each) == at]
 
     def _behind(self, places: list[Where], wait_s: float) -> dict[Where, int]:
         """The last stable offsets of those partitions that have a later end."""

@@ -17,7 +17,7 @@ from belfry.kafka import offset_client, open_transactions
 from belfry.kafka.fetch_position import Where
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.log_ends import LogEnds
-from belfry.partitions import transaction_watch
+from belfry.partitions import other_places, transaction_watch
 from belfry.partitions.transaction_watch import TransactionWatch
 from belfry.partitions.watched_places import WatchedPlaces
 from belfry.placement.partition_count import PartitionCount
@@ -141,6 +141,33 @@ def test_a_tenants_topic_that_is_gone_keeps_nothing_else_from_being_seen(
         cluster.look()
     assert cluster.watch.stranger(1) == STRANGER
     assert "tenants' topics" in lines[0]["event"]
+
+
+def test_a_tenants_topic_that_is_gone_hides_no_deliveries_either(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.gone.add(INPUT.topic)
+    place = "belfry.deliveries", 1
+    cluster.ends[place] = (30, 17)
+    cluster.open = [replace(STRANGER, topic=place[0], partition=place[1])]
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    cluster.look()
+    assert cluster.shown == {("deliveries", 1): 60.0}
+
+
+def test_what_answers_does_not_wait_for_a_topic_that_failed_before(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.gone.add("belfry.deliveries")
+    cluster.ends[INPUT.topic, INPUT.partition] = (30, 17)
+    monkeypatch.setattr(transaction_watch, "LOOK_S", 0.0)
+    cluster.look(1)
+    # From now on there is time for one topic alone.
+    times = iter([0.0, 0.0, other_places.ALONE_S])
+    clock = SimpleNamespace(monotonic=lambda: next(times))
+    monkeypatch.setattr(other_places, "machine", clock)
+    cluster.look(1)
+    assert cluster.watch._others.stable == {(INPUT.topic, INPUT.partition): 17}
 
 
 def test_topics_of_tenants_that_live_elsewhere_are_left_to_others(cluster: Cluster) -> None:

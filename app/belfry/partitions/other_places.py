@@ -1,0 +1,91 @@
+"""Looks where a tenant or deliveries alone wait for a transaction that stays open.
+
+All are asked about in one question.  Where that fails, because one topic was removed or has no
+leader, each topic is asked about alone, those that failed before last, for some seconds in all:
+
+    deliveries, schedules.ash, schedules.oak        one question      ash has no leader: no answer
+    deliveries   ash   oak                          one after the other
+    deliveries   oak   ash                          the next time: what answers does not wait
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from belfry.host import machine
+from belfry.kafka.fetch_position import Where
+from belfry.partitions.watched_places import WatchedPlaces
+from belfry.telemetry.limited import LimitedLogger
+
+# Seconds for an answer, and for those that are asked for alone.
+OTHERS_S: Final = 1.0
+ALONE_S: Final = 5.0
+_FAILS: Final = (KafkaException, ConnectionError)
+_UNSEEN: Final = "open transactions of tenants' topics and deliveries not looked at"
+
+
+class OtherPlaces:
+    """What was seen at the last look, and what stays as it was; used by one thread."""
+
+    def __init__(
+        self,
+        places: WatchedPlaces,
+        behind: Callable[[list[Where], float], dict[Where, int]],
+        log: LimitedLogger,
+    ) -> None:
+        """`behind` asks where readers of partitions stop before the end, within some seconds."""
+        self._places = places
+        self._behind = behind
+        self._log = log
+        self._failed: set[str] = set()
+        self.stable: dict[Where, int] = {}
+        self.stuck: list[Where] = []
+
+    def look(self, followed: Sequence[int]) -> None:
+        """Look once: that this fails disturbs nobody else."""
+        before, self.stable = self.stable, {}
+        try:
+            places = self._places.of_others(followed)
+        except _FAILS as error:
+            self._say("", error)
+        else:
+            self._look_at(places)
+        self.stuck = [place for place, at in self.stable.items() if before.get(place) == at]
+
+    def _look_at(self, places: list[Where]) -> None:
+        try:
+            self.stable = self._behind(places, OTHERS_S)
+        except _FAILS:
+            self._one_by_one(places)
+        else:
+            self._failed.clear()
+
+    def _one_by_one(self, places: list[Where]) -> None:
+        until = machine.monotonic() + ALONE_S
+        for topic, several in self._in_order(places):
+            if machine.monotonic() >= until:
+                self._say("", "some brokers do not answer in time")
+                break
+            try:
+                self.stable |= self._behind(several, OTHERS_S)
+            except _FAILS as error:
+                self._failed.add(topic)
+                self._say(topic, error)
+            else:
+                self._failed.discard(topic)
+
+    def _in_order(self, places: list[Where]) -> Iterable[tuple[str, list[Where]]]:
+        """Topics with their partitions, those that failed before last."""
+        ordered = sorted(places, key=lambda place: (place[0] in self._failed, place))
+        for topic, several in groupby(ordered, itemgetter(0)):
+            yield topic, list(several)
+
+    def _say(self, topic: str, error: object) -> None:
+        # Partitions that were counted may be gone.
+        self._places.forget()
+        self._log.warning(f"others {topic}", _UNSEEN, topic=topic or None, cause=str(error))
