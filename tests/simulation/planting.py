@@ -3,6 +3,8 @@
     about = "…"              one sentence
     scenario = "crashes"     in which the bug shows
     seen = ["I1"]            findings that count; one of them has to come
+    first = 200              the first seed that is played, 0 where it is not said: of a bug that
+                             shows seldom, and of one that shows as something else before
     [[edit]]                 in `file` (below app/) the text `old` becomes `new`
 
 A plant whose text is no longer in the file fails: the code has moved on, and so must the plant.
@@ -32,6 +34,7 @@ class Plant:
     scenario: str
     seen: list[str]
     edit: list[dict[str, str]]
+    first: int = 0
 
 
 def plants() -> list[Plant]:
@@ -78,5 +81,5 @@ def _link(there: Path, here: Path, but: set[Path]) -> None:
 
 def caught(plant: Plant, folder: Path) -> str:
     """What the simulator prints of the plant; it ends at the first seed that finds something."""
-    options = ("--seeds", str(SEEDS), "--only", plant.scenario, "--stop")
-    return finish(start(*options, app=planted(plant, folder)), TIMEOUT_S)
+    options = ("--seeds", str(SEEDS), "--first", str(plant.first), "--only", plant.scenario)
+    return finish(start(*options, "--stop", app=planted(plant, folder)), TIMEOUT_S)
