@@ -121,6 +121,23 @@ async def test_a_topic_that_is_gone_is_known_no_more(
         assert [brokers.partitions_of(topic) for topic in TOPICS[:3]] == [0, 2, 2]
 
 
+def slow_answers(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold back what is told of the first two topics: an event that it was asked for, and one that
+    lets it come.
+    """
+    told, asked, late = ParallelClient._told, asyncio.Event(), asyncio.Event()
+
+    async def slow(self: ParallelClient, topics: list[str] | None) -> Any:
+        answer = await told(self, topics)
+        if sorted(topics or ()) == TOPICS[:2]:
+            asked.set()
+            await late.wait()
+        return answer
+
+    monkeypatch.setattr(ParallelClient, "_told", slow)
+    return asked, late
+
+
 @pytest.mark.parametrize("new", [[], TOPICS[2:]])
 async def test_what_is_learned_while_all_are_asked_for_is_newer_than_the_answer_to_that(
     cluster: MockCluster, monkeypatch: pytest.MonkeyPatch, new: list[str]
@@ -128,16 +145,7 @@ async def test_what_is_learned_while_all_are_asked_for_is_newer_than_the_answer_
     """The table of very many topics takes a second, and what is new is known before it is there."""
     async with connected(cluster) as brokers:
         await brokers.know(TOPICS[:2])
-        told, late, asked = ParallelClient._told, asyncio.Event(), asyncio.Event()
-
-        async def slow(self: ParallelClient, topics: list[str] | None) -> Any:
-            answer = await told(self, topics)
-            if sorted(topics or ()) == TOPICS[:2]:
-                asked.set()
-                await late.wait()
-            return answer
-
-        monkeypatch.setattr(ParallelClient, "_told", slow)
+        asked, late = slow_answers(monkeypatch)
         refresh = asyncio.create_task(brokers.refresh())
         await asked.wait()
         cluster.lead(TOPICS[0], 0, 2)
@@ -158,16 +166,7 @@ async def test_topics_that_come_while_the_table_is_old_hold_no_refresh_up(
     async with connected(cluster) as brokers:
         await brokers.know(TOPICS[:2])
         client = brokers._client
-        told, late, asked = ParallelClient._told, asyncio.Event(), asyncio.Event()
-
-        async def slow(self: ParallelClient, topics: list[str] | None) -> Any:
-            answer = await told(self, topics)
-            if sorted(topics or ()) == TOPICS[:2]:
-                asked.set()
-                await late.wait()
-            return answer
-
-        monkeypatch.setattr(ParallelClient, "_told", slow)
+        asked, late = slow_answers(monkeypatch)
         monkeypatch.setattr(client, "_metadata_max_age_ms", 50)
         await brokers.refresh(TOPICS[:1])
         # The wait that has begun before is as long as ever, so it is ended once.
