@@ -22,6 +22,7 @@ from belfry.kafka.anchors import Anchors
 from belfry.kafka.changelog_reader import ChangelogReader
 from belfry.kafka.log_bounds import LogBounds
 from belfry.store.identity import (
+    OTHER_CLUSTER,
     Contradiction,
     Identity,
     decode_identity,
@@ -97,7 +98,9 @@ class Evidence:
         """Raise `Contradiction` where the state that was read is none to go on with.
 
         Where the changelog `hides` its end behind an open transaction, what was read of it proves
-        nothing yet: that is waited for after the fence.
+        nothing yet: that is waited for after the fence.  Another cluster's changelog stops it all
+        the same.  A mirror writes that transaction, or a take-over that is about to make the
+        partition this cluster's: a fence would roll it back, and the next look comes soon.
         """
         logged = replay.identity
         found = None
@@ -114,7 +117,7 @@ class Evidence:
             low, _ = self._source.ends()
             end = self._source.log_end()
             found = lost_requests(self._partition, replay.manifest.position, low, end)
-        if found is not None and not hides():
+        if found is not None and (found.code == OTHER_CLUSTER or not hides()):
             raise found
 
     def anchor(self) -> Identity | None:

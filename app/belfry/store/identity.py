@@ -22,6 +22,8 @@ from belfry.store.layout.records import IDENTITY, UnknownFormat
 
 # What a cluster without topic ids (before Kafka 2.8, and some that are not Kafka) tells: all zero.
 UNKNOWN_ID: Final = "A" * 22
+# The contradiction of a changelog that another cluster wrote.
+OTHER_CLUSTER: Final = "other_cluster"
 # A format of its own: a release whose other rows are new still reads what this one wrote.
 _IDENTITY_FORMAT: Final = 1
 _HEAD: Final = bytes((_IDENTITY_FORMAT, IDENTITY))
@@ -106,7 +108,7 @@ def logged_contradiction(here: Identity, logged: Identity) -> Contradiction | No
     """What is wrong where the changelog says that it belongs to another world than this one."""
     if differ(logged.cluster, here.cluster):
         return Contradiction(
-            "other_cluster",
+            OTHER_CLUSTER,
             f"the changelog was written in cluster {logged.cluster}, and this is {here.cluster}:"
             " it was copied or mirrored, and its offsets are those of another input topic.",
             "where `belfry mirror` joins the two, the other one is the active side until `belfry"
@@ -147,7 +149,7 @@ def lost_changelog(here: Identity, was: str, held: str) -> Contradiction:
 def foreign_state(here: Identity, was: str, held: str) -> Contradiction:
     """Nothing was ever kept here, and the local state is that of another cluster."""
     return Contradiction(
-        "other_cluster",
+        OTHER_CLUSTER,
         f"the changelog holds nothing in this cluster, {here.cluster}, and {held} in cluster"
         f" {was}.",
         "connect to the right cluster, or move the data directory away, or, where the cluster was"
