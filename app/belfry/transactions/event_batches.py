@@ -6,6 +6,9 @@ in common.  So these are encoded once, and an event adds what is its own:
     length number │ key │ value │ 6 headers: fire id, schedule id │ instant, tenant, version, …
     ◄──────────── of each event ───────────────────────────────► │◄── as those of the event before
 
+The next event may have others: on a topic that tenants share, or at another instant.  Many events
+have had each of them before, so a header is encoded once a step.
+
 What a record costs beside joining these pieces is the partition of its key, by librdkafka's own
 function.  Records are not copied until their batch is finished (`joined_batch.py`).
 
@@ -24,7 +27,6 @@ from belfry.transactions.record_bytes import (
     LOOKED_UP,
     NO_ATTRIBUTES,
     SMALL,
-    headers_bytes,
     numbered_anew,
     record_body,
     sized,
@@ -36,6 +38,15 @@ from belfry.wire.record import Headers
 SCHEDULE_ID: Final = "belfry-schedule-id"
 _BEGIN: Final = sized(FIRE_ID.encode())
 _THEN: Final = sized(SCHEDULE_ID.encode())
+
+
+class _Encoded(dict[tuple[str, bytes | None], bytes]):
+    """The bytes of headers; each one is encoded when it is first asked for."""
+
+    def __missing__(self, header: tuple[str, bytes | None]) -> bytes:
+        name, value = header
+        found = self[header] = sized(name.encode()) + sized(value)
+        return found
 
 
 class _Output:
@@ -52,16 +63,17 @@ class _Output:
         self.same: Headers | None = None
         self.begin = self.end = b""
 
-    def learn(self, headers: Headers) -> bool:
+    def learn(self, headers: Headers, encoded: _Encoded) -> bool:
         """Remember headers that the next events may have as well; False where they begin otherwise.
 
         The first two are of each event alone: its id, and that of its schedule.
         """
-        if [name for name, _ in headers[:2]] != [FIRE_ID, SCHEDULE_ID] or not headers[2:]:
+        same = headers[2:]
+        if not same or headers[0][0] != FIRE_ID or headers[1][0] != SCHEDULE_ID:
             return False
-        self.same = headers[2:]
-        self.begin = varint(len(headers)) + _BEGIN
-        self.end = headers_bytes(self.same)
+        self.same = same
+        self.begin = SMALL[len(headers)] + _BEGIN
+        self.end = b"".join(map(encoded.__getitem__, same))
         return True
 
 
@@ -96,6 +108,7 @@ class EventBatches:
         self._counts = counts
         self._partition_of = partition_of
         self._outputs: dict[str, _Output] = {}
+        self._encoded = _Encoded()
         self._full: dict[Where, list[Filling]] = {}
 
     def add(self, fired: Iterable[Fired]) -> None:
@@ -105,6 +118,7 @@ class EventBatches:
         raise is raised: the step cannot be written then.
         """
         outputs, partition_of, small, join = self._outputs, self._partition_of, SMALL, b"".join
+        encoded = self._encoded
         for topic, key, group, value, headers in fired:
             output = outputs.get(topic)
             if output is None:
@@ -115,7 +129,7 @@ class EventBatches:
                 partition = partition_of(group, output.grouped or self._group(topic, output))
             batch = output.open[partition]
             number = batch.count
-            if headers[2:] != output.same and not output.learn(headers):
+            if headers[2:] != output.same and not output.learn(headers, encoded):
                 body = record_body(number, key, value, headers)
             else:
                 # Typed so, for neither of them is ever null.
