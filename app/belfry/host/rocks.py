@@ -22,50 +22,15 @@ from shutil import rmtree
 from typing import Any, NamedTuple
 
 import structlog
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    Checkpoint,
-    DbClosedError,
-    DBCompactionStyle,
-    DBCompressionType,
-    Options,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
+from rocksdict import Checkpoint, DbClosedError, Rdict, WriteBatch, WriteOptions
 
+from belfry.host.rocks_options import SHARES, store_options
 from belfry.store.ordered_map import Damaged, Parted, Range
 
-MEMTABLE_BYTES = 8 * 1024 * 1024
-CACHE_BYTES = 8 * 1024 * 1024
-NAMES_FILTER = 0.05
 LAST = b"\xff"
 _MEMORY = ("size-all-mem-tables", "block-cache-usage", "estimate-table-readers-mem")
 
 log = structlog.get_logger(__name__)
-
-
-def _options() -> Options:
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_write_buffer_size(MEMTABLE_BYTES)
-    options.set_max_write_buffer_number(3)
-    # Rows come in by time and by name, and most leave soon: merging few large runs rewrites them
-    # half as often as levels do.  A schedule's life is too short to pay for compressing it.
-    options.set_compaction_style(DBCompactionStyle.universal())
-    options.set_level_zero_file_num_compaction_trigger(8)
-    options.set_compression_type(DBCompressionType.none())
-    # Most names that are looked up are new.
-    options.set_memtable_whole_key_filtering(True)
-    options.set_memtable_prefix_bloom_ratio(NAMES_FILTER)
-    options.set_keep_log_file_num(2)
-    options.set_max_open_files(256)
-    table = BlockBasedOptions()
-    table.set_block_cache(Cache(CACHE_BYTES))
-    table.set_bloom_filter(10, False)
-    options.set_block_based_table_factory(table)
-    return options
 
 
 class StoreFigures(NamedTuple):
@@ -93,8 +58,11 @@ class RocksMap:
         path.mkdir(parents=True, exist_ok=True)
         # By name as well: a store that exists would be opened with what its options file says,
         # which does not tell how large a filter is, so there would be none.
-        options = _options()
+        options = store_options()
+        self._memtable_bytes = SHARES.each
+        options.set_write_buffer_size(self._memtable_bytes)
         self._db = Rdict(str(path), options, column_families={"default": options})
+        SHARES.opened()
         self._unlogged: Any = WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign,assignment]
         try:
@@ -165,6 +133,8 @@ class RocksMap:
 
     def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
         """Clear the ranges [start, end), then put or (None) delete: all of it or nothing."""
+        if self._memtable_bytes != SHARES.each:
+            self._resize()
         batch = WriteBatch(raw_mode=True)
         for start, end in cleared:
             batch.delete_range(start, end)
@@ -180,6 +150,14 @@ class RocksMap:
                     put(prefix + key, value)
         try:
             self._db.write(batch, self._unlogged)
+        except Exception as error:
+            raise self._meaning_of(error) from error
+
+    def _resize(self) -> None:
+        """Have another size of the memory table: there are more stores than before, or fewer."""
+        self._memtable_bytes = SHARES.each
+        try:
+            self._db.set_options({"write_buffer_size": str(self._memtable_bytes)})
         except Exception as error:
             raise self._meaning_of(error) from error
 
@@ -239,6 +217,7 @@ class RocksMap:
                 log.warning("a store was closed as it is on disk", reason=str(error))
         # A store that could not be flushed stays open, and locked, until it is let go.
         del self._db, db
+        SHARES.closed()
         if self._damaged:
             wipe(self._path)
 
