@@ -77,7 +77,8 @@ class Place:
             topic("changelog"), topic("s"), topic("r"), topic("l"), b"", topic("d"), b"",
             lambda _topic: PARTITIONS,
         )  # fmt: skip
-        return ProducerSurroundings(output_topics, SystemClock(), MagicMock(reach=self.reach))
+        hurts = MagicMock(reach=self.reach, names=lambda _: self.reach.side_effect is not None)
+        return ProducerSurroundings(output_topics, SystemClock(), hurts)
 
     def owner(self) -> DirectProducer:
         """The next owner: it has fenced the one before."""

@@ -98,6 +98,10 @@ class Machine(Host):
     strikes: list[Strike] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
 
+    def names(self, _step: str) -> bool:
+        """No failpoint needs a thread of its own: a task may be stopped anywhere."""
+        return False
+
     def reach(self, step: str) -> None:
         """A failpoint: others may go first, and a fault may strike."""
         stage = here()

@@ -45,9 +45,13 @@ class Failpoints:
         self._hold_s = HANG_S if name == "hang" else 0.0
         self._left = int(count or 1)
 
+    def names(self, step: str) -> bool:
+        """Whether this step is one to be hurt, which may take its time."""
+        return step == self._step
+
     def reach(self, step: str) -> None:
         """Do what the specification says, if it is this step's turn."""
-        if step != self._step:
+        if not self.names(step):
             return
         if self._signal is None:
             time.sleep(self._late_s)

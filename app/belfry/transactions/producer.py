@@ -25,7 +25,6 @@ from belfry.engine.effects import Effects
 from belfry.engine.read_lease import ReadLease
 from belfry.kafka.causes import cause_of
 from belfry.kafka.client_loop import ClientLoop
-from belfry.kafka.client_properties import transactional_ids
 from belfry.kafka.non_transactional import NonTransactionalProducer
 from belfry.kafka.outcome import Aborted, Misplaced, TopicGone, Unknown
 from belfry.kafka.row_signing import RowSigner
@@ -41,15 +40,14 @@ from belfry.transactions import brokers
 from belfry.transactions.alternating import AlternatingWriter
 from belfry.transactions.asking import Ended
 from belfry.transactions.batches import ProducedBatch, StepBatches
+from belfry.transactions.opening import CONNECT_S, connected, fenced
 from belfry.transactions.packing import CODECS, codec_of
 from belfry.transactions.placing import AcknowledgedStep, PlacedRecords
-from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, TransactionWriter, WriterState
+from belfry.transactions.writer import BEGIN_S, END_S, WRITE_S, WriterState
 
-CONNECT_S: Final = 10.0
 CLOSE_S: Final = 2.0
 # The loop's own deadlines come first; this is for a loop that hangs.
 MARGIN_S: Final = 5.0
-_TIMEOUT: Final = "transaction.timeout.ms"
 
 log = structlog.get_logger(__name__)
 
@@ -73,6 +71,7 @@ class DirectProducer:
         self._output_topics: OutputTopics = surroundings.output_topics
         self._clock = surroundings.clock
         self._failpoint = surroundings.failpoints.reach
+        self._amid_commit = partial(surroundings.failpoints.names, "S5")
         self._changelog = self._output_topics.changelog, partition
         self._codec = CODECS[codec_of(properties)]
         self._non_transactional = NonTransactionalProducer(
@@ -124,14 +123,7 @@ class DirectProducer:
             self.lease.sent(self._clock.monotonic_ms())
             sent_ms = self._clock.wall_ms()
             self._failpoint("S4")
-            acknowledged: AcknowledgedStep = self._run(self._write(writer, batches), WRITE_S)
-            acknowledged.compare(self.signer)
-            if effects.non_transactional:
-                self._non_transactional.settle()
-            self._failpoint("S5")
-            # From here on the transaction may become visible at any moment.
-            self.lease.ends()
-            self._run(writer.end(commit=True, signed=self.signer is not None), END_S)
+            acknowledged = self._written_and_ended(writer, batches, bool(effects.non_transactional))
             self._failpoint("S7")
         except TimeoutError as error:
             raise Unknown(f"a transaction: {cause_of(error)}") from error
@@ -171,6 +163,26 @@ class DirectProducer:
         self._failpoint("S2")
         placed.add(outcome_records(effects, self._output_topics))
         placed.add_told(effects.lifecycle, self._output_topics)
+
+    def _written_and_ended(
+        self, writer: AlternatingWriter, batches: list[ProducedBatch], beside: bool
+    ) -> AcknowledgedStep:
+        """Have the batches appended and the transaction ended, in one hand-over to the loop.
+
+        It takes two where something waits between them that must not hold the loop: for what was
+        sent `beside` the transaction, or at a failpoint.
+        """
+        if not beside and not self._amid_commit():
+            acknowledged: AcknowledgedStep = self._run(
+                self._write_and_end(writer, batches), WRITE_S + END_S
+            )
+            return acknowledged
+        acknowledged = self._run(self._write(writer, batches), WRITE_S)
+        if beside:
+            self._non_transactional.settle()
+        self._before_end(acknowledged)
+        self._run(self._end(writer), END_S)
+        return acknowledged
 
     # -- ends --------------------------------------------------------------------------------------
 
@@ -214,24 +226,12 @@ class DirectProducer:
     async def _connect(self) -> brokers.BrokerConnections:
         if self._cluster is None:
             self._cluster = brokers.BrokerConnections(self._properties)
-        cluster = self._cluster
-        await cluster.start()
-        await cluster.know([self._output_topics.changelog], CONNECT_S)
-        if not cluster.partitions_of(self._output_topics.changelog):
-            raise ConnectionError(f"{self._output_topics.changelog}: it is not there")
-        return cluster
+        await connected(self._cluster, self._output_topics.changelog)
+        return self._cluster
 
     async def _begin(self) -> None:
         cluster = await self._connect()
-        timeout_ms = int(self._properties.get(_TIMEOUT, 60_000))
-        own_epochs = await cluster.gives_own_epochs()
-        writers = [
-            TransactionWriter(cluster, name, timeout_ms, own_epochs=own_epochs)
-            for name in transactional_ids(self._properties)
-        ]
-        writer = AlternatingWriter(writers, self._in_turn)
-        await writer.begin()
-        self._writer = writer
+        self._writer = await fenced(cluster, self._properties, self._in_turn)
 
     async def _write(
         self, writer: AlternatingWriter, batches: list[ProducedBatch]
@@ -239,3 +239,21 @@ class DirectProducer:
         await writer.write(batches)
         manifest = next(batch for batch in reversed(batches) if batch.where == self._changelog)
         return AcknowledgedStep(manifest, *self._clock.both_ms())
+
+    async def _write_and_end(
+        self, writer: AlternatingWriter, batches: list[ProducedBatch]
+    ) -> AcknowledgedStep:
+        acknowledged = await self._write(writer, batches)
+        self._before_end(acknowledged)
+        await self._end(writer)
+        return acknowledged
+
+    def _before_end(self, acknowledged: AcknowledgedStep) -> None:
+        """Raise Misplaced where rows lie elsewhere than they are signed for."""
+        acknowledged.compare(self.signer)
+        self._failpoint("S5")
+        # From here on the transaction may become visible at any moment.
+        self.lease.ends()
+
+    async def _end(self, writer: AlternatingWriter) -> None:
+        await writer.end(commit=True, signed=self.signer is not None)
