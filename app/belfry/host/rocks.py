@@ -62,7 +62,7 @@ class RocksMap:
         self._memtable_bytes = SHARES.each
         options.set_write_buffer_size(self._memtable_bytes)
         self._db = Rdict(str(path), options, column_families={"default": options})
-        SHARES.opened()
+        SHARES.opened(self)
         self._unlogged: Any = WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign,assignment]
         try:
@@ -133,8 +133,8 @@ class RocksMap:
 
     def write(self, writes: Mapping[bytes, bytes | None], cleared: Sequence[Range] = ()) -> None:
         """Clear the ranges [start, end), then put or (None) delete: all of it or nothing."""
-        if self._memtable_bytes != SHARES.each:
-            self._resize()
+        if self._memtable_bytes != (each := SHARES.each):
+            self._resize(each)
         batch = WriteBatch(raw_mode=True)
         for start, end in cleared:
             batch.delete_range(start, end)
@@ -153,13 +153,13 @@ class RocksMap:
         except Exception as error:
             raise self._meaning_of(error) from error
 
-    def _resize(self) -> None:
-        """Have another size of the memory table: there are more stores than before, or fewer."""
-        self._memtable_bytes = SHARES.each
+    def _resize(self, memtable_bytes: int) -> None:
+        """Have another size of the memory table, which no write needs: it fails none."""
+        self._memtable_bytes = memtable_bytes
         try:
-            self._db.set_options({"write_buffer_size": str(self._memtable_bytes)})
-        except Exception as error:
-            raise self._meaning_of(error) from error
+            self._db.set_options({"write_buffer_size": str(memtable_bytes)})
+        except Exception as error:  # noqa: BLE001  # a full disk takes no options file
+            log.warning("a memory table stays as large as it was", reason=str(error))
 
     @property
     def is_open(self) -> bool:
@@ -217,7 +217,7 @@ class RocksMap:
                 log.warning("a store was closed as it is on disk", reason=str(error))
         # A store that could not be flushed stays open, and locked, until it is let go.
         del self._db, db
-        SHARES.closed()
+        SHARES.closed(self)
         if self._damaged:
             wipe(self._path)
 

@@ -15,10 +15,9 @@ write is followed by a file.  Measured: 2 234 files for 3 000 writes.
 from __future__ import annotations
 
 from typing import Final
+from weakref import WeakSet
 
 from rocksdict import BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options
-
-from belfry.host import machine
 
 # Of all stores together, and of one: bytes.
 MEMTABLES_BYTES: Final = 64 * 1024 * 1024
@@ -29,26 +28,26 @@ NAMES_FILTER: Final = 0.05
 
 
 class MemtableShares:
-    """Counts the stores that are open; from any thread."""
+    """The stores that are open; from any thread.
+
+    A store that is let go without being closed is no longer among them: RocksDB closes it.
+    """
 
     def __init__(self) -> None:
-        self._lock = machine.Lock()
-        self._stores = 0
-        self.each = MOST_BYTES
+        self._open: WeakSet[object] = WeakSet()
+
+    @property
+    def each(self) -> int:
         """Bytes of one store's table; another number when stores are opened or closed."""
+        return memtable_bytes(len(self._open))
 
-    def opened(self) -> None:
+    def opened(self, store: object) -> None:
         """One store more is open."""
-        self._count(1)
+        self._open.add(store)
 
-    def closed(self) -> None:
-        """One store less is open."""
-        self._count(-1)
-
-    def _count(self, more: int) -> None:
-        with self._lock:
-            self._stores += more
-            self.each = memtable_bytes(self._stores)
+    def closed(self, store: object) -> None:
+        """It is open no more."""
+        self._open.discard(store)
 
 
 SHARES: Final = MemtableShares()

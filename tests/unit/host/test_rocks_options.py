@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
+from belfry.host import rocks
 from belfry.host.rocks import RocksMap
 from belfry.host.rocks_options import (
     LEAST_BYTES,
     MEMTABLES_BYTES,
     MOST_BYTES,
-    SHARES,
+    MemtableShares,
     memtable_bytes,
 )
 
@@ -33,12 +35,22 @@ def test_they_stay_below_their_bound_until_they_are_as_small_as_can_be() -> None
         assert memtable_bytes(stores) * stores <= MEMTABLES_BYTES
 
 
+@pytest.fixture
+def shares(monkeypatch: pytest.MonkeyPatch) -> MemtableShares:
+    """Of this test's stores alone: other tests may leave some open."""
+    made = MemtableShares()
+    monkeypatch.setattr(rocks, "SHARES", made)
+    return made
+
+
 def files(path: Path) -> int:
     return len(list(path.glob("*.sst")))
 
 
-def test_a_store_that_is_open_has_a_smaller_table_while_there_are_others(tmp_path: Path) -> None:
-    before, many = SHARES.each, MEMTABLES_BYTES // LEAST_BYTES
+def test_a_store_that_is_open_has_a_smaller_table_while_there_are_others(
+    tmp_path: Path, shares: MemtableShares
+) -> None:
+    many = MEMTABLES_BYTES // LEAST_BYTES
     with ExitStack() as stack:
         store = stack.enter_context(closing(RocksMap(tmp_path / "first")))
         keys = (b"%09d" % number for number in range(10_000))
@@ -46,7 +58,7 @@ def test_a_store_that_is_open_has_a_smaller_table_while_there_are_others(tmp_pat
             store.write({next(keys): ROW})
         assert not files(tmp_path / "first")
         others = [stack.enter_context(closing(RocksMap(tmp_path / f"{n}"))) for n in range(many)]
-        assert SHARES.each == LEAST_BYTES
+        assert shares.each == LEAST_BYTES
         for _ in range(4_500):
             store.write({next(keys): ROW})
         # A table that is full becomes a file in the background.
@@ -57,4 +69,66 @@ def test_a_store_that_is_open_has_a_smaller_table_while_there_are_others(tmp_pat
         for other in others:
             other.close()
         store.write({next(keys): ROW})
-    assert SHARES.each == before == MOST_BYTES
+    assert shares.each == MOST_BYTES
+
+
+def test_stores_that_could_not_be_begun_or_were_let_go_do_not_count(
+    tmp_path: Path, shares: MemtableShares, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is tried again and again, and a replay drops its branches."""
+    for number in range(20):
+        RocksMap(tmp_path / f"{number}")
+
+    def full(*_: object) -> None:
+        raise OSError("IO error: No space left on device")
+
+    monkeypatch.setattr(RocksMap, "write", full)
+    for number in range(20):
+        with pytest.raises(OSError, match="No space"):
+            RocksMap(tmp_path / f"{number}")
+    assert shares.each == MOST_BYTES
+
+
+def test_closing_a_store_twice_counts_once(tmp_path: Path, shares: MemtableShares) -> None:
+    stores = [RocksMap(tmp_path / f"{number}") for number in range(9)]
+    assert shares.each == MOST_BYTES // 2
+    for _ in range(2):
+        stores[0].close()
+    another = [RocksMap(tmp_path / "0"), RocksMap(tmp_path / "9")]
+    assert shares.each == MOST_BYTES // 2
+    for store in [*stores, *another]:
+        store.close()
+    assert shares.each == MOST_BYTES
+
+
+def test_a_size_that_cannot_be_had_fails_no_write(tmp_path: Path, shares: MemtableShares) -> None:
+    """A full disk takes no file of options; a write goes into the memory table all the same."""
+    with closing(RocksMap(tmp_path / "store")) as store, ExitStack() as stack:
+        # Where the folder is gone no file can be made either.
+        rmtree(tmp_path / "store")
+        for number in range(MEMTABLES_BYTES // MOST_BYTES):
+            stack.enter_context(closing(RocksMap(tmp_path / f"{number}")))
+        assert shares.each < MOST_BYTES
+        store.write({b"a": b"1"})
+        assert store.get(b"a") == b"1"
+        assert not store.stuck
+
+
+def test_a_store_is_opened_anew_with_the_size_of_then(
+    tmp_path: Path, shares: MemtableShares
+) -> None:
+    """Not with that which its options file kept."""
+    path = tmp_path / "store"
+    with ExitStack() as stack:
+        first = stack.enter_context(closing(RocksMap(path)))
+        for number in range(8):
+            stack.enter_context(closing(RocksMap(tmp_path / f"{number}")))
+        first.write({b"a": b"1"})
+        assert f"write_buffer_size={MOST_BYTES // 2}\n" in options_of(path)
+    assert shares.each == MOST_BYTES
+    with closing(RocksMap(path)):
+        assert f"write_buffer_size={MOST_BYTES}\n" in options_of(path)
+
+
+def options_of(path: Path) -> str:
+    return max(path.glob("OPTIONS-*"), key=lambda file: file.name).read_text()
