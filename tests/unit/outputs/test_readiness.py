@@ -283,6 +283,39 @@ def test_a_topic_that_was_made_before_its_tenant_was_held_holds_nobody(
     found.prepare(Effects(fired=[("belfry.fired.new", b"k", None, b"v", [])]))
 
 
+class Undescribed(Made):
+    """A cluster that makes topics, and gives no answer when it is asked what they take."""
+
+    def describe_configs(self, resources: list[Any]) -> dict[Any, Future[Any]]:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no answer"))
+
+
+def test_a_tenant_goes_on_though_nobody_tells_what_its_new_topic_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The topic is there, and nobody would look at it again: its events would wait for ever."""
+    monkeypatch.setattr(librdkafka, "AdminClient", Undescribed)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    found = Outputs(Settings(), tenants, None)
+    found.prepare(Effects(tenants={"new"}))
+    assert tenants.of("new").held == TO_MAKE
+    found._maker.make_some()
+    assert not tenants.of("new").held
+
+
+def test_a_tenant_goes_on_whatever_ends_the_look_at_its_new_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(librdkafka, "AdminClient", Made)
+    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
+    found = Outputs(Settings(), tenants, None)
+    found.prepare(Effects(tenants={"new"}))
+    monkeypatch.setattr(found._view, "describe", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        found._maker.make_some()
+    assert not tenants.of("new").held
+
+
 def test_made_up_tenants_topics_are_made_some_at_a_time_behind_those_of_known_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
