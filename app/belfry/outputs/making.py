@@ -14,7 +14,7 @@ is held with the brokers' reason.  The rate is that of `topic_queue`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import structlog
@@ -149,12 +149,21 @@ class TopicMaker:
         for topic in topics:
             self._queue.done(topic)
         self._view.not_made(problems)
-        self._view.describe([topic for topic in topics if topic not in problems])
+        try:
+            self._view.describe([topic for topic in topics if topic not in problems])
+        finally:
+            self._tell(topics, problems)
+        if problems:
+            # Perhaps another worker made one that it collides with.
+            self._view.look(machine.monotonic())
+
+    def _tell(self, topics: Collection[str], problems: Mapping[str, str]) -> None:
+        """Let the tenants of these topics go, or hold them with what was the matter.
+
+        None of the topics is in the queue any more: a tenant that is left out is told by nobody.
+        """
         waited = [tenant for topic in topics for tenant in self._tenants.on(topic)]
         self._holds.settle(
             {tenant.name: tenant.topic for tenant in waited},
             {each.name: problems[each.topic] for each in waited if each.topic in problems},
         )
-        if problems:
-            # Perhaps another worker made one that it collides with.
-            self._view.look(machine.monotonic())

@@ -141,7 +141,12 @@ def largest_records(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple
     """
     for some in _shares(topics):
         resources = [ConfigResource("topic", topic) for topic in some]
-        for resource, answer in admin.describe_configs(resources).items():
+        try:
+            answers = admin.describe_configs(resources)
+        except KafkaException as error:
+            log.warning("topics not described", topics=len(some), reason=cause_of(error))
+            continue
+        for resource, answer in answers.items():
             try:
                 limit = int(answer.result(ADMIN_S)["max.message.bytes"].value)
             except (KafkaException, TimeoutError) as error:
