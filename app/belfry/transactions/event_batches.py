@@ -24,7 +24,7 @@ from belfry.transactions.record_bytes import (
     LOOKED_UP,
     NO_ATTRIBUTES,
     SMALL,
-    headers_bytes,
+    EncodedHeaders,
     numbered_anew,
     record_body,
     sized,
@@ -52,16 +52,17 @@ class _Output:
         self.same: Headers | None = None
         self.begin = self.end = b""
 
-    def learn(self, headers: Headers) -> bool:
+    def learn(self, headers: Headers, encoded: EncodedHeaders) -> bool:
         """Remember headers that the next events may have as well; False where they begin otherwise.
 
-        The first two are of each event alone: its id, and that of its schedule.
+        The first two are of each event alone: its id, and that of its schedule.  `encoded` are all
+        others that the step has met: tenants differ in few of theirs.
         """
         if [name for name, _ in headers[:2]] != [FIRE_ID, SCHEDULE_ID] or not headers[2:]:
             return False
         self.same = headers[2:]
         self.begin = varint(len(headers)) + _BEGIN
-        self.end = headers_bytes(self.same)
+        self.end = b"".join([encoded[header] for header in self.same])
         return True
 
 
@@ -96,6 +97,7 @@ class EventBatches:
         self._counts = counts
         self._partition_of = partition_of
         self._outputs: dict[str, _Output] = {}
+        self._encoded = EncodedHeaders()
         self._full: dict[Where, list[Filling]] = {}
 
     def add(self, fired: Iterable[Fired]) -> None:
@@ -105,6 +107,7 @@ class EventBatches:
         raise is raised: the step cannot be written then.
         """
         outputs, partition_of, small, join = self._outputs, self._partition_of, SMALL, b"".join
+        encoded = self._encoded
         for topic, key, group, value, headers in fired:
             output = outputs.get(topic)
             if output is None:
@@ -115,7 +118,7 @@ class EventBatches:
                 partition = partition_of(group, output.grouped or self._group(topic, output))
             batch = output.open[partition]
             number = batch.count
-            if headers[2:] != output.same and not output.learn(headers):
+            if headers[2:] != output.same and not output.learn(headers, encoded):
                 body = record_body(number, key, value, headers)
             else:
                 # Typed so, for neither of them is ever null.
