@@ -97,8 +97,10 @@ class Appender:
         for batch in batches:
             first.setdefault(batch.where, batch)
         await self._pipelined(node, list(first.values()), deadline)
+        if len(first) == len(batches):
+            return
         taken = {where for where, batch in first.items() if batch.code == errors.NONE}
-        others = [each for each in batches if each.where in taken and each.code != errors.NONE]
+        others = [each for each in batches if each.code != errors.NONE and each.where in taken]
         if others:
             await self._pipelined(node, others, deadline)
 

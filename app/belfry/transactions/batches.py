@@ -97,7 +97,8 @@ class StepBatches:
     def __init__(self, codec: int, limits: Mapping[str, int], now_ms: int) -> None:
         """`limits` are bytes of a batch, by topic, where they are less than `BATCH_BYTES`."""
         self._codec = codec
-        self._limits = limits
+        # They lie in several maps (`alternating.py`), and are asked for by topic.
+        self._limits = dict(limits)
         self.now_ms = now_ms
         self._filled: dict[Where, list[Filling]] = {}
         self._open: dict[Where, _Filling | JoinedBatch] = {}
@@ -182,9 +183,11 @@ class StepBatches:
         `sequences` are those of the next record of each partition; 0 where none is told.
         """
         rounds: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
-        for where in {**self._filled, **self._open}:
-            sequence, last = sequences.get(where, 0), self._open.get(where)
-            parts = [*self._filled.get(where, ()), *([last] if last and last.count else ())]
+        parts_of: dict[Where, Iterable[Filling]] = dict(self._filled)
+        for where, last in self._open.items():
+            parts_of[where] = [*self._filled.get(where, ()), *([last] if last.count else ())]
+        for where, parts in parts_of.items():
+            sequence = sequences.get(where, 0)
             for number, filling in enumerate(parts):
                 data = filling.finished(writer, sequence, self._codec)
                 rounds[number].append(ProducedBatch(where, filling.count, data))

@@ -27,6 +27,7 @@ from belfry.transactions.record_bytes import (
     LOOKED_UP,
     NO_ATTRIBUTES,
     SMALL,
+    EncodedHeaders,
     numbered_anew,
     record_body,
     sized,
@@ -38,15 +39,6 @@ from belfry.wire.record import Headers
 SCHEDULE_ID: Final = "belfry-schedule-id"
 _BEGIN: Final = sized(FIRE_ID.encode())
 _THEN: Final = sized(SCHEDULE_ID.encode())
-
-
-class _Encoded(dict[tuple[str, bytes | None], bytes]):
-    """The bytes of headers; each one is encoded when it is first asked for."""
-
-    def __missing__(self, header: tuple[str, bytes | None]) -> bytes:
-        name, value = header
-        found = self[header] = sized(name.encode()) + sized(value)
-        return found
 
 
 class _Output:
@@ -63,10 +55,11 @@ class _Output:
         self.same: Headers | None = None
         self.begin = self.end = b""
 
-    def learn(self, headers: Headers, encoded: _Encoded) -> bool:
+    def learn(self, headers: Headers, encoded: EncodedHeaders) -> bool:
         """Remember headers that the next events may have as well; False where they begin otherwise.
 
-        The first two are of each event alone: its id, and that of its schedule.
+        The first two are of each event alone: its id, and that of its schedule.  `encoded` are all
+        others that the step has met: tenants differ in few of theirs.
         """
         same = headers[2:]
         if not same or headers[0][0] != FIRE_ID or headers[1][0] != SCHEDULE_ID:
@@ -108,7 +101,7 @@ class EventBatches:
         self._counts = counts
         self._partition_of = partition_of
         self._outputs: dict[str, _Output] = {}
-        self._encoded = _Encoded()
+        self._encoded = EncodedHeaders()
         self._full: dict[Where, list[Filling]] = {}
 
     def add(self, fired: Iterable[Fired]) -> None:

@@ -39,12 +39,25 @@ NULL: Final = varint(-1)
 
 def sized(value: bytes | None) -> bytes:
     """Bytes behind their size."""
-    return NULL if value is None else varint(len(value)) + value
+    if value is None:
+        return NULL
+    size = len(value)
+    return (SMALL[size] if size < LOOKED_UP else varint(size)) + value
 
 
 def headers_bytes(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
     """Headers, without their number."""
     return b"".join([sized(name.encode()) + sized(value) for name, value in headers])
+
+
+class EncodedHeaders(dict[tuple[str, bytes | None], bytes]):
+    """Headers with their bytes, each of which is encoded when it is asked for first."""
+
+    def __missing__(self, header: tuple[str, bytes | None]) -> bytes:
+        """The bytes of a header that was not asked for before."""
+        name, value = header
+        found = self[header] = sized(name.encode()) + sized(value)
+        return found
 
 
 def record_body(number: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:

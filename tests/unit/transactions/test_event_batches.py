@@ -102,6 +102,23 @@ def test_batches_are_those_of_aiokafkas_builder_to_the_byte(codec: str) -> None:
         assert bytes(batch.data) == built(events, codec, sequences.get(batch.where, 0))
 
 
+def test_topics_of_one_event_each_have_their_own_headers_beside_those_of_all() -> None:
+    fired: list[Fired] = [
+        (
+            f"fired.t{number}",
+            b"k",
+            None,
+            b"v",
+            headers_of(
+                number, ("belfry-schedule-tenant", b"t%d" % number), ("x", None), ("y", b"")
+            ),
+        )
+        for number in range(20)
+    ]
+    made = {batch.where[0]: bytes(batch.data) for batch in batches_of(fired)}
+    assert made == {each[0]: built([each], "none") for each in fired}
+
+
 def test_a_full_batch_is_followed_by_another_with_the_next_sequence() -> None:
     fired = [("t", b"k", None, b"v" * 100, headers_of(number)) for number in range(200)]
     found = batches_of(fired, most=1_000)
