@@ -13,6 +13,7 @@ step's requests leave in one turn of the loop: each hand-over waits for the inte
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -244,6 +245,10 @@ class DirectProducer:
         self, writer: AlternatingWriter, batches: list[ProducedBatch]
     ) -> AcknowledgedStep:
         acknowledged = await self._write(writer, batches)
+        # `wait_for` keeps an answer that comes together with the call to stop, and forgets that.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
         self._before_end(acknowledged)
         await self._end(writer)
         return acknowledged
