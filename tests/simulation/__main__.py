@@ -69,7 +69,7 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     ]
     if asked.backlog is not None:
         chosen = [replace(each, backlog=asked.backlog) for each in chosen]
-    started, cpu, watch = monotonic(), process_time(), Watch()
+    started, cpu, watch = monotonic(), process_time(), Watch(asked.backlog or 0)
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
     replayed: Counter[str] = Counter()

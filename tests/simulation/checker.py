@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from tests.simulation.answered import check_answered
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import REKEY, Definition, JobsSeen, Standing
 from tests.simulation.coverage import OUTCOME
@@ -69,6 +70,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
     problems += check_places(world, partitions, checker.seen)
     problems += check_read(world, partitions)
+    problems += check_answered(world, partitions)
     problems += check_respread(world, checker.seen, checker.definitions)
     problems += check_delivered(world, partitions)
     problems += check_hanging(world, checker.seen, checker.definitions, covered)

@@ -93,6 +93,11 @@ class Scenario:
     named: bool = False
 
     @property
+    def calls(self) -> bool:
+        """Whether somebody writes over HTTP."""
+        return bool(self.faults.get("call"))
+
+    @property
     def grows(self) -> bool:
         """Whether partitions are added amid the run."""
         return bool(self.faults.get("add_partition") or self.faults.get("grow"))

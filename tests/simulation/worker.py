@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
@@ -35,6 +35,9 @@ from tests.simulation.leading import LedGroup
 from tests.simulation.machine import Machine
 from tests.simulation.registry import SimLookups, SimRegistry
 from tests.simulation.stage import Stage, here
+
+if TYPE_CHECKING:
+    from tests.simulation.ports import Port
 
 IDLE_COMMIT_MS: Final = 300.0
 _METRICS: Final = Metrics(CollectorRegistry())
@@ -98,7 +101,7 @@ class SimWorker:
         settings = self.settings
         try:
             found = cluster_start.find(settings)
-            entry = AssignedMember(MemberMetadata(self.machine.name))
+            entry = AssignedMember(self._says())
             shared = sharing.share(settings, found, clock, Gauges(_METRICS), entry)
         except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
@@ -108,10 +111,11 @@ class SimWorker:
             lookups = SimLookups(self._registry, settings.registry_wait_ms)
         opener = replace(shared.opener, failpoints=clock, lookups=lookups)
         shared = shared._replace(opener=opener)
+        http = self._http(opener, entry, found.frames)
         port = WorkerPort(
             hand_over=self._hand_over,
             refused=self._refused,
-            committed=lambda _events: None,
+            committed=(lambda _events: None) if http is None else http.committed,
             is_asked_often=lambda: False,
         )
         try:
@@ -136,6 +140,8 @@ class SimWorker:
         owners.start()
         if beats is not None:
             beats.begun()
+        if http is not None:
+            http.start(owners)
         check = SelfCheck(opener, shared.guard, owners, entry) if self._checks else None
         delivers = None if self.machine.hooks is None else deliverer(settings, found.frames, clock)
         helpers: list[Any] = [each for each in (check, delivers) if each is not None]
@@ -150,7 +156,26 @@ class SimWorker:
         opener.policies.stop()
         shared.outputs.stop()
         opener.watch.stop()
+        if http is not None:
+            http.stop()
         self._group.leave(self.machine)
+
+    def _says(self) -> MemberMetadata:
+        """What it says of itself: where it is called at, if it is."""
+        name = self.machine.name
+        if self.machine.calling is None:
+            return MemberMetadata(name)
+        from tests.simulation.ports import url_of
+
+        return MemberMetadata(name, http=url_of(name))
+
+    def _http(self, opener: PartitionOpener, entry: AssignedMember, frames: Any) -> Port | None:
+        """Its port, where somebody calls; what that needs takes long to import."""
+        if self.machine.calling is None:
+            return None
+        from tests.simulation.ports import Port
+
+        return Port(self.machine.calling, opener, entry, frames)
 
     def _heartbeats(self) -> Heartbeats:
         clock: Any = self.machine
@@ -170,6 +195,8 @@ class SimWorker:
         told = None if self.machine.cut else self._group.beat(self.machine, entry, self.counted)
         if told is not None:
             owners.assign(told)
+        if self.machine.calling is not None and isinstance(self._group, LedGroup):
+            self._group.tell(entry)
         here().sleep(IDLE_COMMIT_MS)
 
     def _hand_over(self, runner: Any, term: int, batch: Any) -> None:

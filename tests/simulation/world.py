@@ -7,6 +7,7 @@ from typing import Final
 
 from belfry.engine.partition import PartitionEngine
 from tests.simulation.broker import Broker, Entry, Log
+from tests.simulation.calling import Calling
 from tests.simulation.day_objects import DayObjects
 from tests.simulation.delivering import settled
 from tests.simulation.direct import nodes_of
@@ -90,6 +91,7 @@ class World:
         )
         self._place(Random(f"{seed}/placing"))
         self.reading = self._read_back(Random(f"{seed}/reads"))
+        self.calling = Calling(self, Random(f"{seed}/calls")) if scenario.calls else None
         self.respreading = self._respread(Random(f"{seed}/respreads"))
         self.hanging = self._hung(Random(f"{seed}/hangs"))
         self.hooks = self._hooked(Random(f"{seed}/hooks")) if scenario.webhooks else None
@@ -202,6 +204,7 @@ class World:
             objects=self.objects,
             days=self.days,
             hooks=self.hooks,
+            calling=self.calling,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
@@ -241,6 +244,8 @@ class World:
             self.hooks.heal()
         if self.hanging is not None:
             self.hanging.heal()
+        if self.calling is not None:
+            self.calling.heal()
         if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):
@@ -307,6 +312,7 @@ class World:
         """Whether each partition has an owner that has taken everything in and fired it."""
         engines = self._caught_up()
         delivered = self.hooks is None or settled(self.broker)
+        delivered = delivered and (self.calling is None or self.calling.settled())
         return delivered and engines is not None and not any(each.pending for each in engines)
 
     def _caught_up(self) -> list[PartitionEngine] | None:
