@@ -3,8 +3,8 @@
     I45   an answer with an outcome is that of a committed transaction, on the record that this
           worker wrote for the call, with the status that the documentation gives it; a call that is
           refused before it is written leaves nothing behind
-    I46   of all records with one request id one has an outcome of its own, and the others repeat it;
-          a caller that goes on asking is answered
+    I46   of all records with one request id one has an outcome of its own, and the others repeat
+          it; a caller that goes on asking is answered
     I47   a look shows what had been decided when it began, or later
 
 A call that was asked twice is here:
@@ -66,21 +66,25 @@ def check_answered(world: World, partitions: list[list[Step]]) -> Iterator[str]:
             by_name[event["tenant"], event["schedule_id"]].append((step.txn.number, event))
     names = {sent.place: sent.name for sent in world.load.sent}
     for call in world.calling.calls:
-        for what in _judged(call, by_id[call.request_id]):
+        events = by_id[call.request_id]
+        for what in _refused(call) if call.kind == "wrong" else _judged(call, events):
             yield f"{what[:3]} {call.name} ({call.kind}) {what[4:]}"
     for look in world.calling.looks:
         events = by_name[look.tenant, look.schedule_id]
         yield from (f"I47 {what}" for what in _looked(look, events, names))
 
 
+def _refused(call: Call) -> Iterator[str]:
+    """What is wrong is refused, and leaves nothing."""
+    for answer, _ in call.answers:
+        if answer.status not in (*WRONG, UNAVAILABLE):
+            yield f"I45 was answered {answer.status} {answer.body[:80]!r}"
+    if call.records:
+        yield "I45 was written, and is nothing that could be"
+
+
 def _judged(call: Call, events: list[Event]) -> Iterator[str]:
-    if call.kind == "wrong":
-        for answer, _ in call.answers:
-            if answer.status not in (*WRONG, UNAVAILABLE):
-                yield f"I45 was answered {answer.status} {answer.body[:80]!r}"
-        if call.records:
-            yield "I45 was written, and is nothing that could be"
-        return
+    """All answers to a call, against what became of its records."""
     if not (call.settled or call.given_up):
         yield f"I46 was called {call.tries} times, and never answered"
     own = [event for _, event in events if event["outcome"] != "DUPLICATE"]

@@ -6,9 +6,9 @@
                                                  └─ a caller's patience ends: nobody asks any more
     GET …/schedules/x            ─► some worker ─── how it stands
 
-Some calls are wrong on purpose, and have to leave nothing behind.  What workers write into the topic
-of requests is read by the public schema, and becomes a request that its caller has sent; so all
-other checks judge it, too.  `answered` judges the answers.
+Some calls are wrong on purpose, and have to leave nothing behind.  What workers write into the
+topic of requests is read by the public schema, and becomes a request that its caller has sent; so
+all other checks judge it, too.  `answered` judges the answers.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Calling:
             return json.dumps(body).encode()[:-1], JSON
         if which == 1:
             return json.dumps(body).encode(), (("content-type", "text/plain"),)
-        more = [{"due": 3}, {"at": "tomorrow"}, {"delay_ms": 5}][which - 2]
+        more: dict[str, Any] = [{"due": 3}, {"at": "tomorrow"}, {"delay_ms": 5}][which - 2]
         return json.dumps(body | more).encode(), JSON
 
     def _many(self) -> list[Call]:

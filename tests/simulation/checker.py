@@ -33,6 +33,7 @@ from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
 from tests.simulation.taking import Seen, is_move, last_places, origin, passes_on, taken_in
+from tests.simulation.topics_held import check_topics
 from tests.simulation.trail import Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
 from tests.simulation.treated import UNSTORED, check_treated
@@ -73,6 +74,7 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_answered(world, partitions)
     problems += check_respread(world, checker.seen, checker.definitions)
     problems += check_delivered(world, partitions)
+    problems += check_topics(world, partitions)
     problems += check_hanging(world, checker.seen, checker.definitions, covered)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 

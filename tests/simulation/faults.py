@@ -29,6 +29,7 @@ from tests.simulation.store_faults import (
     store_silent,
     store_slow,
 )
+from tests.simulation.topic_targets import refuse_target
 from tests.simulation.worker import SimWorker
 from tests.simulation.world import World
 
@@ -349,6 +350,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
         add_partition, grow, ask_move, fail_host, hang, lose_marker, respread, read_back,
-        call,
+        call, refuse_target,
     )
 }  # fmt: skip

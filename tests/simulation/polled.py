@@ -32,6 +32,8 @@ LATE_MS: Final = 14_000.0
 # While the network is cut, a client tries again.
 AGAIN_MS: Final = 100.0
 Report = Callable[[Any, Any], None]
+# What keeps a list of what is written: machine, topic, value, key and headers.
+Watched = Callable[[Machine, str, Any, Any, Headers | None], "Watcher"]
 
 
 class Watcher(Protocol):

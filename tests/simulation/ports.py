@@ -242,7 +242,7 @@ class PeerSession:
 
     @asynccontextmanager
     async def request(
-        self, method: str, url: Any, *, data: Any, headers: dict[str, str], timeout: Any, **_: Any
+        self, method: str, url: Any, *, data: Any, headers: dict[str, str], **more: Any
     ) -> AsyncIterator[Any]:
         """Ask, and wait for the answer; raises `ClientError` and TimeoutError."""
         calling = self._machine.calling
@@ -250,15 +250,19 @@ class PeerSession:
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[Answer | None] = loop.create_future()
 
+        def settle(answer: Answer | None) -> None:
+            if not heard.done():
+                heard.set_result(answer)
+
         def back(answer: Answer | None) -> None:
             if not self._machine.dead:
-                loop.call_soon_threadsafe(lambda: heard.done() or heard.set_result(answer))
+                loop.call_soon_threadsafe(settle, answer)
 
         listed = tuple(headers.items())
         asked = Asked(method, url.raw_path, url.raw_query_string, listed, data or b"")
         calling.struck.append("call passed on")
         calling.carry(self._machine, url.host, asked, back)
-        async with asyncio.timeout(timeout.total):
+        async with asyncio.timeout(more["timeout"].total):
             answer = await heard
         if answer is None:
             raise aiohttp.ClientConnectionError(f"{url.host} takes no connection")

@@ -59,6 +59,10 @@ def settings_of(partitions: int, **given: Any) -> Settings:
     )
 
 
+def _nothing(_events: Any) -> None:
+    """Nobody waits for what is committed."""
+
+
 class SimWorker:
     """A process on a machine; `boot` starts it."""
 
@@ -115,7 +119,7 @@ class SimWorker:
         port = WorkerPort(
             hand_over=self._hand_over,
             refused=self._refused,
-            committed=(lambda _events: None) if http is None else http.committed,
+            committed=_nothing if http is None else http.committed,
             is_asked_often=lambda: False,
         )
         try:
@@ -143,22 +147,21 @@ class SimWorker:
         if http is not None:
             http.start(owners)
         check = SelfCheck(opener, shared.guard, owners, entry) if self._checks else None
-        delivers = None if self.machine.hooks is None else deliverer(settings, found.frames, clock)
+        delivers = deliverer(settings, found.frames, clock) if self._delivers() else None
         helpers: list[Any] = [each for each in (check, delivers) if each is not None]
         for each in helpers:
             each.start()
         self._be_member(owners, entry)
-        for each in helpers:
-            each.stop()
-        owners.stop()
-        if beats is not None:
-            beats.stop()
-        opener.policies.stop()
-        shared.outputs.stop()
-        opener.watch.stop()
-        if http is not None:
-            http.stop()
+        ends: tuple[Any, ...] = (
+            *(*helpers, owners, beats, opener.policies, shared.outputs, opener.watch, http),
+        )
+        for each in ends:
+            if each is not None:
+                each.stop()
         self._group.leave(self.machine)
+
+    def _delivers(self) -> bool:
+        return self.machine.hooks is not None and self.settings.role == "all"
 
     def _says(self) -> MemberMetadata:
         """What it says of itself: where it is called at, if it is."""
@@ -210,3 +213,20 @@ class SimWorker:
     def _refused(self, reason: str) -> None:
         self.refusals.append(reason)
         self._stopping = True
+
+
+class SimSender(SimWorker):
+    """A process that only delivers: `belfry worker --role deliver`."""
+
+    def _run(self) -> None:
+        clock: Any = self.machine
+        settings = self.settings.model_copy(update={"role": "deliver"})
+        try:
+            found = cluster_start.find(settings)
+        except (KafkaException, ConnectionError):
+            return
+        delivers = deliverer(settings, found.frames, clock)
+        delivers.start()
+        while not self._stopping:
+            here().sleep(IDLE_COMMIT_MS)
+        delivers.stop()
