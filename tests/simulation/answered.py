@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 WRONG: Final = (400, 415, 422)
+# What is said of a request that was acknowledged, and has no outcome in time.
+LIES: Final = "The request lies in Kafka"
 TOLD: Final = 202
 STATUS: Final = {
     "ACCEPTED": 201,
@@ -100,6 +102,8 @@ def _judged(call: Call, events: list[Event]) -> Iterator[str]:
             yield from _placed(call, told, by)
         elif answer.status != UNAVAILABLE:
             yield from _ended(call, answer, told, by, events)
+        elif LIES in told["detail"] and not _lay(call, by, answer):
+            yield f"I45 was told by {by} that its request lies in Kafka, and none did"
 
 
 def _placed(call: Call, told: dict[str, Any], by: str) -> Iterator[str]:
@@ -107,6 +111,12 @@ def _placed(call: Call, told: dict[str, Any], by: str) -> Iterator[str]:
     place = told["source_topic"], told["source_partition"], told["source_offset"]
     if not _wrote(call, place, by) or told["outcome"] is not None:
         yield f"I45 is said to lie at {place}, with {told['outcome']}"
+
+
+def _lay(call: Call, by: str, answer: Answer) -> bool:
+    """Whether a record that this worker wrote for it lay there when it was answered."""
+    written = zip(call.records, call.by, strict=True)
+    return any(who == by and each.appended_ms <= answer.at_ms for each, who in written)
 
 
 def _wrote(call: Call, place: tuple[Any, Any, Any], by: str) -> bool:

@@ -241,7 +241,8 @@ class Calling:
             parts = [answer] * len(calls)
         else:
             lines = [line for line in answer.body.split(b"\n") if line]
-            parts = [One(json.loads(each)["status"], {}, each, answer.decided) for each in lines]
+            left = answer.decided, answer.at_ms
+            parts = [One(json.loads(each)["status"], {}, each, *left) for each in lines]
         for call, part in zip(calls, parts, strict=True):
             if call.settled:
                 continue

@@ -68,12 +68,13 @@ class Asked:
 
 @dataclass(slots=True)
 class Answer:
-    """An answer, and how many transactions had been decided when it left its worker."""
+    """An answer; when it left its worker (epoch ms), and how many transactions were decided."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     decided: int = 0
+    at_ms: int = 0
 
 
 def doors() -> list[tuple[Any, str, Any]]:
@@ -206,7 +207,8 @@ class Port:
             answer.body += message.get("body", b"")
             if not message.get("more_body"):
                 here().check()
-                answer.decided = self._machine.broker.decided
+                broker = self._machine.broker
+                answer.decided, answer.at_ms = broker.decided, broker.now_ms()
                 back(answer)
 
         await self._app(self._scope(asked), receive, send)
