@@ -184,8 +184,8 @@ class Calling:
             return json.dumps(body).encode()[:-1], JSON
         if which == 1:
             return json.dumps(body).encode(), (("content-type", "text/plain"),)
-        more: dict[str, Any] = [{"due": 3}, {"at": "tomorrow"}, {"delay_ms": 5}][which - 2]
-        return json.dumps(body | more).encode(), JSON
+        wrong: tuple[dict[str, Any], ...] = ({"due": 3}, {"at": "tomorrow"}, {"delay_ms": 5})
+        return json.dumps(body | wrong[which - 2]).encode(), JSON
 
     def _many(self) -> list[Call]:
         """Some new schedules of one tenant in one call, a line each."""

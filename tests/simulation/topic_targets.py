@@ -77,9 +77,11 @@ def refuse_target(world: World) -> None:
     world.broker.refused[topic] = "not authorised"
     assert world.hooks is not None
     world.hooks.struck.append("topic refuses")
-    world.stage.later(
-        world.random.choice(REFUSES_MS), lambda: world.broker.refused.pop(topic, None)
-    )
+
+    def mend() -> None:
+        world.broker.refused.pop(topic, None)
+
+    world.stage.later(world.random.choice(REFUSES_MS), mend)
 
 
 def add_to(hooks: Hooks, said: dict[str, Any]) -> dict[str, Any]:
