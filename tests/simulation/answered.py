@@ -100,7 +100,7 @@ def _judged(call: Call, events: list[Event]) -> Iterator[str]:
         told = json.loads(answer.body or b"{}")
         if answer.status == TOLD and call.kind == "told":
             yield from _placed(call, told, by)
-        elif answer.status != UNAVAILABLE:
+        elif answer.status != UNAVAILABLE or told.get("outcome") is not None:
             yield from _ended(call, answer, told, by, events)
         elif LIES in told["detail"] and not _lay(call, by, answer):
             yield f"I45 was told by {by} that its request lies in Kafka, and none did"
