@@ -126,7 +126,8 @@ class Port:
         metrics = Metrics(CollectorRegistry())
         self._app = application.create_app(unseen, metrics, (), self._parts, limits)
         self._loop = HookLoop()
-        self._calls: set[asyncio.Task[None]] = set()
+        # In the order in which they came: a set's is another one in each run.
+        self._calls: dict[asyncio.Task[None], None] = {}
         self._owners: Owners | None = None
         self._front = Background("front", self._open, log, "HTTP takes no requests yet")
         calling.ports[name] = self
@@ -182,11 +183,11 @@ class Port:
 
     def _begin(self, asked: Asked, back: Back) -> None:
         call = self._loop.create_task(self._serve(asked, back))
-        self._calls.add(call)
+        self._calls[call] = None
         call.add_done_callback(self._ended)
 
     def _ended(self, call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
+        self._calls.pop(call, None)
         if not call.cancelled() and (error := call.exception()) is not None:
             self._calling.problems.append(f"I20 a call ended: {type(error).__name__}: {error}")
 
