@@ -373,8 +373,8 @@ rescale: install ## Grow 4 partitions to 16 under load, leave all but 6 of them,
 	@KILLS=$(KILLS) SEED=$${SEED:-5} $(BIN)/python -m pytest -q -s tests/rescale
 
 .PHONY: simulate
-simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios.
-	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY} $${WRITER:+--writer $$WRITER}
+simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios, BACKLOG requests lie there.
+	@PYTHONPATH=app $(BIN)/python -m tests.simulation --seeds $${SEEDS:-1000} --first $${FIRST:-0} $${ONLY:+--only $$ONLY} $${WRITER:+--writer $$WRITER} $${BACKLOG:+--backlog $$BACKLOG}
 
 .PHONY: protocol
 protocol: install ## Check the models of the protocol by SPIN; DEEP=1 goes further, BUG=… tells what a planted bug does.

@@ -2,7 +2,7 @@
 
     python -m tests.simulation --seeds 1000            the scenarios in turn, seed by seed
     python -m tests.simulation --seeds 7 --only clocks     one seed of one scenario
-    python -m tests.simulation --seeds 2 --only backlog --backlog 10000      20 s of CPU a seed
+    python -m tests.simulation --seeds 2 --only backlog --backlog 100000     40 s of CPU a seed
 
 A seed reproduces its run only where Python hashes strings alike, so the process starts itself
 again with ``PYTHONHASHSEED=0``.
@@ -69,7 +69,7 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     ]
     if asked.backlog is not None:
         chosen = [replace(each, backlog=asked.backlog) for each in chosen]
-    started, cpu, watch = monotonic(), process_time(), Watch()
+    started, cpu, watch = monotonic(), process_time(), Watch(asked.backlog or 0)
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
     replayed: Counter[str] = Counter()

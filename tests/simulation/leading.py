@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from belfry.balance.owners import ASSIGNERS
+from belfry.group.assignment_map_client import assignment_map_of
 from belfry.group.assignor import assignor_of
 from belfry.group.group import Group as AssignedMember
 from belfry.placement.partition_count import PartitionCount
@@ -82,6 +83,13 @@ class LedGroup:
         member.told, answer = self._settled, member.answer
         member.assignor.on_assignment(answer)
         return [partition for _, told in answer.assignment for partition in told]
+
+    def tell(self, entry: AssignedMember) -> None:
+        """Tell a member who is in a group at rest, as the broker that keeps it does when asked."""
+        members = self._members.values()
+        if self._settled == self.generation and all(each.answer for each in members):
+            told = [(each.said.encode(), each.answer.encode()) for each in members]
+            entry.met(assignment_map_of(told))
 
     def members(self) -> list[Machine]:
         """Who is a member, whether it lives or not."""

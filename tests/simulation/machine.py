@@ -18,6 +18,7 @@ from tests.simulation.objects import Objects
 from tests.simulation.stage import Host, here
 
 if TYPE_CHECKING:
+    from tests.simulation.calling import Calling
     from tests.simulation.webhooks import Hooks
 
 
@@ -40,6 +41,10 @@ class Weather:
     eager: float = 0.2
     partial: float = 0.01
     moved: float = 0.005
+    # Records of producers without transactions (`polled`).
+    lost_record: float = 0.0
+    unheard_record: float = 0.0
+    late_record: float = 0.0
 
     def latency_ms(self) -> float:
         """How long a message travels."""
@@ -62,11 +67,23 @@ class Weather:
                 return fate
         return "ok"
 
+    def record_fate(self) -> str:
+        """What becomes of a record that travels by itself: ok, lost, unheard or late."""
+        for chance, fate in (
+            (self.lost_record, "lost"),
+            (self.unheard_record, "unheard"),
+            (self.late_record, "late"),
+        ):
+            if self.strikes(chance):
+                return fate
+        return "ok"
+
     def calm(self) -> None:
         """No more faults."""
         self.slow = self.late_end = self.lost_end = self.lost_reply = 0.0
         self.lost_batch = self.no_answer = self.partial = self.moved = 0.0
         self.late_end_alone = 0.0
+        self.lost_record = self.unheard_record = self.late_record = 0.0
 
 
 @dataclass(slots=True)
@@ -91,6 +108,8 @@ class Machine(Host):
     days: DayObjects | None = field(default=None, kw_only=True)
     # What its webhooks are posted to.
     hooks: Hooks | None = field(default=None, kw_only=True)
+    # Who calls it over HTTP.
+    calling: Calling | None = field(default=None, kw_only=True)
     skew_ms: float = 0.0
     # How long the machine was suspended: for so long its monotonic clock stood still.
     slept_ms: float = 0.0

@@ -10,8 +10,10 @@ backlog, of schedules that fire once and wait for nobody.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 from tests.simulation.bulk import Definition, JobsSeen
@@ -22,6 +24,8 @@ from tests.simulation.world import World
 
 # Schedules that say nothing else have no lock, no rhythm and no instant that slides.
 SAYS: Final = frozenset({"at", "group", "priority", "expected_version"})
+# Before all instants.
+NEVER: Final = -(1 << 62)
 
 
 def check_priorities(world: World, seen: Seen, jobs: JobsSeen) -> list[str]:
@@ -54,30 +58,56 @@ def check_priorities(world: World, seen: Seen, jobs: JobsSeen) -> list[str]:
 
 
 def _overtaken(steps: list[Step], several: list[Definition]) -> Iterator[str]:
-    for low in several:
-        step, _ = low.fired_in[0]
-        before = steps[step.index - 1].manifest if step.index else None
-        if before is None or not _held(low, step, before.watermark_ms):
-            continue
-        for high in several:
-            if (
-                _came_later(high, low)
-                and _held(high, step, before.watermark_ms)
-                and _more_urgent(high, low)
-            ):
-                yield f"{low.sent.name} came out before {high.sent.name}, which was held as well"
+    """What left before something more urgent that was held as well: one of these for each.
 
-
-def _came_later(one: Definition, other: Definition) -> bool:
-    """Whether it came out in a later step, or behind the other one in the same output partition.
-
-    The direct writer's records come partition by partition.
+    Steps are gone through once, so a backlog may be long.
     """
-    (step, entry), (first_in, first) = one.fired_in[0], other.fired_in[0]
-    if step is not first_in:
-        return step.index > first_in.index
-    same_place = step.places[entry.order] == step.places[first.order]
-    return same_place and entry.order > first.order
+    leaves: defaultdict[int, list[Definition]] = defaultdict(list)
+    joins: defaultdict[int, list[Definition]] = defaultdict(list)
+    passed = list(accumulate((_watermark(each) for each in steps), max, initial=NEVER))
+    for each in several:
+        leaves[each.fired_in[0][0].index].append(each)
+        # Held from the first step on that begins with its instant behind the watermark.
+        held_at = max(each.accepted_in.index + 1, bisect_left(passed, each.due_ms))
+        joins[held_at].append(each)
+    last: dict[int, Definition] = {}
+    for step in steps:
+        for each in joins[step.index]:
+            before = last.get(_urgency(each))
+            if before is None or _left(before).index < _left(each).index:
+                last[_urgency(each)] = each
+        held = [each for each in leaves[step.index] if _held(each, step, _begun(steps, step))]
+        for low in held:
+            urgent = [each for urgency, each in last.items() if urgency > _urgency(low)]
+            late = [each for each in urgent if _left(each).index > step.index]
+            for high in late[:1]:
+                yield f"{low.sent.name} came out before {high.sent.name}, which was held as well"
+        yield from _within(step, held)
+
+
+def _within(step: Step, held: list[Definition]) -> Iterator[str]:
+    """The same of one step: the direct writer's records come partition by partition."""
+    most: dict[int, Definition] = {}
+    for low in sorted(held, key=lambda each: each.fired_in[0][1].order, reverse=True):
+        place = step.places[low.fired_in[0][1].order]
+        high = most.get(place)
+        if high is not None and _urgency(high) > _urgency(low):
+            yield f"{low.sent.name} came out before {high.sent.name}, which was held as well"
+        if high is None or _urgency(high) < _urgency(low):
+            most[place] = low
+
+
+def _watermark(step: Step) -> int:
+    return NEVER if step.manifest is None else step.manifest.watermark_ms
+
+
+def _begun(steps: list[Step], step: Step) -> int:
+    """The watermark that a step begins with."""
+    return _watermark(steps[step.index - 1]) if step.index else NEVER
+
+
+def _left(definition: Definition) -> Step:
+    return definition.fired_in[0][0]
 
 
 def _held(definition: Definition, step: Step, watermark_ms: int) -> bool:
@@ -85,5 +115,5 @@ def _held(definition: Definition, step: Step, watermark_ms: int) -> bool:
     return definition.accepted_in.index < step.index and definition.due_ms <= watermark_ms
 
 
-def _more_urgent(one: Definition, other: Definition) -> bool:
-    return (one.sent.fields.get("priority") or 0) > (other.sent.fields.get("priority") or 0)
+def _urgency(definition: Definition) -> int:
+    return definition.sent.fields.get("priority") or 0

@@ -11,6 +11,12 @@ def read_back(world: World) -> None:
     world.reading.begin()
 
 
+def call(world: World) -> None:
+    """A client writes over HTTP."""
+    assert world.calling is not None
+    world.calling.begin()
+
+
 def respread(world: World) -> None:
     """A tenant lives in more or fewer shards from now on."""
     assert world.respreading is not None

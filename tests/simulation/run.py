@@ -60,8 +60,7 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
     _listen(notes, covered)
     enter(world.stage)
     try:
-        doors = () if world.growing is None else growing.doors()
-        with replaced(doors), counted(covered):
+        with replaced(_doors(world)), counted(covered):
             _play(world)
             healed = world.drain()
             world.close()
@@ -92,6 +91,16 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
     )
 
 
+def _doors(world: World) -> list[tuple[Any, str, Any]]:
+    """What else stands in where commands are given or workers are called; imported only then."""
+    found = [] if world.growing is None else growing.doors()
+    if world.calling is not None:
+        from tests.simulation import ports
+
+        found += ports.doors()
+    return found
+
+
 def _struck(world: World) -> list[str]:
     """What came about in a world, a name each time."""
     found = [step for life in world.lives for step in life.machine.struck]
@@ -107,6 +116,7 @@ def _by_features(world: World) -> list[str]:
     """What hung, what moved by its spread, what targets did, and how deliveries ended."""
     found = [] if world.hanging is None else list(world.hanging.struck)
     found += [] if world.reading is None else world.reading.struck
+    found += [] if world.calling is None else world.calling.struck
     if world.respreading is not None:
         found += [*world.respreading.struck, *parted(world)]
     return found if world.hooks is None else [*found, *world.hooks.struck, *ends_of(world)]

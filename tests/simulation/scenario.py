@@ -24,6 +24,8 @@ copies = 0.05          several brokers hold copies, which are slow by this chanc
 spread = 0.0           by this chance a tenant lives in several shards
 inputs = 0.0           by this chance a tenant has an input topic of its own
 webhooks = false       most tenants have targets, and workers deliver
+topics = false         topics are among these targets
+senders = 0            so many processes only deliver; in some seeds workers do not, then
 backlog = 0            so many requests lie in the log before any worker starts
 slots = 0              a changelog keeps so many manifests; 0: as many as shipped
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
@@ -88,9 +90,16 @@ class Scenario:
     spread: float = 0.0
     inputs: float = 0.0
     webhooks: bool = False
+    topics: bool = False
+    senders: int = 0
     backlog: int = 0
     slots: int = 0
     named: bool = False
+
+    @property
+    def calls(self) -> bool:
+        """Whether somebody writes over HTTP."""
+        return bool(self.faults.get("call"))
 
     @property
     def grows(self) -> bool:

@@ -25,6 +25,15 @@ GROWN: Final = (
 )
 # Of `days`, so that each of its faults strikes.
 DAYS_SEEDS: Final = 20
+# Of the two that follow, in turn, which have to come by all of these.
+OUTSIDE: Final = ("calls", "topics")
+OUTSIDE_SEEDS: Final = 12
+STRUCK_OUTSIDE: Final = (
+    *("record lost", "record unheard", "record late", "broker did not acknowledge"),
+    *("answer lost", "called again", "written again", "caller gave up", "call passed on", "looked"),
+    *("answered starting", "answered no verdict", "answered not written"),
+    *("topic refuses", "given up", "delivered by a retry", "posted by two workers"),
+)
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -88,7 +97,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days"}
+    alone = {"grown", "days", *OUTSIDE}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -110,6 +119,18 @@ def test_day_files_are_struck_and_nothing_is_found() -> None:
     assert "0 with findings" in printed, printed
     missing = {*DAYS} - struck_in(printed)
     assert not missing, f"these did not strike day files: {missing}"
+
+
+@pytest.mark.timeout(2 * SHORT_S)
+def test_writes_over_http_and_topics_as_targets_find_nothing_and_every_fault_strikes() -> None:
+    asked = ("--seeds", str(OUTSIDE_SEEDS), "--first", "12", "--only", ",".join(OUTSIDE))
+    started = [start(*asked) for _ in range(2)]
+    printed, again = (finish(each, SHORT_S) for each in started)
+    assert started[0].returncode == 0, printed
+    prints = [text[text.index("fingerprint") :] for text in (printed, again)]
+    assert prints[0] == prints[1], "a seed is one run"
+    missing = {*STRUCK_OUTSIDE} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
 
 
 @pytest.mark.timeout(2 * SHORT_S)

@@ -31,6 +31,8 @@ REQUESTS: Final = "belfry.schedules"
 INPUTS: Final = "belfry.schedules."
 CHANGELOG: Final = "belfry.changelog"
 POLICIES: Final = "belfry.tenants"
+# Topics that are targets.
+AUDIT: Final = "audit."
 
 
 class Manifest(NamedTuple):
@@ -115,7 +117,7 @@ def _outputs(world: World, steps: dict[Txn, Step]) -> None:
     faults = world.scenario.faults
     strangers = faults.get("write_in_changelog") or faults.get("copy_lost_step")
     unbound = {REQUESTS, POLICIES, OFFSETS} | ({CHANGELOG} if strangers else set())
-    unbound |= {topic for topic in world.broker.topics if topic.startswith(INPUTS)}
+    unbound |= {topic for topic in world.broker.topics if topic.startswith((INPUTS, AUDIT))}
     for topic, logs in sorted(world.broker.topics.items()):
         places = {entry.order: log.partition for log in logs for entry in log.history}
         for entry in world.committed(topic):

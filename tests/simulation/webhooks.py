@@ -92,6 +92,8 @@ class Hooks:
     struck: list[str] = field(default_factory=list)
     # Which process was given which partitions of the topic of deliveries, and when.
     given: list[tuple[Machine, list[int], float]] = field(default_factory=list)
+    # What is added to a tenant's policy, such as topics as targets (`topic_targets`).
+    adds: Callable[[Hooks, dict[str, Any]], dict[str, Any]] | None = None
 
     def assigned_ms(self, machine: Machine, partition: int, before_ms: float) -> float:
         """When a process was last given a partition before an instant; -1 for never."""
@@ -102,7 +104,8 @@ class Hooks:
         """Most tenants have targets from the beginning on."""
         for tenant in tenants:
             if self.random.random() < 0.8:
-                policies.also(tenant, **self._drawn(tenant))
+                said = self._drawn(tenant)
+                policies.also(tenant, **(said if self.adds is None else self.adds(self, said)))
 
     def _drawn(self, tenant: str) -> dict[str, Any]:
         strategy = self.random.choice(("ALL", "ALL", "FIRST_AVAILABLE", "ROUND_ROBIN"))

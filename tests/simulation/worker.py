@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
@@ -36,6 +36,9 @@ from tests.simulation.machine import Machine
 from tests.simulation.registry import SimLookups, SimRegistry
 from tests.simulation.stage import Stage, here
 
+if TYPE_CHECKING:
+    from tests.simulation.ports import Port
+
 IDLE_COMMIT_MS: Final = 300.0
 _METRICS: Final = Metrics(CollectorRegistry())
 
@@ -54,6 +57,10 @@ def settings_of(partitions: int, **given: Any) -> Settings:
             "http_worker_secret": SecretStr(secret) if secret else None,
         }
     )
+
+
+def _nothing(_events: Any) -> None:
+    """Nobody waits for what is committed."""
 
 
 class SimWorker:
@@ -98,7 +105,7 @@ class SimWorker:
         settings = self.settings
         try:
             found = cluster_start.find(settings)
-            entry = AssignedMember(MemberMetadata(self.machine.name))
+            entry = AssignedMember(self._says())
             shared = sharing.share(settings, found, clock, Gauges(_METRICS), entry)
         except (KafkaException, ConnectionError):
             # No broker: the process ends, and whoever supervises it starts it again.
@@ -108,10 +115,11 @@ class SimWorker:
             lookups = SimLookups(self._registry, settings.registry_wait_ms)
         opener = replace(shared.opener, failpoints=clock, lookups=lookups)
         shared = shared._replace(opener=opener)
+        http = self._http(opener, entry, found.frames)
         port = WorkerPort(
             hand_over=self._hand_over,
             refused=self._refused,
-            committed=lambda _events: None,
+            committed=_nothing if http is None else http.committed,
             is_asked_often=lambda: False,
         )
         try:
@@ -136,21 +144,41 @@ class SimWorker:
         owners.start()
         if beats is not None:
             beats.begun()
+        if http is not None:
+            http.start(owners)
         check = SelfCheck(opener, shared.guard, owners, entry) if self._checks else None
-        delivers = None if self.machine.hooks is None else deliverer(settings, found.frames, clock)
+        delivers = deliverer(settings, found.frames, clock) if self._delivers() else None
         helpers: list[Any] = [each for each in (check, delivers) if each is not None]
         for each in helpers:
             each.start()
         self._be_member(owners, entry)
-        for each in helpers:
-            each.stop()
-        owners.stop()
-        if beats is not None:
-            beats.stop()
-        opener.policies.stop()
-        shared.outputs.stop()
-        opener.watch.stop()
+        ends: tuple[Any, ...] = (
+            *(*helpers, owners, beats, opener.policies, shared.outputs, opener.watch, http),
+        )
+        for each in ends:
+            if each is not None:
+                each.stop()
         self._group.leave(self.machine)
+
+    def _delivers(self) -> bool:
+        return self.machine.hooks is not None and self.settings.role == "all"
+
+    def _says(self) -> MemberMetadata:
+        """What it says of itself: where it is called at, if it is."""
+        name = self.machine.name
+        if self.machine.calling is None:
+            return MemberMetadata(name)
+        from tests.simulation.ports import url_of
+
+        return MemberMetadata(name, http=url_of(name))
+
+    def _http(self, opener: PartitionOpener, entry: AssignedMember, frames: Any) -> Port | None:
+        """Its port, where somebody calls; what that needs takes long to import."""
+        if self.machine.calling is None:
+            return None
+        from tests.simulation.ports import Port
+
+        return Port(self.machine.calling, opener, entry, frames)
 
     def _heartbeats(self) -> Heartbeats:
         clock: Any = self.machine
@@ -170,6 +198,8 @@ class SimWorker:
         told = None if self.machine.cut else self._group.beat(self.machine, entry, self.counted)
         if told is not None:
             owners.assign(told)
+        if self.machine.calling is not None and isinstance(self._group, LedGroup):
+            self._group.tell(entry)
         here().sleep(IDLE_COMMIT_MS)
 
     def _hand_over(self, runner: Any, term: int, batch: Any) -> None:
@@ -183,3 +213,20 @@ class SimWorker:
     def _refused(self, reason: str) -> None:
         self.refusals.append(reason)
         self._stopping = True
+
+
+class SimSender(SimWorker):
+    """A process that only delivers: `belfry worker --role deliver`."""
+
+    def _run(self) -> None:
+        clock: Any = self.machine
+        settings = self.settings.model_copy(update={"role": "deliver"})
+        try:
+            found = cluster_start.find(settings)
+        except (KafkaException, ConnectionError):
+            return
+        delivers = deliverer(settings, found.frames, clock)
+        delivers.start()
+        while not self._stopping:
+            here().sleep(IDLE_COMMIT_MS)
+        delivers.stop()

@@ -6,7 +6,9 @@ from random import Random
 from typing import Final
 
 from belfry.engine.partition import PartitionEngine
+from tests.simulation import topic_targets
 from tests.simulation.broker import Broker, Entry, Log
+from tests.simulation.calling import Calling
 from tests.simulation.day_objects import DayObjects
 from tests.simulation.delivering import settled
 from tests.simulation.direct import nodes_of
@@ -35,7 +37,7 @@ from tests.simulation.stores import check_disk
 from tests.simulation.tenant_policies import TenantPolicies
 from tests.simulation.timetable_load import TableLoad
 from tests.simulation.webhooks import Hooks
-from tests.simulation.worker import SimWorker, settings_of
+from tests.simulation.worker import SimSender, SimWorker, settings_of
 
 QUIET_MS: Final = 90_000.0
 LOOK_MS: Final = 500.0
@@ -90,8 +92,7 @@ class World:
         )
         self._place(Random(f"{seed}/placing"))
         self.reading = self._read_back(Random(f"{seed}/reads"))
-        self.respreading = self._respread(Random(f"{seed}/respreads"))
-        self.hanging = self._hung(Random(f"{seed}/hangs"))
+        self._ask_much(seed)
         self.hooks = self._hooked(Random(f"{seed}/hooks")) if scenario.webhooks else None
         self.changes = PolicyChanges(self.policies, TENANTS, Random(f"{seed}/changes"))
         self.group = self._grouped(Random(f"{seed}/group"))
@@ -99,7 +100,8 @@ class World:
             Growing(self, Random(f"{seed}/growth")) if scenario.faults.get("grow") else None
         )
         self.redriving = Redriving(self.broker, self.weather, Random(f"{seed}/redrives"))
-        self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(scenario.machines)]
+        processes = scenario.machines + scenario.senders
+        self.disks = [Disk(Random(f"{seed}/disk{n}")) for n in range(processes)]
         self.workers: list[SimWorker] = []
         self.lives: list[SimWorker] = []
         self.problems: list[str] = []
@@ -125,6 +127,12 @@ class World:
             placing = Placing(self.broker, random, TENANTS, scenario.partitions, *chances)
             self.load.placing = placing
             self.policies.spread(placing.spreads)
+
+    def _ask_much(self, seed: int) -> None:
+        """Callers may write over HTTP, spreads of tenants change, and transactions hang."""
+        self.calling = Calling(self, Random(f"{seed}/calls")) if self.scenario.calls else None
+        self.respreading = self._respread(Random(f"{seed}/respreads"))
+        self.hanging = self._hung(Random(f"{seed}/hangs"))
 
     def _grouped(self, random: Random) -> Group | LedGroup:
         """Who deals the partitions: where others stand by, the shipped assignor."""
@@ -153,6 +161,12 @@ class World:
     def _hooked(self, random: Random) -> Hooks:
         """Most tenants may have targets."""
         hooks = Hooks(self.stage, random)
+        if self.scenario.topics:
+            hooks.adds = topic_targets.add_to
+            for topic in topic_targets.TOPICS:
+                self.broker.create(topic, topic_targets.PARTITIONS)
+        if self.scenario.senders and random.random() < 0.5:
+            self.settings = self.settings.model_copy(update={"role": "schedule"})
         hooks.give(self.policies, TENANTS)
         return hooks
 
@@ -186,7 +200,7 @@ class World:
         if self.load.placing is not None:
             self.load.placing.open()
         self.load.pile(self.scenario.backlog)
-        for number in range(self.scenario.machines):
+        for number in range(len(self.disks)):
             self.workers.append(self._booted(number))
         if self.load.features is not None:
             self.load.features.read()
@@ -202,11 +216,13 @@ class World:
             objects=self.objects,
             days=self.days,
             hooks=self.hooks,
+            calling=self.calling,
             skew_ms=skew_ms,
         )
         registry = self.registry if self.scenario.schema_ids else None
         checks = self.growing is not None
-        worker = SimWorker(machine, self.group, self.settings, registry, checks=checks)
+        kind = SimSender if number >= self.scenario.machines else SimWorker
+        worker = kind(machine, self.group, self.settings, registry, checks=checks)
         self.lives.append(worker)
         worker.boot(self.stage)
         return worker
@@ -241,6 +257,8 @@ class World:
             self.hooks.heal()
         if self.hanging is not None:
             self.hanging.heal()
+        if self.calling is not None:
+            self.calling.heal()
         if self.scenario.changes:
             self.changes.end()
         for worker in list(self.workers):
@@ -307,6 +325,7 @@ class World:
         """Whether each partition has an owner that has taken everything in and fired it."""
         engines = self._caught_up()
         delivered = self.hooks is None or settled(self.broker)
+        delivered = delivered and (self.calling is None or self.calling.settled())
         return delivered and engines is not None and not any(each.pending for each in engines)
 
     def _caught_up(self) -> list[PartitionEngine] | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from belfry.api.workers import request_client
+from belfry.api.workers.acknowledgements import NotWritten, VerdictTimeout
 from belfry.api.workers.request_client import RequestClient
 from belfry.api.workers.verdicts import VerdictReader
+from belfry.api.workers.writing import request_fields
 from belfry.settings import Settings
 
 THREAD = "belfry-http-writer"
@@ -67,6 +72,37 @@ def test_its_producer_is_made_with_the_first_record(made: list[FakeProducer]) ->
     client.stop()
     assert producer.flushed == 1
     assert THREAD not in names()
+
+
+class Quick(FakeProducer):
+    """Says at once where a record lies, or nothing at all, as a broker that is away."""
+
+    answers = True
+
+    def produce(self, *_record: Any, on_delivery: Any, **_: Any) -> None:
+        if self.answers:
+            on_delivery(None, SimpleNamespace(partition=lambda: 2, offset=lambda: 70))
+
+    def poll(self, timeout: float) -> None:
+        sleep(min(timeout, 0.01))
+
+
+@pytest.mark.parametrize(("answers", "error"), [(True, VerdictTimeout), (False, NotWritten)])
+def test_who_gets_no_verdict_is_told_whether_the_request_lies_in_kafka(
+    made: list[FakeProducer],
+    monkeypatch: pytest.MonkeyPatch,
+    answers: bool,
+    error: type[Exception],
+) -> None:
+    monkeypatch.setattr(request_client, "Producer", Quick)
+    monkeypatch.setattr(Quick, "answers", answers)
+    client = RequestClient(Settings(), (b"", b""), lambda _tenant: b"")
+    client.start()
+    fields = request_fields("shop", "order-7", "CANCEL", {})
+    with pytest.raises(error):
+        asyncio.run(client.ask(fields, 2, 0.05))
+    assert len(made) == 1
+    client.stop()
 
 
 def test_one_that_has_written_nothing_ends_without(made: list[FakeProducer]) -> None:

@@ -94,9 +94,10 @@ class RequestClient:
     async def ask(self, fields: dict[str, Any], home: int, timeout_s: float) -> Verdict:
         """Write a request and wait for its verdict.
 
-        `home` is the partition that it is written to, `timeout_s` in seconds. Raises `NotWritten`,
-        `TooLarge`, and `VerdictTimeout`: the request stands then, and is carried out when its owner
-        takes it in. A request of the same id that is under way here is waited for first.
+        `home` is the partition that it is written to, `timeout_s` in seconds. Raises `TooLarge`;
+        `NotWritten` also where Kafka has said nothing by then; and `VerdictTimeout` where it has:
+        the request stands, and is carried out when its owner takes it in. A request of the same id
+        that is under way here is waited for first.
         """
         loop = asyncio.get_running_loop()
         asked = asked_in_fields(fields)
@@ -111,6 +112,8 @@ class RequestClient:
             async with asyncio.timeout(timeout_s):
                 return await awaited.answer
         except TimeoutError:
+            if not awaited.is_written:
+                raise NotWritten("no answer in time") from None
             raise VerdictTimeout(fields["request_id"]) from None
         finally:
             self._verdicts.forget(asked)

@@ -58,6 +58,11 @@ class AwaitedVerdict:
         self._source: tuple[int | None, int | None] | None = None
         self._early: list[Verdict] = []
 
+    @property
+    def is_written(self) -> bool:
+        """Whether Kafka has confirmed the request."""
+        return self._source is not None
+
     def written(self, partition: int | None, offset: int | None) -> None:
         """Kafka has the request, there."""
         self._source = partition, offset
