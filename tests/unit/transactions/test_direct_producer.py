@@ -1,153 +1,27 @@
-"""A partition's direct producer, whole, against a scripted broker: what a step does, and its ends."""
+"""A direct producer, whole, against a scripted broker: what a step does, and how it ends."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
-from types import SimpleNamespace
+from math import inf
+from operator import gt
 from typing import Any, Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from belfry.engine.effects import Effects, Letter
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.row_signing import RowSigner
-from belfry.kafka.step_producer import ProducerSurroundings
-from belfry.kafka.step_records import OutputTopics
 from belfry.store.signatures import RowKeys
-from belfry.transactions import brokers
 from belfry.transactions.produce import ProduceAnswer
-from belfry.transactions.producer import DirectProducer
+from belfry.transactions.producer import CONNECT_S
 from belfry.transactions.requests import EndTxn, EndTxnWithEpoch, InitProducerId
-from tests.unit.transactions.scripted import LOST, Script, told
+from belfry.transactions.writer import END_S, WRITE_S
+from tests.unit.transactions.scripted import LOST, told
+from tests.unit.transactions.scripted_producer import CHANGELOG, Made
 
-CHANGELOG: Final = "changelog"
 MANIFEST: Final = {b"row": b"1", b"\0m": b"manifest"}
-PROPERTIES: Final = {"transactional.id": "belfry.1", "transaction.timeout.ms": 10_000}
-
-
-class Connections(Script):
-    """A scripted cluster as a producer holds it: begun, asked of its features, closed."""
-
-    def __init__(self, **answers: Any) -> None:
-        super().__init__(**answers)
-        self.started = self.closed = 0
-        self.own_epochs = True
-        self.away: Exception | None = None
-        self.knew: list[list[str]] = []
-
-    async def start(self) -> None:
-        """Connect, or say why not."""
-        self.started += 1
-        if self.away is not None:
-            raise self.away
-
-    async def close(self) -> None:
-        """Close, or say why not."""
-        self.closed += 1
-        if self.away is not None:
-            raise self.away
-
-    async def know(self, topics: Iterable[str], _within_s: float = 1.0) -> None:
-        """Learn of topics."""
-        self.knew.append([*topics])
-
-    async def gives_own_epochs(self) -> bool:
-        """Whether it speaks protocol v2."""
-        return self.own_epochs
-
-
-class Loop:
-    """Runs what is asked for at once; `users` are those that have entered and not left."""
-
-    def __init__(self) -> None:
-        self.users = 0
-        self.hangs = ""
-
-    def enter(self) -> None:
-        """Use it."""
-        self.users += 1
-
-    def leave(self) -> None:
-        """Use it no more."""
-        self.users -= 1
-
-    def run(self, work: Any, _most_s: float) -> Any:
-        """What comes of it, or TimeoutError for the one that hangs, by its name."""
-        if self.hangs and work.cr_code.co_name == self.hangs:
-            work.close()
-            raise TimeoutError("nothing came of it within 9 s")
-        return asyncio.run(work)
-
-
-class Beside:
-    """What is sent at least once, beside the transaction."""
-
-    def __init__(self, said: list[str]) -> None:
-        self.said = said
-        self.sent: list[Any] = []
-        self.refused: dict[str, str] = {}
-        self.fails = False
-
-    def send(self, fired: Iterable[Any]) -> None:
-        """Send records."""
-        self.sent += fired
-
-    def settle(self) -> None:
-        """Wait until all are acknowledged."""
-        self.said.append("settled")
-        if self.fails:
-            raise BufferError("2 records were not acknowledged in time")
-
-    def start_over(self) -> None:
-        """Forget what is under way."""
-        self.said.append("started over")
-
-    def serve(self) -> None:
-        """Tell figures."""
-        self.said.append("served")
-
-    def close(self) -> None:
-        """Give up."""
-        self.said.append("closed")
-
-
-class Made:
-    """A producer of partition 1 with all that it touches."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:
-        self.cluster = Connections(**answers)
-        self.loop = Loop()
-        self.reached: list[str] = []
-        self.now_ms = 5_000.0
-        monkeypatch.setattr(brokers, "BrokerConnections", lambda given: self._connections(given))
-        clock: Any = SimpleNamespace(
-            wall_ms=self._wall, monotonic_ms=lambda: 77.0, both_ms=lambda: (6_000.0, 80.0)
-        )
-        failpoints: Any = SimpleNamespace(reach=self.reached.append)
-        topics = OutputTopics(
-            CHANGELOG, "schedules", "rejected", "lifecycle", b"", "d", b"", lambda _topic: 2
-        )
-        around = ProducerSurroundings(topics, clock, failpoints)
-        loop: Any = self.loop
-        self.producer = DirectProducer(PROPERTIES, 1, around, loop, 2)
-        self.beside = self.producer._non_transactional = Beside(self.reached)  # type: ignore[assignment]
-
-    def opened(self) -> DirectProducer:
-        """The producer, once it has fenced; what was asked so far is forgotten."""
-        self.producer.open()
-        self.reached.clear()
-        self.cluster.asked.clear()
-        self.cluster.sent.clear()
-        return self.producer
-
-    def _connections(self, given: Any) -> Connections:
-        assert given == PROPERTIES
-        return self.cluster
-
-    def _wall(self) -> float:
-        self.now_ms += 1
-        return self.now_ms
 
 
 @pytest.fixture
@@ -165,6 +39,11 @@ def names(requests: Iterable[Any], kind: Any) -> list[str]:
     return [each._fields[0] for each in requests if isinstance(each, kind)]
 
 
+def commits(made: Made) -> list[bool]:
+    """What the ends have asked for, in order."""
+    return [each._fields[3] for each in made.cluster.sent if isinstance(each, EndTxnWithEpoch)]
+
+
 def seen(request: Any) -> set[Any]:
     return {each.where for each in request.batches}
 
@@ -179,6 +58,9 @@ def test_a_step_is_written_and_committed_before_its_receipt(made: Made) -> None:
     receipt = direct.commit(effects(fired=fired, letters=[Letter("dead", b"k", b"v", [])]))
     assert made.reached == ["S1", "S2", "S3", "S4", "S5", "S7"]
     assert made.cluster.kinds[-1] == "end"
+    assert commits(made) == [True]
+    # A loop that hangs is told from brokers that take their time.
+    assert [*map(gt, made.loop.seconds[-2:], (WRITE_S, END_S))] == [True, True]
     produced = [each for each in made.cluster.sent if hasattr(each, "batches")]
     assert {topic for each in produced for topic, _ in seen(each)} == {"fired", "dead", CHANGELOG}
     assert (CHANGELOG, 1) in {where for each in produced for where in seen(each)}
@@ -203,10 +85,13 @@ def test_a_broker_that_says_when_it_appended_is_believed(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("own_epochs", [False, True], ids=["v1", "v2"])
 def test_a_fence_is_of_both_ids_and_steps_take_turns(made: Made, own_epochs: bool) -> None:
     made.cluster.own_epochs = own_epochs
+    # Kafka's own default, where nobody sets another one.
+    made.properties.pop("transaction.timeout.ms")
+    made.producer._properties.pop("transaction.timeout.ms")
     made.producer.open()
     assert made.reached == ["R1"]
     assert names(made.cluster.sent, InitProducerId) == ["belfry.1", "belfry.1.b"]
-    assert {each._fields[1] for each in made.cluster.sent} == {10_000}
+    assert {each._fields[1] for each in made.cluster.sent} == {60_000}
     for _ in range(3):
         made.producer.commit(effects())
     kind = EndTxnWithEpoch if own_epochs else EndTxn
@@ -247,9 +132,7 @@ def test_what_is_refused_is_rolled_back_with_its_topic_and_the_next_step_goes_on
         direct.commit(effects(fired=fired))
     assert [*ended.value.topics] == ["fired"]
     assert not ended.value.blocked
-    assert [each._fields[3] for each in made.cluster.sent if isinstance(each, EndTxnWithEpoch)] == [
-        False
-    ]
+    assert commits(made) == [False]
     assert made.reached == ["S1", "S2", "S3", "S4", "started over"]
     assert direct.lease.settled, "nothing of it was ever visible"
     assert direct.commit(effects()).next_offset == 102
@@ -262,7 +145,8 @@ def test_a_tenant_that_is_refused_beside_the_transaction_is_named(made: Made) ->
     with pytest.raises(Aborted, match="not acknowledged in time") as ended:
         direct.commit(effects(fired=fired, non_transactional={"a"}))
     assert ended.value.topics == {"a": "it is full"}
-    assert made.cluster.kinds[-1] == "end", "the open transaction is rolled back"
+    assert not ended.value.blocked
+    assert commits(made) == [False], "the open transaction is rolled back"
 
 
 def test_a_topic_that_is_gone_is_named(made: Made) -> None:
@@ -270,6 +154,7 @@ def test_a_topic_that_is_gone_is_named(made: Made) -> None:
     with pytest.raises(Aborted, match="dead is not there any more") as ended:
         made.opened().commit(effects(letters=[Letter("dead", b"k", b"v", [])]))
     assert ended.value.topics == {"dead": "dead is not there any more"}
+    assert not ended.value.blocked
     assert made.cluster.kinds == [], "nothing was begun, so nothing is to be rolled back"
 
 
@@ -296,16 +181,16 @@ def test_a_roll_back_that_hangs_leaves_nobody_certain(
 ) -> None:
     made = Made(monkeypatch, produce=[code])
     direct = made.opened()
-    made.loop.hangs = "end"
+    made.loop.passes = 1
     with pytest.raises(Unknown, match=r".+; roll-back: nothing came of it within 9 s") as ended:
         direct.commit(effects())
     assert ended.value.blocked is (code == 29)
 
 
-@pytest.mark.parametrize("hangs", ["_write", "end"])
-def test_a_loop_that_hangs_leaves_nobody_certain(made: Made, hangs: str) -> None:
+@pytest.mark.parametrize("passes", [0, 1], ids=["records", "end"])
+def test_a_loop_that_hangs_leaves_nobody_certain(made: Made, passes: int) -> None:
     direct = made.opened()
-    made.loop.hangs = hangs
+    made.loop.passes = passes
     with pytest.raises(Unknown, match="a transaction: nothing came of it within 9 s"):
         direct.commit(effects())
 
@@ -349,10 +234,11 @@ def test_signed_rows_that_lie_elsewhere_are_rolled_back_and_signed_by_what_is_in
     with pytest.raises(Aborted, match="the manifest lies at offset 102, where it was not expected"):
         direct.commit(effects())
     assert "S5" not in made.reached, "no row is committed where its signature does not hold"
-    made.cluster.offset = 200
+    # Somebody else's records lie before it; so much is allowed for.
+    made.cluster.offset = 203
     receipt = direct.commit(effects())
-    assert signer.fillers > 0
-    assert receipt.next_offset == 202, "behind the manifest, and before the fillers"
+    assert signer.fillers > 3
+    assert receipt.next_offset == 205, "behind the manifest, and before the fillers"
     assert names(made.cluster.sent, EndTxnWithEpoch) == ["belfry.1", "belfry.1"]
 
 
@@ -361,7 +247,7 @@ def test_signed_rows_that_lie_elsewhere_are_rolled_back_and_signed_by_what_is_in
 
 def test_who_connects_ahead_of_time_does_so_once_and_knows_the_changelog(made: Made) -> None:
     made.producer.connect()
-    assert made.cluster.knew == [[CHANGELOG]]
+    assert made.cluster.knew == [([CHANGELOG], CONNECT_S)]
     assert made.cluster.kinds == [], "nobody is fenced by it"
     cluster = made.producer._cluster
     made.producer.open()
@@ -369,10 +255,10 @@ def test_who_connects_ahead_of_time_does_so_once_and_knows_the_changelog(made: M
 
 
 def test_a_connection_that_hangs_or_finds_no_changelog_names_it(made: Made) -> None:
-    made.loop.hangs = "_connect"
+    made.loop.passes = 0
     with pytest.raises(ConnectionError, match="changelog: nothing came of it"):
         made.producer.connect()
-    made.loop.hangs, made.cluster.missing = "", {CHANGELOG}
+    made.loop.passes, made.cluster.missing = inf, {CHANGELOG}
     with pytest.raises(ConnectionError, match="changelog: it is not there"):
         made.producer.connect()
 
@@ -381,15 +267,16 @@ def test_a_connection_that_hangs_or_finds_no_changelog_names_it(made: Made) -> N
 def test_a_fence_that_is_refused_says_why(
     monkeypatch: pytest.MonkeyPatch, code: int, outcome: type[Exception]
 ) -> None:
-    with pytest.raises(outcome, match="fence: .*(FENCED|FAILED)"):
+    with pytest.raises(outcome, match=r"^fence: .*(FENCED|FAILED)") as ended:
         Made(monkeypatch, init=[code]).producer.open()
+    assert not getattr(ended.value, "blocked", False)
 
 
 def test_a_fence_that_nobody_answers_is_unknown(made: Made) -> None:
     made.cluster.away = ConnectionError("no broker")
     with pytest.raises(Unknown, match="fence: no broker"):
         made.producer.open()
-    made.loop.hangs = "_begin"
+    made.loop.passes = 0
     with pytest.raises(Unknown, match="fence: nothing came of it"):
         made.producer.open()
 
@@ -407,8 +294,12 @@ def test_a_producer_is_closed_once_with_all_that_it_holds(made: Made) -> None:
 def test_a_connection_that_does_not_close_keeps_no_loop(made: Made, away: Exception) -> None:
     direct = made.opened()
     made.cluster.away = away
-    direct.close()
+    with capture_logs() as told_of:
+        direct.close()
     assert made.loop.users == 0
+    assert [(each["event"], each["partition"]) for each in told_of] == [
+        ("connections not closed in order", 1)
+    ]
 
 
 def test_a_producer_that_never_connected_is_closed(made: Made) -> None:
