@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from belfry.kafka.log_bounds import LostRange, OutOfRange
 from belfry.recovery.reading import ReplayProgress
@@ -20,6 +21,7 @@ from belfry.store.ordered_map import Damaged, MemoryMap
 from belfry.store.replay import HoleInChangelog, Replay
 from belfry.store.schedules import ScheduleStore
 from tests.unit.engine.driver import HOUR, T0, Driver
+from tests.unit.recovery.test_copies_of_rolled_back_rows import with_copies
 
 NOW: Final = T0 + 900
 STAMP: Final = Stamp("cluster", "log", 3)
@@ -76,8 +78,9 @@ class Around:
 
     # -- local state -------------------------------------------------------------------------------
 
-    def open_newest(self, _changelog: Any) -> Rows:
+    def open_newest(self, changelog: Any) -> Rows:
         """The store as it was left."""
+        assert changelog is self
         return self.rows
 
     def accept(self, rows: Any, replaced: Any) -> Any:
@@ -184,6 +187,38 @@ def test_how_far_it_has_come_is_shown() -> None:
     around.run()
     assert around.shown == [(before, before, before), (len(found), len(found), len(found))]
     assert around.reading.begin == 0
+
+
+def test_a_store_is_read_on_from_where_it_ends() -> None:
+    """Behind its last manifest, by whose place signed rows are believed."""
+    found, before = changes()
+    first = Around(found[:before], before)
+    first.run()
+    again = Around(found, before)
+    again.rows = first.rows
+    assert names(again.run()) == [b"demo/a", b"demo/b"]
+    assert again.journal[0] == f"seek {before}, {before - 1}"
+    assert again.shown == [(len(found), len(found), len(found) - before)]
+
+
+def test_copies_of_what_was_rolled_back_are_left_and_somebody_is_told() -> None:
+    driver, copies = with_copies()
+    around = Around([*driver.changelog, *copies], len(driver.changelog))
+    behind = [*range(len(driver.changelog), len(around.found))]
+    around.sieve.may_be_copies = lambda offsets: [*offsets] == behind
+    with capture_logs() as told:
+        recovered = around.run()
+    assert sorted(recovered.unclosed_rows) == sorted(key for key, _ in copies)
+    assert recovered.end == len(around.found)
+    assert told == [
+        {
+            "event": "rows without a manifest are left: copies of what was rolled back",
+            "log_level": "error",
+            "first_offset": behind[0],
+            "rows": len(copies),
+            "to_do": "find out who else may write to the changelog, and take the right away",
+        }
+    ]
 
 
 def test_what_is_written_says_when() -> None:
