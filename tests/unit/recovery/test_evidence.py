@@ -33,7 +33,11 @@ MANIFEST = Manifest(60, 1, 50, 0, 7, 0, bytes(16))
 
 
 def evidence(anchor: Identity | None, low: int = 0, end: int = 100) -> Evidence:
-    anchors: Any = SimpleNamespace(read=lambda _partition: anchor)
+    def read(partition: int) -> Identity | None:
+        assert partition == 3
+        return anchor
+
+    anchors: Any = SimpleNamespace(read=read)
     source: Any = SimpleNamespace(ends=lambda: (low, end), log_end=lambda: end)
     return Evidence(3, HERE, anchors, source)
 
@@ -62,6 +66,20 @@ def test_a_contradiction_stops(asked: Evidence, read: Any, code: str) -> None:
     with pytest.raises(Contradiction) as stopped:
         asked.check(read)
     assert stopped.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "says"),
+    [
+        (evidence(OLDER), replay(None, None), "this partition had an owner in topic log-0:"),
+        (evidence(HERE), replay(None, None), "this partition had an owner in topic log-1:"),
+        (evidence(None, low=60), replay(HERE), "`belfry recover --accept-lost 3:50-59`"),
+    ],
+)
+def test_a_contradiction_says_what_it_is_about(asked: Evidence, read: Any, says: str) -> None:
+    with pytest.raises(Contradiction) as stopped:
+        asked.check(read)
+    assert says in str(stopped.value)
 
 
 @pytest.mark.parametrize(("asked", "read", "code"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
@@ -154,6 +172,11 @@ def test_a_changelog_that_was_cut_off_is_read_from_its_beginning() -> None:
     assert recoveries.generation("log-1", 3, log) == 1
     changelog.rows.pop()
     assert recoveries.generation("log-1", 3, log) == 0
+
+
+def test_a_changelog_without_an_identity_knows_of_no_recovery() -> None:
+    log: Any = Changelog((b"a/b", b"row"))
+    assert Recoveries().generation("log-1", 3, log) == 0
 
 
 def test_what_is_read_on_is_believed_by_where_the_last_manifest_lies() -> None:
