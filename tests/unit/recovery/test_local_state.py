@@ -209,7 +209,8 @@ def test_rows_of_which_nobody_says_what_they_are_are_not_used(
 ) -> None:
     """They are no fold of any changelog, so nothing is worth keeping of them."""
     rows = local(home).open(lambda: True)
-    rows.write({b"ka/b": b"\x01\x02", keys.META_STAMP: stamp and stamp.encode()})
+    told_by = None if stamp is None else stamp.encode()
+    rows.write({b"ka/b": b"\x01\x02", keys.META_STAMP: told_by})
     rows.close()
     with capture_logs() as told:
         rows = local(home).open(lambda: True)
