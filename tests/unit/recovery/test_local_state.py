@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -226,6 +227,56 @@ def test_the_only_copy_is_told_with_what_it_holds(home: Path) -> None:
         local(home).open(lambda: False)
     held = f"{home / 'partition-3'} keeps 7 schedules that wait, as of transaction 60,"
     assert f"(topic log-1) holds nothing, and {held} in topic log-1:" in stopped.value.what
+
+
+def test_the_only_copy_of_another_cluster_is_told_with_that_cluster(home: Path) -> None:
+    kept(home, Stamp("cluster-b", "log-1", 3))
+    with pytest.raises(Contradiction, match=r"transaction 60, in cluster cluster-b\."):
+        local(home).open(lambda: False)
+
+
+def test_the_only_copy_may_have_lost_its_stamp(home: Path) -> None:
+    kept(home, MINE)
+    rows = local(home).open(lambda: True)
+    rows.write({keys.META_STAMP: None})
+    rows.close()
+    with pytest.raises(Contradiction, match=r"transaction 60, in topic \?:") as stopped:
+        local(home).open(lambda: False)
+    assert stopped.value.code == "changelog_lost"
+
+
+def test_state_that_cannot_be_read_is_removed_and_not_kept_for_anybody(home: Path) -> None:
+    kept(home, MINE)
+    rows = local(home).open(lambda: True)
+    state = rows.get(keys.META_STATE) or b""
+    rows.write({keys.META_STATE: state[:16] + b"\x63" + state[17:]})
+    rows.close()
+    with capture_logs() as told:
+        rows = local(home).open(lambda: True)
+    assert rows.get(b"ka/b") is None
+    rows.close()
+    assert [each["log_level"] for each in told] == ["warning"]
+    assert "starts with '63" in told[0]["reason"]
+    assert not others(home)
+
+
+def test_who_fetches_a_checkpoint_hears_when_to_stop_and_keeps_nothing_open(home: Path) -> None:
+    heard: list[Any] = []
+
+    def fetch(*given: Any) -> None:
+        heard.append(given)
+        raise ConnectionError("the store is away")
+
+    checkpoints: Any = SimpleNamespace(fetch=fetch)
+    changelog: Any = SimpleNamespace(holds_records=lambda: True, ends=lambda: (0, 9))
+    stops = lambda: True  # noqa: E731
+    state = replace(local(home), checkpoints=checkpoints)
+    with pytest.raises(ConnectionError):
+        state.open_newest(changelog, stops)
+    ((path, stamp, stale_ms, _, ends, told),) = heard
+    assert (path, stamp, stale_ms) == (home / "partition-3", MINE, 12 * HOUR_MS)
+    assert (ends(), told) == ((0, 9), stops)
+    local(home).open(lambda: True).close()
 
 
 @pytest.fixture
