@@ -112,7 +112,7 @@ async def test_a_coordinator_that_is_not_told_has_an_error_or_is_lost(
     connections = BrokerConnections({})
     shared.client.fails = CoordinatorNotAvailableError()
     assert await connections.coordinator_of("belfry.1") == (None, 15)
-    for error in (ConnectionRefusedError(111, "refused"), TimeoutError()):
+    for error in (ConnectionRefusedError(111, "refused"), TimeoutError(), KeyError("a node")):
         shared.client.fails = error
         with pytest.raises(Lost):
             await connections.coordinator_of("belfry.1")

@@ -46,7 +46,7 @@ def test_each_part_of_rows_that_are_signed_by_content_has_room_for_its_fillers(m
     """However small the batches are that the changelog takes."""
     careful = signer()
     careful.aborted()
-    rows: dict[bytes, bytes | None] = {b"%03d" % n: b"v" * 500 for n in range(150)}
+    rows: dict[bytes, bytes | None] = {b"%03d" % n: b"v" * 500 for n in range(250)}
     rows[b"gone"] = None
     batches = placed(rows | {b"\0m": b"manifest"}, careful, most)
     assert all(len(each.data) <= most for each in batches)
