@@ -17,6 +17,8 @@ from tests.simulation.scenario import scenarios
 SEEDS: Final = 200
 
 
+# A simulated process that is killed leaves its loops and coroutines where they are.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_seed_finds_nothing(seed: int) -> None:
     chosen = [each for each in scenarios() if not each.named]
