@@ -123,7 +123,7 @@ class Made:
             wall_ms=self._wall, monotonic_ms=lambda: 77.0, both_ms=lambda: (6_000.0, 80.0)
         )
         failpoints: Any = SimpleNamespace(reach=self.reached.append)
-        topics = OutputTopics(
+        topics = self.topics = OutputTopics(
             CHANGELOG, "schedules", "rejected", "lifecycle", b"", "d", b"", lambda _topic: 2
         )
         around = ProducerSurroundings(topics, clock, failpoints)

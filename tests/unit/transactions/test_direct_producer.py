@@ -8,16 +8,26 @@ from operator import gt
 from typing import Any, Final
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatch
 from structlog.testing import capture_logs
 
-from belfry.engine.effects import Effects, Letter
+from belfry.engine.effects import Effects, Letter, Rerouted
+from belfry.engine.rejected_record import RejectedRecord
 from belfry.kafka.outcome import Aborted, Fenced, Unknown
 from belfry.kafka.row_signing import RowSigner
+from belfry.kafka.step_records import (
+    delivery_records,
+    fired_records,
+    letter_records,
+    outcome_records,
+    told_records,
+)
 from belfry.store.signatures import RowKeys
 from belfry.transactions.produce import ProduceAnswer
 from belfry.transactions.producer import CONNECT_S
 from belfry.transactions.requests import EndTxn, EndTxnWithEpoch, InitProducerId
 from belfry.transactions.writer import END_S, WRITE_S
+from belfry.wire.accepted import PlainAccepted
 from tests.unit.transactions.scripted import LOST, told
 from tests.unit.transactions.scripted_producer import CHANGELOG, Made
 
@@ -71,6 +81,38 @@ def test_a_step_is_written_and_committed_before_its_receipt(made: Made) -> None:
     assert not direct.lease.wanted, "this commit serves whoever has asked"
     assert not direct.lease.settled, "it may be visible, and is not in the store yet"
     assert direct.lease._sent_ms == 77.0
+
+
+def test_all_that_a_step_tells_is_written_with_keys_and_values(made: Made) -> None:
+    """The very records that the other writer writes."""
+    name, asked = b"demo/a", (b"demo", b"a", b"r")
+    effects_of_all = effects(
+        fired=[("fired", b"k1", None, b"v1", [("h", b"1")])],
+        letters=[Letter("dead", b"k2", b"v2", [])],
+        deliveries=[(b"k3", b"v3", [])],
+        rejected=[RejectedRecord(b"k4", b"v4", [])],
+        rerouted=[Rerouted(1, b"k5", b"v5", [])],
+        lifecycle=[PlainAccepted(name, asked, 7, 0, 5, ("schedules", 1), 9)],
+    )
+    made.opened().commit(effects_of_all)
+    written = {
+        batch.where[0]: [
+            (each.key, each.value, each.headers) for each in DefaultRecordBatch(batch.data)
+        ]
+        for request in made.cluster.sent
+        for batch in getattr(request, "batches", ())
+    }
+    topics = made.topics
+    wanted = [
+        *fired_records(effects_of_all.fired, topics), *letter_records(effects_of_all),
+        *delivery_records(effects_of_all, topics), *outcome_records(effects_of_all, topics),
+        *told_records(effects_of_all, topics),
+    ]  # fmt: skip
+    assert len(wanted) == 6
+    rows = [(key, row, []) for key, row in MANIFEST.items()]
+    assert written == {CHANGELOG: rows} | {
+        topic: [(key, value, headers)] for topic, _, key, value, headers in wanted
+    }
 
 
 def test_a_broker_that_says_when_it_appended_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
