@@ -109,7 +109,7 @@ def test_all_that_a_step_tells_is_written_with_keys_and_values(made: Made) -> No
         *told_records(effects_of_all, topics),
     ]  # fmt: skip
     assert len(wanted) == 6
-    rows = [(key, row, []) for key, row in MANIFEST.items()]
+    rows: list[Any] = [(key, row, []) for key, row in MANIFEST.items()]
     assert written == {CHANGELOG: rows} | {
         topic: [(key, value, headers)] for topic, _, key, value, headers in wanted
     }
