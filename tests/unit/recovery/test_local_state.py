@@ -261,6 +261,7 @@ def test_state_that_cannot_be_read_is_removed_and_not_kept_for_anybody(home: Pat
 
 
 def test_who_fetches_a_checkpoint_hears_when_to_stop_and_keeps_nothing_open(home: Path) -> None:
+    kept(home, Stamp("cluster-b", "log-1", 3))
     heard: list[Any] = []
 
     def fetch(*given: Any) -> None:
