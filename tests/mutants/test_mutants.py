@@ -178,10 +178,11 @@ def test_each_mutant_meets_the_tests_that_reach_its_function(
 def test_a_machine_that_stops_all_of_it_for_long_kills_no_mutant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, jumps = "x_due__mutmut_5", count(step=1_000.0)
+    name, looks = "x_due__mutmut_5", count()
     keep(tmp_path, "firing/due.py", MadeModule("", {name: "hash"}, {}))
-    clock = SimpleNamespace(**vars(time) | {"monotonic": lambda: next(jumps)})
-    monkeypatch.setattr(forking, "time", clock)
+    # It stands still once, between the first two looks, for longer than any mutant may take.
+    leaps = {"monotonic": lambda: time.monotonic() + (1_000.0 if next(looks) else 0.0)}
+    monkeypatch.setattr(forking, "time", SimpleNamespace(**vars(time) | leaps))
     plan = Plan(str(tmp_path), {"firing/due.py": [f"belfry.firing.due.{name}"]}, 2e9, 1)
     session: Any = FakeSession(monkeypatch)
     ForkedRuns(plan).pytest_runtestloop(session)
