@@ -108,6 +108,8 @@ def _run(folder: Path, given: Namespace, todo: list[MutantResult], until_s: floa
         PLAN: str(place),
         "PYTHONPATH": f"{source}:{ROOT}",
         "MUTANT_UNDER_TEST": "",
+        # A seed of the simulator is the same run only where strings are hashed alike.
+        "PYTHONHASHSEED": "0",
     }
     with (folder / LOG).open("w") as log:
         ended = subprocess.run(

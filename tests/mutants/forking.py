@@ -39,6 +39,9 @@ _FAILED: Final = 1
 _TIMES: Final = 20.0
 _SPARE_S: Final = 15.0
 _SPARE_CPU_S: Final = 3
+# Between two looks, however long they were apart: who stops all of it for minutes ends no mutant.
+_LOOK_S: Final = 0.002
+_LONGEST_LOOK_S: Final = 0.1
 
 
 class Plan(NamedTuple):
@@ -88,7 +91,7 @@ class Reach:
 class _Child:
     module: str
     name: str
-    ends_s: float
+    left_s: float
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -146,8 +149,8 @@ class ForkedRuns:
                 continue
             limit_s = reach.cpu_seconds(function)
             pid = _forked(partial(_passes, session, name, tests, limit_s))
-            ends_s = time.time() + took_s * _TIMES + _SPARE_S
-            self._children[pid] = _Child(module, name.rpartition(".")[2], ends_s)
+            left_s = took_s * _TIMES + _SPARE_S
+            self._children[pid] = _Child(module, name.rpartition(".")[2], left_s)
             if time.time() - noted_s > 5:
                 self._note()
                 noted_s = time.time()
@@ -156,10 +159,14 @@ class ForkedRuns:
 
     def _wait(self) -> None:
         """For a child that ends, or has had its time."""
+        looked_s = time.monotonic()
         while True:
+            passed_s = min(time.monotonic() - looked_s, _LONGEST_LOOK_S)
+            looked_s = time.monotonic()
             for pid, child in list(self._children.items()):
+                child.left_s -= passed_s
                 ended, status = os.waitpid(pid, os.WNOHANG)
-                if ended or time.time() > child.ends_s:
+                if ended or child.left_s < 0:
                     outcome = "timeout"
                     if ended and os.WIFEXITED(status):
                         survived = os.WEXITSTATUS(status) == _SURVIVED
@@ -170,7 +177,7 @@ class ForkedRuns:
                     del self._children[pid]
                     self._outcomes[child.module][child.name] = outcome
                     return
-            time.sleep(0.002)
+            time.sleep(_LOOK_S)
 
     def _note(self) -> None:
         """Keep what became of mutants so far."""

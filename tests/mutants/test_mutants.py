@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from itertools import count
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -155,6 +156,8 @@ class FakeSession:
                 time.sleep(60)
             while self.mutant.endswith("_4"):
                 pass
+            if self.mutant.endswith("_5"):
+                time.sleep(0.05)
 
 
 def test_each_mutant_meets_the_tests_that_reach_its_function(
@@ -170,6 +173,20 @@ def test_each_mutant_meets_the_tests_that_reach_its_function(
     assert ForkedRuns(plan).pytest_runtestloop(session)
     assert outcomes(tmp_path) == ["killed", "survived", "timeout", "timeout", "no tests"]
     assert session.mutant == "", "a mutant is tried in a process of its own"
+
+
+def test_a_machine_that_stops_all_of_it_for_long_kills_no_mutant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, looks = "x_due__mutmut_5", count()
+    keep(tmp_path, "firing/due.py", MadeModule("", {name: "hash"}, {}))
+    # It stands still once, between the first two looks, for longer than any mutant may take.
+    leaps = {"monotonic": lambda: time.monotonic() + (1_000.0 if next(looks) else 0.0)}
+    monkeypatch.setattr(forking, "time", SimpleNamespace(**vars(time) | leaps))
+    plan = Plan(str(tmp_path), {"firing/due.py": [f"belfry.firing.due.{name}"]}, 2e9, 1)
+    session: Any = FakeSession(monkeypatch)
+    ForkedRuns(plan).pytest_runtestloop(session)
+    assert outcomes(tmp_path) == ["survived"]
 
 
 def test_the_shortest_tests_come_first_and_take_no_longer_than_they_may() -> None:

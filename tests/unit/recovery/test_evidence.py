@@ -23,8 +23,9 @@ from belfry.store.identity import (
     encode_identity,
 )
 from belfry.store.layout import keys
-from belfry.store.layout.manifests import Manifest
+from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.ordered_map import MemoryMap
+from belfry.store.schedules import ScheduleStore
 
 HERE = Identity("cluster-a", "log-1", "in-1")
 OLDER = HERE._replace(changelog="log-0")
@@ -32,7 +33,11 @@ MANIFEST = Manifest(60, 1, 50, 0, 7, 0, bytes(16))
 
 
 def evidence(anchor: Identity | None, low: int = 0, end: int = 100) -> Evidence:
-    anchors: Any = SimpleNamespace(read=lambda _partition: anchor)
+    def read(partition: int) -> Identity | None:
+        assert partition == 3
+        return anchor
+
+    anchors: Any = SimpleNamespace(read=read)
     source: Any = SimpleNamespace(ends=lambda: (low, end), log_end=lambda: end)
     return Evidence(3, HERE, anchors, source)
 
@@ -61,6 +66,20 @@ def test_a_contradiction_stops(asked: Evidence, read: Any, code: str) -> None:
     with pytest.raises(Contradiction) as stopped:
         asked.check(read)
     assert stopped.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "says"),
+    [
+        (evidence(OLDER), replay(None, None), "this partition had an owner in topic log-0:"),
+        (evidence(HERE), replay(None, None), "this partition had an owner in topic log-1:"),
+        (evidence(None, low=60), replay(HERE), "`belfry recover --accept-lost 3:50-59`"),
+    ],
+)
+def test_a_contradiction_says_what_it_is_about(asked: Evidence, read: Any, says: str) -> None:
+    with pytest.raises(Contradiction) as stopped:
+        asked.check(read)
+    assert says in str(stopped.value)
 
 
 @pytest.mark.parametrize(("asked", "read", "code"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
@@ -100,11 +119,13 @@ class Changelog:
     def __init__(self, *rows: tuple[bytes, bytes | None]) -> None:
         self.rows, self.low, self.position, self.read = list(rows), 0, 0, 0
         self.sieve = Sieve()
+        self.sought: list[tuple[int, int]] = []
 
     def ends(self) -> tuple[int, int]:
         return self.low, len(self.rows)
 
-    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
+    def seek(self, offset: int, *, manifest_at: int = 7) -> None:
+        self.sought.append((offset, manifest_at))
         self.position = offset
 
     def read_until(self, end: int, _most: int) -> Any:
@@ -153,10 +174,37 @@ def test_a_changelog_that_was_cut_off_is_read_from_its_beginning() -> None:
     assert recoveries.generation("log-1", 3, log) == 0
 
 
-@pytest.mark.parametrize("generation", [0, 1])
-def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(generation: int) -> None:
+def test_a_changelog_without_an_identity_knows_of_no_recovery() -> None:
+    log: Any = Changelog((b"a/b", b"row"))
+    assert Recoveries().generation("log-1", 3, log) == 0
+
+
+def test_what_is_read_on_is_believed_by_where_the_last_manifest_lies() -> None:
+    """Signed rows are believed by their places (`kafka/changelog_sieve.py`)."""
+    recoveries, changelog = Recoveries(), Changelog(identity_row(0), (b"a/b", b"row"))
+    changelog.low = 1
+    log: Any = changelog
+    recoveries.generation("log-1", 3, log)
+    log.sieve = SimpleNamespace(manifest_at=1)
+    recoveries.generation("log-1", 3, log)
+    recoveries.generation("log-1", 3, log)
+    changelog.low = 2
+    recoveries.generation("log-1", 3, log)
+    changelog.low = 3
+    changelog.rows += [(b"a/b", b"row")] * 2
+    recoveries.generation("log-1", 3, log)
+    assert changelog.sought == [(1, -1), (2, -1), (2, 1), (2, 1), (3, -1)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "generation"), [(0, 0), (0, 1), (1, 1), (1, 2)], ids=["0-0", "0-1", "1-1", "1-2"]
+)
+def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(kept: int, generation: int) -> None:
     """The changelog ends before what the store has read, and the anchor knows of no recovery."""
     rows: Any = MemoryMap()
+    store = ScheduleStore(rows)
+    store.note(*identity_row(kept))
+    store.commit(StoredState(9, 0, MANIFEST))
     anew: Any = object()
     told: list[bool] = []
     local: Any = SimpleNamespace(
@@ -166,13 +214,14 @@ def test_a_store_that_is_ahead_is_rebuilt_only_after_a_recovery(generation: int)
     never: Any = None
     take = TakeOver(local, evidence(HERE), ReplayProgress(), Failpoints(""), never, never)
     error = AheadOfLog("the log ends at 1", 1, 9)
-    if generation:
+    if generation > kept:
         assert take._rebuilt(rows, changelog, error) is anew
         assert told, "a checkpoint that it came from is not used again"
         return
     with pytest.raises(Contradiction) as stopped:
         take._rebuilt(rows, changelog, error)
     assert stopped.value.code == "log_truncated"
+    assert "ends at offset 1, and the local state has read it up to offset 9" in stopped.value.what
 
 
 def test_ids_that_become_known_are_kept() -> None:

@@ -6,11 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from belfry.host import machine
 from belfry.kafka import open_transactions
 from belfry.kafka.holders import OpenTransaction, Untold
 from belfry.kafka.outcome import Stopped
+from belfry.recovery import fenced_end
 from belfry.recovery.fenced_end import FencedEnd
 from belfry.recovery.reading import ReplayProgress
 from belfry.settings import Settings
@@ -42,11 +44,13 @@ class Waits:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, stops_after: int = 1_000) -> None:
         self.reading, self.partition = ReplayProgress(), 3
         self.said: list[str] = []
-        self._now, self._stops_after = 0.0, stops_after
-        monkeypatch.setattr(machine, "monotonic", lambda: self._now)
+        self.now, self._stops_after = 1_000.0, stops_after
+        self.waited: list[float] = []
+        monkeypatch.setattr(machine, "monotonic", lambda: self.now)
 
     def wait(self, seconds: float) -> None:
-        self._now += seconds
+        self.now += seconds
+        self.waited.append(seconds)
         self.said.append(self.reading.sentence())
         if len(self.said) >= self._stops_after:
             raise Stopped
@@ -97,3 +101,52 @@ def test_a_worker_that_stops_waits_no_longer(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(Stopped):
         ask(waits, Changelog(1_000))
     assert waits.reading.held_by == ""
+
+
+def test_it_is_told_after_half_a_second_and_again_each_half_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As often as it is told it is looked up, too: who holds the end back may change."""
+    waits, looked = Waits(monkeypatch), list[tuple[float, Any, Any]]()
+
+    def look_up(properties: Any, places: Any) -> list[OpenTransaction]:
+        looked.append((waits.now, properties, places))
+        return [HELD]
+
+    monkeypatch.setattr(open_transactions, "look_up", look_up)
+    # A part of half a second to the bit.
+    monkeypatch.setattr(fenced_end, "LOOK_S", 0.125)
+    assert ask(waits, Changelog(66)) == 30
+    assert waits.waited == [0.125] * 4 + [1.0] * 62
+    assert [at for at, _, _ in looked] == [1_000.5, 1_030.5, 1_060.5]
+    for _, properties, places in looked:
+        assert properties == Settings().kafka_properties()
+        assert places == [("belfry.changelog", 3)]
+
+
+def test_the_log_says_who_what_to_do_and_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_transactions, "look_up", lambda *_: [HELD])
+    waits = Waits(monkeypatch)
+    with capture_logs() as told:
+        ask(waits, Changelog(20))
+    begun, over = told
+    hides = "an open transaction hides the end of the changelog: nothing fires until it is over"
+    held, to_do = begun.pop("held_by"), begun.pop("to_do")
+    assert held
+    assert to_do
+    for word in (held, to_do, "open in belfry.changelog/3 ", "committed up to 30;"):
+        assert word in waits.said[-1]
+    assert begun == {
+        "event": hides, "log_level": "critical", "partition": 3, "topic": "belfry.changelog",
+        "last_stable_offset": 11, "log_end": 30,
+    }  # fmt: skip
+    assert over == {
+        "event": "the changelog can be read to its end again",
+        "log_level": "warning", "partition": 3, "end": 30,
+    }  # fmt: skip
+
+
+def test_what_was_over_in_a_moment_is_not_said_to_be_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    with capture_logs() as told:
+        ask(Waits(monkeypatch), Changelog(2))
+    assert told == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from belfry.balance.assignment import Assignment
 from belfry.balance.assignment_map import MemberMetadata, read_metadata
 from belfry.group.group import Group, Surroundings
 from belfry.host.failpoints import Failpoints
+from belfry.recovery import takeover
 from belfry.recovery.reading import ReplayProgress
 from belfry.recovery.takeover import LeftToOthers, TakeOver
 from belfry.store.ordered_map import MemoryMap
@@ -126,6 +128,13 @@ def test_nobody_is_fenced_who_can_fire_it() -> None:
     producer, said = take_over(others=True)
     assert not producer.fenced
     assert said.startswith("1 schedules cannot be fired by this worker (demo/new: A rule starts")
+    assert said.endswith("); the partition is left to one that can")
+
+
+def test_a_name_that_is_no_text_is_shown_by_its_bytes() -> None:
+    replay: Any = SimpleNamespace(unreadable={b"demo/\xff": "of a later release"})
+    with pytest.raises(LeftToOthers, match=r"\(demo/\\xff: of a later release\)"):
+        takeover._leave_what_others_can_fire(replay, bool)
 
 
 def test_where_nobody_else_can_it_is_taken_over_and_held_back() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from belfry.recovery.local_state import LocalState
 from belfry.recovery.stamp import Stamp
 from belfry.store.identity import UNKNOWN_ID, Contradiction
+from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.schedules import ScheduleStore
 
@@ -117,6 +120,164 @@ def test_the_changelog_is_not_asked_where_all_is_well(home: Path) -> None:
     kept(home, MINE)
     asked: Callable[[], bool] = lambda: pytest.fail("asked")  # noqa: E731
     local(home).open(asked).close()
+
+
+SET_ASIDE = "local state is set aside"
+
+
+def test_stale_state_is_gone_and_the_log_says_why(home: Path) -> None:
+    kept(home, MINE, NOW_MS - 13 * HOUR_MS)
+    with capture_logs() as told:
+        rows = local(home).open(lambda: True)
+    assert (rows.get(b"ka/b"), rows.get(keys.META_STAMP)) == (None, MINE.encode())
+    rows.close()
+    why = "it was last written more than 12 hours ago: tombstones may be gone"
+    path = str(home / "partition-3")
+    assert told == [{"event": SET_ASIDE, "log_level": "warning", "path": path, "reason": why}]
+
+
+@pytest.mark.parametrize(("hours", "stays"), [(12, True), (12.001, False)])
+def test_state_may_be_as_old_as_it_is_said_to(home: Path, hours: float, stays: bool) -> None:
+    kept(home, MINE, NOW_MS - int(hours * HOUR_MS))
+    rows = local(home).open(lambda: True)
+    assert (rows.get(b"ka/b") is not None) is stays
+    rows.close()
+
+
+def test_what_is_put_aside_is_named_with_what_is_to_be_done(home: Path) -> None:
+    kept(home, MINE)
+    with capture_logs() as told:
+        local(home).give_up("transaction 39 follows transaction 40")
+    path = home / "partition-3"
+    assert told == [
+        {
+            "event": SET_ASIDE,
+            "log_level": "error",
+            "path": str(path),
+            "reason": "transaction 39 follows transaction 40",
+            "kept_as": f"{path}.aside-{NOW_MS}",
+            "to_do": "compare it with docs/recovery.md, and delete it when nothing is missed",
+        }
+    ]
+    assert others(home) == [f"partition-3.aside-{NOW_MS}"]
+
+
+def damage(home: Path) -> None:
+    """Leave a store of which RocksDB cannot say where its files are."""
+    kept(home, MINE)
+    (home / "partition-3" / "CURRENT").write_text("nothing")
+
+
+def test_a_store_that_cannot_be_opened_is_removed_whoever_meets_it(home: Path) -> None:
+    damage(home)
+    with capture_logs() as told:
+        rows = local(home).open(lambda: pytest.fail("asked"))
+    assert rows.get(b"ka/b") is None
+    rows.close()
+    (said,) = told
+    assert (said["event"], said["log_level"]) == ("local state is damaged", "warning")
+    assert said["path"] == str(home / "partition-3")
+    assert "CURRENT" in said["reason"]
+    damage(home)
+    with capture_logs() as told:
+        local(home).give_up("a hole")
+    (said,) = told
+    assert said["event"] == SET_ASIDE
+    assert said["reason"].startswith("a hole (")
+    assert "CURRENT" in said["reason"]
+    assert not (home / "partition-3").exists()
+
+
+def test_a_store_that_another_process_has_open_is_nothing_to_remove(home: Path) -> None:
+    kept(home, MINE)
+    holder = local(home).open(lambda: True)
+    with pytest.raises(Exception, match="/LOCK:"):
+        local(home).open(lambda: True)
+    assert holder.get(b"ka/b") == b"\x01\x02"
+    holder.close()
+
+
+@pytest.mark.parametrize(
+    ("stamp", "why"),
+    [
+        (None, "it has no stamp"),
+        (MINE, "it does not say how far it goes"),
+        (Stamp("cluster-b", "log-1", 3), 'it belongs to [2,"cluster-b","log-1",3]'),
+    ],
+)
+def test_rows_of_which_nobody_says_what_they_are_are_not_used(
+    home: Path, stamp: Stamp | None, why: str
+) -> None:
+    """They are no fold of any changelog, so nothing is worth keeping of them."""
+    rows = local(home).open(lambda: True)
+    told_by = None if stamp is None else stamp.encode()
+    rows.write({b"ka/b": b"\x01\x02", keys.META_STAMP: told_by})
+    rows.close()
+    with capture_logs() as told:
+        rows = local(home).open(lambda: True)
+    assert rows.get(b"ka/b") is None
+    rows.close()
+    assert [each["reason"] for each in told] == [why]
+    assert not others(home)
+
+
+def test_the_only_copy_is_told_with_what_it_holds(home: Path) -> None:
+    kept(home, MINE, NOW_MS - 13 * HOUR_MS)
+    with pytest.raises(Contradiction) as stopped:
+        local(home).open(lambda: False)
+    held = f"{home / 'partition-3'} keeps 7 schedules that wait, as of transaction 60,"
+    assert f"(topic log-1) holds nothing, and {held} in topic log-1:" in stopped.value.what
+
+
+def test_the_only_copy_of_another_cluster_is_told_with_that_cluster(home: Path) -> None:
+    kept(home, Stamp("cluster-b", "log-1", 3))
+    with pytest.raises(Contradiction, match=r"transaction 60, in cluster cluster-b\."):
+        local(home).open(lambda: False)
+
+
+def test_the_only_copy_may_have_lost_its_stamp(home: Path) -> None:
+    kept(home, MINE)
+    rows = local(home).open(lambda: True)
+    rows.write({keys.META_STAMP: None})
+    rows.close()
+    with pytest.raises(Contradiction, match=r"transaction 60, in topic \?:") as stopped:
+        local(home).open(lambda: False)
+    assert stopped.value.code == "changelog_lost"
+
+
+def test_state_that_cannot_be_read_is_removed_and_not_kept_for_anybody(home: Path) -> None:
+    kept(home, MINE)
+    rows = local(home).open(lambda: True)
+    state = rows.get(keys.META_STATE) or b""
+    rows.write({keys.META_STATE: state[:16] + b"\x63" + state[17:]})
+    rows.close()
+    with capture_logs() as told:
+        rows = local(home).open(lambda: True)
+    assert rows.get(b"ka/b") is None
+    rows.close()
+    assert [each["log_level"] for each in told] == ["warning"]
+    assert "starts with '63" in told[0]["reason"]
+    assert not others(home)
+
+
+def test_who_fetches_a_checkpoint_hears_when_to_stop_and_keeps_nothing_open(home: Path) -> None:
+    kept(home, Stamp("cluster-b", "log-1", 3))
+    heard: list[Any] = []
+
+    def fetch(*given: Any) -> None:
+        heard.append(given)
+        raise ConnectionError("the store is away")
+
+    checkpoints: Any = SimpleNamespace(fetch=fetch)
+    changelog: Any = SimpleNamespace(holds_records=lambda: True, ends=lambda: (0, 9))
+    stops = lambda: True  # noqa: E731
+    state = replace(local(home), checkpoints=checkpoints)
+    with pytest.raises(ConnectionError):
+        state.open_newest(changelog, stops)
+    ((path, stamp, stale_ms, _, ends, told),) = heard
+    assert (path, stamp, stale_ms) == (home / "partition-3", MINE, 12 * HOUR_MS)
+    assert (ends(), told) == ((0, 9), stops)
+    local(home).open(lambda: True).close()
 
 
 @pytest.fixture

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from belfry.store.identity import (
     UNKNOWN_ID,
+    Contradiction,
     Identity,
     decode_identity,
     encode_identity,
+    foreign_state,
     identity_of,
     logged_contradiction,
+    lost_changelog,
     lost_requests,
+    truncated_log,
 )
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, encode_manifest
@@ -39,7 +46,10 @@ def test_names_that_a_newer_version_adds_are_passed_over() -> None:
 
 
 def test_a_newer_format_stops() -> None:
-    with pytest.raises(UnknownFormat, match="0209"):
+    reads = (
+        "starts with '0209'; this version reads '0109'. Run the version that wrote it, or a newer"
+    )
+    with pytest.raises(UnknownFormat, match=f"^The identity of a partition {reads} one.$"):
         decode_identity(b"\x02\x09{}")
 
 
@@ -59,6 +69,31 @@ def test_another_world_contradicts_and_names_the_choices(logged: Identity, code:
     assert str(found).startswith(f"{code}: ")
 
 
+def all_contradictions() -> list[Contradiction]:
+    held = "this partition had an owner"
+    found = [
+        logged_contradiction(HERE, HERE._replace(cluster="cluster-b")),
+        logged_contradiction(HERE, HERE._replace(changelog="log-0")),
+        logged_contradiction(HERE, HERE._replace(schedules="in-0")),
+        lost_changelog(HERE, "log-0", held),
+        foreign_state(HERE, "cluster-b", "/data keeps 7 schedules that wait,"),
+        truncated_log(40, 90),
+        lost_requests(3, 40, 100, 200),
+        lost_requests(3, 240, 100, 200),
+    ]
+    return [each for each in found if each is not None]
+
+
+def test_each_contradiction_says_what_is_wrong_and_what_can_be_chosen_word_by_word() -> None:
+    """Somebody acts on these sentences while nothing fires."""
+    told = [{"code": e.code, "what": e.what, "choices": e.choices} for e in all_contradictions()]
+    place = Path(__file__).with_name("contradictions.json")
+    assert told == json.loads(place.read_text("utf-8"))
+    for each in all_contradictions():
+        asks = "Nothing is fired until somebody chooses:"
+        assert str(each) == f"{each.code}: {each.what} {asks} {each.choices}"
+
+
 def test_the_same_world_in_another_generation_contradicts_nothing() -> None:
     assert logged_contradiction(HERE, HERE._replace(generation=0)) is None
 
@@ -70,8 +105,10 @@ def test_brokers_that_tell_no_ids_contradict_nothing() -> None:
     assert HERE.same_world(unknown)
     assert unknown.same_world(HERE)
     assert unknown.filled(HERE) == HERE
-    other = HERE._replace(changelog="log-9")
-    assert other.filled(HERE) == other
+    for other in (HERE._replace(changelog="log-9"), HERE._replace(schedules="in-9")):
+        assert other.filled(HERE) == other
+        assert not other.same_world(HERE)
+    other = HERE._replace(cluster="cluster-b")
     assert not other.same_world(HERE)
 
 

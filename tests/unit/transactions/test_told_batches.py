@@ -92,3 +92,50 @@ def test_a_record_of_a_high_number_is_encoded_field_by_field(
     wanted = [bytes(batch.data) for batch in batches_of(told)]
     monkeypatch.setattr(told_batches, "LOOKED_UP", 120)
     assert [bytes(batch.data) for batch in batches_of(told)] == wanted
+
+
+def test_records_that_are_added_one_by_one_lie_behind_them_in_the_same_batch() -> None:
+    """Up to the byte: a batch that one more record would overfill is followed by another."""
+    alone: Any = [(b"k%d" % n, b"v" * 50, [("h", b"1")]) for n in range(6)]
+    chance = random.Random(3)
+    told = [verdict(chance, number) for number in range(4)]
+    sizes: set[tuple[int, ...]] = set()
+    for most in (*range(1_000, 1_150), 20_000):
+        step = StepBatches(0, {"l": most}, NOW_MS)
+        add_told(step, told, HEAD, "l", 1, partitioner())
+        for each in alone:
+            step.add(("l", 0), *each)
+        found = step.finish(WRITER, {})
+        assert all(len(batch.data) <= most for batch in found if batch.records > 1)
+        read = [record for batch in found for record in DefaultRecordBatch(batch.data)]
+        assert [(r.key, r.value, r.headers) for r in read] == [
+            *(told_record(HEAD, event) for event in told),
+            *alone,
+        ]
+        sizes.add(tuple(batch.records for batch in found))
+    assert (10,) in sizes, "where there is room they lie together"
+    assert len(sizes) > 2
+
+
+def test_a_batch_of_two_is_never_larger_than_its_topic_takes() -> None:
+    drawn = [verdict(random.Random(number), number) for number in range(9)]
+    told = next(each for each in drawn if isinstance(each, PlainAccepted))
+    counts = set()
+    for most in range(300, 1_100):
+        step = StepBatches(0, {"l": most}, NOW_MS)
+        add_told(step, [told], HEAD, "l", 1, partitioner())
+        step.add(("l", 0), b"k", b"v" * 40, [])
+        found = step.finish(WRITER, {})
+        counts.add(len(found))
+        assert all(len(batch.data) <= most for batch in found if batch.records > 1)
+    assert counts == {1, 2}
+
+
+def test_outcomes_that_are_told_later_lie_in_the_same_batch() -> None:
+    chance = random.Random(4)
+    told = [verdict(chance, number) for number in range(20)]
+    step = StepBatches(0, {}, NOW_MS)
+    for some in (told[:9], told[9:]):
+        add_told(step, some, HEAD, "l", 1, partitioner())
+    (batch,) = step.finish(WRITER, {})
+    assert batch.records == len(told)

@@ -194,17 +194,19 @@ async def test_a_topic_that_is_gone_is_blamed_soon(own_epochs: bool) -> None:
     assert list(raised.value.topics) == ["fired"]
 
 
-async def test_a_batch_that_can_be_divided_blames_nobody_and_is_divided() -> None:
+@pytest.mark.parametrize("records", [2, 40])
+async def test_a_batch_that_can_be_divided_blames_nobody_and_is_divided(records: int) -> None:
     script = Script(produce=[10])
     writer = await opened(script, own_epochs=V2)
-    first = batches(writer, ("fired", 0), records=40)
+    first = batches(writer, ("fired", 0), records=records)
     with pytest.raises(Ended) as raised:
         await writer.write(first)
     assert raised.value.topics == {}
+    assert writer.limits == {"fired": len(first[0].data) // 2}
     await writer.end(commit=False)
-    second = batches(writer, ("fired", 0), records=40)
+    second = batches(writer, ("fired", 0), records=records)
     assert len(second) > len(first)
-    assert all(len(batch.data) <= len(first[0].data) // 2 for batch in second)
+    assert all(len(batch.data) <= len(first[0].data) // 2 for batch in second if batch.records > 1)
 
 
 async def test_a_partition_moves_to_its_new_leader() -> None:

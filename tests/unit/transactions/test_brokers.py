@@ -1,0 +1,184 @@
+"""What a writer is told of the brokers: who leads, who coordinates, and what is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.client import CoordinationType
+from aiokafka.errors import CoordinatorNotAvailableError, NodeNotReadyError, RequestTimedOutError
+from aiokafka.structs import TopicPartition
+
+from belfry.kafka.broker_features import TRANSACTION
+from belfry.kafka.transactions import PartitionProducer
+from belfry.settings import Settings
+from belfry.transactions import brokers, choosing
+from belfry.transactions.brokers import BrokerConnections, Lost
+from belfry.transactions.producer import DirectProducer
+
+GROUP = 107
+
+
+class Client:
+    """aiokafka's client, which knows of the topics that were asked for often enough."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[TopicPartition, int] = {}
+        self.cluster = SimpleNamespace(_partitions={}, leader_for_partition=self.leaders.get)
+        self.sent: list[tuple[int, Any, int]] = []
+        self.fails: Exception | None = None
+        self.asked_for: list[Any] = []
+
+    def get_random_node(self) -> int:
+        """One of the nodes."""
+        return 4
+
+    async def send(self, node: int, request: Any, *, group: int = 0) -> str:
+        """The answer, or an error."""
+        self.sent.append((node, request, group))
+        if self.fails is not None:
+            raise self.fails
+        return "answer"
+
+    async def coordinator_lookup(self, kind: Any, name: str) -> int:
+        """A node, or an error."""
+        self.asked_for.append((kind, name))
+        if self.fails is not None:
+            raise self.fails
+        return 2
+
+
+class Shared:
+    """What all connections share; each look makes the next topics known."""
+
+    def __init__(self) -> None:
+        self.client = Client()
+        self.becomes_known: list[set[str]] = []
+        self.looks: list[set[str]] = []
+        self.forgotten: set[str] = set()
+
+    def enter(self) -> int:
+        """The number of these connections."""
+        return GROUP
+
+    async def refresh(self, topics: Any = ()) -> None:
+        """Learn."""
+        self.looks.append({*topics})
+        known = self.becomes_known.pop(0) if self.becomes_known else set[str]()
+        self.client.cluster._partitions.update({topic: {0, 1} for topic in known})
+
+    def forget(self, topics: Any) -> None:
+        """Ask for them no more."""
+        self.forgotten |= topics
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Shared:
+    found = Shared()
+    monkeypatch.setattr(brokers, "shared", lambda _properties: found)
+    monkeypatch.setattr(brokers, "LOOK_S", 0.001)
+    return found
+
+
+async def test_a_request_goes_over_the_writers_own_connection(shared: Shared) -> None:
+    assert await BrokerConnections({}).send(3, "request") == "answer"
+    assert shared.client.sent == [(3, "request", GROUP)]
+
+
+@pytest.mark.parametrize(
+    ("error", "sent"),
+    [(NodeNotReadyError("away"), False), (RequestTimedOutError("late"), True), (OSError(), True)],
+)
+async def test_what_has_not_left_is_told_from_what_may_have_been_carried_out(
+    shared: Shared, error: Exception, sent: bool
+) -> None:
+    """Nobody repeats an end of protocol v1 that a broker may have got."""
+    shared.client.fails = error
+    with pytest.raises(Lost) as lost:
+        await BrokerConnections({}).send(3, "request")
+    assert lost.value.sent is sent
+
+
+async def test_a_coordinator_is_asked_for_by_its_transactional_id(shared: Shared) -> None:
+    assert await BrokerConnections({}).coordinator_of("belfry.1") == 2
+    assert shared.client.asked_for == [(CoordinationType.TRANSACTION, "belfry.1")]
+
+
+async def test_a_coordinator_that_is_not_told_has_an_error_or_is_lost(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections = BrokerConnections({})
+    shared.client.fails = CoordinatorNotAvailableError()
+    assert await connections.coordinator_of("belfry.1") == (None, 15)
+    for error in (ConnectionRefusedError(111, "refused"), TimeoutError(), KeyError("a node")):
+        shared.client.fails = error
+        with pytest.raises(Lost):
+            await connections.coordinator_of("belfry.1")
+
+    async def never(*_: Any) -> None:
+        await asyncio.sleep(60)
+
+    shared.client.coordinator_lookup = never  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(brokers, "METADATA_S", 0.01)
+    with pytest.raises(Lost):
+        await connections.coordinator_of("belfry.1")
+
+
+@pytest.mark.parametrize(("told", "leader"), [(None, None), (-1, None), (0, 0), (1, 1)])
+def test_a_partition_that_nobody_leads_has_no_leader(
+    shared: Shared, told: int | None, leader: int | None
+) -> None:
+    if told is not None:
+        shared.client.leaders[TopicPartition("fired", 1)] = told
+    shared.client.leaders[TopicPartition("fired", 0)] = 9
+    assert BrokerConnections({}).leader_of(("fired", 1)) == leader
+
+
+@pytest.mark.parametrize(("level", "own"), [(None, False), (1, False), (2, True), (3, True)])
+async def test_epochs_are_each_transactions_own_from_level_2_on(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch, level: int | None, own: bool
+) -> None:
+    async def features(client: Any, node: int) -> Any:
+        assert (client, node) == (shared.client, 4)
+        return SimpleNamespace(finalized={} if level is None else {TRANSACTION: level})
+
+    monkeypatch.setattr(brokers, "ask_features", features)
+    assert await BrokerConnections({}).gives_own_epochs() is own
+
+
+async def test_brokers_that_tell_no_features_are_not_taken_for_old_ones(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def features(_client: Any, _node: int) -> str:
+        return "no answer"
+
+    monkeypatch.setattr(brokers, "ask_features", features)
+    with pytest.raises(ConnectionError, match="do not tell their features: no answer"):
+        await BrokerConnections({}).gives_own_epochs()
+
+
+async def test_new_topics_are_asked_for_until_they_are_known(shared: Shared) -> None:
+    shared.becomes_known = [{"a"}, set(), {"b"}]
+    await BrokerConnections({}).know(["a", "b"])
+    assert shared.looks == [{"a", "b"}, {"b"}, {"b"}]
+    assert not shared.forgotten
+
+
+async def test_topics_that_stay_unknown_are_not_asked_for_for_ever(shared: Shared) -> None:
+    shared.becomes_known = [{"a"}]
+    connections = BrokerConnections({})
+    # However long a look takes on a busy machine, there is time for another one.
+    await connections.know(["a", "gone"], 0.2)
+    assert len(shared.looks) > 1
+    assert shared.forgotten == {"gone"}
+    assert (connections.partitions_of("a"), connections.partitions_of("gone")) == (2, 0)
+
+
+def test_settings_choose_the_writer_and_how_many_ids_take_turns() -> None:
+    direct: Any = choosing.producers(Settings(transaction_writer="direct", transactional_ids=1))
+    assert direct.func is DirectProducer
+    assert direct.keywords["in_turn"] == 1
+    assert direct.keywords["loop"]._name == "transaction-writer"
+    assert choosing.producers(Settings(transaction_writer="librdkafka")) is PartitionProducer
