@@ -116,10 +116,14 @@ def test_a_fold_that_was_cut_short_amid_a_window_goes_on(seed: int) -> None:
 def test_the_net_is_the_last_of_each_key_in_their_order(seed: int) -> None:
     log = logged(seed)
     net = net_of(log)
-    assert dict(net.rows) == {k: v for k, v in log if not k.startswith(keys.MANIFEST_PREFIX)}
-    assert len(dict(net.rows)) == len(net.rows)
-    places = [max(at for at, each in enumerate(log) if each == row) for row in net.rows]
-    assert places == sorted(places)
+    rows = net.schedules + net.others
+    assert dict(rows) == {k: v for k, v in log if not k.startswith(keys.MANIFEST_PREFIX)}
+    assert len(dict(rows)) == len(rows)
+    assert [key for key, _ in net.others if key[:1] != b"\0"] == []
+    assert [key for key, _ in net.schedules if key[:1] == b"\0"] == []
+    for some in (net.schedules, net.others):
+        places = [max(at for at, each in enumerate(log) if each == row) for row in some]
+        assert places == sorted(places)
     told = [row for key, row in log if key.startswith(keys.MANIFEST_PREFIX)]
     assert net.manifests == told
 

@@ -91,6 +91,8 @@ class LeftBuckets:
         # Committed rows that were taken, and names of buckets that removed schedules were in.
         self._taken: list[Sequence[tuple[bytes, bytes]]] = []
         self._removed: list[bytes] = []
+        # How many left each bucket by way of the timeline, in a replay.
+        self._left: Counter[bytes] = Counter()
         # Local keys of committed records that are gone.
         self._gone: list[bytes] = []
         self.emptied: list[Bucket] = []
@@ -117,15 +119,16 @@ class LeftBuckets:
     def left_timeline(self, names: Sequence[bytes], left: Sequence[bytes]) -> None:
         """Committed records of these schedules are gone from these keys of the timeline."""
         self._gone.extend(left)
-        self._removed.extend(left_by_names(names, left))
+        self._left.update(left_by_names(names, left))
 
     def rows_after(self, records: Mapping[bytes, bytes | None]) -> Rows:
         """Rows of buckets after the step, whose overlay has these records under local keys."""
         taken: Counter[bytes] = Counter()
         for rows in self._taken:
             taken.update(left_from(rows))
-        left = taken.copy() if self._removed else taken
+        left = taken.copy() if self._removed or self._left else taken
         left.update(self._removed)
+        left.update(self._left)
         writes, emptied, self.waiting = changed_buckets(self._rows, came_into(records), left)
         self.emptied = [bucket for name, bucket in emptied if name in taken]
         return writes
@@ -142,6 +145,8 @@ class LeftBuckets:
     def clear(self) -> None:
         """The step has ended."""
         self._taken, self._removed, self._gone = [], [], []
+        if self._left:
+            self._left = Counter()
 
 
 def changed_buckets(

@@ -17,6 +17,7 @@ timeline as well; `Replay.finish` moves it to the backlog once the watermark is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from belfry.store.layout import keys
@@ -40,7 +41,7 @@ from belfry.store.layout.pending_bytes import (
 )
 from belfry.store.layout.records import HEAD_OF_MARKER, LOCATION, MARKER, check_format
 from belfry.store.layout.verdicts import HEAD_OF_ANSWERED
-from belfry.store.net import NetChanges
+from belfry.store.net import Change, NetChanges
 from belfry.store.schedules import ScheduleStore
 
 # Settings are JSON, and the identity has a format of its own, so that later releases read it.
@@ -52,37 +53,50 @@ def fold(store: ScheduleStore, net: NetChanges) -> list[Manifest]:
 
     Returns the manifests among them.  Raises `UnknownFormat` for a record of a later release.
     """
-    schedules = [each for each in net.rows if each[0][:1] != b"\0"]
-    # Of the timeline: what leaves it, and what waits there; and what lies under names.
-    gone: list[tuple[bytes, bytes]] = []
-    waiting: list[tuple[bytes, bytes]] = []
     named: dict[bytes, bytes | None] = {}
-    if len(schedules) < len(net.rows):
-        for name, value in net.rows:
-            if name[:1] == b"\0":
-                _fold_other(store, name, value, named)
-    committed = store.committed([name for name, _ in schedules])
-    for (name, value), before in zip(schedules, committed, strict=True):
-        in_timeline = before is not None and before[:3] == HEAD_IN_TIMELINE
-        if not (in_timeline or before is None or before[:2] == HEAD_OF_MARKER):
-            _fold_schedule(store, name, value, before)
-            continue
-        if value is None or (head := value[:2]) == HEAD_OF_MARKER:
-            if value is not before:
-                # Else there was nothing, and nothing is left of what came meanwhile.
-                named[name] = value
-        elif head == HEAD_OF_PENDING and not lies_aside(value):
-            waiting.append((name, value))
-        else:
-            _fold_schedule(store, name, value, before)
-            continue
-        if in_timeline and before is not None:
-            gone.append((name, before))
+    for name, value in net.others:
+        _fold_other(store, name, value, named)
     store.lay_rows(named)
-    # A record may come to lie where another one lay.
-    store.lay_gone(gone)
-    store.lay_waiting(waiting)
+    _fold_schedules(store, net.schedules)
     return [decode_manifest(row) for row in net.manifests]
+
+
+def _fold_schedules(store: ScheduleStore, schedules: Sequence[Change]) -> None:
+    """Fold rows of schedules; those that need a closer look are folded one by one."""
+    committed = store.committed([name for name, _ in schedules])
+    # What lies under names; what leaves the timeline, by locations; and what waits there.
+    named = dict(schedules)
+    gone: list[bytes] = []
+    gone_from: list[bytes] = []
+    waiting: list[bytes] = []
+    records: list[bytes] = []
+    looked_at: list[tuple[bytes, bytes | None, bytes | None]] = []
+    for (name, value), before in zip(schedules, committed, strict=True):
+        in_timeline = False
+        if before is not None:
+            in_timeline = before[:3] == HEAD_IN_TIMELINE
+            if not in_timeline and before[:2] != HEAD_OF_MARKER:
+                looked_at.append((name, value, before))
+                continue
+        if value is None:
+            if before is None:
+                # Nothing is left of what came meanwhile.
+                del named[name]
+        elif (head := value[:2]) != HEAD_OF_MARKER:
+            if head != HEAD_OF_PENDING or lies_aside(value):
+                looked_at.append((name, value, before))
+                continue
+            waiting.append(name)
+            records.append(value)
+        if in_timeline and before is not None:
+            gone.append(name)
+            gone_from.append(before)
+    store.lay_rows(named)
+    for name, value, before in looked_at:
+        _fold_schedule(store, name, value, before)
+    # A record may come to lie where another one lay.
+    store.lay_gone(gone, gone_from)
+    store.lay_waiting(waiting, records)
 
 
 def _fold_other(

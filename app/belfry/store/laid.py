@@ -22,23 +22,22 @@ from belfry.store.overlaid import Overlaid
 class Laid(Overlaid):
     """Schedules of a partition, and what a replay does with many of them."""
 
-    def lay_waiting(self, waiting: Sequence[tuple[bytes, bytes]]) -> None:
-        """Let schedules wait in the timeline that wait nowhere: names and pending records."""
-        records = [record for _, record in waiting]
+    def lay_waiting(self, names: Sequence[bytes], records: Sequence[bytes]) -> None:
+        """Let schedules wait in the timeline that wait nowhere, by their pending records."""
         places, locations = timeline_places_of(records)
-        self._named.update(zip([name for name, _ in waiting], locations, strict=True))
+        self._named.update(zip(names, locations, strict=True))
         self._records.update(zip(places, records, strict=True))
-        self._pending_change += len(waiting)
+        self._pending_change += len(names)
 
-    def lay_gone(self, gone: Sequence[tuple[bytes, bytes]]) -> None:
-        """Let committed records leave the timeline: names, and the locations of each.
+    def lay_gone(self, names: Sequence[bytes], locations: Sequence[bytes]) -> None:
+        """Let committed records leave the timeline, where they were by these locations.
 
-        What stands under the names from now on has to be laid there afterwards.
+        What stands under the names from now on has to be laid there by itself.
         """
-        left = timeline_keys_at([location for _, location in gone])
+        left = timeline_keys_at(locations)
         self._records.update(dict.fromkeys(left))
-        self._left.left_timeline([name for name, _ in gone], left)
-        self._pending_change -= len(gone)
+        self._left.left_timeline(names, left)
+        self._pending_change -= len(names)
 
     def lay_rows(self, rows: Mapping[bytes, bytes | None]) -> None:
         """Keep rows under changelog keys (None: there is none); no schedule waits by them."""

@@ -15,31 +15,46 @@ counts: they are given apart, in their order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from belfry.store.layout.keys import MANIFEST_PREFIX
 
 Change = tuple[bytes, bytes | None]
+# Keys of rows that are no schedule's begin with a zero byte, so they lie before this one.
+SCHEDULES: Final = b"\1"
 
 
 class NetChanges(NamedTuple):
-    """The last record of each key, in the order of these, and all manifests as they lie at rest."""
+    """The last record of each key, in the order of these, and all manifests as they lie at rest.
 
-    rows: list[Change]
+    Rows of schedules and others are given apart, since nearly all are the former.
+    """
+
+    schedules: list[Change]
+    others: list[Change]
     manifests: list[bytes]
 
 
 def net_of(changes: Sequence[Change]) -> NetChanges:
     """What is left of records of a changelog; None under a key stands for a tombstone."""
-    last = {change[0]: at for at, change in enumerate(changes)}
-    told = [change for change in changes if change[0][:2] == MANIFEST_PREFIX]
-    manifests = [row for _, row in told if row is not None]
-    if len(last) == len(changes):
+    schedules = [change for change in changes if change[0] >= SCHEDULES]
+    others: list[Change] = []
+    told: list[bytes | None] = []
+    if len(schedules) < len(changes):
+        rest = [change for change in changes if change[0] < SCHEDULES]
+        others = [change for change in rest if change[0][:2] != MANIFEST_PREFIX]
+        told = [row for key, row in rest if key[:2] == MANIFEST_PREFIX]
+    manifests = [row for row in told if row is not None]
+    return NetChanges(_last(schedules), _last(others), manifests)
+
+
+def _last(changes: list[Change]) -> list[Change]:
+    """The last of each key, in their order."""
+    if len(dict(changes)) == len(changes):
         # No key comes twice, as where all that comes in waits for longer than a window.
-        return NetChanges([each for each in changes if each[0][:2] != MANIFEST_PREFIX], manifests)
-    for key, _ in told:
-        last.pop(key, None)
-    return NetChanges([changes[at] for at in sorted(last.values())], manifests)
+        return changes
+    last = {change[0]: at for at, change in enumerate(changes)}
+    return [changes[at] for at in sorted(last.values())]
 
 
 def after_last_manifest(changes: Sequence[Change]) -> int:

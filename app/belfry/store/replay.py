@@ -149,8 +149,8 @@ class Replay:
     def _fold(self, changes: Sequence[Change]) -> None:
         net = net_of(changes)
         if self.begun:
-            self._refuse_recovered(net.rows)
-        note_unreadable(self.unreadable, net.rows)
+            self._refuse_recovered(net.others)
+        note_unreadable(self.unreadable, net.schedules)
         for manifest in fold(self._store, net):
             before = self.manifest
             if before is not None and manifest.txn_seq != before.txn_seq + 1:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import pytest
 
 from belfry.store.layout import keys
+from belfry.store.layout.buckets import bucket_name, left_by_names
+from belfry.store.layout.keys import timeline_key
+from belfry.store.layout.locations import (
+    IN_TIMELINE,
+    Location,
+    encode_location,
+    timeline_keys_at,
+)
 
 T0 = 1_800_000_000_000
+NOON = T0 - T0 % 60_000
 
 
 def test_the_timeline_is_in_the_order_of_due_instants_and_acceptance() -> None:
@@ -64,3 +76,21 @@ def test_manifests_take_turns_on_their_slots() -> None:
     slots = {keys.manifest_key(number) for number in range(keys.MANIFEST_SLOTS)}
     assert len(slots) == keys.MANIFEST_SLOTS
     assert keys.manifest_key(7) == keys.manifest_key(7 + keys.MANIFEST_SLOTS)
+
+
+@pytest.mark.parametrize("spread_ms", [1, 60, 60_000, 3_600_000])
+def test_places_of_many_are_those_of_each(spread_ms: int) -> None:
+    """Within a minute and across minutes, of records that lie in any order."""
+    random = Random(spread_ms)
+    for first_ms in (0, NOON, NOON + 59_970):
+        places = [
+            (first_ms + random.randrange(spread_ms), random.getrandbits(64)) for _ in range(40)
+        ]
+        rows = [encode_location(Location(IN_TIMELINE, *place)) for place in places]
+        left = timeline_keys_at(rows)
+        assert left == [timeline_key(*place) for place in places]
+        names = [b"t%d/%d" % (number % 3, number) for number in range(len(places))]
+        each = [bucket_name(b"t%d" % (n % 3), due_ms) for n, (due_ms, _) in enumerate(places)]
+        assert left_by_names(names, left) == Counter(each)
+    assert timeline_keys_at([]) == []
+    assert left_by_names([], []) == Counter()

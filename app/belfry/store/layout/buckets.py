@@ -147,12 +147,16 @@ def left_from(rows: Sequence[tuple[bytes, bytes]]) -> Counter[bytes]:
     )
 
 
-def left_by_names(names: Sequence[bytes], left: Sequence[bytes]) -> list[bytes]:
-    """The names of the buckets in which schedules were that lay under these keys of the timeline.
+def left_by_names(names: Sequence[bytes], left: Sequence[bytes]) -> Counter[bytes]:
+    """How many of the schedules that lay under these keys of the timeline were in each bucket.
 
     A schedule's name begins with its tenant and a slash.
     """
-    return [name[: name.index(b"/")] + key[1:5] for name, key in zip(names, left, strict=True)]
+    tenants = [name.partition(b"/")[0] for name in names]
+    if left and min(left)[1:5] == max(left)[1:5]:
+        minute = left[0][1:5]
+        return Counter({tenant + minute: count for tenant, count in Counter(tenants).items()})
+    return Counter([tenant + key[1:5] for tenant, key in zip(tenants, left, strict=True)])
 
 
 def bytes_by_tenant(records: Iterable[bytes]) -> Counter[bytes]:

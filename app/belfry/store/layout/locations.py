@@ -42,6 +42,8 @@ _LOCATION: Final = Struct(">BBBBqQ")
 _SORT_KEY_OF_RECORD: Final = Struct(">4xq16xQ").unpack_from
 _SORT_KEY_OF_ROW: Final = Struct(">4xqQ").unpack_from
 _SORT_KEY_IN_KEY: Final = slice(6, 22)
+_SORT_KEY_IN_ROW: Final = slice(4, 20)
+_DUE_AT_PLACE: Final = Struct(">q8x").unpack
 # A key of the timeline without the sort key, which lies behind it.
 _TIMELINE_MINUTE: Final = Struct(">cIB")
 
@@ -107,7 +109,19 @@ def timeline_places_of(records: Sequence[bytes]) -> tuple[list[bytes], list[byte
 
 def timeline_keys_at(rows: Sequence[bytes]) -> list[bytes]:
     """The keys in the timeline of the records whose locations are these rows, which say so."""
+    if rows:
+        # As a rule, what fires in a window was due in one minute; bytes have the order of instants.
+        places = [row[_SORT_KEY_IN_ROW] for row in rows]
+        first, last = _minute_at(min(places)), _minute_at(max(places))
+        if first == last:
+            head = _TIMELINE_MINUTE.pack(b"t", first, 0)
+            return [head + place for place in places]
     return _keys_at(map(_SORT_KEY_OF_ROW, rows))
+
+
+def _minute_at(place: bytes) -> int:
+    minute: int = _DUE_AT_PLACE(place)[0] // MINUTE_MS
+    return minute
 
 
 def _keys_at(sort_keys: Iterable[tuple[int, int]]) -> list[bytes]:
