@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from belfry.history import counters, layout
 from belfry.history.chunks import MOST, packed, record_in, records_in
 from belfry.history.fire_rows import FireRows
-from belfry.history.layout import DAY_MS, HOUR_MS, SortKey
+from belfry.history.layout import DAY_MS, HOUR_MS, OFFSET_BYTES, SortKey
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import Parted, Range, TwoWayMap
 from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
@@ -136,7 +136,7 @@ class HistoryStore:
         for note in notes:
             head = note[1]
             grouped[head[0], head[3]].append(note)
-        parts: list[tuple[bytes, Mapping[bytes, bytes | None]]] = []
+        by_schedule: dict[bytes, dict[bytes, bytes | None]] = {}
         writes: dict[bytes, bytes | None] = {**self._counted(partition, grouped)}
         for (tenant, at_ms), alike in grouped.items():
             by_time, by_day = layout.prefixes(tenant, at_ms // DAY_MS)
@@ -144,9 +144,11 @@ class HistoryStore:
                 some = alike[at : at + MOST]
                 place, row, keys = packed(at_ms, partition, some)
                 writes[by_time + place] = row
-                parts.append((by_day, dict.fromkeys(keys, place[-layout.OFFSET_BYTES :])))
+                leading: dict[bytes, bytes | None] = dict.fromkeys(keys, place[-OFFSET_BYTES:])
+                if (others := by_schedule.setdefault(by_day, leading)) is not leading:
+                    others.update(leading)
         writes[layout.position_key(partition)] = layout.pack_offset(next_offset)
-        self._rows.write(Parted(*parts, (b"", writes)))
+        self._rows.write(Parted(*by_schedule.items(), (b"", writes)))
 
     def _counted(
         self, partition: int, grouped: Mapping[_Of, Sequence[_Note]]
