@@ -177,16 +177,21 @@ class HistoryStore:
         self, tenant: bytes, start: SortKey, until_ms: int, partitions: Collection[int]
     ) -> Walk:
         """A tenant's records by time, from a place on; None for those of other partitions."""
+        if start.at_ms >= until_ms:
+            return
         low, high = layout.time_range(tenant, start, until_ms)
+        # What comes next lies here or behind it: where a topic was read anew, rows overlap.
+        rest = start
         for key, row in chain(self._around(tenant, start, low), self._rows.scan(low, high)):
             place = layout.place_in(key)
             if place.partition not in partitions:
-                if place >= start:
+                if place >= rest:
                     yield place, None
                 continue
             for offset, body in records_in(row, place.offset):
-                if (found := place._replace(offset=offset)) >= start:
+                if (found := place._replace(offset=offset)) >= rest:
                     yield found, body
+            rest = max(rest, layout.after(found))
 
     def _around(self, tenant: bytes, start: SortKey, low: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The row before a place in which the place may lie, if there is one."""

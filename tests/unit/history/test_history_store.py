@@ -253,6 +253,13 @@ def test_records_of_one_instant_share_rows_and_come_one_by_one(limit: int) -> No
     assert shown["accepted"] == kinds[Outcome.ACCEPTED] + kinds[Outcome.CANCELLED]
 
 
+def test_nothing_comes_of_a_place_amid_a_row_that_lies_behind_the_end() -> None:
+    store = HistoryStore(MemoryMap())
+    store.add(0, [note(n, "a", NOW_MS) for n in range(9)], 9)
+    for end_ms, found in ((NOW_MS, 0), (NOW_MS - 1, 0), (NOW_MS + 1, 4)):
+        assert len(all_of(store.of_tenant(b"t", SortKey(NOW_MS, 0, 5), end_ms, ALWAYS))) == found
+
+
 def by_time_of(store: HistoryStore, tenant: bytes, partitions: set[int], start: SortKey) -> Walk:
     return store.of_tenant(tenant, start, END_MS, partitions)
 
@@ -292,6 +299,27 @@ def test_rows_of_an_older_release_are_read_beside_those_of_this_one() -> None:
     for limit in (1, 2, 9):
         assert of_pages(partial(by_time_of, store, b"t", ALWAYS), limit) == wanted
         assert of_pages(partial(by_id_of, store, b"t", b"a"), limit) == wanted
+
+
+@pytest.mark.parametrize("limit", [1, 7, 64, 1_000])
+@pytest.mark.parametrize("cuts", [(200,), (30, 100), (64, 90, 91, 150)])
+def test_a_topic_that_is_read_anew_in_other_batches_tells_each_record_once(
+    limit: int, cuts: tuple[int, ...]
+) -> None:
+    """Where a log has lost its end, it is read again from its begin."""
+    store = HistoryStore(MemoryMap())
+    told = [note(n, f"s{n % 3}", NOW_MS + n // 150) for n in range(200)]
+    for begin, end in (
+        (0, 130),
+        (130, 170),
+        (170, 200),
+        *zip((0, *cuts), (*cuts, 200), strict=False),
+    ):
+        store.add(0, told[begin:end], end)
+    wanted = [(SortKey(each.head.at_ms, 0, each.offset), each.body) for each in told]
+    some = [each for each in wanted if decode_lifecycle(each[1]).schedule_id == "s1"]
+    assert of_pages(partial(by_time_of, store, b"t", ALWAYS), limit) == wanted
+    assert of_pages(partial(by_id_of, store, b"t", b"s1"), limit) == some
 
 
 def test_counters_tell_requests_fires_and_how_late() -> None:
