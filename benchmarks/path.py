@@ -21,6 +21,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from time import thread_time_ns
 from typing import Any, Final, TypeVar
@@ -116,9 +117,8 @@ class RequestPath:
             self._timed(PARTS[4], lambda: self._reader.keep(told, self._history))
 
     def _made(self, effects: Effects, number: int) -> StepBatches:
-        brokers: Any = _Brokers()
         step = StepBatches(CODECS["lz4"], {}, NOW_MS)
-        placed = PlacedRecords(step, brokers, brokers, number)
+        placed = placed_records(step, number)
         add_outcomes(placed, effects)
         placed.add_rows(CHANGELOG, effects.rows, None)
         return step
@@ -126,8 +126,7 @@ class RequestPath:
     def _told(self, effects: Effects, number: int) -> LifecycleBatch:
         """The outcomes as the history reads them."""
         step = StepBatches(CODECS["none"], {}, NOW_MS)
-        brokers: Any = _Brokers()
-        add_outcomes(PlacedRecords(step, brokers, brokers, number), effects)
+        add_outcomes(placed_records(step, number), effects)
         first, records = number * STEP, list[Any]()
         for batch in step.finish(Writer(7, 1), {}):
             records += values_of(batch)
@@ -157,6 +156,15 @@ class RequestPath:
         self.spent[part].append((thread_time_ns() - began) / 1_000 / STEP)
         gc.enable()
         return made
+
+
+def placed_records(step: StepBatches, number: int) -> PlacedRecords:
+    """What puts records into a step's batches; an older tree does not ask for topics."""
+    brokers: Any = _Brokers()
+    place: Any = PlacedRecords
+    asked = len(signature(place).parameters)
+    made: PlacedRecords = place(*(step, brokers, brokers, number, set)[:asked])
+    return made
 
 
 def add_outcomes(placed: PlacedRecords, effects: Effects) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from belfry.schedules.outcomes import Outcome
 from belfry.wire import lifecycle_heads
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle
-from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
+from belfry.wire.lifecycle_heads import Headline, attempt_in, headline, kept_head
 
 NAMES = st.text(max_size=80)
 MAYBE = st.none() | NAMES
@@ -53,6 +53,17 @@ def test_it_is_what_was_written(event: LifecycleEvent) -> None:
     names = event.tenant.encode(), event.schedule_id.encode()
     assert found == Headline(*names, event.outcome, event.at, event.due_at)
     assert attempt_in(encode_lifecycle(event)) == event.attempt
+
+
+@given(EVENTS)
+def test_what_is_kept_of_it_is_the_same_but_for_a_due_instant_that_does_not_count(
+    event: LifecycleEvent,
+) -> None:
+    body = encode_lifecycle(event)
+    whole, kept = headline(body), kept_head(body)
+    assert kept[:4] == whole[:4]
+    if event.outcome is Outcome.FIRED or kept.due_ms is not None:
+        assert kept == whole
 
 
 @given(BODIES, st.integers(0, 40), st.integers(0, 255))

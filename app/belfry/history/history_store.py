@@ -17,14 +17,15 @@ whether the schedule has ten records or a million.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from belfry.history import counters, layout
+from belfry.history.chunks import MOST, packed, record_in, records_in
 from belfry.history.fire_rows import FireRows
-from belfry.history.layout import DAY_MS, HOUR_MS, SortKey
+from belfry.history.layout import DAY_MS, HOUR_MS, OFFSET_BYTES, SortKey
 from belfry.schedules.outcomes import Outcome
 from belfry.store.ordered_map import Parted, Range, TwoWayMap
 from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
@@ -32,6 +33,8 @@ from belfry.wire.lifecycle_heads import Headline, attempt_in, headline
 EXAMINE: Final = 10_000
 COUNT_ROWS: Final = 1_000
 _ENDS: Final = frozenset({Outcome.DELIVERED, Outcome.FAILED})
+# Of these more than the outcome counts.
+_LOOKED_INTO: Final = _ENDS | {Outcome.FIRED}
 
 
 class HistoryEntry(NamedTuple):
@@ -42,23 +45,10 @@ class HistoryEntry(NamedTuple):
     body: bytes
 
 
-class _Alike:
-    """Records that are alike: how their keys begin, and their rows behind that."""
-
-    __slots__ = ("bodies", "by_day", "by_time", "ids")
-
-    def __init__(self, by_time: bytes, by_day: bytes) -> None:
-        self.by_time, self.by_day = by_time, by_day
-        self.bodies: dict[bytes, bytes | None] = {}
-        self.ids: dict[bytes, bytes | None] = {}
-
-    def parts(self) -> tuple[tuple[bytes, Mapping[bytes, bytes | None]], ...]:
-        """Both kinds of rows, each behind its prefix."""
-        return (self.by_time, self.bodies), (self.by_day, self.ids)
-
-
-# Tenant, hour, outcome, and whether it was told in time.
-_Of = tuple[bytes, int, Outcome, bool]
+# Tenant, and instant (epoch ms).
+_Of = tuple[bytes, int]
+# Offset, head and body of a record: a `HistoryEntry`, or a tuple like it.
+_Note = tuple[int, Headline, bytes]
 # Rows by time, each with its place; None in place of a record that is not to be shown.
 Walk = Iterator[tuple[SortKey, bytes | None]]
 
@@ -106,6 +96,21 @@ def of_outcomes(walk: Walk, wanted: Collection[Outcome]) -> Walk:
     )
 
 
+def _count(value: list[int], alike: Sequence[_Note]) -> int:
+    """Count records in place; gives the further attempts of deliveries that ended."""
+    outcomes = {head[2] for _, head, _ in alike}
+    if len(outcomes) == 1 and not outcomes & _LOOKED_INTO:
+        counters.count(value, outcomes.pop(), len(alike), in_time=False)
+        return 0
+    retries = 0
+    for _, (_, _, outcome, at_ms, due_ms), body in alike:
+        in_time = due_ms is not None and at_ms - due_ms <= counters.IN_TIME_MS
+        counters.count(value, outcome, 1, in_time=in_time)
+        if outcome in _ENDS:
+            retries += max(0, (attempt_in(body) or 1) - 1)
+    return retries
+
+
 class HistoryStore:
     """One worker's history; written by one thread, read by any.
 
@@ -121,48 +126,48 @@ class HistoryStore:
         stored = self._rows.get(layout.position_key(partition))
         return None if stored is None else layout.read_offset(stored)
 
-    def add(
-        self, partition: int, notes: Iterable[tuple[int, Headline, bytes]], next_offset: int
-    ) -> None:
+    def add(self, partition: int, notes: Iterable[_Note], next_offset: int) -> None:
         """Keep records of a partition, each a `HistoryEntry`, and go on behind them; one batch.
 
-        What many records have in common is made once: how keys of a tenant's day begin, and how
-        often an outcome was told in an hour.
+        Offsets rise.  A head may be without the due instant where nothing has fired.
+        Records of one tenant and instant share a row, and most of what is made of them.
         """
-        writes: dict[bytes, bytes | None] = {}
-        told: dict[_Of, _Alike] = {}
-        retries: Counter[tuple[bytes, int]] = Counter()
-        pack = layout.pack_place
-        for offset, (tenant, schedule_id, outcome, at_ms, due_ms), body in notes:
-            in_time = due_ms is not None and at_ms - due_ms <= counters.IN_TIME_MS
-            what = (tenant, at_ms // HOUR_MS, outcome, in_time)
-            alike = told.get(what)
-            if alike is None:
-                alike = told[what] = _Alike(*layout.prefixes(tenant, at_ms // DAY_MS))
-            place = pack(at_ms, partition, offset)
-            alike.bodies[place] = body
-            alike.ids[b"%b\0%b" % (schedule_id, place)] = b""
-            if outcome in _ENDS and (attempts := attempt_in(body) or 1) > 1:
-                retries[tenant, at_ms // HOUR_MS] += attempts - 1
-        writes.update(self._counted(partition, told))
-        for of_hour, more in retries.items():
-            key = layout.retries_key(*of_hour, partition)
-            writes[key] = layout.pack_offset(self._retries(key) + more)
+        grouped: defaultdict[_Of, list[_Note]] = defaultdict(list)
+        for note in notes:
+            head = note[1]
+            grouped[head[0], head[3]].append(note)
+        by_schedule: dict[bytes, dict[bytes, bytes | None]] = {}
+        writes: dict[bytes, bytes | None] = {**self._counted(partition, grouped)}
+        for (tenant, at_ms), alike in grouped.items():
+            by_time, by_day = layout.prefixes(tenant, at_ms // DAY_MS)
+            for at in range(0, len(alike), MOST):
+                some = alike[at : at + MOST]
+                place, row, keys = packed(at_ms, partition, some)
+                writes[by_time + place] = row
+                leading: dict[bytes, bytes | None] = dict.fromkeys(keys, place[-OFFSET_BYTES:])
+                if (others := by_schedule.setdefault(by_day, leading)) is not leading:
+                    others.update(leading)
         writes[layout.position_key(partition)] = layout.pack_offset(next_offset)
-        parts = chain.from_iterable(alike.parts() for alike in told.values())
-        self._rows.write(Parted(*parts, (b"", writes)))
+        self._rows.write(Parted(*by_schedule.items(), (b"", writes)))
 
-    def _counted(self, partition: int, told: Mapping[_Of, _Alike]) -> dict[bytes, bytes]:
+    def _counted(
+        self, partition: int, grouped: Mapping[_Of, Sequence[_Note]]
+    ) -> dict[bytes, bytes]:
         """Rows of the counters that these change, which are read together."""
-        keys = [layout.counters_key(tenant, hour, partition) for tenant, hour, _, _ in told]
-        counted = dict(zip(keys, self._rows.get_many(keys), strict=True))
-        values = {
-            key: counters.empty() if row is None else counters.unpack(row)
-            for key, row in counted.items()
-        }
-        for key, ((_, _, outcome, in_time), alike) in zip(keys, told.items(), strict=True):
-            counters.count(values[key], outcome, len(alike.bodies), in_time=in_time)
-        return {key: counters.pack(value) for key, value in values.items()}
+        hours: defaultdict[tuple[bytes, int], list[Sequence[_Note]]] = defaultdict(list)
+        for (tenant, at_ms), alike in grouped.items():
+            hours[tenant, at_ms // HOUR_MS].append(alike)
+        keys = [layout.counters_key(tenant, hour, partition) for tenant, hour in hours]
+        rows = self._rows.get_many(keys)
+        written: dict[bytes, bytes] = {}
+        for (tenant, hour), key, row in zip(hours, keys, rows, strict=True):
+            value = counters.empty() if row is None else counters.unpack(row)
+            retries = sum(_count(value, alike) for alike in hours[tenant, hour])
+            written[key] = counters.pack(value)
+            if retries:
+                retried = layout.retries_key(tenant, hour, partition)
+                written[retried] = layout.pack_offset(self._retries(retried) + retries)
+        return written
 
     def _retries(self, key: bytes) -> int:
         stored = self._rows.get(key)
@@ -172,10 +177,27 @@ class HistoryStore:
         self, tenant: bytes, start: SortKey, until_ms: int, partitions: Collection[int]
     ) -> Walk:
         """A tenant's records by time, from a place on; None for those of other partitions."""
+        if start.at_ms >= until_ms:
+            return
         low, high = layout.time_range(tenant, start, until_ms)
-        for key, body in self._rows.scan(low, high):
+        # What comes next lies here or behind it: where a topic was read anew, rows overlap.
+        rest = start
+        for key, row in chain(self._around(tenant, start, low), self._rows.scan(low, high)):
             place = layout.place_in(key)
-            yield place, body if place.partition in partitions else None
+            if place.partition not in partitions:
+                if place >= rest:
+                    yield place, None
+                continue
+            for offset, body in records_in(row, place.offset):
+                if (found := place._replace(offset=offset)) >= rest:
+                    yield found, body
+            rest = max(rest, layout.after(found))
+
+    def _around(self, tenant: bytes, start: SortKey, low: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The row before a place in which the place may lie, if there is one."""
+        if start.offset:
+            first = layout.by_time(tenant, layout.first_of(start))
+            yield from islice(self._rows.scan_back(first, low), 1)
 
     def of_schedule(self, tenant: bytes, schedule_id: bytes, start: SortKey, until_ms: int) -> Walk:
         """One schedule's records by time, from a place on; None at the end of each day."""
@@ -183,9 +205,10 @@ class HistoryStore:
         if first_ms is None:
             return
         for low, high in layout.days(max(start, SortKey(first_ms, 0, 0)), until_ms):
-            for key, _ in self._rows.scan(*layout.schedule_range(tenant, schedule_id, low, high)):
+            keys = layout.schedule_range(tenant, schedule_id, low, high)
+            for key, row_at in self._rows.scan(*keys):
                 place = layout.place_in(key)
-                yield place, self._rows.get(layout.by_time(tenant, place))
+                yield place, self._body(tenant, place, row_at)
             yield high, None
 
     def newest_of_schedule(
@@ -201,12 +224,21 @@ class HistoryStore:
         first = max(start, SortKey(first_ms, 0, 0))
         for low, high in layout.days_back(first, until):
             keys = layout.schedule_range(tenant, schedule_id, low, high)
-            for key, _ in self._rows.scan_back(*keys):
+            for key, row_at in self._rows.scan_back(*keys):
                 place = layout.place_in(key)
-                yield place, self._rows.get(layout.by_time(tenant, place))
+                yield place, self._body(tenant, place, row_at)
             if low > first:
                 # A page may end here, and the next one has to begin behind all of this day.
                 yield layout.day_before(low), None
+
+    def _body(self, tenant: bytes, place: SortKey, row_at: bytes) -> bytes | None:
+        """The record at a place, in the row of that offset; of its own, where none is said.
+
+        None where it is forgotten.
+        """
+        offset = layout.read_offset(row_at) if row_at else place.offset
+        row = self._rows.get(layout.by_time(tenant, place._replace(offset=offset)))
+        return None if row is None else record_in(row, offset, place.offset)
 
     def _first_ms(self, tenant: bytes) -> int | None:
         first = next(iter(self._rows.scan(*layout.tenant_range(tenant))), None)

@@ -1,7 +1,7 @@
 """Keys of the history's store; all numbers are big-endian, so that bytes sort as numbers do.
 
-    h | tenant \\0 | at i64 | partition u16 | offset u64           the record: by time
-    s | tenant \\0 | day u16 | id \\0 | at, partition, offset       nothing: by schedule
+    h | tenant \\0 | at i64 | partition u16 | offset u64           records: by time (`chunks.py`)
+    s | tenant \\0 | day u16 | id \\0 | at, partition, offset       first offset of that row
     c | tenant \\0 | hour u32 | partition u16                      counters of an hour
     r | tenant \\0 | hour u32 | partition u16                      its further attempts, if any
     m | partition u16                                             offset to read next
@@ -13,8 +13,11 @@ tenant holds no zero byte, nor does an id, and the day bounds what a look at one
 One record of shop/a in partition 2 at offset 7, on 2026-12-01 at 09:00 (day 20788, hour 498921):
 
     h shop 00 │ at │ 0002 │ 7              its body
-    s shop 00 │ 5134 │ a 00 │ at │ 0002 │ 7      empty: it leads to the row above
+    s shop 00 │ 5134 │ a 00 │ at │ 0002 │ 7      7: it leads to the row above
     c shop 00 │ hour │ 0002                one more counted
+
+Had it come together with the record at offset 6, of the same instant, both would lie in the row of
+6, and its row by schedule would say 6.  Older releases kept a row each, and said nothing there.
 
 To forget is to delete four ranges, whatever they hold.  Costs: a look at a tenant's time is one
 scan; a look at a schedule is a seek for each day of the time.
@@ -36,6 +39,7 @@ _PLACE: Final = Struct(">qHQ")
 _DAY: Final = Struct(">H")
 _HOUR: Final = Struct(">IH")
 _OFFSET: Final = Struct(">Q")
+OFFSET_BYTES: Final = _OFFSET.size
 
 
 class SortKey(NamedTuple):
@@ -67,6 +71,11 @@ def pack_place(at_ms: int, partition: int, offset: int) -> bytes:
 def place_in(key: bytes) -> SortKey:
     """The place at the end of either key."""
     return SortKey(*_PLACE.unpack_from(key, len(key) - _PLACE.size))
+
+
+def first_of(place: SortKey) -> SortKey:
+    """The first place of its instant and partition."""
+    return place._replace(offset=0)
 
 
 def after(place: SortKey) -> SortKey:

@@ -25,7 +25,7 @@ from belfry.history.backlog import Backlog
 from belfry.history.history_store import HistoryStore
 from belfry.kafka.followed_topic import FollowedTopic, portions
 from belfry.wire.lifecycle import encode_record
-from belfry.wire.lifecycle_heads import Headline, headline
+from belfry.wire.lifecycle_heads import Headline, kept_head
 from belfry.wire.record import SourceRecord
 
 # Records of a batch, and seconds for the first of them.
@@ -163,7 +163,7 @@ class LifecycleReader:
             try:
                 body = value[size:] if value.startswith(head) else self._decoded(value)
                 if body is not None:
-                    found.append((offset, headline(body), body))
+                    found.append((offset, kept_head(body), body))
             except (IndexError, ValueError):
                 pass  # No lifecycle event.
         return found

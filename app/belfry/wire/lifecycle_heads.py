@@ -1,8 +1,9 @@
 """The heads of lifecycle events, read by hand.
 
 The topic has many such records and many readers, and most of them look for few.  So beside the
-whole decoder (`lifecycle.py`) there are two that read only the head of what this release wrote:
-`asked_in` for those that wait for a verdict, `headline` for an index.  Both walk over Avro's bytes:
+whole decoder (`lifecycle.py`) there are some that read only the head of what this release wrote:
+`asked_in` for those that wait for a verdict, `headline` and `kept_head` for an index.  They walk
+over Avro's bytes:
 
     tenant  id  outcome  request id  fire id  version  at  due  …  texts that nobody looks at here
 """
@@ -61,6 +62,7 @@ class Headline(NamedTuple):
 
 
 _OUTCOMES: Final = tuple(Outcome)
+_FIRED: Final = 2 * _OUTCOMES.index(Outcome.FIRED)
 _ODD_OR_LONG: Final = 0x81
 # The branch of a field that may be null: it is there.
 _GIVEN: Final = 2
@@ -104,6 +106,34 @@ def headline(body: bytes) -> Headline:
     except (IndexError, struct.error):
         pass  # Another shape, or no event.
     return _headline(body)
+
+
+def kept_head(body: bytes) -> Headline:
+    """The same for what is kept, without the due instant where nothing has fired.
+
+    Nothing behind the instant at which it was told is looked at then: due instants differ from
+    record to record, so each would have to be read by itself.
+    """
+    try:
+        id_at = 1 + (body[0] >> 1)
+        outcome_at = id_at + 1 + (body[id_at] >> 1)
+        asked = body[outcome_at + 1]
+        size = body[outcome_at + 2] if asked else body[outcome_at + 3]
+        shape = (body[0], body[id_at], asked, size)
+        tenant, schedule_id, outcome, fired, versioned, version, at, _, _ = (
+            _shapes.get(shape) or _learn(shape)
+        )(body)
+        if (
+            outcome != _FIRED
+            and fired == _GIVEN - asked
+            and versioned == _GIVEN
+            and not (outcome | version) & _ODD_OR_LONG
+            and (at_ms := _instant_of(at)) is not None
+        ):
+            return _new(Headline, (tenant, schedule_id, _OUTCOMES[outcome >> 1], at_ms, None))
+    except (IndexError, struct.error):
+        pass  # Another shape, or no event.
+    return headline(body)
 
 
 def _learn(shape: _Shape) -> Callable[[bytes], tuple[Any, ...]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
-from belfry.history import counters
+from belfry.history import counters, layout
 from belfry.history import history_store as shelf
 from belfry.history.history_store import HistoryEntry, HistoryStore, Walk, page
 from belfry.history.layout import DAY_MS, HOUR_MS, SortKey, after
@@ -210,6 +212,114 @@ def test_what_another_worker_follows_now_is_not_told(store: HistoryStore) -> Non
 
 def test_positions_go_on_where_the_records_end(store: HistoryStore) -> None:
     assert (store.position(0), store.position(1), store.position(2)) == (3, 3, None)
+
+
+@pytest.mark.parametrize("limit", [1, 7, 64, 1_000])
+def test_records_of_one_instant_share_rows_and_come_one_by_one(limit: int) -> None:
+    """Rows of many records: whole by time and by schedule, from any place on."""
+    rows = MemoryMap()
+    store, outcomes = HistoryStore(rows), (Outcome.ACCEPTED, Outcome.FIRED, Outcome.CANCELLED)
+    told = [
+        note(n, f"s{n % 7}", NOW_MS + n // 150, outcomes[n % 3], tenant=n % 2, due_at=NOW_MS)
+        for n in range(0, 900, 3 if limit == 7 else 1)
+    ]
+    store.add(0, told[: len(told) // 2], 450)
+    store.add(0, told[len(told) // 2 :], 900)
+    store.add(1, told[:9], 9)
+    by_time = sum(key.startswith(b"h") for key, _ in rows.scan(b"a", b"z"))
+    assert by_time < len(told) / 5
+    for tenant in (b"0", b"1"):
+        wanted = [
+            (SortKey(each.head.at_ms, partition, each.offset), each.body)
+            for partition, notes in ((0, told), (1, told[:9]))
+            for each in notes
+            if each.head.tenant == tenant
+        ]
+        wanted.sort()
+        some = [each for each in wanted if decode_lifecycle(each[1]).schedule_id == "s3"]
+        assert of_pages(partial(by_time_of, store, tenant, ALWAYS), limit) == wanted
+        alone = of_pages(partial(by_time_of, store, tenant, {1}), limit)
+        assert alone == [each for each in wanted if each[0].partition == 1]
+        assert of_pages(partial(by_id_of, store, tenant, b"s3"), limit) == some
+        back = store.newest_of_schedule(tenant, b"s3", SortKey(0, 0, 0), SortKey(END_MS, 0, 0))
+        assert all_of(back) == some[::-1]
+    (counted,) = hours_of(store, b"0")
+    (other,) = hours_of(store, b"1")
+    shown = counters.shown(
+        [sum(pair) for pair in zip(counted, other, strict=True)], fires_told=True
+    )
+    kinds = Counter(each.head.outcome for each in [*told, *told[:9]])
+    assert shown["fires"] == shown["within_1s"] == kinds[Outcome.FIRED]
+    assert shown["accepted"] == kinds[Outcome.ACCEPTED] + kinds[Outcome.CANCELLED]
+
+
+def test_nothing_comes_of_a_place_amid_a_row_that_lies_behind_the_end() -> None:
+    store = HistoryStore(MemoryMap())
+    store.add(0, [note(n, "a", NOW_MS) for n in range(9)], 9)
+    for end_ms, found in ((NOW_MS, 0), (NOW_MS - 1, 0), (NOW_MS + 1, 4)):
+        assert len(all_of(store.of_tenant(b"t", SortKey(NOW_MS, 0, 5), end_ms, ALWAYS))) == found
+
+
+def by_time_of(store: HistoryStore, tenant: bytes, partitions: set[int], start: SortKey) -> Walk:
+    return store.of_tenant(tenant, start, END_MS, partitions)
+
+
+def by_id_of(store: HistoryStore, tenant: bytes, schedule_id: bytes, start: SortKey) -> Walk:
+    return store.of_schedule(tenant, schedule_id, start, END_MS)
+
+
+def of_pages(walk_from: Callable[[SortKey], Walk], limit: int) -> list[tuple[SortKey, bytes]]:
+    """All that pages of so many rows show, one after the other."""
+    found: list[tuple[SortKey, bytes]] = []
+    rest: SortKey | None = SortKey(0, 0, 0)
+    for _ in range(3_000):
+        assert rest is not None
+        some, rest = page(walk_from(rest), limit, limit)
+        found += some
+        if rest is None:
+            break
+    return found
+
+
+def hours_of(store: HistoryStore, tenant: bytes) -> list[list[int]]:
+    return list(store.statistics(tenant, NOW_MS, NOW_MS + 1, ALWAYS).hours.values())
+
+
+def test_rows_of_an_older_release_are_read_beside_those_of_this_one() -> None:
+    """It kept each record under a key of its own, and nothing under the key by schedule."""
+    rows = MemoryMap()
+    store = HistoryStore(rows)
+    old, new = [note(n, "a", NOW_MS) for n in (1, 2)], [note(n, "a", NOW_MS) for n in (3, 4, 5)]
+    for each in old:
+        place = layout.pack_place(NOW_MS, 0, each.offset)
+        by_time, by_day = layout.prefixes(b"t", NOW_MS // DAY_MS)
+        rows.write({by_time + place: each.body, by_day + b"a\0" + place: b""})
+    store.add(0, new, 6)
+    wanted = [(SortKey(NOW_MS, 0, each.offset), each.body) for each in [*old, *new]]
+    for limit in (1, 2, 9):
+        assert of_pages(partial(by_time_of, store, b"t", ALWAYS), limit) == wanted
+        assert of_pages(partial(by_id_of, store, b"t", b"a"), limit) == wanted
+
+
+@pytest.mark.parametrize("limit", [1, 7, 64, 1_000])
+@pytest.mark.parametrize("cuts", [(200,), (30, 100), (64, 90, 91, 150)])
+def test_a_topic_that_is_read_anew_in_other_batches_tells_each_record_once(
+    limit: int, cuts: tuple[int, ...]
+) -> None:
+    """Where a log has lost its end, it is read again from its begin."""
+    store = HistoryStore(MemoryMap())
+    told = [note(n, f"s{n % 3}", NOW_MS + n // 150) for n in range(200)]
+    for begin, end in (
+        (0, 130),
+        (130, 170),
+        (170, 200),
+        *zip((0, *cuts), (*cuts, 200), strict=False),
+    ):
+        store.add(0, told[begin:end], end)
+    wanted = [(SortKey(each.head.at_ms, 0, each.offset), each.body) for each in told]
+    some = [each for each in wanted if decode_lifecycle(each[1]).schedule_id == "s1"]
+    assert of_pages(partial(by_time_of, store, b"t", ALWAYS), limit) == wanted
+    assert of_pages(partial(by_id_of, store, b"t", b"s1"), limit) == some
 
 
 def test_counters_tell_requests_fires_and_how_late() -> None:
