@@ -65,6 +65,8 @@ def _play(app: str, options: tuple[str, ...], told: str) -> None:
         sys.path[:] = [app, str(ROOT), *(each for each in sys.path if each not in {app, str(ROOT)})]
         os.chdir(ROOT)
         assert "belfry" not in sys.modules
+        # As the suite itself does (`tests/plugins/quick_starts.py`).
+        sys.dont_write_bytecode = False
         sys.argv = ["tests.simulation", *options]
         from tests.simulation.__main__ import main
 
