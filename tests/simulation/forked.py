@@ -32,28 +32,32 @@ _FORKS: Final = multiprocessing.get_context("forkserver")
 
 def played(app: Path, options: tuple[str, ...], told: Path, timeout_s: float) -> str:
     """What the simulator prints, where it imports belfry from `app`; it prints into `told`."""
-    _start_template()
     simulator = _FORKS.Process(target=_play, args=(str(app), options, str(told)))
-    simulator.start()
-    simulator.join(timeout_s)
-    simulator.kill()
-    simulator.join()
-    simulator.close()
+    # Each start looks after all that were started, so none of those may be closed meanwhile.
+    with _STARTS:
+        _start_template()
+        simulator.start()
+    try:
+        simulator.join(timeout_s)
+    finally:
+        simulator.kill()
+        simulator.join()
+        with _STARTS:
+            simulator.close()
     return told.read_text(encoding="utf-8")
 
 
 def _start_template() -> None:
     """A seed is one run only where Python hashes strings alike, which is settled at its start."""
-    with _STARTS:
-        before = os.environ.get("PYTHONHASHSEED")
-        os.environ["PYTHONHASHSEED"] = "0"
-        try:
-            _FORKS.set_forkserver_preload(list(PACKAGES))
-            forkserver.ensure_running()
-        finally:
-            del os.environ["PYTHONHASHSEED"]
-            if before is not None:
-                os.environ["PYTHONHASHSEED"] = before
+    before = os.environ.get("PYTHONHASHSEED")
+    os.environ["PYTHONHASHSEED"] = "0"
+    try:
+        _FORKS.set_forkserver_preload(list(PACKAGES))
+        forkserver.ensure_running()
+    finally:
+        del os.environ["PYTHONHASHSEED"]
+        if before is not None:
+            os.environ["PYTHONHASHSEED"] = before
 
 
 def _play(app: str, options: tuple[str, ...], told: str) -> None:
