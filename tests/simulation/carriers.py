@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from asyncio import events, tasks
 from collections.abc import Callable
-from threading import Lock, Thread
-from typing import Final, Protocol
+from threading import Lock, Thread, local
+from typing import Any, Final, Protocol
 
 from greenlet import getcurrent, greenlet
 
@@ -19,6 +19,8 @@ from greenlet import getcurrent, greenlet
 Carried = Callable[[], "Carrier"]
 # Tasks that never end stay as they are, as threads do: they do not unwind when their world is gone.
 _UNENDED: Final[set[greenlet]] = set()
+# Of each thread: the greenlet that starts all others.
+_STARTER: Final = local()
 
 
 class Carrier(Protocol):
@@ -31,6 +33,17 @@ class Carrier(Protocol):
         """Let another one go on, until it is this one's turn again."""
 
 
+def _start_all(asked: Any) -> None:
+    """Start greenlets, each of which gives back to who asked for it before it begins.
+
+    A greenlet counts its calls on from the depth at which it was started.  Tasks that started each
+    other would come to Python's limit of recursion after some tens of them.
+    """
+    while True:
+        asker, made = asked
+        asked = made.switch(asker)
+
+
 class Greenlet:
     """All of them are in one thread."""
 
@@ -41,7 +54,8 @@ class Greenlet:
     def carry(self, work: Carried) -> None:
         """Begin with this as soon as it is this one's turn."""
 
-        def run(_: object) -> None:
+        def run(asker: greenlet) -> None:
+            asker.switch()
             events._set_running_loop(None)
             following = work()
             assert isinstance(following, Greenlet)
@@ -54,6 +68,9 @@ class Greenlet:
             first = first.parent
         self._greenlet = made = greenlet(run, first)
         _UNENDED.add(made)
+        if not hasattr(_STARTER, "greenlet"):
+            _STARTER.greenlet = greenlet(_start_all, first)
+        _STARTER.greenlet.switch((getcurrent(), made))
 
     def give_to(self, other: Carrier) -> None:
         """Let another one go on; asyncio knows per thread which loop runs, and which task of it."""
