@@ -17,6 +17,7 @@ from tests.plugins.pure_first import (
     BESIDE_TOO,
     LONGEST,
     LOWEST_PRIORITY,
+    PROPERTIES,
     PURE,
     divided,
 )
@@ -109,7 +110,7 @@ def suite(tmp_path: Path) -> Suite:
 
 
 def test_the_pure_ones_are_divided_and_each_file_has_a_worker_of_its_own(suite: Suite) -> None:
-    folders = ("acceptance", "integration", "property", "seeds", "simulation", "measured", "unit")
+    folders = ("acceptance", "integration", "attack", "seeds", "simulation", "measured", "unit")
     for folder in folders:
         suite.add(folder, "__import__('time').sleep(0.02)")
     code, printed = suite.run()
@@ -119,7 +120,7 @@ def test_the_pure_ones_are_divided_and_each_file_has_a_worker_of_its_own(suite: 
     workers = {folder: {who for of, _, who, _ in ran if of == folder} for folder in folders}
     prior = {folder: {int(nice) for of, *_, nice in ran if of == folder} for folder in folders}
     assert all(sorted(each) == list(range(20)) for each in numbers.values())
-    assert workers["property"] == workers["unit"] == {"gw0", "gw1"}
+    assert workers["attack"] == workers["unit"] == {"gw0", "gw1"}
     one_by_one = ("acceptance", "integration", "seeds", "simulation", "measured")
     assert all(numbers[folder] == list(range(20)) for folder in one_by_one)
     assert all(len(workers[folder]) == 1 for folder in one_by_one)
@@ -146,15 +147,18 @@ def test_what_measures_waits_for_all_files(suite: Suite, workers: int) -> None:
 def test_of_many_workers_one_is_for_what_needs_nobody(suite: Suite) -> None:
     for folder in ("acceptance", "business", "connect", "integration", "measured"):
         suite.add(folder, "__import__('time').sleep(0.1)")
-    suite.add("simulation")
+    needing_nobody = ("simulation", "property")
+    for folder in needing_nobody:
+        suite.add(folder)
     code, printed = suite.run("-n4")
-    assert (code, "120 passed" in printed) == (0, True), printed
+    assert (code, "140 passed" in printed) == (0, True), printed
     ran = suite.ran()
     assert ran_of(ran, "simulation") < 20
-    behind = {who for of, _, who, _ in ran if of == "simulation"}
+    assert ran_of(ran, "simulation") < ran_of(ran, "property") < ran_of(ran, "measured")
+    behind = {who for of, _, who, _ in ran if of in needing_nobody}
     assert len(behind) == 1
-    assert behind.isdisjoint(who for of, _, who, _ in ran if of != "simulation")
-    prior = {(of == "simulation", int(nice)) for of, *_, nice in ran}
+    assert behind.isdisjoint(who for of, _, who, _ in ran if of not in needing_nobody)
+    prior = {(of in needing_nobody, int(nice)) for of, *_, nice in ran}
     assert prior == {(True, LOWEST_PRIORITY), (False, os.nice(0))}
 
 
@@ -210,9 +214,10 @@ def test_the_first_failure_ends_the_run_where_that_is_asked_for(suite: Suite, fo
 
 
 def test_nothing_is_left_out_and_nothing_is_there_twice() -> None:
-    names = ["tests/unit/a.py::x", f"{ALONE[0]}::y", "tests/property/c.py::z", "odd.py::w"]
+    names = ["tests/unit/a.py::x", f"{ALONE[0]}::y", "tests/protocol/c.py::z", "odd.py::w"]
     names += [f"{BESIDE[1]}::v", "e.py::u", "odd.py::t", f"{BESIDE_TOO[0]}::s"]
-    assert divided(names) == ([2, 0], [[3, 6], [5]], [[4], [7]], [1])
+    names += ["tests/property/d.py::r"]
+    assert divided(names) == ([2, 0], [[3, 6], [5]], [[4], [7], [8]], [1])
 
 
 def test_the_longest_files_come_before_all_others() -> None:
@@ -222,4 +227,5 @@ def test_the_longest_files_come_before_all_others() -> None:
 
 
 def test_what_the_plugin_names_is_there() -> None:
-    assert all((ROOT / name).exists() for name in PURE + LONGEST + ALONE + BESIDE + BESIDE_TOO)
+    names = PURE + LONGEST + ALONE + BESIDE + BESIDE_TOO + PROPERTIES
+    assert all((ROOT / name).exists() for name in names)

@@ -3,7 +3,7 @@
     one worker    pure  pure  pure │ file  file  file  file  file │ measured  measured (one by one)
     another       pure  pure  pure │ file  file  file  file │ (ends)
     a third       pure  pure  pure │ file  file  file  file │ (ends)
-    a fourth      pure  pure  pure │ wheel  simulator  simulator  seeds of the simulator  (ends)
+    a fourth      pure  pure  pure │ wheel  simulator  seeds of the simulator  properties  (ends)
 
 Tests in `PURE` need no broker, measure nothing and share nothing, so the workers of pytest-xdist
 divide them.  All others but the last start brokers and workers, and wait more than they work.  The
@@ -11,9 +11,10 @@ tests of one file share those and follow one another on one worker; whichever wo
 file takes the next one, those in `LONGEST` before all others.  Tests in `ALONE` measure: no other
 test with a broker runs beside them.
 
-Those in `BESIDE` keep a core busy for minutes and ask nothing of it: they run at the lowest
-priority, in the time that others spend waiting.  Of `MANY` workers one is for them alone, as soon
-as no pure tests are left; of fewer ones, whoever finds no file any more.
+Those in `BESIDE` and what follows it keep a core busy for minutes and ask nothing of it: they run
+at the lowest priority, in the time that others spend waiting.  Of `MANY` workers one is for them
+alone, as soon as no pure tests are left; of fewer ones, whoever finds no file any more.  Properties
+are among them: no clock judges them, and at the begin all others would wait for them.
 
 `make test` loads this plugin; without it pytest runs all tests one after another.
 """
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 # The longest ones first, so that both workers end at the same time.
 PURE: Final = (
     "tests/protocol/",
-    "tests/property/",
     "tests/conformance/",
     "tests/compatibility/",
     "tests/architecture/",
@@ -73,13 +73,14 @@ ALONE: Final = (
     "tests/acceptance/test_hostile_tenants.py",
     "tests/integration/test_promise_never_early.py",
 )
-# Two groups, which may run beside each other.
+# Three groups, which may run beside each other.
 BESIDE: Final = (
     "tests/acceptance/test_wheel.py",
     "tests/simulation/test_plants.py",
     "tests/simulation/test_engine_rules.py",
 )
 BESIDE_TOO: Final = ("tests/simulation/test_seeds.py",)
+PROPERTIES: Final = ("tests/property/",)
 # A worker begins a test when it has been told of the next one.
 LEAST: Final = 2
 # Pure tests are short: few more, so that none has to wait.
@@ -98,7 +99,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PureFir
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Step back behind the other worker for good, with all processes that the test starts."""
     if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 and item.nodeid.startswith(
-        BESIDE + BESIDE_TOO
+        BESIDE + BESIDE_TOO + PROPERTIES
     ):
         os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
 
@@ -202,10 +203,10 @@ def divided(names: list[str]) -> tuple[list[int], list[list[int]], list[list[int
     """Places of the pure tests, of others by file, of the groups beside, and of those alone."""
     files: dict[str, list[int]] = {}
     for at, name in enumerate(names):
-        if not name.startswith(PURE + BESIDE + BESIDE_TOO + ALONE):
+        if not name.startswith(PURE + BESIDE + BESIDE_TOO + PROPERTIES + ALONE):
             files.setdefault(name.partition("::")[0], []).append(at)
     in_turn = [files[each] for each in sorted(files, key=_rank)]
-    beside = [_places(names, kind) for kind in (BESIDE, BESIDE_TOO)]
+    beside = [_places(names, kind) for kind in (BESIDE, BESIDE_TOO, PROPERTIES)]
     return _places(names, PURE), in_turn, [each for each in beside if each], _places(names, ALONE)
 
 

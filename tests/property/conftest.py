@@ -7,8 +7,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+HERE: Final = Path(__file__).parent
+# They run at the lowest priority in `make test`, beside tests that start brokers.
+TIMEOUT_S: Final = 1_800
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 settings.register_profile(
@@ -29,3 +36,10 @@ settings.register_profile(
 )
 if settings.get_current_profile_name() not in ("short", "thorough"):
     settings.load_profile("short")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder time, unless they say how much they need."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))

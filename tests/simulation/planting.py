@@ -3,8 +3,9 @@
     about = "…"              one sentence
     scenario = "crashes"     in which the bug shows
     seen = ["I1"]            findings that count; one of them has to come
-    first = 200              the first seed that is played, 0 where it is not said: of a bug that
-                             shows seldom, and of one that shows as something else before
+    first = 200              the first seed that is played, 0 where it is not said: that of a bug
+                             which shows seldom, so that it is soon seen, and of one that shows as
+                             something else before
     [[edit]]                 in `file` (below app/) the text `old` becomes `new`
 
 A plant whose text is no longer in the file fails: the code has moved on, and so must the plant.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.simulation.playing import ROOT, finish, start
+from tests.simulation.forked import ROOT, played
 
 FOLDER: Final = Path(__file__).parent / "plants"
 SEEDS: Final = 150
@@ -53,7 +54,8 @@ def planted(plant: Plant, folder: Path) -> Path:
 def edited(name: str, edits: list[dict[str, str]], folder: Path) -> Path:
     """The shipped files, in which some texts are others: new files among links to the old ones.
 
-    Python finds what it has compiled of the old ones: a copy takes a second, links a few ms.
+    Python finds what it has compiled of the old ones, which are linked, too: a copy takes a second,
+    links a few ms.
     """
     app, texts = folder / "app", dict[str, str]()
     for edit in edits:
@@ -71,6 +73,12 @@ def edited(name: str, edits: list[dict[str, str]], folder: Path) -> Path:
 def _link(there: Path, here: Path, but: set[Path]) -> None:
     """Make a folder of links to what is there, but for these files: folders above them are new."""
     here.mkdir(parents=True)
+    compiled, new = there / "__pycache__", {file.stem for file in but if file.parent == there}
+    (here / "__pycache__").mkdir()
+    for each in compiled.iterdir() if compiled.is_dir() else ():
+        # Where Python writes one anew, it puts a file in the place of the link.
+        if each.name.partition(".")[0] not in new:
+            (here / "__pycache__" / each.name).symlink_to(each)
     for each in there.iterdir():
         if any(file.is_relative_to(each) for file in but):
             if each.is_dir():
@@ -81,5 +89,6 @@ def _link(there: Path, here: Path, but: set[Path]) -> None:
 
 def caught(plant: Plant, folder: Path) -> str:
     """What the simulator prints of the plant; it ends at the first seed that finds something."""
-    options = ("--seeds", str(SEEDS), "--first", str(plant.first), "--only", plant.scenario)
-    return finish(start(*options, "--stop", app=planted(plant, folder)), TIMEOUT_S)
+    seeds = ("--seeds", str(SEEDS), "--first", str(plant.first), "--stop")
+    options = (*seeds, "--only", plant.scenario)
+    return played(planted(plant, folder), options, folder / "told", TIMEOUT_S)

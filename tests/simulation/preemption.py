@@ -49,6 +49,7 @@ class Preemption:
     """Lets tasks lose their turn between lines of some files."""
 
     def __init__(self, stage: Stage, random: Random) -> None:
+        assert stage.traced
         self._stage = stage
         self._random = random
         self._files = files_of(random.sample(ROOMS, AT_ONCE))

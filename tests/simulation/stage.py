@@ -1,8 +1,8 @@
 """The stage: tasks that take turns, and a time that passes only when all of them wait.
 
-Every thread of the simulated processes is a task.  One runs at a time, and hands over where it
-waits: on an event, a queue, a broker.  Who is next is drawn from the seed, so a seed is a schedule
-of all threads, and the same seed is the same schedule.
+Every thread of the simulated processes is a task (`carriers`).  One runs at a time, and hands over
+where it waits: on an event, a queue, a broker.  Who is next is drawn from the seed, so a seed is a
+schedule of all threads, and the same seed is the same schedule.
 
     ready tasks, one drawn ──► runs until it waits ──► … ──► none is ready: time jumps to the
                                                              next timer
@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from threading import Lock, Thread
 from typing import Final
+
+from tests.simulation.carriers import Carrier, Greenlet, LockedThread
 
 
 class Crashed(BaseException):
@@ -41,11 +42,10 @@ class Host:
 class Task:
     """One thread of a simulated process."""
 
-    def __init__(self, name: str, host: Host) -> None:
+    def __init__(self, name: str, host: Host, carrier: Carrier) -> None:
         self.name = name
         self.host = host
-        self.gate = Lock()
-        self.gate.acquire()
+        self.carrier = carrier
         self.generation = 0
         self.waiting = False
         self.woken = False
@@ -56,19 +56,21 @@ class Task:
 class Stage:
     """All tasks of one simulated world; the one that makes it is the first."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, traced: bool = False) -> None:
         self.random = random
+        self.traced = traced
         self.now_ms = 0.0
         self.switches = 0
         self.failures: list[str] = []
         # While an action of `later` is done, which never waits.
         self.acting = False
-        # Called by each task's thread before its first line.
+        # Called by each task before its first line; tasks are traced in threads of their own only.
         self.begins: Callable[[], None] = _nothing
         self._ready: list[Task] = []
         self._timers: list[tuple[float, int, Task | Callable[[], None], int]] = []
         self._numbers = count()
-        self.current = Task("script", Host("script"))
+        self._carrier = LockedThread if traced else Greenlet
+        self.current = Task("script", Host("script"), self._carrier())
 
     # -- tasks -----------------------------------------------------------------------------------
 
@@ -76,14 +78,13 @@ class Stage:
         """Start a task; it belongs to the process of who starts it, unless told otherwise."""
         if host is None:
             self.check()
-        task = Task(name, host or self.current.host)
+        task = Task(name, host or self.current.host, self._carrier())
         task.host.tasks.append(task)
-        Thread(target=self._carry, args=(task, target), daemon=True).start()
+        task.carrier.carry(lambda: self._carry(task, target))
         self._ready.append(task)
         return task
 
-    def _carry(self, task: Task, target: Callable[[], object]) -> None:
-        task.gate.acquire()
+    def _carry(self, task: Task, target: Callable[[], object]) -> Carrier:
         try:
             if not task.host.dead:
                 self.begins()
@@ -92,14 +93,14 @@ class Stage:
             pass
         except BaseException as error:  # noqa: BLE001  # a task that fails is the run's business
             self.failures.append(f"{task.name}: {type(error).__name__}: {error}")
-        sys.settrace(None)
+        if self.traced:
+            sys.settrace(None)
         task.done = True
         task.host.tasks.remove(task)
         for joiner in task.joiners:
             self.wake(joiner)
-        following = self._next()
-        self.current = following
-        following.gate.release()
+        self.current = self._next()
+        return self.current.carrier
 
     def kill(self, host: Host) -> None:
         """Kill a process: each of its tasks unwinds as soon as it is its turn."""
@@ -165,8 +166,7 @@ class Stage:
         self.switches += 1
         if following is not task:
             self.current = following
-            following.gate.release()
-            task.gate.acquire()
+            task.carrier.give_to(following.carrier)
         self.check()
 
     def _next(self) -> Task:

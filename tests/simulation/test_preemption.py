@@ -36,7 +36,7 @@ def counted(name: str, file: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -
     exec(compile(SHARED, str(file), "exec"), made)  # a file of its own to be traced
     monkeypatch.setattr(preemption, "files_of", lambda _rooms: frozenset({str(file)}))
     monkeypatch.setattr(preemption, "CHANCES", (0.1,))
-    stage = Stage(Random(seed))
+    stage = Stage(Random(seed), traced=True)
     stage.begins = preemption.Preemption(stage, Random(seed)).trace
     enter(stage)
     try:

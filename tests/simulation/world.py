@@ -53,7 +53,7 @@ class World:
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.scenario = scenario = scenario.drawn(Random(f"{seed}/swarm"))
         self.random = Random(f"{seed}/faults")
-        self.stage = Stage(Random(f"{seed}/turns"))
+        self.stage = Stage(Random(f"{seed}/turns"), traced=scenario.preempted)
         if scenario.preempted:
             self.stage.begins = Preemption(self.stage, Random(f"{seed}/lines")).trace
         self.broker = Broker(self.stage)
