@@ -26,6 +26,7 @@ inputs = 0.0           by this chance a tenant has an input topic of its own
 webhooks = false       most tenants have targets, and workers deliver
 backlog = 0            so many requests lie in the log before any worker starts
 slots = 0              a changelog keeps so many manifests; 0: as many as shipped
+grows_after_ms = 0     the first growth (`growing`) is so much later
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 named = false          is played only where it is named: sharp for a planted bug, or slow
 [settings]             of the worker, over those of `worker.settings_of`
@@ -68,6 +69,7 @@ class Scenario:
     faults: dict[str, int] = field(default_factory=dict)
     early_ms: int = 0
     in_time_ms: int = 0
+    grows_after_ms: int = 0
     rhythms: float = 0.0
     bulk: float = 0.0
     keys: float = 0.0

@@ -23,6 +23,8 @@ GROWN: Final = (
     *("killed behind homes", "killed behind changelog", "killed behind schedules"),
     *("moved into what was added", "moved between what was added", "moved out of what was added"),
 )
+# Of the one that grows later.
+LATE_SEEDS: Final = 12
 # Of `days`, so that each of its faults strikes.
 DAYS_SEEDS: Final = 20
 # They run at the lowest priority in `make test`, beside tests that start brokers.
@@ -88,7 +90,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days"}
+    alone = {"grown", "days", "grown_late"}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -101,6 +103,14 @@ def test_a_belfry_that_grows_finds_nothing_and_comes_by_each_step() -> None:
     printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
     missing = {*GROWN} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_a_partition_that_sends_on_gets_an_owner_with_state() -> None:
+    printed = finish(start("--seeds", str(LATE_SEEDS), "--only", "grown_late"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    missing = {"grown", "to an added partition"} - struck_in(printed)
     assert not missing, f"these did not strike: {missing}"
 
 
