@@ -27,6 +27,8 @@ GROWN: Final = (
 LATE_SEEDS: Final = 12
 # Of `days`, so that each of its faults strikes.
 DAYS_SEEDS: Final = 20
+# Of `forgotten`, in which a step is refused because of it.
+FORGOTTEN_SEEDS: Final = 40
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -90,7 +92,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days", "grown_late"}
+    alone = {"grown", "days", "forgotten", "grown_late"}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -120,6 +122,13 @@ def test_day_files_are_struck_and_nothing_is_found() -> None:
     assert "0 with findings" in printed, printed
     missing = {*DAYS} - struck_in(printed)
     assert not missing, f"these did not strike day files: {missing}"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_ids_that_are_forgotten_let_nobody_go_on_with_what_it_remembers() -> None:
+    printed = finish(start("--seeds", str(FORGOTTEN_SEEDS), "--only", "forgotten"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    assert "id forgotten" in struck_in(printed), printed
 
 
 @pytest.mark.timeout(2 * SHORT_S)
