@@ -197,7 +197,7 @@ if ASKED and PLANTED:
             assert named, f"nobody misses {plant.name}"
             others = {each.invariant for each in report.findings if each not in named}
             assert not others & {"lost", "doubled", "early", "ended"}, report.summary()
-            # It judges no move of which it lacks rows, and the steps of killed workers leave gaps.
+            # It judges no move of which it lacks rows.  Where there are such, this may be one.
             if not verify.report["counts"]["moves_compacted"]:
                 found = [each["found"] for each in verify.report["findings"]]
                 assert verify.kinds == ["not_arrived"], found

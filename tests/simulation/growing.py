@@ -274,7 +274,7 @@ class Growing:
             world.stage.sleep(500.0)
             for worker in list(world.workers):
                 world.restart(worker)
-        world.problems += [f"I45 {each}" for each in left]
+        world.problems += [f"I49 {each}" for each in left]
 
     def _spawn(self, what: str, work: Any) -> Machine:
         world, number = self._world, len(self._machines)
