@@ -369,8 +369,8 @@ soak: install ## Load two workers for HOURS, restart one over and over, audit; n
 
 KILLS := 3
 .PHONY: rescale
-rescale: install ## Grow 4 partitions to 16 under load, leave all but 6 of them, with KILLS kills for each; audited.
-	@KILLS=$(KILLS) SEED=$${SEED:-5} $(BIN)/python -m pytest -q -s tests/rescale
+rescale: install ## Grow 4 partitions to 16 under load, leave all but 6 of them, with KILLS kills for each; audited. PLANT=1 loses a row.
+	@KILLS=$(KILLS) SEED=$${SEED:-5} LOAD=$${LOAD:-150} PLANT=$(PLANT) $(BIN)/python -m pytest -q -s tests/rescale
 
 .PHONY: simulate
 simulate: install ## Play SEEDS seeds of the simulator, from FIRST on; ONLY names scenarios, BACKLOG requests lie there.

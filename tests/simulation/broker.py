@@ -33,7 +33,7 @@ Record = tuple[bytes | None, bytes | None, Headers | None]
 
 
 class Refused(Exception):
-    """The broker refuses; `kind` is fenced, state, unknown_topic or refused."""
+    """The broker refuses; `kind` is fenced, forgotten, state, unknown_topic or refused."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -151,7 +151,8 @@ class Coordinated:
     """What the coordinator knows of a transactional id.
 
     `ended` is the epoch whose EndTxn gave the present one, `replaced` the one that an
-    InitProducerId named; both are -1 for none.
+    InitProducerId named; both are -1 for none.  The id was forgotten, and everything before the
+    epoch `known_from` with it; where that is the present one, nobody has asked for the id since.
     """
 
     epoch: int = -1
@@ -160,6 +161,22 @@ class Coordinated:
     timeout_ms: float = 0.0
     ended: int = -1
     replaced: int = -1
+    known_from: int = 0
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether the coordinator knows nothing of the id."""
+        return 0 < self.known_from == self.epoch
+
+    def forget(self) -> None:
+        """Forget the id, as after `transactional.id.expiration.ms`; not amid a transaction.
+
+        Producer ids are given anew then, and their epochs begin at 0.  Here epochs go on, and
+        those of before are of another producer id.
+        """
+        if self.txn is None and self.epoch >= 0:
+            self.epoch += 1
+            self.known_from, self.ended, self.replaced = self.epoch, -1, -1
 
 
 class Broker:
@@ -323,6 +340,8 @@ class Broker:
     def _known(self, producer: tuple[str, int]) -> Coordinated:
         name, epoch = producer
         known = self.coordinated.setdefault(name, Coordinated())
+        if epoch < known.known_from:
+            raise Refused("forgotten", f"{name}: the producer id is not known")
         if known.epoch != epoch:
             raise Refused("fenced", f"{name}: epoch {epoch} is older than {known.epoch}")
         return known

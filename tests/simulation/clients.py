@@ -23,6 +23,7 @@ from tests.simulation.stage import here
 
 CODES: Final = {
     "fenced": KafkaError.INVALID_PRODUCER_EPOCH,
+    "forgotten": KafkaError.INVALID_PRODUCER_ID_MAPPING,
     "state": KafkaError.INVALID_TXN_STATE,
     "unknown_topic": KafkaError.UNKNOWN_TOPIC_OR_PART,
     "refused": KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -234,6 +235,8 @@ class SimProducer:
 
     def _refuse(self, refused: Refused, log: Log, queued: Sequence[Any]) -> None:
         error = KafkaError(CODES[refused.kind], str(refused))
+        if refused.kind == "forgotten":
+            self._machine.struck.append("id forgotten")
         self._fenced = self._fenced or refused.kind == "fenced"
         self._error = self._error or failure(
             error.code(), error.str(), fatal=self._fenced, abort=not self._fenced
@@ -302,7 +305,11 @@ class SimProducer:
         self._queue.clear()
         self._unacked.clear()
         self._reports.clear()
-        self._end("abort", timeout * 1000)
+        if self._error is not None and self._error.args[0].code() == CODES["forgotten"]:
+            # The client asks for the id anew and goes on, whoever had it meanwhile.
+            self.init_transactions(timeout)
+        else:
+            self._end("abort", timeout * 1000)
         self._error = None
 
     def _end(self, outcome: str, timeout_ms: float) -> None:

@@ -327,6 +327,12 @@ def add_partition(world: World) -> None:
             world.group.grow()
 
 
+def forget_ids(world: World) -> None:
+    """The broker forgets all transactional ids that have no transaction under way."""
+    for known in world.broker.coordinated.values():
+        known.forget()
+
+
 def silent_registry(world: World) -> None:
     """The schema registry answers nothing for a while."""
     world.registry.be_silent(world.stage.now_ms, world.random.choice((300.0, 2_000.0, 5_000.0)))
@@ -351,5 +357,6 @@ KINDS: Final[dict[str, Callable[[World], None]]] = {
         move_group, drift, suspend, wake_amid, elect,
         add_partition, grow, ask_move, fail_host, hang, lose_marker, respread, read_back,
         call, refuse_target,
+        forget_ids,
     )
 }  # fmt: skip

@@ -46,6 +46,9 @@ BY_HAND: Final = 0.7
 SOON_MS: Final = 1_000.0
 # Behind all faults the command ends within this time.
 QUIET_MS: Final = 60_000.0
+# And within this time who sent requests on keeps state: a broker may hear late (`hearsay`), and a
+# worker looks every few seconds.
+KEEPS_MS: Final = 40_000.0
 SCHEDULES: Final = "belfry.schedules"
 CHANGELOG: Final = "belfry.changelog"
 
@@ -193,7 +196,8 @@ class Growing:
         if self._random.random() < BY_HAND:
             assert world.load.placing is not None, "whose requests go there is drawn by `placing`"
             world.stage.later(self._random.uniform(0.0, SOON_MS), world.load.placing.add)
-        world.stage.later(self._random.uniform(0.0, 2 * SOON_MS), self.begin)
+        begins_ms = self._random.uniform(0.0, 2 * SOON_MS)
+        world.stage.later(world.scenario.grows_after_ms + begins_ms, self.begin)
 
     def _changed(self, topic: str) -> None:
         """Kill a worker behind a step, mostly: it starts again among brokers that may be late."""
@@ -261,6 +265,16 @@ class Growing:
         if operator.tasks:
             self._world.problems.append("I15 the command that adds partitions does not end")
             self._kill(operator)
+        self._await_keepers()
+
+    def _await_keepers(self) -> None:
+        """Wait until each partition that the changelog has is owned by one that keeps state."""
+        world, deadline_ms = self._world, self._world.stage.now_ms + KEEPS_MS
+        while (left := not_kept(world)) and world.stage.now_ms < deadline_ms:
+            world.stage.sleep(500.0)
+            for worker in list(world.workers):
+                world.restart(worker)
+        world.problems += [f"I49 {each}" for each in left]
 
     def _spawn(self, what: str, work: Any) -> Machine:
         world, number = self._world, len(self._machines)
@@ -322,3 +336,17 @@ class Growing:
 
 def _words(code: str) -> str:
     return code.replace("_", " ")
+
+
+def not_kept(world: World) -> list[str]:
+    """Partitions with a place for state in which nobody keeps any, at this moment."""
+    there = range(len(world.broker.topics[CHANGELOG]))
+    owned = {
+        runner.partition: runner.owned.keeps_state
+        for worker in world.workers
+        if worker.alive and worker.owners is not None
+        for runner in worker.owners.runners()
+        if runner.owned is not None
+    }
+    how = {None: "has no owner", False: "is owned by one that only sends requests on"}
+    return [f"partition {each} {how[owned.get(each)]}" for each in there if not owned.get(each)]

@@ -1,10 +1,13 @@
-"""Where schedules live while a belfry grows and key groups move (I43), and what is sent on (I44).
+"""Where schedules live while a belfry grows and key groups move (I43), what is sent on (I44), and
+that who sent it on does not stay (I49).
 
     I43   a tenant's home is worked out with the number of homes that the belfry was made with; a
           request is judged there, or where the rows of its key group say that the group is, and a
           schedule lies nowhere else
     I44   a partition sends on what it was given, once, and nothing by a group's offset any more
           once it has held schedules
+    I49   once all is quiet, each partition that the changelog has is owned by one that keeps state,
+          whatever it was added for at first
 
 Rows are read by the specification of their bytes, homes are worked out anew.
 """

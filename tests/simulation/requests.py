@@ -35,6 +35,7 @@ NODES: Final = (1, 2, 3)
 FINE, UNKNOWN_TOPIC, NOT_LEADER, BLOCKED, OUT_OF_ORDER = 0, 3, 6, 29, 45
 FENCED_EPOCH, STATE, CONCURRENT, NOT_ATTEMPTED, FENCED = 47, 48, 51, 55, 90
 NOT_COORDINATOR: Final = 16
+FORGOTTEN: Final = 49
 # What strikes a batch of a Produce and leaves the others: told so though it was appended, or not.
 TIMED_OUT, TOO_FEW, NO_DISK = 7, 19, 56
 _PARTIAL: Final = (TIMED_OUT, TOO_FEW, NO_DISK)
@@ -133,7 +134,7 @@ class Nodes:
 
     def _init(self, known: Coordinated, timeout_ms: int, _producer_id: int, epoch: int) -> int:
         repeated = 0 <= epoch == known.replaced and epoch == known.epoch - 1
-        if epoch >= 0 and epoch != known.epoch and not repeated:
+        if epoch >= 0 and epoch != known.epoch and not (repeated or known.forgotten):
             return FENCED
         if known.txn is not None:
             if not known.txn.outcome:
@@ -160,7 +161,7 @@ class Nodes:
     def _adding(self, producer: tuple[str, int], places: list[Where]) -> dict[Where, int]:
         known = self._broker.coordinated[producer[0]]
         if known.epoch != producer[1]:
-            return dict.fromkeys(places, FENCED)
+            return dict.fromkeys(places, _stale(known, producer[1], FENCED))
         if known.txn is not None and known.txn.outcome:
             return dict.fromkeys(places, CONCURRENT)
         codes = {where: self._refusal(where) for where in places}
@@ -180,7 +181,7 @@ class Nodes:
         try:
             self._broker.end(producer, outcome)
         except Refused as refused:
-            return FENCED if refused.kind == "fenced" else STATE
+            return _CODES.get(refused.kind, STATE)
         return FINE
 
     def _end_epoch(self, known: Coordinated, producer: tuple[str, int], outcome: str) -> int:
@@ -194,7 +195,7 @@ class Nodes:
             known.epoch, known.ended = epoch + 1, epoch
             return FINE
         if epoch != known.ended or epoch != known.epoch - 1:
-            return FENCED
+            return _stale(known, epoch, FENCED)
         if txn is not None:
             return CONCURRENT if txn.outcome == outcome else FENCED
         return FINE if known.last_outcome == outcome else STATE
@@ -229,7 +230,7 @@ class Nodes:
             return refusal or NOT_LEADER, -1, -1
         known = self._broker.coordinated[name]
         if known.epoch != epoch:
-            return FENCED_EPOCH, -1, -1
+            return _stale(known, epoch, FENCED_EPOCH), -1, -1
         sequences = self._sequences.get((name, where))
         if sequences is None or sequences.epoch != epoch:
             sequences = self._sequences[name, where] = Sequences(epoch)
@@ -263,6 +264,14 @@ class Nodes:
     def _appended_ms(self, where: Where, at_ms: int) -> int:
         kind = self._broker.configs.get(where[0], {}).get("message.timestamp.type")
         return at_ms if kind == "LogAppendTime" else -1
+
+
+_CODES: Final = {"fenced": FENCED, "forgotten": FORGOTTEN}
+
+
+def _stale(known: Coordinated, epoch: int, fenced: int) -> int:
+    """What is said to an epoch that is not the present one: `fenced`, unless its id is unknown."""
+    return FORGOTTEN if epoch < known.known_from else fenced
 
 
 def records_of(data: bytes | bytearray) -> list[Record]:

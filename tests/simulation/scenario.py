@@ -28,6 +28,7 @@ topics = false         topics are among these targets
 senders = 0            so many processes only deliver; in some seeds workers do not, then
 backlog = 0            so many requests lie in the log before any worker starts
 slots = 0              a changelog keeps so many manifests; 0: as many as shipped
+grows_after_ms = 0     the first growth (`growing`) is so much later
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 named = false          is played only where it is named: sharp for a planted bug, or slow
 [settings]             of the worker, over those of `worker.settings_of`
@@ -70,6 +71,7 @@ class Scenario:
     faults: dict[str, int] = field(default_factory=dict)
     early_ms: int = 0
     in_time_ms: int = 0
+    grows_after_ms: int = 0
     rhythms: float = 0.0
     bulk: float = 0.0
     keys: float = 0.0

@@ -23,6 +23,8 @@ GROWN: Final = (
     *("killed behind homes", "killed behind changelog", "killed behind schedules"),
     *("moved into what was added", "moved between what was added", "moved out of what was added"),
 )
+# Of the one that grows later.
+LATE_SEEDS: Final = 12
 # Of `days`, so that each of its faults strikes.
 DAYS_SEEDS: Final = 20
 # Of the two that follow, in turn, which have to come by all of these.
@@ -34,6 +36,8 @@ STRUCK_OUTSIDE: Final = (
     *("answered starting", "answered no verdict", "answered not written"),
     *("topic refuses", "given up", "delivered by a retry", "posted by two workers"),
 )
+# Of `forgotten`, in which a step is refused because of it.
+FORGOTTEN_SEEDS: Final = 40
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -97,7 +101,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days", *OUTSIDE}
+    alone = {"grown", "days", "forgotten", "grown_late", *OUTSIDE}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -114,11 +118,26 @@ def test_a_belfry_that_grows_finds_nothing_and_comes_by_each_step() -> None:
 
 
 @pytest.mark.timeout(SHORT_S + 30)
+def test_a_partition_that_sends_on_gets_an_owner_with_state() -> None:
+    printed = finish(start("--seeds", str(LATE_SEEDS), "--only", "grown_late"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    missing = {"grown", "to an added partition"} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
 def test_day_files_are_struck_and_nothing_is_found() -> None:
     printed = finish(start("--seeds", str(DAYS_SEEDS), "--only", "days"), SHORT_S)
     assert "0 with findings" in printed, printed
     missing = {*DAYS} - struck_in(printed)
     assert not missing, f"these did not strike day files: {missing}"
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_ids_that_are_forgotten_let_nobody_go_on_with_what_it_remembers() -> None:
+    printed = finish(start("--seeds", str(FORGOTTEN_SEEDS), "--only", "forgotten"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    assert "id forgotten" in struck_in(printed), printed
 
 
 @pytest.mark.timeout(2 * SHORT_S)

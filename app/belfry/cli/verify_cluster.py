@@ -90,6 +90,8 @@ class ClusterVerifier:
         self._coverage = Coverage("", {})
         self._feed = OutputFeed(reader, file, topics, decoder, self._outputs)
         self._partitions: dict[int, PartitionVerifier] = {}
+        # Of them: a belfry that has grown has more.
+        self._homes = 1
         self._spans: dict[int, ReadableRange] = {}
         # By partition; any thread may ask for the sum.
         self._left: dict[int, int] = {}
@@ -149,7 +151,7 @@ class ClusterVerifier:
         hidden = self._reader.hides(self._topics.changelog, self._spans)
         suspects = [each for each in suspects if each.partition not in hidden]
         self.findings += map(self._named, self._overdue.tell(self._topics.changelog, suspects))
-        of = MovePass(self._topics.changelog, len(self._partitions), self._coverage.spread)
+        of = MovePass(self._topics.changelog, self._homes, self._coverage.spread)
         moves = MoveCheck(self._memory, self.counts, of)
         self.findings += map(self._named, moves.tell())
         for partition, verifier in self._partitions.items():
@@ -170,8 +172,8 @@ class ClusterVerifier:
         now_ms = self._file.now_ms
         topics = self._reader.topics()
         partitions = topics.get(self._topics.changelog, [])
-        homes = len(topics.get(self._topics.homes, partitions))
-        self._overdue.moving = MovingGroups(self._memory, max(1, homes))
+        self._homes = max(1, len(topics.get(self._topics.homes, partitions)))
+        self._overdue.moving = MovingGroups(self._memory, self._homes)
         for partition in partitions:
             standing = self._file.standing(partition)
             if standing.next_offset and now_ms - standing.read_ms > STALE_MS:
@@ -179,7 +181,7 @@ class ClusterVerifier:
                 standing = Standing(told_to=standing.told_to)
             spot = Spot(self._topics.changelog, partition, 0)
             made = PartitionVerifier(spot, self._memory, self.counts, standing)
-            made.move_among(homes)
+            made.move_among(self._homes)
             made.elsewhere = self.elsewhere.stretches.get(partition, ())
             self._partitions[partition] = made
 

@@ -1,11 +1,16 @@
 """What an error of librdkafka means for a transaction: fenced, rolled back for certain, or unknown.
 
     fenced by another owner                          Fenced
+    the broker has forgotten the transactional id    Unknown
     the transaction has to be aborted                Aborted, once that is done
     refused before anything was sent                 Aborted   (a record too large to queue)
     all else, and whatever the abort itself raises   Unknown
 
 `fatal`, `retriable` and `txn_requires_abort` are librdkafka's own word on its errors.
+
+Of a forgotten id librdkafka says that the transaction is to be aborted.  Its abort asks for the id
+anew, and the broker gives it to whoever asks: it does not know any more that there was a later
+owner.  A former owner would go on with what it remembers, so it has to take over instead.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ _FENCED: Final = {
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.PRODUCER_FENCED,
 }
+_FORGOTTEN: Final = KafkaError.INVALID_PRODUCER_ID_MAPPING
 
 
 def end_of(error: KafkaException, during: str, final: bool = False) -> Exception:
@@ -28,6 +34,8 @@ def end_of(error: KafkaException, during: str, final: bool = False) -> Exception
     cause = error.args[0]
     if cause.code() in _FENCED:
         return Fenced(f"{during}: {cause.str()}")
+    if cause.code() == _FORGOTTEN:
+        return Unknown(f"{during}: {cause.str()}")
     if not final and not cause.fatal() and cause.txn_requires_abort():
         return Aborted(cause.str())
     if not final and not cause.fatal() and not cause.retriable() and during == "a transaction":

@@ -28,10 +28,11 @@ from belfry.verification.move_memory import (
 
 
 class MovePass(NamedTuple):
-    """A pass over all partitions: the changelog, how many it has, and tenants that are spread."""
+    """A pass over all partitions: the changelog, how many homes there are, and tenants that are
+    spread."""
 
     topic: str
-    partitions: int
+    homes: int
     spread: Collection[str]
 
 
@@ -52,7 +53,7 @@ class MoveCheck:
         self._memory = memory
         self._moves = memory.moves
         self._counts = counts
-        self._topic, self._partitions, self._spread = of
+        self._topic, self._homes, self._spread = of
         # Schedules that came and wait where they had been as well, by partition and tenant.
         self._doubled: dict[tuple[int, str], int] = {}
 
@@ -104,7 +105,7 @@ class MoveCheck:
 
         The schedules of a partition are looked through once, however many groups have left it.
         """
-        groups = groups_among(self._partitions)
+        groups = groups_among(self._homes)
         found: dict[int, _Rows] = {}
         for tenant, number, offset in self._memory.waiting(partition):
             given = gone.get(group_of(tenant.encode(), groups))

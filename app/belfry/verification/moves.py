@@ -50,12 +50,12 @@ _SIDES: Final = frozenset({GIVE, LEAVING, ARRIVING})
 class MoveLedger:
     """Notes what leaves and comes in one partition, transaction by transaction."""
 
-    def __init__(self, memory: Memory, partition: int, partitions: int) -> None:
-        """`partitions` is how many the changelog has."""
+    def __init__(self, memory: Memory, partition: int, homes: int) -> None:
+        """`homes` is how many there are: groups are counted by that."""
         self._memory = memory
         self._moves = memory.moves
-        self._partition, self._partitions = partition, partitions
-        self._groups = groups_among(partitions)
+        self._partition, self._homes = partition, homes
+        self._groups = groups_among(homes)
         # Sides that are not over, by their groups; read when they are first asked for.
         self._open: dict[int, MoveSide] | None = None
 
@@ -119,7 +119,7 @@ class MoveLedger:
         self._put(side._replace(over=True))
         if not side.takes and side.sound and says is None:
             # At its home no row tells yet whether it left or stayed.
-            is_away = side.id.group % self._partitions != self._partition
+            is_away = side.id.group % self._homes != self._partition
             self._moves.give(Given(self._partition, side.id, is_away))
 
     def _settle(self, record: Logged) -> None:

@@ -70,6 +70,15 @@ def test_a_right_that_is_missing_is_remembered_where_all_was_rolled_back(
     assert (end.topics, end.blocked) == ({}, blocked)
 
 
+def test_who_has_a_forgotten_id_neither_rolls_back_nor_asks_for_it_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client could: its roll-back would succeed, whoever has owned the partition meanwhile."""
+    end = end_of(KafkaError.INVALID_PRODUCER_ID_MAPPING, monkeypatch, None)
+    assert isinstance(end, Unknown)
+    assert not end.blocked
+
+
 def test_another_failure_bars_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     end = end_of(KafkaError.INVALID_RECORD, monkeypatch)
     assert isinstance(end, Unknown)

@@ -117,12 +117,15 @@ class Made:
         self.loop = Loop()
         self.reached: list[str] = []
         self.now_ms = 5_000.0
+        self.stops_at = ""
         self.properties = dict(PROPERTIES)
         monkeypatch.setattr(brokers, "BrokerConnections", self._connections)
         clock: Any = SimpleNamespace(
             wall_ms=self._wall, monotonic_ms=lambda: 77.0, both_ms=lambda: (6_000.0, 80.0)
         )
-        failpoints: Any = SimpleNamespace(reach=self.reached.append)
+        failpoints: Any = SimpleNamespace(
+            reach=self.reached.append, names=lambda step: step == self.stops_at
+        )
         topics = self.topics = OutputTopics(
             CHANGELOG, "schedules", "rejected", "lifecycle", b"", "d", b"", lambda _topic: 2
         )
