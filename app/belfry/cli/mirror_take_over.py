@@ -39,6 +39,7 @@ def take_over(
 
     belfry mirror take-over --source kafka-a:9092 --apply
     """
+    from belfry.mirror.growth import grown_together
     from belfry.mirror.looking import statuses
     from belfry.mirror.policies import carry_policies, policies_in
     from belfry.mirror.sides import opened, with_marks
@@ -57,7 +58,8 @@ def take_over(
             session.printer.many(map(_done, abandoned(mine, now_ms)))
         else:
             policies = policies_in(theirs.settings), policies_in(mine.settings)
-            doing = planned(theirs, with_marks(mine), lambda: carry_policies(*policies), now_ms)
+            theirs, mine = grown_together(theirs, with_marks(mine), now_ms())
+            doing = planned(theirs, mine, lambda: carry_policies(*policies), now_ms)
             session.printer.many(map(_done, doing))
     return Exit.OK
 

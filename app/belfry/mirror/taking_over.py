@@ -12,7 +12,8 @@ With the source, nothing is lost:
 All partitions are fenced before the rest is carried: one partition writes requests to another.
 
 Without the source (`abandoned`) there is step 5 alone. What the source did behind the marks
-is not here, and nobody keeps it from firing. No record can: the clusters cannot talk.
+is not here, and nobody keeps it from firing. No record can: the clusters cannot talk. Partitions
+fit together all the same (`cuts.py`), and what lies in inputs ahead of that is left out.
 
 A take-over that was interrupted is repeated as it is. What is fenced is fenced once more, and what
 is active stays so. Policies were carried before the first partition became active, and not again:
@@ -23,23 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from typing import Final
 
-from confluent_kafka import KafkaException
-
-from belfry.host import machine
 from belfry.mirror.beginnings import CannotMirror, active_epoch
-from belfry.mirror.fencing import TRIES, activate, fence
-from belfry.mirror.lane import TRANSACTION_MS, Lane
-from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, Activated, MirrorMark
+from belfry.mirror.fencing import activate, fence, is_added
+from belfry.mirror.growth import see_that_it_is_whole
+from belfry.mirror.lane import TRANSACTION_MS
+from belfry.mirror.leaving import LeavingLanes, NowMs
+from belfry.mirror.marks import CHANGELOG, REQUESTS, Activated, MirrorMark
+from belfry.mirror.opening import number_of
 from belfry.mirror.sides import Side, followed
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.schedules.instants import format_instant
 
-# Seconds without progress after which the rest counts as unreadable.
-DRAIN_S: Final = 120.0
-
-NowMs = Callable[[], int]
 # A line of the report: the partition, None for all, and a sentence.
 Said = tuple[int | None, str]
 
@@ -49,43 +45,24 @@ def planned(
 ) -> Iterator[Said]:
     """Take over with the source; what is done, line by line. `policies` carries them."""
     left = [each for each in range(source.homes) if not _is_active(source, target, each)]
-    with ExitStack() as undo:
-        lanes = [
-            undo.enter_context(closing(_leaving(source, target, each, now_ms))) for each in left
-        ]
-        for lane in lanes:
-            number = fence(source, target, lane.partition)
-            yield lane.partition, f"fenced in the source, by transaction {number}"
-        for lane in lanes:
-            _drain(lane, now_ms)
+    with closing(LeavingLanes(source, target, now_ms)) as leaving:
+        lanes = leaving.opened(left)
+        for each in left:
+            number = fence(source, target, each)
+            yield each, f"fenced in the source, by transaction {number}"
+        leaving.drain()
+        # What was added behind the fence is empty, for groups come there by way of a home; but the
+        # way back would find fewer partitions than it has.
+        see_that_it_is_whole(leaving.topics, source.homes)
         if len(left) == source.homes:
             yield None, f"{policies()} policies carried"
         # Before anybody fires here: a partition that is active writes to others.
-        begins = [_begins(target, lane.partition) for lane in lanes]
+        begins = [_begins(target, each) for each in left]
         for lane, its in zip(lanes, begins, strict=True):
             mark = lane.mark._replace(positions=lane.reader.positions)
             activated = Activated(now_ms(), True, its)
-            told = activate(lane.writer, target, lane.partition, mark, activated)
+            told = activate(lane.writer, target, lane.partition, mark, activated, {})
             yield lane.partition, f"active here: {told}"
-
-
-def _leaving(source: Side, target: Side, partition: int, now_ms: NowMs) -> Lane:
-    """A lane that has carried what there is, and whose mark says that a take-over has begun.
-
-    No other mirror opens it from then on. One that was about to open it fences this one once more.
-    """
-    for left in range(TRIES - 1, -1, -1):
-        lane = Lane(source, target, partition, now_ms(), takes_over=True)
-        try:
-            lane.leave()
-            _drain(lane, now_ms)
-        except (KafkaException, BufferError):
-            lane.close()
-            if not left:
-                raise
-        else:
-            return lane
-    raise AssertionError("the last try returns or raises")
 
 
 def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
@@ -102,17 +79,26 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
                 writers[each] = undo.enter_context(closing(writer))
         # After the fence: no mirror carries anything any more.
         marks = {each: followed(target, each) for each in writers}
-        torn = [each for each, mark in marks.items() if not (mark.whole and mark.level_ms)]
+        torn = [each for each, mark in marks.items() if not _is_state(target, each, mark)]
         if torn:
             raise CannotMirror(
                 f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"
                 " has no state to go on with there. Restore a backup instead."
             )
+        numbers = {
+            each: number_of(target, each, followed(target, each)) for each in range(target.homes)
+        }
         for each, mark in marks.items():
             activated = Activated(now_ms(), False, {})
-            told = activate(writers[each], target, each, mark, activated)
+            told = activate(writers[each], target, each, mark, activated, numbers)
             yield each, f"active here: {told}"
             yield each, _given_up(mark)
+
+
+def _is_state(target: Side, partition: int, mark: MirrorMark) -> bool:
+    """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet."""
+    level = mark.whole and mark.level_ms > 0
+    return level or (is_added(target, partition) and target.last_manifest(partition) is None)
 
 
 def _see_that_it_is_ours(target: Side, partition: int) -> None:
@@ -135,7 +121,8 @@ def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
                 f"partition {each} is not active on this side, or the source took over later: a"
                 " fence would stop the side that may fire."
             )
-    for each in range(target.homes):
+    # What the source was given since, and this side was not, fires there as well.
+    for each in range(max(source.homes, target.homes)):
         if apply:
             yield each, f"fenced in the source, by transaction {fence(source, target, each)}"
         else:
@@ -144,21 +131,8 @@ def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
 
 def _begins(target: Side, partition: int) -> dict[str, int]:
     """Where the way back reads this side from, but for its requests."""
-    kinds = target.kinds - {MARKS, REQUESTS}
+    kinds = target.kinds_of(partition) - {REQUESTS}
     return {each: target.bounds(each, partition).ends()[1] for each in kinds}
-
-
-def _drain(lane: Lane, now_ms: NowMs) -> None:
-    """Carry all that the source has now."""
-    ends = lane.reader.ends()
-    deadline = machine.monotonic() + DRAIN_S
-    while not lane.reached(ends):
-        if lane.turn(0.1, now_ms()):
-            deadline = machine.monotonic() + DRAIN_S
-        elif machine.monotonic() > deadline:
-            raise CannotMirror(
-                f"partition {lane.partition} of the source was not read up to its end: {ends}."
-            )
 
 
 def _is_active(source: Side, target: Side, partition: int) -> bool:
@@ -168,6 +142,8 @@ def _is_active(source: Side, target: Side, partition: int) -> bool:
 
 def _given_up(mark: MirrorMark) -> str:
     """What an abandoned source may have done that is not here."""
+    if not mark.positions:
+        return "it was added lately, and nothing of it was carried"
     at = mark.positions[CHANGELOG], mark.positions[REQUESTS]
     level = format_instant(mark.level_ms)
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,15 +27,27 @@ def test_a_side_that_is_active_keeps_its_own_policies(
     source: Any = SimpleNamespace(homes=2, mark=lambda _: None)
     target: Any = SimpleNamespace(homes=2, mark=lambda each: marks[each])
 
-    def leaving(_source: object, _target: object, partition: int, _now_ms: object) -> Any:
-        reader = SimpleNamespace(positions={})
-        undo = ExitStack()
-        return SimpleNamespace(
-            partition=partition, mark=FOLLOWS, reader=reader, writer=None, close=undo.close
-        )
+    class Leaving:
+        topics = None
+
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def opened(self, partitions: list[int]) -> list[Any]:
+            reader = SimpleNamespace(positions={})
+            return [
+                SimpleNamespace(partition=each, mark=FOLLOWS, reader=reader, writer=None)
+                for each in partitions
+            ]
+
+        def drain(self) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
 
     for name, stand_in in {
-        "_leaving": leaving, "fence": lambda *_: 7, "_drain": lambda *_: None,
+        "LeavingLanes": Leaving, "fence": lambda *_: 7, "see_that_it_is_whole": lambda *_: None,
         "_begins": lambda *_: {}, "activate": lambda *_: "well",
     }.items():  # fmt: skip
         monkeypatch.setattr(taking_over, name, stand_in)
@@ -63,7 +74,7 @@ def test_what_was_never_carried_as_a_whole_does_not_take_over(
         return SimpleNamespace(close=lambda: None)
 
     monkeypatch.setattr(taking_over, "ChangelogWriter", writer)
-    target: Any = SimpleNamespace(homes=1, mark=lambda _: mark, settings=None)
+    target: Any = SimpleNamespace(homes=1, mark=lambda _: mark, settings=None, grown_from=0)
     with pytest.raises(CannotMirror, match="never carried as a whole"):
         list(abandoned(target, lambda: 0))
 
@@ -72,7 +83,8 @@ def test_what_was_never_carried_as_a_whole_does_not_take_over(
 def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
     given_to: str | None,
 ) -> None:
-    target: Any = SimpleNamespace(homes=1, mark=lambda _: ACTIVE, given_to=lambda _: given_to)
+    told: dict[str, Any] = {"mark": lambda _: ACTIVE, "given_to": lambda _: given_to}
+    target: Any = SimpleNamespace(homes=1, last_manifest=lambda _: None, **told)
     if given_to is None:
         [(_, said)] = abandoned(target, lambda: 0)
         assert said == "active here since 1970-01-01T00:00:00.001Z"

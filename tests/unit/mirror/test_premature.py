@@ -1,0 +1,76 @@
+"""What was carried ahead of who sent it is left out at a take-over, and all else stays in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from belfry.mirror import premature
+from belfry.mirror.premature import left_out, sender_of
+from belfry.wire.origins import vouched
+from belfry.wire.record import Headers, Origin, SentBy, origin_headers, sent_by_headers
+from tests.unit.mirror.stand_ins import REQUESTS_TOPIC, FakeMessage
+
+KEYS: Final = (b"a secret of workers" * 2,)
+PLACE: Final = REQUESTS_TOPIC, 1
+
+
+def headers(number: int, *, partition: int = 0, signed: bool = True) -> Headers:
+    """Those of a request that a partition sent on in a transaction."""
+    origin = Origin(REQUESTS_TOPIC, partition, 4, 900, rerouted=True)
+    found = origin_headers(origin) + sent_by_headers(partition, number)
+    return vouched(KEYS, b"k", b"v", found) if signed else found
+
+
+def message(offset: int, given: Headers | None) -> Any:
+    return FakeMessage(REQUESTS_TOPIC, offset, b"k", b"v", headers=given)  # type: ignore[arg-type]
+
+
+def test_only_a_worker_says_who_sent_a_request_on() -> None:
+    signed, stranger = headers(7), headers(7, signed=False)
+    assert sender_of(message(3, signed), signed, PLACE, KEYS) == SentBy(0, 7)
+    assert sender_of(message(3, stranger), stranger, PLACE, KEYS) is None
+    assert sender_of(message(3, stranger), stranger, PLACE, ()) == SentBy(0, 7)
+    assert sender_of(message(3, []), [("belfry-origin-by", b"0.7")], PLACE, ()) is None
+    # One that keeps no changelog has no number.
+    assert sent_by_headers(0, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "written", "position"),
+    [({0: 7}, [], 10), ({0: 6}, [10, 12], 13), ({0: 5}, [10], 13), ({}, [10], 13)],
+    ids=["all sent", "one ahead", "two ahead", "sender not followed"],
+)
+def test_requests_are_written_once_more_without_what_is_ahead(
+    monkeypatch: pytest.MonkeyPatch, numbers: dict[int, int], written: list[int], position: int
+) -> None:
+    log = [message(10, None), message(11, headers(7)), message(12, headers(6))]
+
+    class FakeLog:
+        def __init__(self, *_: object) -> None:
+            self.at = 0
+
+        def seek(self, offset: int) -> None:
+            self.at = offset
+
+        def read_until(self, end: int, _most: int) -> Iterator[list[Any]]:
+            yield [each for each in log if self.at <= each.offset() < end]
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(premature, "PartitionLog", FakeLog)
+    monkeypatch.setattr(
+        premature, "headers_of", lambda messages: [each.headers() for each in messages]
+    )
+    again: list[Headers] = []
+    writer: Any = SimpleNamespace(beside=lambda *_, headers, timestamp: again.append(headers))
+    settings = SimpleNamespace(
+        topic=lambda kind: f"belfry.{kind}", worker_keys=lambda _: KEYS, kafka_properties=dict
+    )
+    target: Any = SimpleNamespace(settings=settings)
+    assert left_out(writer, target, 1, (10, 13), numbers) == position
+    assert again == [log[each - 10].headers() or [] for each in written]
