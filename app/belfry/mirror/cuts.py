@@ -77,6 +77,8 @@ class Together:
 
     def __init__(self, count: int) -> None:
         self.count = count
+        # All of a source that was fenced is carried: nobody waits for anybody then.
+        self.open = False
         self.numbers: dict[int, int] = {}
         self.inputs: dict[int, int] = {}
         self.level_ms: dict[int, int] = {}
@@ -142,6 +144,8 @@ class Gate:
         return found
 
     def _is_free(self, cut: Cut, noted: int) -> bool:
+        if self._together.open:
+            return True
         if cut.position > noted or cut.names >= self._together.count:
             return False
         while self._needs and self._needs[0].offset < cut.position:

@@ -21,6 +21,8 @@ from belfry.mirror.sides import Side
 
 # Seconds without progress after which the rest counts as unreadable.
 DRAIN_S: Final = 120.0
+# Seconds after which lanes that wait for one another do so no longer.
+STUCK_S: Final = 5.0
 # Seconds that a lane waits for records.
 WAIT_S: Final = 0.02
 
@@ -78,8 +80,12 @@ class LeavingLanes:
             else:
                 return
 
-    def drain(self) -> None:
-        """Carry all that the source has now."""
+    def drain(self, *, fenced: bool = False) -> None:
+        """Carry all that the source has now; all of it where it is `fenced`.
+
+        Before the fence this only makes the pause shorter. Behind it lanes that wait for one
+        another for some seconds wait no longer, since all is carried in the end.
+        """
         ends = {each: lane.reader.ends() for each, lane in self._lanes.items()}
         deadline = machine.monotonic() + DRAIN_S
         while left := [each for each in ends if not self._lanes[each].reached(ends[each])]:
@@ -88,6 +94,10 @@ class LeavingLanes:
             carried = sum(lane.turn(WAIT_S, self._now_ms()) for lane in self._lanes.values())
             if carried:
                 deadline = machine.monotonic() + DRAIN_S
+            elif machine.monotonic() > deadline - DRAIN_S + STUCK_S and not self._together.open:
+                if not fenced:
+                    return
+                self._together.open = True
             elif machine.monotonic() > deadline:
                 raise CannotMirror(
                     f"partition {left[0]} of the source was not read up to its end:"

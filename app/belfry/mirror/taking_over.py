@@ -50,7 +50,7 @@ def planned(
         for each in left:
             number = fence(source, target, each)
             yield each, f"fenced in the source, by transaction {number}"
-        leaving.drain()
+        leaving.drain(fenced=True)
         # What was added behind the fence is empty, for groups come there by way of a home; but the
         # way back would find fewer partitions than it has.
         see_that_it_is_whole(leaving.topics, source.homes)
@@ -98,7 +98,7 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
 def _is_state(target: Side, partition: int, mark: MirrorMark) -> bool:
     """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet."""
     level = mark.whole and mark.level_ms > 0
-    return level or (is_added(target, partition) and target.last_manifest(partition) is None)
+    return level or (is_added(target, partition) and not mark.whole and not mark.number)
 
 
 def _see_that_it_is_ours(target: Side, partition: int) -> None:

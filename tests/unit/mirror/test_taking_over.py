@@ -40,7 +40,7 @@ def test_a_side_that_is_active_keeps_its_own_policies(
                 for each in partitions
             ]
 
-        def drain(self) -> None:
+        def drain(self, *, fenced: bool) -> None:
             pass
 
         def close(self) -> None:
