@@ -74,7 +74,7 @@ def fence(session: Session, *, source: SourceHosts = None, apply: Apply = False)
     from belfry.mirror.taking_over import fenced_late
 
     with told():
-        theirs, mine = both(session, source)
+        theirs, mine = both(session, source, taken_over=True)
         session.printer.many(map(_done, fenced_late(theirs, mine, apply=apply)))
     return Exit.OK
 
@@ -93,7 +93,7 @@ def lost(session: Session, *, source: SourceHosts = None) -> int:
 
     def listed() -> Iterator[Told]:
         nonlocal found
-        theirs, mine = both(session, source)
+        theirs, mine = both(session, source, taken_over=True)
         for each in lines(theirs, mine):
             found += 1
             yield each

@@ -86,20 +86,20 @@ class Owners:
     def __init__(self, homes: int) -> None:
         """`homes` is the number of partitions that are tenants' homes."""
         self._of = KeyGroups(homes).of
-        self._sides: list[Digests] = []
+        self._sides: list[tuple[set[bytes], dict[int, int]]] = []
 
     def take(self, held: Digests) -> None:
-        """A further partition, as it is folded."""
-        self._sides.append(held)
+        """A further partition, as it is folded. Its digests are not kept."""
+        self._sides.append((held.waits, held.groups))
 
     def doubled(self) -> list[RowDifference]:
         """What lies in two partitions: groups, and schedules of groups that moved."""
-        phases = [(group, phase) for each in self._sides for group, phase in each.groups.items()]
+        phases = [(group, phase) for _, groups in self._sides for group, phase in groups.items()]
         whole = Counter(group for group, phase in phases if phase == HERE)
         found = [b"key group %d" % group for group, times in whole.items() if times > 1]
         moved = {group for group, _ in phases}
         if moved:
-            names = Counter(name for each in self._sides for name in each.waits)
+            names = Counter(name for waits, _ in self._sides for name in waits)
             found += [
                 name
                 for name, times in names.items()

@@ -15,6 +15,10 @@ times for what lies in the target:
 What lies in an input ahead of the transaction that sent it is left out at a take-over, for its
 sender does it again (`premature.py`). Who sent a record says a header of it (`SentBy`), and that a
 transaction sent something its manifest. Those of releases before say neither, and wait for nothing.
+
+Transactions cannot wait for one another in a circle, unless one is a stretch of several, whose
+manifests compaction has removed, or a record names a transaction of an earlier changelog. Then no
+order keeps the second rule, and the first of them that is looked at waits no longer.
 """
 
 from __future__ import annotations
@@ -53,9 +57,14 @@ class Cut:
     ends: Mapping[int, int] | None = None
 
     @classmethod
-    def of(cls, rows: list[Change], offset: int, manifest: Manifest, at_ms: int) -> Cut:
-        """The cut behind these rows of a transaction."""
-        number, sent_on = manifest.txn_seq, manifest.sent_on
+    def of(
+        cls, rows: list[Change], offset: int, manifest: Manifest, at_ms: int, after: int = 0
+    ) -> Cut:
+        """The cut behind these rows of a transaction, which follow those of `after` (0: none is
+        known). Of what lies between nobody knows any more whether it sent something on.
+        """
+        number = manifest.txn_seq
+        sent_on = manifest.sent_on or 0 < after < number - 1
         named = highest_named(rows)
         return cls(len(rows), offset, number, manifest.position, sent_on, named, at_ms)
 
@@ -72,7 +81,8 @@ class Together:
     """What the lanes of a mirror know of one another; for one thread.
 
     Of each partition: the number of the last transaction that was carried, the source's offset up
-    to which requests were, and by when it was level. `count` is how many partitions are followed.
+    to which requests were, and by when it was level; and what it waits for. `count` is how many
+    partitions are followed, and the source had no more at `looked_ms`.
     """
 
     def __init__(self, count: int) -> None:
@@ -82,6 +92,8 @@ class Together:
         self.numbers: dict[int, int] = {}
         self.inputs: dict[int, int] = {}
         self.level_ms: dict[int, int] = {}
+        self.looked_ms = 0
+        self.waits: dict[int, SentBy] = {}
         self._unanswered: list[Cut] = []
 
     @property
@@ -104,6 +116,19 @@ class Together:
         self.numbers[partition] = number
         self.inputs[partition] = input_to
         self.level_ms[partition] = level_ms
+
+    def has(self, by: SentBy) -> bool:
+        """Whether a transaction was carried."""
+        return self.numbers.get(by.partition, 0) >= by.number
+
+    def in_circle(self, partition: int) -> bool:
+        """Whether a partition waits for itself, by way of others."""
+        at, left = partition, len(self.waits)
+        while left and (by := self.waits.get(at)) is not None and not self.has(by):
+            at, left = by.partition, left - 1
+            if at == partition:
+                return True
+        return False
 
 
 class Gate:
@@ -146,6 +171,7 @@ class Gate:
     def _is_free(self, cut: Cut, noted: int) -> bool:
         if self._together.open:
             return True
+        self._together.waits.pop(self._partition, None)
         if cut.position > noted or cut.names >= self._together.count:
             return False
         while self._needs and self._needs[0].offset < cut.position:
@@ -163,11 +189,26 @@ class Gate:
             inputs.get(partition, 0) >= end for partition, end in cut.ends.items()
         )
 
+    def pass_missing(self, end: int, asked_ms: int) -> None:
+        """All requests were read up to their end, asked at `asked_ms`: what was taken in behind
+        that by transactions which were read before is gone.
+        """
+        for cut in self._cuts:
+            if cut.at_ms >= asked_ms:
+                break
+            if cut.position > end:
+                cut.position = 0
+
     def _is_met(self, need: Need) -> bool:
-        partition, number = need.by
-        if self._together.numbers.get(partition, 0) >= number:
+        together, by = self._together, need.by
+        if together.has(by):
             return True
-        return self._together.level_ms.get(partition, 0) > need.at_ms + NEVER_MS
+        followed = by.partition < together.count
+        known_ms = together.level_ms.get(by.partition, 0) if followed else together.looked_ms
+        if known_ms > need.at_ms + NEVER_MS:
+            return True
+        together.waits[self._partition] = by
+        return together.in_circle(self._partition)
 
 
 def highest_named(rows: Iterable[Change]) -> int:

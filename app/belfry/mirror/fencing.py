@@ -32,6 +32,7 @@ from belfry.mirror.marks import (
     MirrorMark,
     encode_mark,
 )
+from belfry.mirror.opening import is_added
 from belfry.mirror.premature import left_out
 from belfry.mirror.reading import is_end
 from belfry.mirror.sides import Side
@@ -111,11 +112,6 @@ def activate(
     writer.beside(target.settings.topic(MARKS), MARK_KEY, encode_mark(taken))
     writer.commit()
     return f"{manifest.pending} schedules wait, requests are read on from offset {position}"
-
-
-def is_added(side: Side, partition: int) -> bool:
-    """Whether a partition came by growth: it is nobody's home, and may hold nothing."""
-    return 0 < side.grown_from <= partition
 
 
 def _write(writer: ChangelogWriter, rows: tuple[bytes, Manifest]) -> None:

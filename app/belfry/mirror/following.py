@@ -116,6 +116,8 @@ class MirrorFollower:
                 self._sides = grown_together(*self._sides, now_ms)
                 self._together.count = now = self._sides[0].homes
                 self._told(f"the source has grown from {before} partitions to {now}, as this side")
+            else:
+                self._together.looked_ms = now_ms
         except FAILURES as error:
             if once:
                 raise

@@ -43,6 +43,8 @@ class HeldRows:
     size: int = 0
     # So many of them, the last ones, are behind all transactions that are known to wait.
     behind: int = 0
+    # The last transaction that was read, or was carried before; 0 for none.
+    number: int = 0
 
     def add(self, rows: list[Change], offsets: list[int]) -> None:
         """Hold further ones back."""
@@ -59,7 +61,8 @@ class HeldRows:
             key, row = self.rows[at]
             if key.startswith(MANIFEST_PREFIX) and row is not None:
                 rows, offset = self.rows[first : at + 1], self.offsets[at] + 1
-                found.append(Cut.of(rows, offset, decode_manifest(row), at_ms))
+                found.append(Cut.of(rows, offset, decode_manifest(row), at_ms, self.number))
+                self.number = found[-1].number
                 first = at + 1
         self.behind = len(self.rows) - first
         return found

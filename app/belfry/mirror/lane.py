@@ -107,7 +107,7 @@ class Lane:
             self._begins = begun.positions is None
             self.reader = CarriedReader(
                 source, partition, begun.positions, self._gate,
-                whole=self.mark.whole, judged=self.mark.judged,
+                whole=self.mark.whole, rows_to=(self.mark.judged, self.mark.number),
             )  # fmt: skip
             self._tell()
         except BaseException:

@@ -17,6 +17,7 @@ from belfry.mirror.cuts import Together
 from belfry.mirror.fencing import TRIES
 from belfry.mirror.growth import SourceTopics
 from belfry.mirror.lane import Lane
+from belfry.mirror.marks import offsets_behind
 from belfry.mirror.sides import Side
 
 # Seconds without progress after which the rest counts as unreadable.
@@ -88,11 +89,15 @@ class LeavingLanes:
         """
         ends = {each: lane.reader.ends() for each, lane in self._lanes.items()}
         deadline = machine.monotonic() + DRAIN_S
+        # What comes behind these ends is no progress, and may never stop to come.
+        best = self._behind(ends)
         while left := [each for each in ends if not self._lanes[each].reached(ends[each])]:
             if self._together.asks:
                 self._together.tell(self.topics.input_ends(self._sides[0].homes))
-            carried = sum(lane.turn(WAIT_S, self._now_ms()) for lane in self._lanes.values())
-            if carried:
+            for lane in self._lanes.values():
+                lane.turn(WAIT_S, self._now_ms())
+            if (behind := self._behind(ends)) < best:
+                best = behind
                 deadline = machine.monotonic() + DRAIN_S
             elif machine.monotonic() > deadline - DRAIN_S + STUCK_S and not self._together.open:
                 if not fenced:
@@ -103,6 +108,12 @@ class LeavingLanes:
                     f"partition {left[0]} of the source was not read up to its end:"
                     f" {ends[left[0]]}."
                 )
+
+    def _behind(self, ends: dict[int, dict[str, int]]) -> int:
+        """How many offsets are left up to these ends, by partition."""
+        return sum(
+            offsets_behind(its, self._lanes[each].reader.positions) for each, its in ends.items()
+        )
 
     def _give_up(self, partition: int) -> None:
         lane = self._lanes.pop(partition, None)

@@ -18,9 +18,9 @@ from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.comparing import Compared, Digests, Owners, compared
 from belfry.mirror.losses import FiredBehind, FiresBehind, LostRequest, stood_before
 from belfry.mirror.marks import CHANGELOG, REQUESTS, MirrorMark, offsets_behind
-from belfry.mirror.opening import number_of
+from belfry.mirror.opening import followed, is_added, number_of
 from belfry.mirror.requests_behind import RequestsBehind
-from belfry.mirror.sides import Side, followed
+from belfry.mirror.sides import Side
 from belfry.verification.memory import Remembered
 from belfry.verification.rows import Logged
 from belfry.wire.origins import believed_origin
@@ -88,20 +88,24 @@ def comparison(source: Side, target: Side, partition: int, owners: Owners) -> Co
 
 def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
     """What the source holds behind the marks, by partition."""
-    marks = {each: followed(target, each) for each in range(target.homes)}
-    # What the source was given since was not carried at all.
-    more = range(target.homes, source.homes)
-    marks |= dict.fromkeys(more, MirrorMark("", "", "", 0, {}))
+    marks = {each: _followed(target, each) for each in range(source.homes)}
     sorting = RequestsBehind({each: number_of(target, each, marks[each]) for each in marks})
     for partition, mark in marks.items():
         _sort(source, partition, mark, marks, sorting)
     anew, moved = sorting.anew(), frozenset(sorting.moved)
-    behind = {each: list(_rows(source, each, mark.positions.get(CHANGELOG, 0)))
-              for each, mark in marks.items()}  # fmt: skip
-    names = frozenset(each.key for rows in behind.values() for each in rows)
+    # Read twice, for there may be far more rows than names; and up to where they ended at first.
+    at = {each: mark.positions.get(CHANGELOG, 0) for each, mark in marks.items()}
+    ends = dict(at)
+    changed: set[bytes] = set()
+    for each in marks:
+        for row in _rows(source, each, at[each]):
+            changed.add(row.key)
+            ends[each] = row.offset + 1
+    names = frozenset(changed)
     stood = {each: _stood(source, each, mark, names) for each, mark in marks.items()}
     elsewhere = {**sorting.under_way, **{k: v for each in stood.values() for k, v in each.items()}}
-    for partition, rows in behind.items():
+    for partition in marks:
+        rows = (r for r in _rows(source, partition, at[partition]) if r.offset < ends[partition])
         fires = FiresBehind(stood[partition], anew, elsewhere, moved)
         named = 0
         for fire in fires.of(rows):
@@ -110,6 +114,15 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
         if fires.told > named:
             yield partition, Uncounted(fires.told - named)
         yield from ((partition, each) for each in sorting.lost.get(partition, ()))
+
+
+def _followed(target: Side, partition: int) -> MirrorMark:
+    """The mark of a partition; what the source was given since the last look was not carried."""
+    if partition >= target.homes or (
+        is_added(target, partition) and target.mark(partition) is None
+    ):
+        return MirrorMark("", "", "", 0, {})
+    return followed(target, partition)
 
 
 def _stood(

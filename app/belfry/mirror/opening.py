@@ -1,8 +1,8 @@
-"""How a lane begins: at its mark, or with a first one; and the numbers of what was carried."""
+"""How a lane begins: at its mark, or with a first one; and what is known of what was carried."""
 
 from __future__ import annotations
 
-from belfry.mirror.beginnings import FollowStart, see_that_it_follows, start
+from belfry.mirror.beginnings import CannotMirror, FollowStart, see_that_it_follows, start
 from belfry.mirror.marks import GOES_ON, REQUESTS, MirrorMark
 from belfry.mirror.sides import Side
 
@@ -48,6 +48,19 @@ class Opening:
             number=_last_number(target, partition) if whole else 0,
             requests_from=target.bounds(REQUESTS, partition).ends()[1],
         )  # fmt: skip
+
+
+def is_added(side: Side, partition: int) -> bool:
+    """Whether a partition came by growth: it is nobody's home, and may hold nothing."""
+    return 0 < side.grown_from <= partition
+
+
+def followed(target: Side, partition: int) -> MirrorMark:
+    """The mark of a partition; CannotMirror where it has none."""
+    mark = target.mark(partition)
+    if mark is None:
+        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
+    return mark
 
 
 def number_of(target: Side, partition: int, mark: MirrorMark) -> int:

@@ -9,7 +9,8 @@ once more, for here that has not happened yet. So what lies in the inputs of it 
     here      partition 1 reads a and c; and b, when partition 0 has sent it again
 
 What nobody has judged is written once more without these, in the transaction that makes the
-partition this side's own, and is read from there on.
+partition this side's own, and is read from there on. Partitions become active one after the other,
+so the first ones may have sent something to the last ones by then: that was not carried, and stays.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from confluent_kafka import Message
 
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.record_headers import headers_of
+from belfry.mirror.carried import carried_from
 from belfry.mirror.marks import REQUESTS
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
@@ -33,7 +35,7 @@ READ: Final = 5_000
 
 
 def sender_of(
-    message: Message, headers: Headers, place: tuple[str, int], origin_keys: Keys
+    message: Message, headers: Headers | None, place: tuple[str, int], origin_keys: Keys
 ) -> SentBy | None:
     """The transaction that sent a request on, where one of the workers says so; else None."""
     by = sent_by_of(headers)
@@ -75,6 +77,7 @@ def _requests(
         log.seek(span[0])
         for messages in log.read_until(span[1], READ):
             for message, headers in zip(messages, headers_of(messages), strict=True):
-                by = sender_of(message, headers, place, origin_keys) if headers else None
+                carried = carried_from(headers) is not None
+                by = sender_of(message, headers, place, origin_keys) if carried else None
                 early = by is not None and by.number > numbers.get(by.partition, 0)
                 yield message, headers, early

@@ -58,21 +58,23 @@ class CarriedReader:
 
     def __init__(
         self, side: Side, partition: int, positions: dict[str, int] | None, gate: Gate, *,
-        whole: bool, judged: int = 0,
+        whole: bool, rows_to: tuple[int, int] = (0, 0),
     ) -> None:  # fmt: skip
         """`positions` by kind; a kind without one is read from its first offset.
 
-        `whole` says whether what was read before ended with a manifest. Rows go up to `judged`, an
-        offset of the requests. `gate` says which transactions may be given out.
+        `whole` says whether what was read before ended with a manifest. Rows go up to `rows_to`:
+        an offset of the requests, and a transaction, 0 where none is known. `gate` says which
+        transactions may be given out.
         """
         self._side = side
+        judged, number = rows_to
         self._partition = partition
         self._gate = gate
         self._origin_keys = side.settings.worker_keys(Purpose.ORIGIN)
         self._sieve = Sieve(side.judge(partition))
         self._consumer = librdkafka.Consumer({**side.settings.kafka_properties(), **_READS})
         self._kinds = {side.settings.topic(each): each for each in side.kinds_of(partition)}
-        self._held = HeldRows()
+        self._held = HeldRows(number=number)
         self._whole = whole
         self._paused = False
         # The source's offsets behind what was read.
@@ -153,9 +155,8 @@ class CarriedReader:
         """The requests end at `end`, asked at `asked_ms`: no more will come for what was read
         before, as where they were made anew behind an older changelog.
         """
-        first = self._gate.first
-        if first is not None and first.at_ms < asked_ms and self.noted >= end:
-            self.noted = max(self.noted, first.position)
+        if self.noted >= end:
+            self._gate.pass_missing(end, asked_ms)
 
     def _cut(self, messages: list[Message], now_ms: int) -> tuple[list[Change], int | None]:
         """Rows up to the last manifest that may be carried; what follows is held back."""

@@ -124,14 +124,6 @@ class Side(NamedTuple):
                     yield key, row
 
 
-def followed(target: Side, partition: int) -> MirrorMark:
-    """The mark of a partition; CannotMirror where it has none."""
-    mark = target.mark(partition)
-    if mark is None:
-        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
-    return mark
-
-
 def opened(name: str, settings: SharedSettings) -> Side:
     """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing
     or may not be described.
@@ -199,15 +191,17 @@ def _tombstones_ms(admin: Any, changelog: str) -> int:
         raise ConnectionError(f"{changelog}: {error.args[0].str()}") from error
 
 
-def pair(source: Side, target: Side) -> None:
-    """See that one may follow the other; raises CannotMirror."""
+def pair(source: Side, target: Side, *, taken_over: bool = False) -> None:
+    """See that one may follow the other; raises CannotMirror. With `taken_over` it has done so,
+    and may have grown since.
+    """
     if source.here.cluster == target.here.cluster:
         raise CannotMirror(
             f"source and target are the same cluster, {source.here.cluster}: a mirror is of another"
             " one."
         )
     theirs, mine = (each.grown_from or each.homes for each in (source, target))
-    if theirs != mine or target.homes > source.homes:
+    if theirs != mine or (target.homes > source.homes and not taken_over):
         raise CannotMirror(
             f"the source has {source.homes} partitions and the target {target.homes}, of which"
             f" {theirs} and {mine} are tenants' homes: the target may have none that the source has"

@@ -22,19 +22,20 @@ from then on this side's own count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 
 from belfry.mirror.beginnings import CannotMirror, active_epoch
-from belfry.mirror.fencing import activate, fence, is_added
+from belfry.mirror.fencing import activate, fence
 from belfry.mirror.growth import see_that_it_is_whole
 from belfry.mirror.lane import TRANSACTION_MS
 from belfry.mirror.leaving import LeavingLanes, NowMs
 from belfry.mirror.marks import CHANGELOG, REQUESTS, Activated, MirrorMark
-from belfry.mirror.opening import number_of
-from belfry.mirror.sides import Side, followed
+from belfry.mirror.opening import followed, is_added, number_of
+from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.schedules.instants import format_instant
+from belfry.store.layout import keys
 
 # A line of the report: the partition, None for all, and a sentence.
 Said = tuple[int | None, str]
@@ -79,7 +80,7 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
                 writers[each] = undo.enter_context(closing(writer))
         # After the fence: no mirror carries anything any more.
         marks = {each: followed(target, each) for each in writers}
-        torn = [each for each, mark in marks.items() if not _is_state(target, each, mark)]
+        torn = _torn(target, marks)
         if torn:
             raise CannotMirror(
                 f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"
@@ -95,10 +96,28 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
             yield each, _given_up(mark)
 
 
-def _is_state(target: Side, partition: int, mark: MirrorMark) -> bool:
-    """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet."""
-    level = mark.whole and mark.level_ms > 0
-    return level or (is_added(target, partition) and not mark.whole and not mark.number)
+def _torn(target: Side, marks: Mapping[int, MirrorMark]) -> list[int]:
+    """The partitions that cannot be gone on with, of those that follow."""
+    homes = range(target.grown_from or target.homes) if marks else ()
+    since_ms = min((followed(target, each).began_ms for each in homes), default=0)
+    return [each for each, mark in marks.items() if not _is_state(target, each, mark, since_ms)]
+
+
+def _is_state(target: Side, partition: int, mark: MirrorMark, since_ms: int) -> bool:
+    """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet.
+
+    The latter is so of one that the source was given after the mirror began, at `since_ms`: what
+    others sent there is here. One that there was before may hold much that was not carried.
+    """
+    if mark.whole:
+        return mark.level_ms > 0
+    if mark.number or not is_added(target, partition):
+        return False
+    if not mark.level_ms and mark.began_ms <= since_ms:
+        return False
+    # Rows of a first copy are carried in pieces, and identity and manifest say whose they are.
+    last = next((each.key() or b"" for each in target.backwards(CHANGELOG, partition)), b"")
+    return not last or last.startswith((keys.MANIFEST_PREFIX, keys.IDENTITY_KEY))
 
 
 def _see_that_it_is_ours(target: Side, partition: int) -> None:
@@ -116,13 +135,15 @@ def _see_that_it_is_ours(target: Side, partition: int) -> None:
 def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
     """Fence a source from which this side took over without it; with `apply` it is done."""
     for each in range(target.homes):
-        if not _is_active(source, target, each):
+        # What this side was given since it took over never followed.
+        own = is_added(target, each) and target.mark(each) is None
+        if not (own or _is_active(source, target, each)):
             raise CannotMirror(
                 f"partition {each} is not active on this side, or the source took over later: a"
                 " fence would stop the side that may fire."
             )
     # What the source was given since, and this side was not, fires there as well.
-    for each in range(max(source.homes, target.homes)):
+    for each in range(source.homes):
         if apply:
             yield each, f"fenced in the source, by transaction {fence(source, target, each)}"
         else:

@@ -96,6 +96,51 @@ def test_a_transaction_that_never_comes_is_waited_for_no_longer_than_a_minute() 
     assert numbers(gate.free(EVERYWHERE)) == [1]
 
 
+def test_a_partition_that_the_source_does_not_have_is_waited_for_no_longer_either() -> None:
+    together = Together(2)
+    gate = Gate(together, 0)
+    gate.request(Need(10, SentBy(5, 7), NOW_MS))
+    gate.sealed(cut(1, position=11))
+    together.looked_ms = NOW_MS + NEVER_MS
+    assert gate.free(EVERYWHERE) == []
+    together.looked_ms += 1
+    assert numbers(gate.free(EVERYWHERE)) == [1]
+
+
+def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_same() -> None:
+    together = Together(3)
+    gates = [Gate(together, each) for each in range(3)]
+    for each, gate in enumerate(gates):
+        # Compaction has left one manifest of many, so each of them is ahead of the other two.
+        for offset in (10, 12):
+            gate.request(Need(offset, SentBy((each + 1) % 3, 500 + offset), NOW_MS))
+        gate.sealed(cut(900, position=20))
+        gate.sealed(cut(901, position=20))
+    assert [gate.free(EVERYWHERE) for gate in gates[:2]] == [[], []]
+    assert numbers(gates[2].free(EVERYWHERE)) == [900, 901]
+    together.carried(2, 901, 0, 0)
+    # The others wait for those that were carried, and for no circle.
+    assert gates[0].free(EVERYWHERE) == []
+    assert numbers(gates[1].free(EVERYWHERE)) == [900, 901]
+    together.carried(1, 901, 0, 0)
+    assert numbers(gates[0].free(EVERYWHERE)) == [900, 901]
+
+
+def test_all_that_took_in_what_is_gone_is_carried_at_once() -> None:
+    together = Together(2)
+    gate = Gate(together, 0)
+    gate.request(Need(3, SentBy(1, 7), NOW_MS))
+    for each in (1, 2, 3):
+        gate.sealed(cut(each, position=100 * each))
+    # The input was made anew, and what lies there by now was taken in later.
+    gate.pass_missing(5, NOW_MS)
+    assert gate.free(5) == []
+    gate.pass_missing(5, NOW_MS + 1)
+    assert numbers(gate.free(5)) == [1, 2, 3]
+    gate.sealed(cut(4, position=5))
+    assert gate.free(5) == []
+
+
 def test_a_group_that_goes_to_a_partition_which_is_not_followed_waits_until_it_is() -> None:
     together = Together(2)
     gate = Gate(together, 0)
@@ -121,6 +166,13 @@ def test_what_was_sent_to_a_partition_that_is_added_is_carried_first_as_well() -
     assert gate.free(EVERYWHERE) == []
     together.carried(1, 0, 9, 0)
     assert numbers(gate.free(EVERYWHERE)) == [1]
+
+
+def test_what_stands_for_several_transactions_may_have_sent_something() -> None:
+    """Compaction removes manifests, and with them what they said of that."""
+    manifest = Manifest(9, 1, 0, 0, 0, 0, b"")
+    told = [Cut.of([(b"", b"")], 7, manifest, NOW_MS, after).sent_on for after in (0, 7, 8, 9, 20)]
+    assert told == [False, True, False, False, False]
 
 
 def test_rows_of_groups_name_partitions() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from belfry.mirror import premature
+from belfry.mirror.carried import CARRIED_FROM
 from belfry.mirror.premature import left_out, sender_of
 from belfry.wire.origins import vouched
 from belfry.wire.record import Headers, Origin, SentBy, origin_headers, sent_by_headers
@@ -18,10 +19,14 @@ KEYS: Final = (b"a secret of workers" * 2,)
 PLACE: Final = REQUESTS_TOPIC, 1
 
 
-def headers(number: int, *, partition: int = 0, signed: bool = True) -> Headers:
-    """Those of a request that a partition sent on in a transaction."""
+def headers(
+    number: int, *, partition: int = 0, signed: bool = True, carried: bool = True
+) -> Headers:
+    """Those of a request that a partition sent on in a transaction, and that was carried."""
     origin = Origin(REQUESTS_TOPIC, partition, 4, 900, rerouted=True)
     found = origin_headers(origin) + sent_by_headers(partition, number)
+    if carried:
+        found.append((CARRIED_FROM, b"4"))
     return vouched(KEYS, b"k", b"v", found) if signed else found
 
 
@@ -48,6 +53,24 @@ def test_requests_are_written_once_more_without_what_is_ahead(
     monkeypatch: pytest.MonkeyPatch, numbers: dict[int, int], written: list[int], position: int
 ) -> None:
     log = [message(10, None), message(11, headers(7)), message(12, headers(6))]
+    again, found = left(monkeypatch, log, numbers)
+    assert found == position
+    assert again == [log[each - 10].headers() or [] for each in written]
+
+
+def test_what_a_partition_that_is_active_by_now_has_sent_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = headers(9, carried=False)
+    log = [message(10, headers(7)), message(11, here)]
+    assert left(monkeypatch, log, {0: 6}) == ([here], 12)
+    assert left(monkeypatch, log[1:], {0: 6}) == ([], 10)
+
+
+def left(
+    monkeypatch: pytest.MonkeyPatch, log: list[Any], numbers: dict[int, int]
+) -> tuple[list[Headers], int]:
+    """What is written once more of a log from offset 10 on, and from where on requests are read."""
 
     class FakeLog:
         def __init__(self, *_: object) -> None:
@@ -72,5 +95,5 @@ def test_requests_are_written_once_more_without_what_is_ahead(
         topic=lambda kind: f"belfry.{kind}", worker_keys=lambda _: KEYS, kafka_properties=dict
     )
     target: Any = SimpleNamespace(settings=settings)
-    assert left_out(writer, target, 1, (10, 13), numbers) == position
-    assert again == [log[each - 10].headers() or [] for each in written]
+    found = left_out(writer, target, 1, (10, log[-1].offset() + 1), numbers)
+    return again, found

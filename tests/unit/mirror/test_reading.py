@@ -99,7 +99,7 @@ def test_requests_that_were_carried_are_read_again_for_who_sent_them(
     gate = Gate(together, 0)
     positions = {"schedules": 2, "changelog": 0, "lifecycle": 0, "rejected": 0}
     side = fake_side("a", cluster)
-    reader = CarriedReader(side, 0, positions, gate, whole=True, judged=1)
+    reader = CarriedReader(side, 0, positions, gate, whole=True, rows_to=(1, 0))
     assert (reader.positions["schedules"], reader.noted) == (2, 1)
     cluster.seal(3, position=1)
     cluster.seal(4, position=2)
@@ -128,3 +128,19 @@ def test_a_changelog_of_which_much_waits_is_read_no_further(
     reader.pass_missing(0, 1)
     assert reader.batch(0).size == 2
     assert paused == ["pause", "resume"]
+
+
+@pytest.mark.parametrize(("number", "waits"), [(0, False), (7, True), (8, False)])
+def test_a_reader_that_goes_on_sees_that_manifests_are_gone(
+    monkeypatch: pytest.MonkeyPatch, number: int, waits: bool
+) -> None:
+    cluster = FakeLogs()
+    cluster.readable(monkeypatch)
+    gate = Gate(Together(1), 0)
+    side = fake_side("a", cluster)
+    reader = CarriedReader(side, 0, None, gate, whole=True, rows_to=(0, number))
+    cluster.add(CHANGELOG_TOPIC, b"shop/a")
+    cluster.seal(9)
+    cluster.seal(10)
+    assert reader.batch(0).number == (None if waits else 10)
+    assert gate.held == 2 * waits

@@ -11,6 +11,7 @@ from belfry.mirror import taking_over
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.marks import Activated, MirrorMark
 from belfry.mirror.taking_over import abandoned, fenced_late, planned
+from belfry.store.layout import keys
 
 FOLLOWS = MirrorMark("a", "log-a", "log-b", 1, {"changelog": 5, "schedules": 5}, leaving=True)
 ACTIVE = FOLLOWS._replace(activated=Activated(1, True, {}))
@@ -79,6 +80,41 @@ def test_what_was_never_carried_as_a_whole_does_not_take_over(
         list(abandoned(target, lambda: 0))
 
 
+ADDED = FOLLOWS._replace(began_ms=900)
+
+
+@pytest.mark.parametrize(
+    ("mark", "last", "allowed"),
+    [
+        (ADDED, keys.manifest_key(0), True),
+        (ADDED._replace(began_ms=500, level_ms=600), keys.IDENTITY_KEY, True),
+        (ADDED._replace(began_ms=500), keys.manifest_key(0), False),
+        (ADDED, b"shop/a", False),
+        (ADDED._replace(level_ms=950), b"shop/a", False),
+    ],
+    ids=["lately", "empty", "before, and not read", "in pieces", "level amid a transaction"],
+)
+def test_a_partition_that_was_added_takes_over_empty_where_it_held_nothing(
+    monkeypatch: pytest.MonkeyPatch, mark: MirrorMark, last: bytes, allowed: bool
+) -> None:
+    def writer(*_: object) -> Any:
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr(taking_over, "ChangelogWriter", writer)
+    monkeypatch.setattr(taking_over, "activate", lambda *_: "well")
+    marks = FOLLOWS._replace(whole=True, level_ms=1, began_ms=500, number=7), mark
+    target: Any = SimpleNamespace(
+        homes=2, grown_from=1, mark=lambda each: marks[each], settings=None,
+        backwards=lambda *_: iter([SimpleNamespace(key=lambda: last)]),
+        last_manifest=lambda _: None,
+    )  # fmt: skip
+    if allowed:
+        assert (1, "active here: well") in list(abandoned(target, lambda: 0))
+    else:
+        with pytest.raises(CannotMirror, match="partitions 1 were never carried as a whole"):
+            list(abandoned(target, lambda: 0))
+
+
 @pytest.mark.parametrize("given_to", [None, "cluster-a"])
 def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
     given_to: str | None,
@@ -113,7 +149,7 @@ def test_only_a_side_that_took_over_later_fences_the_other(
     monkeypatch: pytest.MonkeyPatch, theirs: Any, mine: Any, allowed: bool
 ) -> None:
     source: Any = SimpleNamespace(homes=2, mark=lambda each: theirs[each])
-    target: Any = SimpleNamespace(homes=2, mark=lambda each: mine[each])
+    target: Any = SimpleNamespace(homes=2, mark=lambda each: mine[each], grown_from=0)
     fenced: list[int] = []
 
     def fence(_source: object, _target: object, partition: int) -> int:
@@ -131,3 +167,16 @@ def test_only_a_side_that_took_over_later_fences_the_other(
             list(fenced_late(source, target, apply=True))
         # All partitions are looked at before the first one is fenced.
         assert fenced == []
+
+
+@pytest.mark.parametrize("homes", [2, 3])
+def test_a_source_is_fenced_by_a_side_that_has_grown_since(
+    monkeypatch: pytest.MonkeyPatch, homes: int
+) -> None:
+    """The source may have grown as well, and its workers fire there."""
+    mine = ACTIVE, ACTIVE, None, None
+    source: Any = SimpleNamespace(homes=homes, mark=lambda _: None)
+    target: Any = SimpleNamespace(homes=4, mark=lambda each: mine[each], grown_from=2)
+    monkeypatch.setattr(taking_over, "fence", lambda *_: 7)
+    said = list(fenced_late(source, target, apply=True))
+    assert [each for each, _ in said] == list(range(homes))
