@@ -120,7 +120,7 @@ def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
     given_to: str | None,
 ) -> None:
     told: dict[str, Any] = {"mark": lambda _: ACTIVE, "given_to": lambda _: given_to}
-    target: Any = SimpleNamespace(homes=1, last_manifest=lambda _: None, **told)
+    target: Any = SimpleNamespace(homes=1, grown_from=0, last_manifest=lambda _: None, **told)
     if given_to is None:
         [(_, said)] = abandoned(target, lambda: 0)
         assert said == "active here since 1970-01-01T00:00:00.001Z"
