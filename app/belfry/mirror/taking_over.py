@@ -22,11 +22,13 @@ from then on this side's own count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 
+from confluent_kafka import KafkaException
+
 from belfry.mirror.beginnings import CannotMirror, active_epoch
-from belfry.mirror.fencing import activate, fence
+from belfry.mirror.fencing import TRIES, activate, fence
 from belfry.mirror.growth import see_that_it_is_whole
 from belfry.mirror.lane import TRANSACTION_MS
 from belfry.mirror.leaving import LeavingLanes, NowMs
@@ -67,7 +69,25 @@ def planned(
 
 
 def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
-    """Take over without the source; what is done and what that gives up, line by line."""
+    """Take over without the source; what is done and what that gives up, line by line.
+
+    A worker that waits here fences each partition that it is given, so this is tried some times.
+    """
+    done: set[int | None] = set()
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            for partition, said in _abandoned(target, now_ms, done):
+                done.add(partition)
+                yield partition, said
+        except KafkaException:
+            if not left:
+                raise
+        else:
+            return
+
+
+def _abandoned(target: Side, now_ms: NowMs, done: Collection[int | None]) -> Iterator[Said]:
+    """Do so once; nothing is said again of what is `done`."""
     with ExitStack() as undo:
         writers = {}
         marks = {}
@@ -76,7 +96,8 @@ def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
             activated = marks[each].activated
             if activated is not None:
                 _see_that_it_is_ours(target, each)
-                yield each, f"active here since {format_instant(activated.at_ms)}"
+                if each not in done:
+                    yield each, f"active here since {format_instant(activated.at_ms)}"
             else:
                 writer = ChangelogWriter(target.settings, each, TRANSACTION_MS)
                 writers[each] = undo.enter_context(closing(writer))
