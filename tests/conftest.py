@@ -91,8 +91,7 @@ def unique() -> Callable[[str], str]:
 
 
 def _running(*services: JavaService) -> None:
-    if not all(service.running for service in services):
-        train()
+    train(type(service) for service in services if not service.running)
     for service in services:
         if not service.running:
             service.start()

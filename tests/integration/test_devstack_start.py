@@ -42,7 +42,7 @@ def test_a_port_taken_after_its_choice_is_told_apart(tmp_path: Path, taken: int)
 def test_a_server_takes_its_classes_from_the_cache(
     kind: type[Kafka | Apicurio], bundle: Callable[[], Path], tmp_path: Path
 ) -> None:
-    train()
+    train([kind])
     server = kind(tmp_path).start()
     try:
         server.wait_ready()

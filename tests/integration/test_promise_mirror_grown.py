@@ -225,7 +225,8 @@ def test_a_take_over_amid_growth_loses_what_it_lists(
     capsys.readouterr()
     assert pair.command(b, "mirror", "lost", "-o", "jsonl") == 4
     lines = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert pair.command(b, "mirror", "take-over", "--without-source", "--apply") == 0
+    over = ("mirror", "take-over", "--without-source", "--apply")
+    wait_for("the take-over", lambda: pair.command(b, *over) == 0, LONG_S)
     passive.wait_ready(LONG_S)
 
     lost, twice, gone = (listed(lines, what) for what in ("lost", "twice", "fired"))
@@ -268,8 +269,8 @@ def test_a_take_over_with_the_source_and_the_way_back_lose_nothing(pair: Pair) -
     with Load(b, "later-") as more, moving(passive):
         time.sleep(1.0)
         more.stop()
-        # And back.
-        assert pair.command(a, "mirror", "run", "--once") == 0
+        # And back. A worker that looks whose a partition is may fence a mirror that is told to end.
+        wait_for("the way back", lambda: pair.command(a, "mirror", "run", "--once") == 0, LONG_S)
         assert pair.command(a, "mirror", "verify") == 0
         assert pair.command(a, "mirror", "take-over", "--apply") == 0
     active.wait_ready(LONG_S)

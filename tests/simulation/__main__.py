@@ -2,7 +2,7 @@
 
     python -m tests.simulation --seeds 1000            the scenarios in turn, seed by seed
     python -m tests.simulation --seeds 7 --only clocks     one seed of one scenario
-    python -m tests.simulation --seeds 2 --only backlog --backlog 100000      minutes for each seed
+    python -m tests.simulation --seeds 2 --only backlog --backlog 10000      20 s of CPU a seed
 
 A seed reproduces its run only where Python hashes strings alike, so the process starts itself
 again with ``PYTHONHASHSEED=0``.

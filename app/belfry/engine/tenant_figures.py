@@ -69,7 +69,8 @@ class Tallies:
 
         `waits` says why the events of some of them wait.
         """
-        known = {*waits, *self.pending.copy(), *self._tallies.copy()}
+        # Each once, and in an order that is the same in each process.
+        known = dict.fromkeys((*waits, *self.pending.copy(), *self._tallies.copy()))
         return {name: self._of(name, waits.get(name)) for name in known}
 
     def _of(self, name: bytes, wait: Wait | None) -> TenantFigures:

@@ -53,6 +53,8 @@ class ParallelClient(MeasuredClient):
         self._looks_within_s = looks_within_s
         self._locks: defaultdict[tuple[Any, Any], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._failed: Counter[tuple[Any, Any]] = Counter()
+        # Topics that were learned of since all of them were last asked for.
+        self._learned: set[str] = set()
 
     @property
     def _get_conn_lock(self) -> asyncio.Lock:
@@ -84,18 +86,30 @@ class ParallelClient(MeasuredClient):
             return made
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Any) -> bool:
-        """As aiokafka's own, by a request that makes no topic."""
+        """As aiokafka's own, by a request that makes no topic.
+
+        What `learn` was told meanwhile is newer than the answer, so it stays.
+        """
+        self._learned.clear()
         told = await self._told(list(topics) or None)
         if told is None:
             cluster_metadata.failed_update(None)
             return False
         if told.brokers:
+            before = self.cluster._partitions  # noqa: SLF001  # no other way, here and below
             cluster_metadata.update_metadata(told)
+            _put(cluster_metadata._partitions, self._learned, before)  # noqa: SLF001
         return bool(told.brokers)
 
     def follow(self, topics: Iterable[str]) -> None:
-        """From now on these are the topics that are asked for when what is known is old."""
-        self._topics = set(topics)
+        """From now on these are the topics that are asked for when what is known is old.
+
+        aiokafka compares its set with the one that it has asked for.  Where they differ it waits
+        for minutes, and no refresh that is forced meanwhile comes to its end.  So the set stays the
+        same one: whoever follows a topic learns of it as well.
+        """
+        self._topics.clear()
+        self._topics.update(topics)
 
     async def learn(self, topics: Iterable[str]) -> bool:
         """Ask who leads these topics, and add that to what is known; whether a broker told it.
@@ -109,9 +123,8 @@ class ParallelClient(MeasuredClient):
         new, known = ClusterMetadata(), self.cluster
         new.update_metadata(told)
         # Other threads look single topics up, and nobody goes through these tables.
-        for topic in asked - new._partitions.keys():  # noqa: SLF001  # no other way, here and below
-            known._partitions.pop(topic, None)  # noqa: SLF001
-        known._partitions.update(new._partitions)  # noqa: SLF001
+        _put(known._partitions, asked, new._partitions)  # noqa: SLF001  # no other way, here and below
+        self._learned |= asked
         known._brokers, known.controller = new._brokers, new.controller  # noqa: SLF001
         known.unauthorized_topics = (known.unauthorized_topics - asked) | new.unauthorized_topics
         known.internal_topics = known.internal_topics | new.internal_topics
@@ -162,3 +175,12 @@ class ParallelClient(MeasuredClient):
                 await closed
         for key in [key for key in self._locks if key[1] == group]:
             del self._locks[key], self._failed[key]
+
+
+def _put(known: dict[str, Any], topics: Iterable[str], told: Mapping[str, Any]) -> None:
+    """Put what was told of topics to what is known; one that is not there is known no more."""
+    for topic in topics:
+        if topic in told:
+            known[topic] = told[topic]
+        else:
+            known.pop(topic, None)

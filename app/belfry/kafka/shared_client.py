@@ -94,15 +94,18 @@ class SharedClient:
         self._followed.update(asked)
         self.client.follow(self._followed)
         for start in range(0, len(asked), TOGETHER):
-            await self._ask(self.client.learn(asked[start : start + TOGETHER]))
+            if not await self._ask(self.client.learn(asked[start : start + TOGETHER])):
+                # The others would be waited for as long each, and a step has a deadline.
+                return
 
-    async def _ask(self, look: Awaitable[bool]) -> None:
-        """Wait for a look; a client whose look fails is left."""
+    async def _ask(self, look: Awaitable[bool]) -> bool:
+        """Wait for a look, and whether it came to anything; a client whose look fails is left."""
         try:
             told = await asyncio.wait_for(look, METADATA_S)
         except AWAY:
             told = False
         self.left = self.left or not told
+        return told
 
     def forget(self, topics: Iterable[str]) -> None:
         """Ask for these topics no more."""

@@ -47,9 +47,10 @@ ANSWER_S: Final = 1.0
 # How long no partitions are asked for after the worker has left; twice as long each time.
 FIRST_PAUSE_MS: Final = 60_000.0
 LONGEST_PAUSE_MS: Final = 3_600_000.0
-# The group's client is made to look for so long, and so often: the broker that it asks may hear of
-# partitions later than the one that was asked here, and by itself it looks every few minutes.
-ADDED_MS: Final = 60_000.0
+# How often the group's client is made to look, and after how long each time: the broker that it
+# asks may hear of partitions later than the one that was asked here, a look that fails is not
+# repeated, and by itself it looks every few minutes.
+LOOKS: Final = 12
 AGAIN_MS: Final = 5_000.0
 # A partition's loop turns at least once a second; one that has not for so long stands still.
 STUCK_MS: Final = 120_000.0
@@ -122,10 +123,10 @@ class SelfCheck:
         self._thread = Background("self-check", self._turn, log, "the self-check failed")
         self.disk = DataDisk(opener.settings.data_dir)
         self.reason = ""
-        # Of the topic of requests, as they were seen last; until when, and from when on, the group
-        # is to look for them.
-        self._inputs = 0
-        self._added_ms = self._again_ms = 0.0
+        # Of the topic of requests, as they were seen last; how often, and from when on, the group
+        # is to look for them.  Looks are counted: a pause of the process uses none of them up.
+        self._inputs = self._looks = 0
+        self._again_ms = 0.0
 
     def start(self) -> None:
         """Begin to look."""
@@ -185,10 +186,9 @@ class SelfCheck:
         if self._opener.counted.grown(changelog):
             log.info("more partitions hold schedules now", partitions=changelog)
         if inputs > self._inputs:
-            self._inputs, self._added_ms = inputs, now_ms + ADDED_MS
-            self._again_ms = now_ms
-        if self._owners.answered and self._again_ms <= now_ms < self._added_ms:
-            self._again_ms = now_ms + AGAIN_MS
+            self._inputs, self._looks, self._again_ms = inputs, LOOKS, now_ms
+        if self._looks and self._owners.answered and now_ms >= self._again_ms:
+            self._looks, self._again_ms = self._looks - 1, now_ms + AGAIN_MS
             self._group.look_again()
 
     def _reasons(self, now_ms: float) -> Iterator[str]:

@@ -110,7 +110,8 @@ class BrokerConnections:
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has; 0 where it is not known."""
-        return len(self._client.cluster.partitions_for_topic(topic) or ())
+        # One look: what the loop learns meanwhile may take the topic away between two.
+        return len(self._client.cluster._partitions.get(topic, ()))  # noqa: SLF001  # no other way
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
         """Ask anew who leads these topics, or all; what cannot be told stays as it was."""

@@ -65,6 +65,8 @@ class PlacedRecords:
         self._number = number
         self._topics = topics
         self._partitions: dict[str, int] = {}
+        # Those that a look has missed: to miss a topic takes a second.
+        self._missed: set[str] = set()
         self._partition_of = partitioner()
 
     def add(self, records: Iterable[StepRecord]) -> None:
@@ -117,11 +119,12 @@ class PlacedRecords:
     def _partitions_of(self, topic: str) -> int:
         """How many partitions a topic has; raises TopicGone where it has none."""
         known = self._brokers.partitions_of(topic)
-        if not known:
+        if not known and topic not in self._missed:
             of = self._brokers.partitions_of
-            new = {each for each in self._topics() if not of(each)}
-            self._loop.run(self._brokers.know({topic, *new}), KNOW_S)
-            known = self._brokers.partitions_of(topic)
+            new = {topic, *(each for each in self._topics() if not of(each))}
+            self._loop.run(self._brokers.know(new), KNOW_S)
+            self._missed |= {each for each in new if not of(each)}
+            known = of(topic)
         if not known:
             raise TopicGone(topic)
         return known

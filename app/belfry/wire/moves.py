@@ -53,6 +53,15 @@ class MoveRecord(NamedTuple):
     body: bytes = b""
 
 
+def move_named(offset: int, last: int) -> int:
+    """The name of the move that is asked for at this offset of the home; `last` is the one before.
+
+    Offsets begin anew where the input does, as behind a take-over by a mirror, and who has the
+    group passes over moves that are older than the one by which it came.
+    """
+    return max(offset, last + 1) if last else offset
+
+
 def encode_move(record: MoveRecord) -> bytes:
     """The value of such a record."""
     kind, group, target, move, number, body = record

@@ -136,6 +136,15 @@ def test_a_move_is_a_signed_record_at_the_home(door: Door) -> None:
     assert not believed_origin((b"another",), record, "belfry.schedules", 3).rerouted
 
 
+def test_a_move_is_told_by_the_name_that_its_home_gives_it(door: Door) -> None:
+    """The input was made anew: its offsets are lower than the move by which the group came."""
+    door.stand(3, GROUP, GroupRow(RESTS, 1, NOWHERE, 1_000))
+    door.stand(1, GROUP, GroupRow(HERE, 1, NOWHERE, 1_000), home=False)
+    assert door.move(2).json()["move"] == 1_001
+    door.stand(3, GROUP, GroupRow(RESTS, 1, NOWHERE, 40))
+    assert door.move(2).json()["move"] == 70
+
+
 def test_what_moved_is_shown_with_how_far_it_is(door: Door) -> None:
     door.stand(3, GROUP, GroupRow(RESTS, 1, NOWHERE, 40))
     door.stand(1, GROUP, GroupRow(HERE, 1, NOWHERE, 40), home=False)
@@ -225,19 +234,19 @@ def test_what_one_worker_does_not_know_of_yet_is_nobodys(
     assert door.move(5).json()["code"] == "no_partition"
 
 
+@pytest.mark.parametrize(("said", "homes"), [({"homes": 4}, 4), ({}, 0)])
 def test_one_that_does_not_know_of_growth_is_told_whatever_release_it_calls_itself(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    door: Door, monkeypatch: pytest.MonkeyPatch, said: dict[str, int], homes: int
 ) -> None:
     door.members.append(AssignedMember("worker-2", __version__, "http://other"))
-    # It says nothing of homes.
-    other = KeyGroupsAnswer(groups=4096, partitions=4, allowed=True, releases=[__version__])
+    known = {"groups": 4096, "partitions": 4, "allowed": True, "releases": [__version__]}
+    other = KeyGroupsAnswer.model_validate(known | said)
 
     async def ask_others(*_: Any) -> Any:
         return SimpleNamespace(told={"worker-2": other}, silent=[])
 
-    assert door.get().json()["homes"] == 4
     monkeypatch.setattr("belfry.api.routes.key_groups.ask_others", ask_others)
-    assert door.get().json()["homes"] == 0
+    assert door.get().json()["homes"] == homes
 
 
 def test_a_group_that_is_on_its_way_moves_nowhere_else(door: Door) -> None:

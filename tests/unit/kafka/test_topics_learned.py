@@ -119,3 +119,86 @@ async def test_a_topic_that_is_gone_is_known_no_more(
         monkeypatch.setattr(ParallelClient, "_told", without)
         await brokers.refresh(TOPICS[:2])
         assert [brokers.partitions_of(topic) for topic in TOPICS[:3]] == [0, 2, 2]
+
+
+@pytest.mark.parametrize("new", [[], TOPICS[2:]])
+async def test_what_is_learned_while_all_are_asked_for_is_newer_than_the_answer_to_that(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch, new: list[str]
+) -> None:
+    """The table of very many topics takes a second, and what is new is known before it is there."""
+    async with connected(cluster) as brokers:
+        await brokers.know(TOPICS[:2])
+        told, late, asked = ParallelClient._told, asyncio.Event(), asyncio.Event()
+
+        async def slow(self: ParallelClient, topics: list[str] | None) -> Any:
+            answer = await told(self, topics)
+            if sorted(topics or ()) == TOPICS[:2]:
+                asked.set()
+                await late.wait()
+            return answer
+
+        monkeypatch.setattr(ParallelClient, "_told", slow)
+        refresh = asyncio.create_task(brokers.refresh())
+        await asked.wait()
+        cluster.lead(TOPICS[0], 0, 2)
+        if new:
+            await brokers.know(new)
+        await brokers.refresh(TOPICS[:1])
+        late.set()
+        await asyncio.wait_for(refresh, 2.0)
+        assert {brokers.partitions_of(topic) for topic in (*TOPICS[:2], *new)} == {2}
+        assert brokers.leader_of((TOPICS[0], 0)) == 2
+        assert brokers.leader_of((TOPICS[1], 0)) == 1
+
+
+async def test_topics_that_come_while_the_table_is_old_hold_no_refresh_up(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiokafka asks by itself when its table is old, and may find other topics to follow then."""
+    async with connected(cluster) as brokers:
+        await brokers.know(TOPICS[:2])
+        client = brokers._client
+        told, late, asked = ParallelClient._told, asyncio.Event(), asyncio.Event()
+
+        async def slow(self: ParallelClient, topics: list[str] | None) -> Any:
+            answer = await told(self, topics)
+            if sorted(topics or ()) == TOPICS[:2]:
+                asked.set()
+                await late.wait()
+            return answer
+
+        monkeypatch.setattr(ParallelClient, "_told", slow)
+        monkeypatch.setattr(client, "_metadata_max_age_ms", 50)
+        await brokers.refresh(TOPICS[:1])
+        # The wait that has begun before is as long as ever, so it is ended once.
+        client.force_metadata_update()
+        await asked.wait()
+        late.set()
+        await asyncio.sleep(0)
+        asked.clear()
+        late.clear()
+        await asyncio.wait_for(asked.wait(), 2.0)
+        monkeypatch.setattr(client, "_metadata_max_age_ms", 300_000)
+        await brokers.know(TOPICS[2:])
+        late.set()
+        await asyncio.wait_for(client.force_metadata_update(), 2.0)
+        await asyncio.wait_for(client.force_metadata_update(), 2.0)
+        assert not brokers._shared.left
+
+
+async def test_when_nobody_answers_no_more_requests_are_waited_for(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_client, "TOGETHER", 3)
+    async with connected(cluster) as brokers:
+        await brokers.know(TOPICS[:1])
+        asked: list[list[str] | None] = []
+
+        async def silent(_: ParallelClient, topics: list[str] | None) -> Any:
+            asked.append(topics)
+
+        monkeypatch.setattr(ParallelClient, "_told", silent)
+        await brokers.refresh(TOPICS)
+        assert asked == [TOPICS[:3]]
+        assert brokers._shared.left
+        assert brokers.partitions_of(TOPICS[0]) == 2, "what cannot be told stays as it was"

@@ -94,5 +94,7 @@ def test_all_new_topics_of_a_step_are_learned_by_one_look() -> None:
 
 def test_a_topic_that_is_not_there_is_named_though_others_are_learned_with_it() -> None:
     effects = Effects(fired=[(topic, b"k", None, b"v", []) for topic in ("f1", "gone", "f2")])
+    brokers = _Brokers()
     with pytest.raises(TopicGone, match="gone"):
-        _place(_Brokers(), effects)
+        _place(brokers, effects)
+    assert len(brokers.looks) == 1, "to miss it takes a second, once"

@@ -33,7 +33,7 @@ class KeyGroupAnswer(BaseModel):
     )
     lies: int = Field(description="The partition where it lies, or that it leaves.")
     goes: int | None = Field(description="The partition that it goes to; null where it rests.")
-    move: int = Field(description="The offset of the record that began the last move.")
+    move: int = Field(description="What names the last move: mostly the offset of its record.")
     records: int = Field(description="How many records of rows have left, or come.")
     waiting: int = Field(description="Requests that wait at the home, up to 100000.")
 
@@ -129,4 +129,7 @@ class MoveAskedAnswer(BaseModel):
     home: int
     source: int
     target: int
-    move: int = Field(description="The offset at the home of the record that asks for it.")
+    move: int = Field(
+        description="What names the move: the offset at the home of the record that asks for it, or"
+        " where offsets have begun anew the next number behind the group's last move."
+    )

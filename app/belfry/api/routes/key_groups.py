@@ -43,6 +43,7 @@ from belfry.api.workers.parts import RETRY_SOON, ApiDependencies
 from belfry.api.workers.view import WorkerView
 from belfry.store.group_standing import GroupState, seen_in, standings
 from belfry.telemetry.metrics import Metrics
+from belfry.wire.moves import move_named
 
 ALONE: Final = Target("GET", "/v1/key-groups", "alone=true")
 # Groups on their way at once: each is quiet meanwhile, and its rows share the log with requests.
@@ -180,7 +181,8 @@ class KeyGroupRoutes:
             )
             unavailable = HTTPStatus.SERVICE_UNAVAILABLE
             raise Problem(unavailable, detail, "not_written", RETRY_SOON) from None
-        return MoveAskedAnswer(group=group, home=home, source=source, target=target, move=asked)
+        named = move_named(asked, 0 if standing is None else standing.move)
+        return MoveAskedAnswer(group=group, home=home, source=source, target=target, move=named)
 
 
 def _of_place(found: KeyGroupsAnswer, group: int, target: int) -> Problem | None:

@@ -40,7 +40,7 @@ class KeyGroupMoves:
         self._put = put
 
     async def ask(self, group: int, target: int, now_ms: int) -> int:
-        """Ask for a group to be moved; the offset of the record, which names the move.
+        """Ask for a group to be moved; the offset of the record, by which its home names the move.
 
         Raises `NotWritten` where Kafka does not confirm it.
         """
