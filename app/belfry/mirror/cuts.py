@@ -164,18 +164,18 @@ class Gate:
     def free(self, noted: int) -> list[Cut]:
         """The next transactions that may be carried; requests were read up to `noted`."""
         found: list[Cut] = []
-        while self._cuts and self._is_free(self._cuts[0], noted):
+        while self._cuts and self._is_free(self._cuts[0], noted, first=not found):
             found.append(self._cuts.popleft())
         return found
 
-    def _is_free(self, cut: Cut, noted: int) -> bool:
+    def _is_free(self, cut: Cut, noted: int, *, first: bool) -> bool:
         if self._together.open:
             return True
         self._together.waits.pop(self._partition, None)
         if cut.position > noted or cut.names >= self._together.count:
             return False
         while self._needs and self._needs[0].offset < cut.position:
-            if not self._is_met(self._needs[0]):
+            if not self._is_met(self._needs[0], first=first):
                 return False
             self._needs.popleft()
         if not cut.sent_on:
@@ -199,7 +199,7 @@ class Gate:
             if cut.position > end:
                 cut.position = 0
 
-    def _is_met(self, need: Need) -> bool:
+    def _is_met(self, need: Need, *, first: bool) -> bool:
         together, by = self._together, need.by
         if together.has(by):
             return True
@@ -208,7 +208,8 @@ class Gate:
         if known_ms > need.at_ms + NEVER_MS:
             return True
         together.waits[self._partition] = by
-        return together.in_circle(self._partition)
+        # Behind those that go with it, and that others may wait for, it may look like a circle.
+        return first and together.in_circle(self._partition)
 
 
 def highest_named(rows: Iterable[Change]) -> int:
