@@ -18,7 +18,7 @@ transaction sent something its manifest. Those of releases before say neither, a
 
 Transactions cannot wait for one another in a circle, unless one is a stretch of several, whose
 manifests compaction has removed, or a record names a transaction of an earlier changelog. Then no
-order keeps the second rule, and the first of them that is looked at waits no longer.
+order keeps the second rule, and after a minute the first that is looked at waits no longer.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Together:
 
     Of each partition: the number of the last transaction that was carried, the source's offset up
     to which requests were, and by when it was level; and what it waits for. `count` is how many
-    partitions are followed, and the source had no more at `looked_ms`.
+    partitions are followed, and the source had no more at `looked_ms`. It is `now_ms`.
     """
 
     def __init__(self, count: int) -> None:
@@ -92,7 +92,7 @@ class Together:
         self.numbers: dict[int, int] = {}
         self.inputs: dict[int, int] = {}
         self.level_ms: dict[int, int] = {}
-        self.looked_ms = 0
+        self.looked_ms = self.now_ms = 0
         self.waits: dict[int, SentBy] = {}
         self._unanswered: list[Cut] = []
 
@@ -209,7 +209,8 @@ class Gate:
             return True
         together.waits[self._partition] = by
         # Behind those that go with it, and that others may wait for, it may look like a circle.
-        return first and together.in_circle(self._partition)
+        late = together.now_ms > need.at_ms + NEVER_MS
+        return first and late and together.in_circle(self._partition)
 
 
 def highest_named(rows: Iterable[Change]) -> int:

@@ -116,7 +116,9 @@ def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_sam
             gate.request(Need(offset, SentBy((each + 1) % 3, 500 + offset), NOW_MS))
         gate.sealed(cut(900, position=20))
         gate.sealed(cut(901, position=20))
-    assert [gate.free(EVERYWHERE) for gate in gates[:2]] == [[], []]
+    together.now_ms = NOW_MS + NEVER_MS
+    assert [gate.free(EVERYWHERE) for gate in gates] == [[], [], []]
+    together.now_ms += 1
     assert numbers(gates[2].free(EVERYWHERE)) == [900, 901]
     together.carried(2, 901, 0, 0)
     # The others wait for those that were carried, and for no circle.
@@ -128,6 +130,7 @@ def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_sam
 
 def test_who_waits_for_what_is_about_to_be_carried_is_in_no_circle() -> None:
     together = Together(2)
+    together.now_ms = NOW_MS + NEVER_MS + 1
     here, there = Gate(together, 0), Gate(together, 1)
     there.request(Need(10, SentBy(0, 1), NOW_MS))
     there.sealed(cut(5, position=11))
