@@ -18,7 +18,7 @@ transaction sent something its manifest. Those of releases before say neither, a
 
 Transactions cannot wait for one another in a circle, unless one is a stretch of several, whose
 manifests compaction has removed, or a record names a transaction of an earlier changelog. Then no
-order keeps the second rule, and the first of them that is looked at waits no longer.
+order keeps the second rule, and after a minute the first that is looked at waits no longer.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Together:
 
     Of each partition: the number of the last transaction that was carried, the source's offset up
     to which requests were, and by when it was level; and what it waits for. `count` is how many
-    partitions are followed, and the source had no more at `looked_ms`.
+    partitions are followed, and the source had no more at `looked_ms`. It is `now_ms`.
     """
 
     def __init__(self, count: int) -> None:
@@ -92,7 +92,7 @@ class Together:
         self.numbers: dict[int, int] = {}
         self.inputs: dict[int, int] = {}
         self.level_ms: dict[int, int] = {}
-        self.looked_ms = 0
+        self.looked_ms = self.now_ms = 0
         self.waits: dict[int, SentBy] = {}
         self._unanswered: list[Cut] = []
 
@@ -164,18 +164,18 @@ class Gate:
     def free(self, noted: int) -> list[Cut]:
         """The next transactions that may be carried; requests were read up to `noted`."""
         found: list[Cut] = []
-        while self._cuts and self._is_free(self._cuts[0], noted):
+        while self._cuts and self._is_free(self._cuts[0], noted, first=not found):
             found.append(self._cuts.popleft())
         return found
 
-    def _is_free(self, cut: Cut, noted: int) -> bool:
+    def _is_free(self, cut: Cut, noted: int, *, first: bool) -> bool:
         if self._together.open:
             return True
         self._together.waits.pop(self._partition, None)
         if cut.position > noted or cut.names >= self._together.count:
             return False
         while self._needs and self._needs[0].offset < cut.position:
-            if not self._is_met(self._needs[0]):
+            if not self._is_met(self._needs[0], first=first):
                 return False
             self._needs.popleft()
         if not cut.sent_on:
@@ -199,7 +199,7 @@ class Gate:
             if cut.position > end:
                 cut.position = 0
 
-    def _is_met(self, need: Need) -> bool:
+    def _is_met(self, need: Need, *, first: bool) -> bool:
         together, by = self._together, need.by
         if together.has(by):
             return True
@@ -208,7 +208,9 @@ class Gate:
         if known_ms > need.at_ms + NEVER_MS:
             return True
         together.waits[self._partition] = by
-        return together.in_circle(self._partition)
+        # Behind those that go with it, and that others may wait for, it may look like a circle.
+        late = together.now_ms > need.at_ms + NEVER_MS
+        return first and late and together.in_circle(self._partition)
 
 
 def highest_named(rows: Iterable[Change]) -> int:

@@ -105,6 +105,8 @@ def activate(
     *former, (since, _) = mark.carried
     taken = mark._replace(
         leaving=True,
+        # Who says the same again asks for it, and the last transaction is this one then.
+        number=numbers.get(partition, mark.number),
         activated=activated._replace(begins=begins),
         carried=(*former, (since, target.bounds(CHANGELOG, partition).ends()[1])),
     )

@@ -22,11 +22,13 @@ from then on this side's own count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 
+from confluent_kafka import KafkaException
+
 from belfry.mirror.beginnings import CannotMirror, active_epoch
-from belfry.mirror.fencing import activate, fence
+from belfry.mirror.fencing import TRIES, activate, fence
 from belfry.mirror.growth import see_that_it_is_whole
 from belfry.mirror.lane import TRANSACTION_MS
 from belfry.mirror.leaving import LeavingLanes, NowMs
@@ -67,40 +69,60 @@ def planned(
 
 
 def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
-    """Take over without the source; what is done and what that gives up, line by line."""
+    """Take over without the source; what is done and what that gives up, line by line.
+
+    A worker that waits here fences each partition that it is given, so this is tried some times.
+    """
+    done: set[int | None] = set()
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            for partition, said in _abandoned(target, now_ms, done):
+                done.add(partition)
+                yield partition, said
+        except KafkaException:
+            if not left:
+                raise
+        else:
+            return
+
+
+def _abandoned(target: Side, now_ms: NowMs, done: Collection[int | None]) -> Iterator[Said]:
+    """Do so once; nothing is said again of what is `done`."""
     with ExitStack() as undo:
         writers = {}
+        marks = {}
         for each in range(target.homes):
-            activated = followed(target, each).activated
+            marks[each] = followed(target, each)
+            activated = marks[each].activated
             if activated is not None:
                 _see_that_it_is_ours(target, each)
-                yield each, f"active here since {format_instant(activated.at_ms)}"
+                if each not in done:
+                    yield each, f"active here since {format_instant(activated.at_ms)}"
             else:
                 writer = ChangelogWriter(target.settings, each, TRANSACTION_MS)
                 writers[each] = undo.enter_context(closing(writer))
-        # After the fence: no mirror carries anything any more.
-        marks = {each: followed(target, each) for each in writers}
-        torn = _torn(target, marks)
+        # After the fence: no mirror carries anything any more. Soon, for a worker that waits here
+        # fences as well, when it is given a partition.
+        marks |= {each: followed(target, each) for each in writers}
+        torn = _torn(target, marks, writers)
         if torn:
             raise CannotMirror(
                 f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"
                 " has no state to go on with there. Restore a backup instead."
             )
-        numbers = {
-            each: number_of(target, each, followed(target, each)) for each in range(target.homes)
-        }
-        for each, mark in marks.items():
-            activated = Activated(now_ms(), False, {})
-            told = activate(writers[each], target, each, mark, activated, numbers)
+        numbers = {each: number_of(target, each, mark) for each, mark in marks.items()}
+        for each, writer in writers.items():
+            mark, activated = marks[each], Activated(now_ms(), False, {})
+            told = activate(writer, target, each, mark, activated, numbers)
             yield each, f"active here: {told}"
             yield each, _given_up(mark)
 
 
-def _torn(target: Side, marks: Mapping[int, MirrorMark]) -> list[int]:
-    """The partitions that cannot be gone on with, of those that follow."""
-    homes = range(target.grown_from or target.homes) if marks else ()
-    since_ms = min((followed(target, each).began_ms for each in homes), default=0)
-    return [each for each, mark in marks.items() if not _is_state(target, each, mark, since_ms)]
+def _torn(target: Side, marks: Mapping[int, MirrorMark], asked: Iterable[int]) -> list[int]:
+    """The partitions that cannot be gone on with, of those that are `asked` about."""
+    homes = range(target.grown_from or target.homes)
+    since_ms = min(marks[each].began_ms for each in homes)
+    return [each for each in asked if not _is_state(target, each, marks[each], since_ms)]
 
 
 def _is_state(target: Side, partition: int, mark: MirrorMark, since_ms: int) -> bool:

@@ -116,7 +116,9 @@ def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_sam
             gate.request(Need(offset, SentBy((each + 1) % 3, 500 + offset), NOW_MS))
         gate.sealed(cut(900, position=20))
         gate.sealed(cut(901, position=20))
-    assert [gate.free(EVERYWHERE) for gate in gates[:2]] == [[], []]
+    together.now_ms = NOW_MS + NEVER_MS
+    assert [gate.free(EVERYWHERE) for gate in gates] == [[], [], []]
+    together.now_ms += 1
     assert numbers(gates[2].free(EVERYWHERE)) == [900, 901]
     together.carried(2, 901, 0, 0)
     # The others wait for those that were carried, and for no circle.
@@ -124,6 +126,24 @@ def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_sam
     assert numbers(gates[1].free(EVERYWHERE)) == [900, 901]
     together.carried(1, 901, 0, 0)
     assert numbers(gates[0].free(EVERYWHERE)) == [900, 901]
+
+
+def test_who_waits_for_what_is_about_to_be_carried_is_in_no_circle() -> None:
+    together = Together(2)
+    together.now_ms = NOW_MS + NEVER_MS + 1
+    here, there = Gate(together, 0), Gate(together, 1)
+    there.request(Need(10, SentBy(0, 1), NOW_MS))
+    there.sealed(cut(5, position=11))
+    here.request(Need(10, SentBy(1, 5), NOW_MS))
+    here.sealed(cut(1))
+    here.sealed(cut(2, position=11))
+    assert there.free(EVERYWHERE) == []
+    assert numbers(here.free(EVERYWHERE)) == [1]
+    together.carried(0, 1, 0, 0)
+    assert here.free(EVERYWHERE) == []
+    assert numbers(there.free(EVERYWHERE)) == [5]
+    together.carried(1, 5, 0, 0)
+    assert numbers(here.free(EVERYWHERE)) == [2]
 
 
 def test_all_that_took_in_what_is_gone_is_carried_at_once() -> None:

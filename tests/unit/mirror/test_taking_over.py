@@ -6,9 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.mirror import taking_over
 from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.fencing import TRIES
 from belfry.mirror.marks import Activated, MirrorMark
 from belfry.mirror.taking_over import abandoned, fenced_late, planned
 from belfry.store.layout import keys
@@ -120,7 +122,7 @@ def test_a_side_that_is_active_says_so_unless_the_other_one_took_over_since(
     given_to: str | None,
 ) -> None:
     told: dict[str, Any] = {"mark": lambda _: ACTIVE, "given_to": lambda _: given_to}
-    target: Any = SimpleNamespace(homes=1, last_manifest=lambda _: None, **told)
+    target: Any = SimpleNamespace(homes=1, grown_from=0, last_manifest=lambda _: None, **told)
     if given_to is None:
         [(_, said)] = abandoned(target, lambda: 0)
         assert said == "active here since 1970-01-01T00:00:00.001Z"
@@ -180,3 +182,32 @@ def test_a_source_is_fenced_by_a_side_that_has_grown_since(
     monkeypatch.setattr(taking_over, "fence", lambda *_: 7)
     said = list(fenced_late(source, target, apply=True))
     assert [each for each, _ in said] == list(range(homes))
+
+
+@pytest.mark.parametrize("times", [1, TRIES])
+def test_a_worker_that_fences_a_partition_meanwhile_does_not_end_a_take_over(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    marks = dict.fromkeys(range(2), FOLLOWS._replace(whole=True, level_ms=1, number=7))
+    fences = [KafkaException(KafkaError(KafkaError._FENCED))] * times
+
+    def activate(_writer: object, _target: object, partition: int, *_: object) -> str:
+        if partition == 1 and fences:
+            raise fences.pop()
+        marks[partition] = marks[partition]._replace(activated=Activated(1, False, {}))
+        return "well"
+
+    def writer(*_: object) -> Any:
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr(taking_over, "ChangelogWriter", writer)
+    monkeypatch.setattr(taking_over, "activate", activate)
+    target: Any = SimpleNamespace(
+        homes=2, grown_from=0, mark=marks.__getitem__, settings=None, given_to=lambda _: None
+    )
+    if times == TRIES:
+        with pytest.raises(KafkaException):
+            list(abandoned(target, lambda: 0))
+    else:
+        said = [each for each, told in abandoned(target, lambda: 0) if "active" in told]
+        assert said == [0, 1]
