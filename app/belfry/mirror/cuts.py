@@ -18,7 +18,8 @@ transaction sent something its manifest. Those of releases before say neither, a
 
 Transactions cannot wait for one another in a circle, unless one is a stretch of several, whose
 manifests compaction has removed, or a record names a transaction of an earlier changelog. Then no
-order keeps the second rule, and after a minute the first that is looked at waits no longer.
+order keeps the second rule, and after a minute the first that is looked at waits no longer
+(`waits.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from belfry.mirror.waits import Waits
 from belfry.store.layout.groups import HOME_PREFIX, LIES_PREFIX, NOWHERE, decode_group
 from belfry.store.layout.manifests import Manifest
 from belfry.store.net import Change
@@ -82,7 +84,7 @@ class Together:
 
     Of each partition: the number of the last transaction that was carried, the source's offset up
     to which requests were, and by when it was level; and what it waits for. `count` is how many
-    partitions are followed, and the source had no more at `looked_ms`. It is `now_ms`.
+    partitions are followed, and the source had no more at `looked_ms`.
     """
 
     def __init__(self, count: int) -> None:
@@ -92,8 +94,8 @@ class Together:
         self.numbers: dict[int, int] = {}
         self.inputs: dict[int, int] = {}
         self.level_ms: dict[int, int] = {}
-        self.looked_ms = self.now_ms = 0
-        self.waits: dict[int, SentBy] = {}
+        self.looked_ms = 0
+        self.waits = Waits(self.has)
         self._unanswered: list[Cut] = []
 
     @property
@@ -120,15 +122,6 @@ class Together:
     def has(self, by: SentBy) -> bool:
         """Whether a transaction was carried."""
         return self.numbers.get(by.partition, 0) >= by.number
-
-    def in_circle(self, partition: int) -> bool:
-        """Whether a partition waits for itself, by way of others."""
-        at, left = partition, len(self.waits)
-        while left and (by := self.waits.get(at)) is not None and not self.has(by):
-            at, left = by.partition, left - 1
-            if at == partition:
-                return True
-        return False
 
 
 class Gate:
@@ -171,12 +164,16 @@ class Gate:
     def _is_free(self, cut: Cut, noted: int, *, first: bool) -> bool:
         if self._together.open:
             return True
-        self._together.waits.pop(self._partition, None)
+        waited = self._together.waits.over(self._partition)
         if cut.position > noted or cut.names >= self._together.count:
             return False
         while self._needs and self._needs[0].offset < cut.position:
-            if not self._is_met(self._needs[0], first=first):
-                return False
+            need = self._needs[0]
+            if not self._is_met(need):
+                self._together.waits.begin(self._partition, cut.number, need.by, waited)
+                # Behind those that go with it, and that others may wait for, it may look like one.
+                if not (first and self._together.waits.in_circle(self._partition)):
+                    return False
             self._needs.popleft()
         if not cut.sent_on:
             return True
@@ -199,18 +196,13 @@ class Gate:
             if cut.position > end:
                 cut.position = 0
 
-    def _is_met(self, need: Need, *, first: bool) -> bool:
+    def _is_met(self, need: Need) -> bool:
         together, by = self._together, need.by
         if together.has(by):
             return True
         followed = by.partition < together.count
         known_ms = together.level_ms.get(by.partition, 0) if followed else together.looked_ms
-        if known_ms > need.at_ms + NEVER_MS:
-            return True
-        together.waits[self._partition] = by
-        # Behind those that go with it, and that others may wait for, it may look like a circle.
-        late = together.now_ms > need.at_ms + NEVER_MS
-        return first and late and together.in_circle(self._partition)
+        return known_ms > need.at_ms + NEVER_MS
 
 
 def highest_named(rows: Iterable[Change]) -> int:

@@ -36,7 +36,6 @@ from belfry.mirror.sides import Side, opened, partitions_of, with_marks
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
-from belfry.store.layout.manifests import Manifest, encode_manifest
 
 # A transaction that its mirror leaves behind hides the target's end for so long.
 TRANSACTION_MS: Final = 60_000
@@ -117,10 +116,8 @@ def _say_whose(source: Side, target: Side, partition: int, now_ms: int) -> None:
     )  # fmt: skip
     with closing(ChangelogWriter(target.settings, partition, TRANSACTION_MS)) as writer:
         writer.begin(target.here.changelog)
+        # Without a manifest, as a first copy begins: the first one that is carried has number 1.
         writer.row(keys.IDENTITY_KEY, encode_identity(source.here))
-        # Rows without a manifest belong to nothing: a worker would begin a belfry of its own.
-        nothing = Manifest(0, 0, 0, 0, 0, 0, bytes(16))
-        writer.row(keys.manifest_key(0), encode_manifest(nothing))
         writer.beside(target.settings.topic(MARKS), MARK_KEY, encode_mark(mark))
         writer.commit()
 

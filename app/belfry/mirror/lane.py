@@ -118,7 +118,7 @@ class Lane:
         """Carry the next records; how many these were. It waits `wait_s` for the first of them."""
         if not 0 <= now_ms - self._asked_ms < ASK_EVERY_MS:
             self._ask(now_ms)
-        self._together.now_ms = now_ms
+        self._together.waits.passes(now_ms)
         batch = self.reader.batch(wait_s, now_ms)
         if batch.size or self._begins or self._is_level:
             self._carry(batch)

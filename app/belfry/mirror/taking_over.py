@@ -24,9 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
+from typing import Final
 
 from confluent_kafka import KafkaException
 
+from belfry.host import machine
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.fencing import TRIES, activate, fence
 from belfry.mirror.growth import see_that_it_is_whole
@@ -38,6 +40,10 @@ from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.schedules.instants import format_instant
 from belfry.store.layout import keys
+from belfry.store.signatures import FILLER
+
+# Seconds before it is tried again.
+AGAIN_S: Final = 1.0
 
 # A line of the report: the partition, None for all, and a sentence.
 Said = tuple[int | None, str]
@@ -47,6 +53,16 @@ def planned(
     source: Side, target: Side, policies: Callable[[], int], now_ms: NowMs
 ) -> Iterator[Said]:
     """Take over with the source; what is done, line by line. `policies` carries them."""
+    begins: dict[int, dict[str, int]] = {}
+    return _tried(lambda: _planned((source, target), policies, now_ms, begins))
+
+
+def _planned(
+    sides: tuple[Side, Side], policies: Callable[[], int], now_ms: NowMs,
+    begins: dict[int, dict[str, int]],
+) -> Iterator[Said]:  # fmt: skip
+    """Do so once; `begins` is kept for the next try: from where the way back reads partitions."""
+    source, target = sides
     left = [each for each in range(source.homes) if not _is_active(source, target, each)]
     with closing(LeavingLanes(source, target, now_ms)) as leaving:
         lanes = leaving.opened(left)
@@ -60,28 +76,41 @@ def planned(
         if len(left) == source.homes:
             yield None, f"{policies()} policies carried"
         # Before anybody fires here: a partition that is active writes to others.
-        begins = [_begins(target, each) for each in left]
-        for lane, its in zip(lanes, begins, strict=True):
+        for each in left:
+            begins.setdefault(each, _begins(target, each))
+        for lane in lanes:
             mark = lane.mark._replace(positions=lane.reader.positions)
-            activated = Activated(now_ms(), True, its)
+            activated = Activated(now_ms(), True, begins[lane.partition])
             told = activate(lane.writer, target, lane.partition, mark, activated, {})
             yield lane.partition, f"active here: {told}"
 
 
 def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
-    """Take over without the source; what is done and what that gives up, line by line.
-
-    A worker that waits here fences each partition that it is given, so this is tried some times.
-    """
+    """Take over without the source; what is done and what that gives up, line by line."""
     done: set[int | None] = set()
+
+    def once() -> Iterator[Said]:
+        for partition, said in _abandoned(target, now_ms, done):
+            done.add(partition)
+            yield partition, said
+
+    return _tried(once)
+
+
+def _tried(once: Callable[[], Iterator[Said]]) -> Iterator[Said]:
+    """Do so some times, where somebody fences a partition of this side amid it.
+
+    That may be a mirror that opens its lane again, or a worker that looks whose a partition is.
+    What was done is found done.
+    """
     for left in range(TRIES - 1, -1, -1):
         try:
-            for partition, said in _abandoned(target, now_ms, done):
-                done.add(partition)
-                yield partition, said
-        except KafkaException:
+            yield from once()
+        except (KafkaException, BufferError) as error:
             if not left:
                 raise
+            yield None, f"begun again, for a partition was taken or did not answer: {error}"
+            machine.sleep(AGAIN_S)
         else:
             return
 
@@ -138,7 +167,8 @@ def _is_state(target: Side, partition: int, mark: MirrorMark, since_ms: int) -> 
     if not mark.level_ms and mark.began_ms <= since_ms:
         return False
     # Rows of a first copy are carried in pieces, and identity and manifest say whose they are.
-    last = next((each.key() or b"" for each in target.backwards(CHANGELOG, partition)), b"")
+    found = (each.key() or b"" for each in target.backwards(CHANGELOG, partition))
+    last = next((key for key in found if key != FILLER), b"")
     return not last or last.startswith((keys.MANIFEST_PREFIX, keys.IDENTITY_KEY))
 
 

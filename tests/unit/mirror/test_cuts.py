@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from belfry.mirror.cuts import NEVER_MS, Cut, Gate, Need, Together, highest_named
+from belfry.mirror.waits import CIRCLE_MS, LOOK_MS
 from belfry.store.layout.groups import (
     ASKED,
     HERE,
@@ -25,6 +26,12 @@ EVERYWHERE: Final = 1 << 40
 def cut(number: int, *, position: int = 0, sent_on: bool = False, names: int = -1) -> Cut:
     """A transaction of one row and its manifest."""
     return Cut(2, 2 * number, number, position, sent_on, names, NOW_MS)
+
+
+def look_on(together: Together, ms: int) -> None:
+    """Let time pass in which lanes are looked at."""
+    for _ in range(ms // LOOK_MS):
+        together.waits.passes(together.waits._now_ms + LOOK_MS)
 
 
 def numbers(cuts: list[Cut]) -> list[int]:
@@ -116,9 +123,10 @@ def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_sam
             gate.request(Need(offset, SentBy((each + 1) % 3, 500 + offset), NOW_MS))
         gate.sealed(cut(900, position=20))
         gate.sealed(cut(901, position=20))
-    together.now_ms = NOW_MS + NEVER_MS
     assert [gate.free(EVERYWHERE) for gate in gates] == [[], [], []]
-    together.now_ms += 1
+    look_on(together, CIRCLE_MS - LOOK_MS)
+    assert [gate.free(EVERYWHERE) for gate in gates] == [[], [], []]
+    look_on(together, LOOK_MS)
     assert numbers(gates[2].free(EVERYWHERE)) == [900, 901]
     together.carried(2, 901, 0, 0)
     # The others wait for those that were carried, and for no circle.
@@ -130,7 +138,6 @@ def test_stretches_that_took_in_something_of_one_another_are_carried_all_the_sam
 
 def test_who_waits_for_what_is_about_to_be_carried_is_in_no_circle() -> None:
     together = Together(2)
-    together.now_ms = NOW_MS + NEVER_MS + 1
     here, there = Gate(together, 0), Gate(together, 1)
     there.request(Need(10, SentBy(0, 1), NOW_MS))
     there.sealed(cut(5, position=11))
@@ -138,12 +145,42 @@ def test_who_waits_for_what_is_about_to_be_carried_is_in_no_circle() -> None:
     here.sealed(cut(1))
     here.sealed(cut(2, position=11))
     assert there.free(EVERYWHERE) == []
+    look_on(together, CIRCLE_MS)
     assert numbers(here.free(EVERYWHERE)) == [1]
     together.carried(0, 1, 0, 0)
     assert here.free(EVERYWHERE) == []
     assert numbers(there.free(EVERYWHERE)) == [5]
     together.carried(1, 5, 0, 0)
     assert numbers(here.free(EVERYWHERE)) == [2]
+
+
+def test_a_time_in_which_nobody_looked_makes_no_circle() -> None:
+    together = Together(2)
+    gates = [Gate(together, each) for each in range(2)]
+    for each, gate in enumerate(gates):
+        gate.request(Need(10, SentBy(1 - each, 7), NOW_MS))
+        gate.sealed(cut(9, position=11))
+    together.waits.passes(NOW_MS)
+    assert [gate.free(EVERYWHERE) for gate in gates] == [[], []]
+    # The process was stopped for an hour.
+    together.waits.passes(NOW_MS + 3_600_000)
+    assert [gate.free(EVERYWHERE) for gate in gates] == [[], []]
+    look_on(together, CIRCLE_MS)
+    assert numbers(gates[0].free(EVERYWHERE)) == [9]
+
+
+def test_a_wait_that_is_new_makes_no_circle_with_old_ones() -> None:
+    together = Together(2)
+    here, there = Gate(together, 0), Gate(together, 1)
+    here.request(Need(10, SentBy(1, 7), NOW_MS))
+    here.sealed(cut(9, position=11))
+    assert here.free(EVERYWHERE) == []
+    look_on(together, CIRCLE_MS)
+    there.request(Need(10, SentBy(0, 9), NOW_MS))
+    there.sealed(cut(7, position=11))
+    assert there.free(EVERYWHERE) == here.free(EVERYWHERE) == []
+    look_on(together, CIRCLE_MS)
+    assert numbers(there.free(EVERYWHERE)) == [7]
 
 
 def test_all_that_took_in_what_is_gone_is_carried_at_once() -> None:

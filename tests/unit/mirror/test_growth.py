@@ -14,10 +14,8 @@ from belfry.mirror.growth import grown_together, see_that_it_is_whole
 from belfry.mirror.marks import MirrorMark, decode_mark
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
-from belfry.store.layout.manifests import Manifest, encode_manifest
 
 NOW_MS = 1_800_000_000_000
-NOTHING = encode_manifest(Manifest(0, 0, 0, 0, 0, 0, bytes(16)))
 
 
 def side(name: str, homes: int, grown_from: int, ends: dict[int, Ends] | None = None) -> Any:
@@ -84,9 +82,7 @@ def test_each_partition_says_whose_it_is_before_it_takes_requests(
         ("belfry.mirror", 4),
         ("belfry.changelog", 4),
         (2, *whose),
-        (2, keys.manifest_key(0), NOTHING),
         (3, *whose),
-        (3, keys.manifest_key(0), NOTHING),
         ("belfry.schedules", 4),
     ]
     [mark, other] = done.marks
@@ -108,7 +104,6 @@ def test_what_was_done_before_is_not_done_once_more(monkeypatch: pytest.MonkeyPa
     assert [each[0] for each in done.steps] == [
         "belfry.mirror",
         "belfry.changelog",
-        3,
         3,
         "belfry.schedules",
     ]

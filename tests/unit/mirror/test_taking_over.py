@@ -8,15 +8,39 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from belfry.host import machine
 from belfry.mirror import taking_over
 from belfry.mirror.beginnings import CannotMirror
 from belfry.mirror.fencing import TRIES
 from belfry.mirror.marks import Activated, MirrorMark
 from belfry.mirror.taking_over import abandoned, fenced_late, planned
 from belfry.store.layout import keys
+from belfry.store.signatures import FILLER
 
 FOLLOWS = MirrorMark("a", "log-a", "log-b", 1, {"changelog": 5, "schedules": 5}, leaving=True)
 ACTIVE = FOLLOWS._replace(activated=Activated(1, True, {}))
+
+
+class Leaving:
+    """Lanes that have carried all there is."""
+
+    topics = None
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def opened(self, partitions: list[int]) -> list[Any]:
+        reader = SimpleNamespace(positions={})
+        return [
+            SimpleNamespace(partition=each, mark=FOLLOWS, reader=reader, writer=None)
+            for each in partitions
+        ]
+
+    def drain(self, *, fenced: bool) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 @pytest.mark.parametrize(
@@ -29,25 +53,6 @@ def test_a_side_that_is_active_keeps_its_own_policies(
 ) -> None:
     source: Any = SimpleNamespace(homes=2, mark=lambda _: None)
     target: Any = SimpleNamespace(homes=2, mark=lambda each: marks[each])
-
-    class Leaving:
-        topics = None
-
-        def __init__(self, *_: object) -> None:
-            pass
-
-        def opened(self, partitions: list[int]) -> list[Any]:
-            reader = SimpleNamespace(positions={})
-            return [
-                SimpleNamespace(partition=each, mark=FOLLOWS, reader=reader, writer=None)
-                for each in partitions
-            ]
-
-        def drain(self, *, fenced: bool) -> None:
-            pass
-
-        def close(self) -> None:
-            pass
 
     for name, stand_in in {
         "LeavingLanes": Leaving, "fence": lambda *_: 7, "see_that_it_is_whole": lambda *_: None,
@@ -63,6 +68,34 @@ def test_a_side_that_is_active_keeps_its_own_policies(
     said = [told for _, told in planned(source, target, policies, lambda: 0)]
     assert len(called) == carried
     assert said.count("active here: well") == sum(each is FOLLOWS for each in marks)
+
+
+def test_a_fence_amid_a_take_over_with_the_source_begins_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is active by then stays so, and the way back misses nothing that it wrote meanwhile."""
+    marks, ends, begun = {0: FOLLOWS, 1: FOLLOWS}, iter(range(9)), []
+    fences = [KafkaException(KafkaError(KafkaError._FENCED))]
+
+    def activate(_w: object, _t: object, partition: int, _m: object, how: Any, _n: object) -> str:
+        if partition == 1 and fences:
+            raise fences.pop()
+        marks[partition] = ACTIVE
+        begun.append((partition, how.begins))
+        return "well"
+
+    for name, stand_in in {
+        "LeavingLanes": Leaving, "fence": lambda *_: 7, "see_that_it_is_whole": lambda *_: None,
+        "_begins": lambda *_: {"lifecycle": next(ends)}, "activate": activate,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(taking_over, name, stand_in)
+    monkeypatch.setattr(machine, "sleep", lambda _: None)
+    source: Any = SimpleNamespace(homes=2, mark=lambda _: None)
+    target: Any = SimpleNamespace(homes=2, mark=marks.__getitem__)
+    said = list(planned(source, target, lambda: 3, lambda: 0))
+    assert begun == [(0, {"lifecycle": 0}), (1, {"lifecycle": 1})]
+    assert [each for each, told in said if "fenced in" in told] == [0, 1, 1]
+    assert sum(each is None and "policies" in told for each, told in said) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,9 +121,9 @@ ADDED = FOLLOWS._replace(began_ms=900)
 @pytest.mark.parametrize(
     ("mark", "last", "allowed"),
     [
-        (ADDED, keys.manifest_key(0), True),
+        (ADDED, keys.IDENTITY_KEY, True),
         (ADDED._replace(began_ms=500, level_ms=600), keys.IDENTITY_KEY, True),
-        (ADDED._replace(began_ms=500), keys.manifest_key(0), False),
+        (ADDED._replace(began_ms=500), keys.IDENTITY_KEY, False),
         (ADDED, b"shop/a", False),
         (ADDED._replace(level_ms=950), b"shop/a", False),
     ],
@@ -107,7 +140,7 @@ def test_a_partition_that_was_added_takes_over_empty_where_it_held_nothing(
     marks = FOLLOWS._replace(whole=True, level_ms=1, began_ms=500, number=7), mark
     target: Any = SimpleNamespace(
         homes=2, grown_from=1, mark=lambda each: marks[each], settings=None,
-        backwards=lambda *_: iter([SimpleNamespace(key=lambda: last)]),
+        backwards=lambda *_: iter(SimpleNamespace(key=lambda k=k: k) for k in (FILLER, last)),
         last_manifest=lambda _: None,
     )  # fmt: skip
     if allowed:
@@ -202,6 +235,7 @@ def test_a_worker_that_fences_a_partition_meanwhile_does_not_end_a_take_over(
 
     monkeypatch.setattr(taking_over, "ChangelogWriter", writer)
     monkeypatch.setattr(taking_over, "activate", activate)
+    monkeypatch.setattr(machine, "sleep", lambda _: None)
     target: Any = SimpleNamespace(
         homes=2, grown_from=0, mark=marks.__getitem__, settings=None, given_to=lambda _: None
     )
@@ -209,5 +243,6 @@ def test_a_worker_that_fences_a_partition_meanwhile_does_not_end_a_take_over(
         with pytest.raises(KafkaException):
             list(abandoned(target, lambda: 0))
     else:
-        said = [each for each, told in abandoned(target, lambda: 0) if "active" in told]
-        assert said == [0, 1]
+        told = list(abandoned(target, lambda: 0))
+        assert [each for each, said in told if "active" in said] == [0, 1]
+        assert [said for each, said in told if each is None and "begun again" in said]
