@@ -187,13 +187,16 @@ def fired_entry(
 def origin_of(headers: Mapping[str, bytes | None]) -> str | None:
     """Where the request was received that a record of the rejected topic is about; None: unsaid.
 
-    As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`.
+    As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`,
+    and with the instant, where `-at` tells it: a side that followed another cluster has refusals of
+    both, and so different requests of one place.
     """
     said = [headers.get(_ERROR + each) for each in ("topic", "partition", "offset")]
     if None in said:
         return None
     topic, partition, offset = ((each or b"").decode(errors="replace") for each in said)
-    return f"{topic}/{partition}@{offset}"
+    place, at = f"{topic}/{partition}@{offset}", headers.get(_ERROR + "at")
+    return place if at is None else f"{place} of {at.decode(errors='replace')}"
 
 
 def marked_by(headers: Mapping[str, bytes | None], spot: Spot) -> str | None:

@@ -146,3 +146,16 @@ def test_a_second_mark_is_found_and_a_second_refusal_beside_it() -> None:
         (Breach.REFUSED_TWICE, 59),
     ]
     assert f"{REJECTED}/2@41" in made.findings[0].found
+
+
+def test_a_place_of_two_clusters_is_of_two_requests() -> None:
+    """A side that followed another cluster has what both refused at one offset."""
+    made = Verification()
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.000Z")], 41)
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:07.000Z")], 57)
+    assert made.findings == []
+    # What was carried and is refused here once more came in at the same instant.
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.000Z")], 58)
+    assert [(each.breach, each.spot.offset) for each in made.findings] == [
+        (Breach.REFUSED_TWICE, 58)
+    ]
