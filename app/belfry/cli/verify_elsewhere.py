@@ -35,11 +35,12 @@ _STRETCH: Final = 100
 class FiredElsewhere(NamedTuple):
     """Stretches of offsets by partition, and until when (epoch ms) lifecycle tells of others.
 
-    `unread` is why the marks could not be read, in a sentence; empty where they could.
+    `anew_ms` is when the first and the last partition took over without the source. `unread` is why the marks could not be read, in a sentence; empty where they could.
     """
 
     stretches: dict[int, tuple[tuple[int, int], ...]] = {}  # noqa: RUF012  # never changed
     until_ms: int = -1
+    anew_ms: tuple[int, int] = (0, -1)
     unread: str = ""
 
 
@@ -56,12 +57,18 @@ def fired_elsewhere(session: Session) -> FiredElsewhere:
     except ConnectionError as error:
         raise Unavailable(str(error)) from error
     stretches, until_ms = {}, -1
+    anew_ms = [
+        each.activated.at_ms
+        for each in marks.values()
+        if each is not None and each.activated is not None and not each.activated.planned
+    ]
     for partition, mark in marks.items():
         if mark is not None:
             stretches[partition] = mark.carried
             at_ms = GOES_ON if mark.activated is None else mark.activated.at_ms
             until_ms = max(until_ms, at_ms)
-    return FiredElsewhere(stretches, until_ms)
+    told = FiredElsewhere(stretches, until_ms)
+    return told._replace(anew_ms=(min(anew_ms), max(anew_ms))) if anew_ms else told
 
 
 def _mark(session: Session, partition: int) -> MirrorMark | None:

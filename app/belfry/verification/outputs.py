@@ -45,6 +45,9 @@ class OutputVerifier:
         self._coverage = Coverage("", {})
         # Lifecycle events up to this instant, epoch ms, may tell of fires in another cluster.
         self.elsewhere_until_ms = -1
+        # When this side took over without its source, from the first partition to the last: what a
+        # mirror had carried word of, ahead of the transaction, it may have done once more.
+        self.anew_ms = 0, -1
 
     def begin(self, coverage: Coverage) -> None:
         """A round begins."""
@@ -81,7 +84,7 @@ class OutputVerifier:
         """A lifecycle event that tells of a fire."""
         self._counts.told += 1
         before = self._memory.add_told(told, self.round)
-        if before is not None:
+        if before is not None and not self._is_anew(before.timestamp_ms, told.timestamp_ms):
             found = f"fire id {told.identity.hex()}, as at {before.spot}"
             self._find(Breach.TOLD_TWICE, told.spot, found, "one event FIRED of this id")
 
@@ -96,9 +99,16 @@ class OutputVerifier:
         """A refused record; `origin` says where it was received."""
         self._counts.refused += 1
         before = self._memory.add_once(origin, spot, timestamp_ms)
-        if before is not None:
-            found = f"the request at {origin}, as at {before}"
+        if before is not None and not self._is_anew(before[1], timestamp_ms):
+            found = f"the request at {origin}, as at {before[0]}"
             self._find(Breach.REFUSED_TWICE, spot, found, "one outcome of each request")
+
+    def _is_anew(self, *times_ms: int) -> bool:
+        """Whether a side did once more what a mirror had carried word of; counted."""
+        first, last = self.anew_ms
+        anew = min(times_ms) <= last and max(times_ms) > first
+        self._counts.told_anew += anew
+        return anew
 
     def marked(self, refusal: str, spot: Spot, timestamp_ms: int) -> None:
         """The mark of a refusal: its request was sent again, once."""
@@ -108,7 +118,7 @@ class OutputVerifier:
     def _once_again(self, what: str, spot: Spot, timestamp_ms: int) -> None:
         before = self._memory.add_once(what, spot, timestamp_ms)
         if before is not None:
-            found = f"{what}, as at {before}"
+            found = f"{what}, as at {before[0]}"
             self._find(Breach.REDRIVEN_TWICE, spot, found, "one of each redrive")
 
     def undecided(self, came_by: int) -> bool:

@@ -63,7 +63,7 @@ def test_marks_and_refusals_are_remembered_with_their_time(trace: Trace) -> None
     """By it they are forgotten, once their topic has."""
 
     class Timed(MemoryInProcess):
-        def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
+        def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> tuple[Spot, int] | None:
             times.append(timestamp_ms)
             return super().add_once(what, spot, timestamp_ms)
 
@@ -159,3 +159,17 @@ def test_a_place_of_two_clusters_is_of_two_requests() -> None:
     assert [(each.breach, each.spot.offset) for each in made.findings] == [
         (Breach.REFUSED_TWICE, 58)
     ]
+
+
+def test_what_a_side_did_again_without_its_source_is_counted_and_no_finding() -> None:
+    """A mirror carries refusals ahead of their transactions."""
+    made = Verification()
+    made.outputs.anew_ms = T0 + 10, T0 + 12
+    for offset, at_ms in ((3, T0 + 9), (9, T0 + 13)):
+        made.outputs.refused("belfry.schedules/0@7", Spot(REJECTED, 0, offset), at_ms)
+    assert (made.findings, made.counts.told_anew) == ([], 1)
+    # Both of them before that, or behind it, are.
+    made.outputs.refused("belfry.schedules/0@7", Spot(REJECTED, 0, 4), T0 + 9)
+    for offset in (11, 12):
+        made.outputs.refused("belfry.schedules/0@8", Spot(REJECTED, 0, offset), T0 + 13)
+    assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE] * 2
