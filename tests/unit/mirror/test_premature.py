@@ -67,8 +67,16 @@ def test_what_a_partition_that_is_active_by_now_has_sent_is_kept(
     assert left(monkeypatch, log[1:], {0: 6}) == ([], 10)
 
 
+def test_what_comes_behind_the_end_meanwhile_is_not_written_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is read there, and a move that is told twice would stand in its own way."""
+    log = [message(10, headers(7)), message(11, None), message(12, headers(9, carried=False))]
+    assert left(monkeypatch, log, {0: 6}, end=12) == ([[]], 12)
+
+
 def left(
-    monkeypatch: pytest.MonkeyPatch, log: list[Any], numbers: dict[int, int]
+    monkeypatch: pytest.MonkeyPatch, log: list[Any], numbers: dict[int, int], end: int = 0
 ) -> tuple[list[Headers], int]:
     """What is written once more of a log from offset 10 on, and from where on requests are read."""
 
@@ -79,8 +87,9 @@ def left(
         def seek(self, offset: int) -> None:
             self.at = offset
 
-        def read_until(self, end: int, _most: int) -> Iterator[list[Any]]:
-            yield [each for each in log if self.at <= each.offset() < end]
+        def read_until(self, _end: int, _most: int) -> Iterator[list[Any]]:
+            # The last batch may go beyond the end.
+            yield [each for each in log if self.at <= each.offset()]
 
         def close(self) -> None:
             pass
@@ -90,10 +99,10 @@ def left(
         premature, "headers_of", lambda messages: [each.headers() for each in messages]
     )
     again: list[Headers] = []
-    writer: Any = SimpleNamespace(beside=lambda *_, headers, timestamp: again.append(headers))
+    writer: Any = SimpleNamespace(beside=lambda *_, headers, timestamp: again.append(headers or []))
     settings = SimpleNamespace(
         topic=lambda kind: f"belfry.{kind}", worker_keys=lambda _: KEYS, kafka_properties=dict
     )
     target: Any = SimpleNamespace(settings=settings)
-    found = left_out(writer, target, 1, (10, log[-1].offset() + 1), numbers)
+    found = left_out(writer, target, 1, (10, end or log[-1].offset() + 1), numbers)
     return again, found
