@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.host import machine
 from belfry.mirror.beginnings import CannotMirror, active_epoch
@@ -44,6 +44,10 @@ from belfry.store.signatures import FILLER
 
 # Seconds before it is tried again.
 AGAIN_S: Final = 1.0
+# What a client says where no broker answers: it has waited for long by then.
+_AWAY: Final = (
+    KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN,
+)  # fmt: skip
 
 # A line of the report: the partition, None for all, and a sentence.
 Said = tuple[int | None, str]
@@ -106,10 +110,10 @@ def _tried(once: Callable[[], Iterator[Said]]) -> Iterator[Said]:
     for left in range(TRIES - 1, -1, -1):
         try:
             yield from once()
-        except (KafkaException, BufferError) as error:
-            if not left:
+        except KafkaException as error:
+            if not left or error.args[0].code() in _AWAY:
                 raise
-            yield None, f"begun again, for a partition was taken or did not answer: {error}"
+            yield None, f"begun again, for somebody took a partition meanwhile: {error}"
             machine.sleep(AGAIN_S)
         else:
             return

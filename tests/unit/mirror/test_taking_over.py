@@ -217,12 +217,16 @@ def test_a_source_is_fenced_by_a_side_that_has_grown_since(
     assert [each for each, _ in said] == list(range(homes))
 
 
-@pytest.mark.parametrize("times", [1, TRIES])
+@pytest.mark.parametrize(
+    ("times", "code"),
+    [(1, KafkaError._FENCED), (TRIES, KafkaError._FENCED), (1, KafkaError._TIMED_OUT)],
+    ids=["once", "again and again", "no broker answers"],
+)
 def test_a_worker_that_fences_a_partition_meanwhile_does_not_end_a_take_over(
-    monkeypatch: pytest.MonkeyPatch, times: int
+    monkeypatch: pytest.MonkeyPatch, times: int, code: int
 ) -> None:
     marks = dict.fromkeys(range(2), FOLLOWS._replace(whole=True, level_ms=1, number=7))
-    fences = [KafkaException(KafkaError(KafkaError._FENCED))] * times
+    fences = [KafkaException(KafkaError(code))] * times
 
     def activate(_writer: object, _target: object, partition: int, *_: object) -> str:
         if partition == 1 and fences:
@@ -239,7 +243,7 @@ def test_a_worker_that_fences_a_partition_meanwhile_does_not_end_a_take_over(
     target: Any = SimpleNamespace(
         homes=2, grown_from=0, mark=marks.__getitem__, settings=None, given_to=lambda _: None
     )
-    if times == TRIES:
+    if times == TRIES or code == KafkaError._TIMED_OUT:
         with pytest.raises(KafkaException):
             list(abandoned(target, lambda: 0))
     else:
