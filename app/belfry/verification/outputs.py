@@ -45,9 +45,14 @@ class OutputVerifier:
         self._coverage = Coverage("", {})
         # Lifecycle events up to this instant, epoch ms, may tell of fires in another cluster.
         self.elsewhere_until_ms = -1
-        # When this side took over without its source, from the first partition to the last: what a
-        # mirror had carried word of, ahead of the transaction, it may have done once more.
-        self.anew_ms = 0, -1
+        # Since when a mirror may have carried word ahead of transactions, and when this side took
+        # over without its source, from the first partition to the last: it does those once more.
+        self.anew_ms = 0, 0, -1
+
+    @property
+    def follows(self) -> bool:
+        """Whether this side follows another cluster, or did."""
+        return self.elsewhere_until_ms >= 0
 
     def begin(self, coverage: Coverage) -> None:
         """A round begins."""
@@ -105,8 +110,8 @@ class OutputVerifier:
 
     def _is_anew(self, *times_ms: int) -> bool:
         """Whether a side did once more what a mirror had carried word of; counted."""
-        first, last = self.anew_ms
-        anew = min(times_ms) <= last and max(times_ms) > first
+        level, first, last = self.anew_ms
+        anew = level < min(times_ms) <= last and max(times_ms) > first
         self._counts.told_anew += anew
         return anew
 
@@ -194,19 +199,19 @@ def fired_entry(
     return FiredEntry(identity, schedule_id, nominal_ms, int(number), spot, timestamp_ms)
 
 
-def origin_of(headers: Mapping[str, bytes | None]) -> str | None:
+def origin_of(headers: Mapping[str, bytes | None], *, follows: bool) -> str | None:
     """Where the request was received that a record of the rejected topic is about; None: unsaid.
 
     As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`,
-    and with the instant, where `-at` tells it: a side that followed another cluster has refusals of
-    both, and so different requests of one place.
+    and with the instant, where `-at` tells it, on a side that `follows` another cluster: it has
+    refusals of both, and so different requests of one place. Elsewhere the place alone is proof.
     """
     said = [headers.get(_ERROR + each) for each in ("topic", "partition", "offset")]
     if None in said:
         return None
     topic, partition, offset = ((each or b"").decode(errors="replace") for each in said)
     place, at = f"{topic}/{partition}@{offset}", headers.get(_ERROR + "at")
-    return place if at is None else f"{place} of {at.decode(errors='replace')}"
+    return place if at is None or not follows else f"{place} of {at.decode(errors='replace')}"
 
 
 def marked_by(headers: Mapping[str, bytes | None], spot: Spot) -> str | None:

@@ -114,7 +114,7 @@ def refuse(made: Verification, headers: Headers, offset: int) -> None:
     refusal = marked_by(said, spot)
     if refusal is not None:
         made.outputs.marked(refusal, spot, T0)
-    elif origin := origin_of(said):
+    elif origin := origin_of(said, follows=made.outputs.follows):
         made.outputs.refused(origin, spot, T0)
 
 
@@ -151,6 +151,7 @@ def test_a_second_mark_is_found_and_a_second_refusal_beside_it() -> None:
 def test_a_place_of_two_clusters_is_of_two_requests() -> None:
     """A side that followed another cluster has what both refused at one offset."""
     made = Verification()
+    made.outputs.elsewhere_until_ms = T0
     refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.000Z")], 41)
     refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:07.000Z")], 57)
     assert made.findings == []
@@ -161,15 +162,27 @@ def test_a_place_of_two_clusters_is_of_two_requests() -> None:
     ]
 
 
+def test_a_place_of_one_cluster_is_of_one_request() -> None:
+    """Brokers' clocks differ, and an earlier release did not tell the instant."""
+    made = Verification()
+    refuse(made, REFUSED, 41)
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.000Z")], 57)
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.001Z")], 58)
+    assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE] * 2
+
+
 def test_what_a_side_did_again_without_its_source_is_counted_and_no_finding() -> None:
     """A mirror carries refusals ahead of their transactions."""
     made = Verification()
-    made.outputs.anew_ms = T0 + 10, T0 + 12
+    made.outputs.anew_ms = T0 + 5, T0 + 10, T0 + 12
     for offset, at_ms in ((3, T0 + 9), (9, T0 + 13)):
         made.outputs.refused("belfry.schedules/0@7", Spot(REJECTED, 0, offset), at_ms)
     assert (made.findings, made.counts.told_anew) == ([], 1)
-    # Both of them before that, or behind it, are.
+    # What was told before the mirror was level was carried with its transaction.
+    made.outputs.refused("belfry.schedules/0@6", Spot(REJECTED, 0, 1), T0 + 5)
+    made.outputs.refused("belfry.schedules/0@6", Spot(REJECTED, 0, 13), T0 + 13)
+    # Both of them before the take-over, or behind it, are found as well.
     made.outputs.refused("belfry.schedules/0@7", Spot(REJECTED, 0, 4), T0 + 9)
     for offset in (11, 12):
         made.outputs.refused("belfry.schedules/0@8", Spot(REJECTED, 0, offset), T0 + 13)
-    assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE] * 2
+    assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE] * 3
