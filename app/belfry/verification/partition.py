@@ -138,7 +138,8 @@ class PartitionVerifier:
         standing.contiguous = contiguous
         self._counts.transactions += 1
         self.findings += self._sequence.check(cut, recovered=recovered, whole=whole)
-        self._waiting.fold(cut.rows, whole=whole and not recovered)
+        # Moves of two clusters may have one name, so those that were carried are not judged.
+        self._waiting.fold(cut.rows, whole=whole and not recovered and not elsewhere)
         if judged is not None:
             self._report(cut, judged)
         else:
