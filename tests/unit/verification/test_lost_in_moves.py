@@ -354,7 +354,7 @@ def test_a_partition_that_is_read_anew_and_an_old_move_are_forgotten() -> None:
 def test_moves_of_two_clusters_with_one_name_are_not_taken_for_one(
     make: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing tells of the last move of a group at its home, and each cluster has its own offsets."""
+    """A group at its home says nothing of its last move, and each cluster has its own offsets."""
     names = iter((7, 8, 7))
     monkeypatch.setattr(moves, "move_named", lambda _offset, _last: next(names))
     ring = asked()
