@@ -173,6 +173,9 @@ def rows() -> dict[str, bytes]:
         "manifest: with groups": manifests.encode_manifest(
             Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), grouped=True)
         ),
+        "manifest: that sent on": manifests.encode_manifest(
+            Manifest(7, 2, 43, NOON, 5, 1, bytes(range(16)), sent_on=True)
+        ),
     }
 
 
@@ -227,7 +230,7 @@ def _as_golden(fields: dict[str, Any]) -> dict[str, Any]:
     if "locks" in fields:
         fields["closes"] = fields.pop("locks")
     # Not there in what was written before there were leases.
-    for later in ("read_lease", "grouped"):
+    for later in ("read_lease", "grouped", "sent_on"):
         if not fields.get(later, True):
             del fields[later]
     if fields.get("at_once") == 1:

@@ -6,9 +6,6 @@ amid its work over and over.
 
 from __future__ import annotations
 
-import os
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +13,6 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from belfry.cli.entry import main
 from belfry.devstack import Kafka
 from belfry.devstack.child import Child
 from belfry.mirror import fencing, taking_over
@@ -24,19 +20,13 @@ from tests.acceptance.harness.reading import Record
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.verifying import verified
 from tests.acceptance.harness.worker import Worker
+from tests.integration.mirror_pair import SECRET, Pair, has_topic, ids, names
 
 pytestmark = pytest.mark.slow
 
 DAY_MS: Final = 86_400_000
-SECRET: Final = "a secret that all workers share"
 BATCH: Final = 30
 LONG_S: Final = 60.0
-SETTINGS: Final = {
-    "CLUSTER__PARTITIONS": "2",
-    "LIFECYCLE": "ALL",
-    "CHANGELOG": "required",
-    "HTTP_WORKER_SECRET": SECRET,
-}
 
 
 @pytest.fixture(scope="module")
@@ -47,50 +37,6 @@ def other_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     broker.wait_ready(180)
     yield broker.bootstrap_servers
     broker.stop()
-
-
-class Pair:
-    """Two sites of the same belfry in two clusters, and commands in each of them."""
-
-    def __init__(self, brokers: tuple[str, str], name: str, home: Path) -> None:
-        self.home = home
-        self.a, self.b = (
-            Site(broker, name, home / side, **SETTINGS)
-            for broker, side in zip(brokers, "ab", strict=True)
-        )
-
-    def env(self, site: Site) -> dict[str, str]:
-        """The variables of a side's processes."""
-        given = {
-            **SETTINGS,
-            "BOOTSTRAP_SERVERS": site.bootstrap,
-            "CLUSTER__TOPIC_PREFIX": site.prefix,
-            "CLUSTER__APP_ID": site.name,
-            "MIRROR_SOURCE": (self.b if site is self.a else self.a).bootstrap,
-            "CONFIG_FILE": str(self.home / "none.toml"),
-        }
-        return {f"BELFRY_{key}": value for key, value in given.items()}
-
-    def command(self, site: Site, *arguments: str) -> int:
-        """Run a command on a side; its exit code."""
-        with pytest.MonkeyPatch.context() as patch:
-            for key, value in self.env(site).items():
-                patch.setenv(key, value)
-            return main(list(arguments))
-
-    def mirror(self, target: Site, *options: str) -> Child:
-        """A mirror that runs as a process of its own."""
-        log = self.home / "mirror.log"
-        arguments = [sys.executable, "-m", "belfry.cli", "mirror", "run", *options]
-        foreign = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
-        return Child(arguments, env={**foreign, **self.env(target)}, log=log)
-
-    def fired(self, tenant: str) -> list[Record]:
-        """What came out for a tenant, on either side; none where its topic is not there."""
-        found = []
-        for site in (self.a, self.b):
-            found += site.fired(tenant) if has_topic(site, site.topic(f"fired.{tenant}")) else []
-        return found
 
 
 @pytest.fixture
@@ -108,19 +54,6 @@ def pair(
 def active(pair: Pair) -> Worker:
     """A worker of the first side, which fires."""
     return pair.a.worker().start().wait_ready()
-
-
-def has_topic(site: Site, topic: str) -> bool:
-    return topic in site.producer.list_topics(timeout=10).topics
-
-
-def names(records: list[Record]) -> Counter[str]:
-    """How often each schedule has fired."""
-    return Counter((each.header("belfry-schedule-id") or b"").decode() for each in records)
-
-
-def ids(records: list[Record]) -> Counter[bytes]:
-    return Counter(each.header("belfry-fire-id") or b"" for each in records)
 
 
 def ask(site: Site, batch: int, soon_ms: int) -> None:

@@ -69,7 +69,8 @@ def run(
     """Carry requests, state, lifecycle and policies from the source to this cluster.
 
     Each record is carried once, in transactions that say how far they go, so it may be killed and
-    started again. Goes on until Ctrl-C, or until somebody takes over. Example:
+    started again. Partitions that are added to the source are added here. Goes on until Ctrl-C, or
+    until somebody takes over. Example:
 
     belfry mirror run --source kafka-a:9092 --metrics 0.0.0.0:9466
     """
@@ -77,6 +78,7 @@ def run(
 
     from belfry.cli.verify_service import serve
     from belfry.mirror.following import MirrorFollower
+    from belfry.mirror.growth import grown_together
     from belfry.mirror.policies import policies_in
     from belfry.mirror.sides import with_marks
     from belfry.telemetry.mirror_metrics import MirrorMetrics
@@ -85,7 +87,7 @@ def run(
         raise WrongUse("--metrics goes without --once: one round ends before it is scraped.")
     with told():
         theirs, mine = both(session, source)
-        mine = with_marks(mine)
+        theirs, mine = grown_together(theirs, with_marks(mine), now_ms())
         registry = CollectorRegistry()
         shown = MirrorMetrics(registry, time())
         if metrics is not None:
@@ -121,11 +123,13 @@ def status(session: Session, *, source: SourceHosts = None) -> int:
 def verify(session: Session, *, source: SourceHosts = None) -> int:
     """Compare both sides schedule by schedule, as of what was carried.
 
-    What the source has changed since is counted, and not compared. Exit code 4 where the sides
-    differ. Example:
+    What the source has changed since is counted, and not compared. What lies in two partitions of
+    this side, as a key group that moves must not, is named. Exit code 4 where the sides differ, or
+    something is doubled. Example:
 
     belfry mirror verify --source kafka-a:9092
     """
+    from belfry.mirror.comparing import Owners
     from belfry.mirror.looking import comparison
 
     differs = False
@@ -133,13 +137,18 @@ def verify(session: Session, *, source: SourceHosts = None) -> int:
     def compared() -> Iterator[Told]:
         nonlocal differs
         theirs, mine = both(session, source)
-        for each in range(mine.homes):
-            found = comparison(theirs, mine, each)
+        owners = Owners(mine.grown_from or mine.homes)
+        for each in range(theirs.homes):
+            found = comparison(theirs, mine, each, owners)
             differs = differs or bool(found.different)
             for kind, key in found.different:
                 yield line(each, kind, key.decode(errors="backslashreplace"))
             same = f"{found.same} rows are the same, {found.moved} have changed since"
-            yield line(each, "compared", same)
+            added = "added in the source, and not followed yet: nothing of a group lies there"
+            yield line(each, "compared", same if each < mine.homes else added)
+        for kind, key in owners.doubled():
+            differs = True
+            yield line(None, kind, f"{kind}: {key.decode(errors='backslashreplace')}")
 
     with told():
         session.printer.many(compared())

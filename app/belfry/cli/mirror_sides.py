@@ -68,12 +68,15 @@ def _source(session: Session, source: str | None) -> Side:
     return opened("source", source_settings(settings, hosts, properties))
 
 
-def both(session: Session, source: str | None) -> tuple[Side, Side]:
-    """Source and target, of which one may follow the other; raises `CannotMirror` else."""
+def both(session: Session, source: str | None, *, taken_over: bool = False) -> tuple[Side, Side]:
+    """Source and target, of which one may follow the other; raises `CannotMirror` else.
+
+    With `taken_over` it may have done so, and the target may have grown since.
+    """
     from belfry.mirror.sides import opened, pair
 
     theirs, mine = _source(session, source), opened("target", session.settings)
-    pair(theirs, mine)
+    pair(theirs, mine, taken_over=taken_over)
     return theirs, mine
 
 

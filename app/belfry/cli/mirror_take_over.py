@@ -39,6 +39,7 @@ def take_over(
 
     belfry mirror take-over --source kafka-a:9092 --apply
     """
+    from belfry.mirror.growth import grown_together
     from belfry.mirror.looking import statuses
     from belfry.mirror.policies import carry_policies, policies_in
     from belfry.mirror.sides import opened, with_marks
@@ -57,7 +58,8 @@ def take_over(
             session.printer.many(map(_done, abandoned(mine, now_ms)))
         else:
             policies = policies_in(theirs.settings), policies_in(mine.settings)
-            doing = planned(theirs, with_marks(mine), lambda: carry_policies(*policies), now_ms)
+            theirs, mine = grown_together(theirs, with_marks(mine), now_ms())
+            doing = planned(theirs, mine, lambda: carry_policies(*policies), now_ms)
             session.printer.many(map(_done, doing))
     return Exit.OK
 
@@ -72,7 +74,7 @@ def fence(session: Session, *, source: SourceHosts = None, apply: Apply = False)
     from belfry.mirror.taking_over import fenced_late
 
     with told():
-        theirs, mine = both(session, source)
+        theirs, mine = both(session, source, taken_over=True)
         session.printer.many(map(_done, fenced_late(theirs, mine, apply=apply)))
     return Exit.OK
 
@@ -91,7 +93,7 @@ def lost(session: Session, *, source: SourceHosts = None) -> int:
 
     def listed() -> Iterator[Told]:
         nonlocal found
-        theirs, mine = both(session, source)
+        theirs, mine = both(session, source, taken_over=True)
         for each in lines(theirs, mine):
             found += 1
             yield each

@@ -112,6 +112,7 @@ class ClusterVerifier:
         self._file.now_ms = int(time() * 1000)
         self._patient_until = monotonic() + terms.grace_s
         self._outputs.elsewhere_until_ms = self.elsewhere.until_ms
+        self._outputs.anew_ms = self.elsewhere.anew_ms
         checked = self.counts.checked
         self._begin_partitions()
         came_by = self._round(first=True)

@@ -30,16 +30,22 @@ if TYPE_CHECKING:
 # Behind the end of every log, and offsets of one look backwards.
 _END: Final = 1 << 62
 _STRETCH: Final = 100
+# What was told so long before its partition was level is carried with its transaction: clocks
+# differ by less, and no transaction takes longer.
+SLACK_MS: Final = 300_000
 
 
 class FiredElsewhere(NamedTuple):
     """Stretches of offsets by partition, and until when (epoch ms) lifecycle tells of others.
 
-    `unread` is why the marks could not be read, in a sentence; empty where they could.
+    `anew_ms` is since when word may have been carried ahead of its transaction, and when the first
+    and the last partition took over without the source. `unread` is why the marks could not be
+    read, in a sentence; empty where they could.
     """
 
     stretches: dict[int, tuple[tuple[int, int], ...]] = {}  # noqa: RUF012  # never changed
     until_ms: int = -1
+    anew_ms: tuple[int, int, int] = (0, 0, -1)
     unread: str = ""
 
 
@@ -61,7 +67,16 @@ def fired_elsewhere(session: Session) -> FiredElsewhere:
             stretches[partition] = mark.carried
             at_ms = GOES_ON if mark.activated is None else mark.activated.at_ms
             until_ms = max(until_ms, at_ms)
-    return FiredElsewhere(stretches, until_ms)
+    told = FiredElsewhere(stretches, until_ms)
+    taken = [
+        (each.level_ms or each.began_ms, each.activated.at_ms)
+        for each in marks.values()
+        if each is not None and each.activated is not None and not each.activated.planned
+    ]
+    if not taken:
+        return told
+    levels, times = zip(*taken, strict=True)
+    return told._replace(anew_ms=(min(levels) - SLACK_MS, min(times), max(times)))
 
 
 def _mark(session: Session, partition: int) -> MirrorMark | None:

@@ -193,15 +193,14 @@ class MemoryOnDisk:
         query = "DELETE FROM told WHERE identity = ?"
         self._file.rows.executemany(query, ((each,) for each in identities))
 
-    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
-        """Remember what has to be there once, such as a refusal; where it was before."""
+    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> tuple[Spot, int] | None:
+        """Remember what has to be there once, such as a refusal; where and when it was before."""
         query = "INSERT OR IGNORE INTO refused VALUES (?, ?, ?, ?, ?)"
         if self._file.rows.execute(query, (what, *spot, timestamp_ms)).rowcount:
             return None
-        known = Spot(
-            *self._file.one("SELECT topic, partition, at FROM refused WHERE origin = ?", what)
-        )
-        return None if known == spot else known
+        query = "SELECT topic, partition, at, ms FROM refused WHERE origin = ?"
+        *known, ms = self._file.one(query, what)
+        return None if Spot(*known) == spot else (Spot(*known), ms)
 
     def forget_before(self, ms: int) -> None:
         """Forget what belongs together, or is gone, since before this instant."""

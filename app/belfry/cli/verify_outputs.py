@@ -160,5 +160,5 @@ class OutputFeed:
         refusal = marked_by(headers, spot)
         if refusal is not None:
             self._outputs.marked(refusal, spot, ms)
-        elif origin := origin_of(headers):
+        elif origin := origin_of(headers, follows=self._outputs.follows):
             self._outputs.refused(origin, spot, ms)

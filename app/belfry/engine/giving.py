@@ -48,7 +48,7 @@ from belfry.wire.moves import (
     pack_rows,
 )
 from belfry.wire.origins import vouched
-from belfry.wire.record import Origin, origin_headers
+from belfry.wire.record import Origin, origin_headers, sent_by_headers
 
 # Rows of a slice, and about its bytes.
 SLICE_ROWS: Final = 1_000
@@ -60,10 +60,16 @@ TOGETHER_BYTES: Final = 200_000
 LEFT, STAYED = b"\0", b"\1"
 
 
-def move_record(place: SourcePartition, to: int, record: MoveRecord, now_ms: int) -> Rerouted:
-    """A record of a move on its way to a partition, with the proof that a worker wrote it."""
+def move_record(
+    place: SourcePartition, to: int, record: MoveRecord, now_ms: int, number: int = 0
+) -> Rerouted:
+    """A record of a move on its way to a partition, with the proof that a worker wrote it.
+
+    `number` is that of the transaction in which it is sent; 0 for none.
+    """
     key, value = move_key(record.group), encode_move(record)
     headers = origin_headers(Origin(place.topic, place.partition, 0, now_ms, rerouted=False))
+    headers += sent_by_headers(place.partition, number)
     return Rerouted(to, key, value, vouched(place.origin_keys, key, value, headers))
 
 
@@ -184,7 +190,7 @@ class Giving:
         self._send(step, self._groups.home(group), given)
 
     def _send(self, step: Step, to: int, record: MoveRecord) -> None:
-        step.effects.rerouted.append(move_record(self._place, to, record, step.now_ms))
+        step.effects.rerouted.append(move_record(self._place, to, record, step.now_ms, step.number))
 
 
 def _in_records(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:

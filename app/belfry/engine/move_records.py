@@ -222,7 +222,8 @@ class MoveRecords:
         return None
 
     def _send(self, step: Step, to: int, said: MoveRecord) -> None:
-        step.effects.rerouted.append(move_record(self._place, to, said, step.now_ms))
+        sent = move_record(self._place, to, said, step.now_ms, step.number)
+        step.effects.rerouted.append(sent)
 
     def _odd(self, said: MoveRecord, why: str) -> Rejection:
         reason = (

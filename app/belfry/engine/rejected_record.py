@@ -2,6 +2,7 @@
 
     belfry-error-code, -reason                  why, for programs and for people
     belfry-error-topic, -partition, -offset     where it was first received
+    belfry-error-at                             when, which tells places of two clusters apart
     belfry-error-tenant                         whose it is, as far as it says so
     belfry-error-cut                            how large it was, where it is not whole
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.reply import MOST_REASON, MOST_SHOWN
+from belfry.schedules.instants import format_instant
 from belfry.schedules.rejections import Rejection
 from belfry.wire.record import Headers, Origin, SourceRecord, size_of
 from belfry.wire.unread import UNREAD
@@ -67,6 +69,7 @@ def _why(rejection: Rejection, origin: Origin, tenant: str) -> Headers:
         ("belfry-error-topic", origin.topic[:249].encode()),
         ("belfry-error-partition", b"%d" % origin.partition),
         ("belfry-error-offset", b"%d" % origin.offset),
+        ("belfry-error-at", format_instant(origin.timestamp_ms).encode()),
     ]
     if tenant:
         # So that a tenant finds its own without each record being read anew.

@@ -33,6 +33,7 @@ from belfry.wire.record import (
     has_hopped,
     origin_headers,
     retries_of,
+    sent_by_headers,
     size_of,
     stamp_of,
 )
@@ -66,7 +67,8 @@ class Rerouting:
         `handed_on`: its home sends it to where its key group lies.
         """
         origin, place = self._reports.origin(record), self._place
-        sent = sent_on(record, request, stop, origin, place, handed_on=handed_on)
+        number = 0 if place.only_forwards else step.number
+        sent = sent_on(record, request, stop, (origin, number), place, handed_on=handed_on)
         if isinstance(sent, Rejection):
             return self._reports.reject(record, request, sent, step)
         step.effects.rerouted.append(sent)
@@ -78,7 +80,7 @@ def sent_on(
     record: SourceRecord,
     request: Request | None,
     stop: tuple[int, int],
-    origin: Origin,
+    origin: tuple[Origin, int],
     place: SourcePartition,
     *,
     handed_on: bool = False,
@@ -86,21 +88,24 @@ def sent_on(
     """What is written of a request that is sent on from a place, or why it is refused instead.
 
     `request` is None where it cannot be read here.  `stop` is the partition that it goes to, and
-    how many homes have been asked then; `origin` is where it first arrived.
+    how many homes have been asked then; `origin` is where it first arrived, and the
+    number of the transaction that sends it on (0: none is known).
     """
+    first, number = origin
     home, asked = stop
     headers, stamp = record[4], stamp_of(record[4])
     # What begins its way anew has met partitions whose owners go by different policies.
     again = not asked or asked == asked_of(record)
     retries = retries_of(record) + (again and has_hopped(headers))
     if retries > MAX_RETRIES:
-        return _misrouted(_named(record, request), origin, place.partition, home)
+        return _misrouted(_named(record, request), first, place.partition, home)
     size = size_of(record)
     if size > MAX_MISROUTED_BYTES:
         return too_large(size, handed_on=handed_on)
     _, _, key, value, _ = record
     carried = carried_on(headers)
-    carried += origin_headers(origin, asked if asked or stamp is not None else None)
+    carried += origin_headers(first, asked if asked or stamp is not None else None)
+    carried += sent_by_headers(place.partition, number)
     if stamp is not None:
         carried.append((ORIGIN_TENANT, stamp.encode()))
     if handed_on:

@@ -74,6 +74,11 @@ class Step:
         self.now_ms = self.horizon_ms = self.first_ms = 0
         self.set_aside: list[tuple[Pending, bytes]] = []
 
+    @property
+    def number(self) -> int:
+        """The number of its transaction."""
+        return self.begins.manifest.txn_seq + 1
+
     @classmethod
     def alone(cls, now_ms: int, effects: Effects) -> Step:
         """A step that belongs to no partition's store: what it wants to happen is all of it."""
@@ -110,6 +115,7 @@ class Step:
             digest=blake2b(b"".join(fire_ids), digest_size=16).digest(),
             read_lease=read_lease,
             grouped=grouped,
+            sent_on=bool(self.effects.rerouted),
         )
         return manifest
 

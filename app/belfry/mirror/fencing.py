@@ -10,6 +10,7 @@ worker of either side reads half of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Final
 
@@ -31,13 +32,15 @@ from belfry.mirror.marks import (
     MirrorMark,
     encode_mark,
 )
+from belfry.mirror.opening import is_added
+from belfry.mirror.premature import left_out
 from belfry.mirror.reading import is_end
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, encode_manifest
-from belfry.store.recovery import activation_manifest, fence_manifest
+from belfry.store.recovery import activation_manifest, fence_manifest, manifest_after
 
 # So often a fence is tried, where others fence in the same moment.
 TRIES: Final = 5
@@ -70,38 +73,52 @@ def _fence(source: Side, target: Side, partition: int) -> int:
             )
         requests = source.bounds(REQUESTS, partition)
         manifest = fence_manifest(source.last_manifest(partition), requests.ends()[0])
-        _write(writer, source, (encode_identity(target.here), manifest))
+        writer.begin(source.here.changelog)
+        _write(writer, (encode_identity(target.here), manifest))
         writer.commit()
     return manifest.txn_seq
 
 
 def activate(
-    writer: ChangelogWriter, target: Side, partition: int, mark: MirrorMark, activated: Activated
-) -> str:
-    """Make a partition this side's own, in one transaction; how it stands, in words."""
+    writer: ChangelogWriter, target: Side, partition: int, mark: MirrorMark,
+    activated: Activated, numbers: Mapping[int, int],
+) -> str:  # fmt: skip
+    """Make a partition this side's own, in one transaction; how it stands, in words.
+
+    `numbers` are the source's transactions up to which each partition was carried.
+    """
     last = target.last_manifest(partition)
-    if last is None:
+    if last is None and not is_added(target, partition):
         raise CannotMirror(f"partition {partition} holds no transaction: nothing was carried.")
-    position = _position(target, partition, last.position, mark.requests_from)
+    # What was added, and had no owner in the source yet, is empty: it begins at its first request.
+    known = 0 if last is None else last.position
+    position = _position(target, partition, known, mark.requests_from)
+    span = position, target.bounds(REQUESTS, partition).ends()[1]
+    writer.begin(target.here.changelog)
+    if not activated.planned:
+        position = left_out(writer, target, partition, span, numbers)
     begins = {**activated.begins, REQUESTS: position} if activated.planned else {}
-    manifest = activation_manifest(last, position)
+    manifest = manifest_after(None, None, position, 0)
+    if last is not None:
+        manifest = activation_manifest(last, position)
     identity = target.here._replace(generation=mark.generation + 1)
     *former, (since, _) = mark.carried
     taken = mark._replace(
         leaving=True,
+        # Who says the same again asks for it, and the last transaction is this one then.
+        number=numbers.get(partition, mark.number),
         activated=activated._replace(begins=begins),
         carried=(*former, (since, target.bounds(CHANGELOG, partition).ends()[1])),
     )
-    _write(writer, target, (encode_identity(identity), manifest))
+    _write(writer, (encode_identity(identity), manifest))
     writer.beside(target.settings.topic(MARKS), MARK_KEY, encode_mark(taken))
     writer.commit()
     return f"{manifest.pending} schedules wait, requests are read on from offset {position}"
 
 
-def _write(writer: ChangelogWriter, side: Side, rows: tuple[bytes, Manifest]) -> None:
-    """Begin a transaction with the two rows that say whose a partition is, and how it stands."""
+def _write(writer: ChangelogWriter, rows: tuple[bytes, Manifest]) -> None:
+    """Write the two rows that say whose a partition is, and how it stands."""
     identity, manifest = rows
-    writer.begin(side.here.changelog)
     writer.row(keys.IDENTITY_KEY, identity)
     writer.row(keys.manifest_key(manifest.txn_seq), encode_manifest(manifest))
 

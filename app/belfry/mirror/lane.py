@@ -17,6 +17,12 @@ learns that the partition was taken over, and leaves.
 
     killed amid a transaction     the next one fences, which rolls it back, and goes on at the mark
     killed after it               the mark says so
+
+Lanes know of one another (`cuts.py`), for what is carried of all partitions has to fit together at
+any time.
+
+A partition that was just added is there as a whole from its first transaction on: its log begins
+with it, and was not compacted yet. All that the source had before its first record is here.
 """
 
 from __future__ import annotations
@@ -27,15 +33,11 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 
 from belfry.kafka.record_headers import headers_of
-from belfry.mirror.beginnings import (
-    FollowStart,
-    see_that_it_follows,
-    see_that_it_is_in_time,
-    start,
-)
+from belfry.mirror.beginnings import see_that_it_is_in_time
 from belfry.mirror.carried import carried_headers, carried_rows
+from belfry.mirror.cuts import Gate, Together
+from belfry.mirror.held_rows import CarriedBatch
 from belfry.mirror.marks import (
-    GOES_ON,
     MARK_KEY,
     MARKS,
     REQUESTS,
@@ -43,7 +45,8 @@ from belfry.mirror.marks import (
     encode_mark,
     offsets_behind,
 )
-from belfry.mirror.reading import CarriedBatch, CarriedReader
+from belfry.mirror.opening import Opening, number_of
+from belfry.mirror.reading import CarriedReader
 from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.store.identity import encode_identity
@@ -54,6 +57,8 @@ from belfry.wire.worker_keys import Purpose
 
 # A transaction that its mirror leaves behind hides the target's end for so long.
 TRANSACTION_MS: Final = 60_000
+# A log whose first record is no older when it is followed was not compacted.
+YOUNG_MS: Final = 600_000
 # So often the source is asked where it ends.
 ASK_EVERY_MS: Final = 5_000
 
@@ -73,11 +78,15 @@ class Lane:
     """
 
     def __init__(
-        self, source: Side, target: Side, partition: int, now_ms: int, *, takes_over: bool = False
-    ) -> None:
-        """With `takes_over` it may go on where a take-over has begun."""
+        self, source: Side, target: Side, partition: int, now_ms: int, together: Together, *,
+        takes_over: bool = False,
+    ) -> None:  # fmt: skip
+        """`together` is shared with the other lanes. With `takes_over` it may go on where a
+        take-over has begun.
+        """
         self.partition = partition
-        self._takes_over = takes_over
+        self._together = together
+        self._gate = Gate(together, partition)
         self.source = source
         self.target = target
         self._origin_keys = source.settings.worker_keys(Purpose.ORIGIN)
@@ -87,56 +96,58 @@ class Lane:
         self._goal: _Goal | None = None
         # All that the source had appended by then is carried (epoch ms); 0 until that is known.
         self.level_ms = 0
-        theirs = source.mark(partition)
+        opening = Opening(source, target, partition, takes_over=takes_over)
         # Before the fence as well, so that a partition that is somebody's is not disturbed.
-        self._start(theirs)
+        opening.start()
         self.writer = ChangelogWriter(target.settings, partition, TRANSACTION_MS)
         try:
-            begun, mine = self._start(theirs)
-            resumed = mine if begun.resumes else None
-            self.mark = resumed or self._first_mark(begun, mine, now_ms)
+            begun, self.mark = opening.mark(now_ms)
             # Until it is level it goes on reading, which takes a while.
             see_that_it_is_in_time(self.mark, partition, now_ms, source.tombstones_ms // 2)
             self._begins = begun.positions is None
-            self.reader = CarriedReader(source, partition, begun.positions, whole=self.mark.whole)
+            self.reader = CarriedReader(
+                source, partition, begun.positions, self._gate,
+                whole=self.mark.whole, rows_to=(self.mark.judged, self.mark.number),
+            )  # fmt: skip
+            self._tell()
         except BaseException:
             self.writer.close()
             raise
-
-    def _first_mark(self, begun: FollowStart, mine: MirrorMark | None, now_ms: int) -> MirrorMark:
-        """What is said of a partition that begins to follow."""
-        positions = begun.positions or {}
-        whole = begun.positions is not None
-        former = mine.carried if mine is not None and whole else ()
-        return MirrorMark(
-            *self.source.here[:2], self.target.here.changelog, begun.epoch, positions,
-            begun.generation, whole, begun.level_ms,
-            carried=(*former, (self.target.ends(self.partition).end, GOES_ON)),
-            judged=positions.get(REQUESTS, 0),
-            began_ms=now_ms,
-            requests_from=self.target.bounds(REQUESTS, self.partition).ends()[1],
-        )  # fmt: skip
-
-    def _start(self, theirs: MirrorMark | None) -> tuple[FollowStart, MirrorMark | None]:
-        source, target = self.source.here, self.target.here
-        mine = self.target.mark(self.partition)
-        if not self._takes_over:
-            see_that_it_follows(mine, self.partition)
-        ends = self.target.ends(self.partition)
-        return start(source[:2], target[:2], (theirs, mine), ends), mine
 
     def turn(self, wait_s: float, now_ms: int) -> int:
         """Carry the next records; how many these were. It waits `wait_s` for the first of them."""
         if not 0 <= now_ms - self._asked_ms < ASK_EVERY_MS:
             self._ask(now_ms)
-        batch = self.reader.batch(wait_s)
+        self._together.waits.passes(now_ms)
+        batch = self.reader.batch(wait_s, now_ms)
         if batch.size or self._begins or self._is_level:
             self._carry(batch)
+        # Also where only the ends of transactions came: others may wait for just that.
+        self._together.inputs[self.partition] = self.reader.positions.get(REQUESTS, 0)
         return batch.size
+
+    @property
+    def is_held(self) -> bool:
+        """Whether transactions wait for other partitions."""
+        return self._gate.held > 0
+
+    @property
+    def wants_growth(self) -> bool:
+        """Whether one waits for a partition that is not followed yet."""
+        first = self._gate.first
+        return first is not None and first.names >= self._together.count
+
+    def _tell(self) -> None:
+        """Tell the other lanes how far this one is."""
+        mark = self.mark
+        number = number_of(self.target, self.partition, mark)
+        requests = self.reader.positions.get(REQUESTS, 0)
+        self._together.carried(self.partition, number, requests, mark.level_ms)
 
     def _ask(self, now_ms: int) -> None:
         see_that_it_is_in_time(self.mark, self.partition, now_ms, self.source.tombstones_ms)
         self._ends = self.reader.ends()
+        self.reader.pass_missing(self._ends[REQUESTS], now_ms)
         self._asked_ms = now_ms
         if self._goal is None:
             self._goal = _Goal(now_ms, self._ends)
@@ -149,7 +160,7 @@ class Lane:
     def reached(self, ends: dict[str, int]) -> bool:
         """Whether all is carried up to these offsets of the source."""
         positions = self.reader.positions
-        return all(positions[kind] >= end for kind, end in ends.items())
+        return all(positions.get(kind, 0) >= end for kind, end in ends.items())
 
     def behind(self) -> int:
         """How many offsets of the source were still to be carried when it was last asked."""
@@ -175,12 +186,19 @@ class Lane:
             generation=max(self.mark.generation, generation),
             whole=batch.whole,
             judged=self.mark.judged if judged is None else judged,
-            level_ms=self.mark.level_ms if goal is None else goal.at_ms,
+            number=self.mark.number if batch.number is None else batch.number,
+            level_ms=(self.mark.level_ms or self._begun_ms(batch)) if goal is None else goal.at_ms,
         )
         self._commit([*self._beginning(), *rows], batch.others, mark)
         self._begins = False
         if goal is not None:
             self._goal, self.level_ms = None, goal.at_ms
+
+    def _begun_ms(self, batch: CarriedBatch) -> int:
+        """By when there was nothing of a partition that was just added; 0 where that is not so."""
+        began_ms = self.reader.began_ms
+        young = self.mark.began_ms - began_ms < YOUNG_MS
+        return began_ms - 1 if batch.whole and began_ms and young else 0
 
     def _commit(
         self, rows: list[Change], others: dict[str, list[Message]],
@@ -198,6 +216,7 @@ class Lane:
         writer.beside(topic(MARKS), MARK_KEY, encode_mark(mark))
         writer.commit()
         self.mark = mark
+        self._tell()
 
     def _request_headers(self, message: Message, headers: Headers | None) -> Headers:
         place = self.source.settings.topic(REQUESTS), self.partition

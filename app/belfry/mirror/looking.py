@@ -15,20 +15,16 @@ from belfry.kafka.changelog_sieve import Sieve
 from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror, active_epoch
-from belfry.mirror.comparing import Compared, Digests, compared
-from belfry.mirror.losses import (
-    FiredBehind,
-    FiresBehind,
-    JudgedAnew,
-    LostRequest,
-    lost_request,
-    stood_before,
-)
-from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, MirrorMark, offsets_behind
-from belfry.mirror.sides import Side, followed
+from belfry.mirror.comparing import Compared, Digests, Owners, compared
+from belfry.mirror.losses import FiredBehind, FiresBehind, LostRequest, stood_before
+from belfry.mirror.marks import CHANGELOG, REQUESTS, MirrorMark, offsets_behind
+from belfry.mirror.opening import followed, is_added, number_of
+from belfry.mirror.requests_behind import RequestsBehind
+from belfry.mirror.sides import Side
+from belfry.verification.memory import Remembered
 from belfry.verification.rows import Logged
 from belfry.wire.origins import believed_origin
-from belfry.wire.record import SourceRecord
+from belfry.wire.record import SourceRecord, sent_by_of
 from belfry.wire.worker_keys import Purpose
 
 READ: Final = 20_000
@@ -53,24 +49,30 @@ Lost = LostRequest | FiredBehind | Uncounted
 
 def statuses(source: Side | None, target: Side) -> Iterator[LaneStatus]:
     """How each partition stands; without the source nobody knows how far behind it is."""
-    for each in range(target.homes):
+    partitions = target.homes if source is None else max(source.homes, target.homes)
+    for each in range(partitions):
         mark = target.mark(each)
         behind = None
         if source is not None and mark is not None:
-            kinds = source.kinds - {MARKS}
+            kinds = source.kinds_of(each)
             ends = {kind: source.bounds(kind, each).ends()[1] for kind in kinds}
             behind = offsets_behind(ends, mark.positions)
         yield LaneStatus(each, mark, behind)
 
 
-def comparison(source: Side, target: Side, partition: int) -> Compared:
-    """Both sides of a partition, as of its mark; raises CannotMirror where they have parted."""
+def comparison(source: Side, target: Side, partition: int, owners: Owners) -> Compared:
+    """Both sides of a partition, as of its mark; raises CannotMirror where they have parted.
+
+    `owners` sees what the target has of it.
+    """
     mark = target.mark(partition)
+    if mark is None and partition >= target.homes:
+        return Compared(0, [], 0)
     if mark is None or active_epoch(mark) > active_epoch(source.mark(partition)):
         raise CannotMirror(
             f"partition {partition} does not follow the source: there is nothing to compare."
         )
-    at = mark.positions[CHANGELOG]
+    at = mark.positions.get(CHANGELOG, 0)
     mine, theirs = Digests(), Digests()
     moved: set[bytes] = set()
     for record in _rows(target, partition, None):
@@ -80,46 +82,86 @@ def comparison(source: Side, target: Side, partition: int) -> Compared:
             theirs.take([(record.key, record.value)])
         else:
             moved.add(record.key)
+    owners.take(mine)
     return compared(theirs, mine, frozenset(moved))
 
 
 def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
     """What the source holds behind the marks, by partition."""
-    marks = {each: followed(target, each) for each in range(target.homes)}
+    marks = {each: _followed(target, each) for each in range(source.homes)}
+    sorting = RequestsBehind({each: number_of(target, each, marks[each]) for each in marks})
     for partition, mark in marks.items():
-        anew, lost = JudgedAnew(partition), []
-        for record in _requests(source, partition, mark.judged):
-            if record[0] < mark.positions[REQUESTS] or _comes_anew(source, record, marks):
-                anew.take(record)
-            else:
-                lost.append(lost_request(record))
-        yield from ((partition, each) for each in _fires(source, partition, mark, anew))
-        yield from ((partition, each) for each in lost)
+        _sort(source, partition, mark, marks, sorting)
+    anew, moved = sorting.anew(), frozenset(sorting.moved)
+    # Read twice, for there may be far more rows than names; and up to where they ended at first.
+    at = {each: mark.positions.get(CHANGELOG, 0) for each, mark in marks.items()}
+    ends = dict(at)
+    changed: set[bytes] = set()
+    for each in marks:
+        for row in _rows(source, each, at[each]):
+            changed.add(row.key)
+            ends[each] = row.offset + 1
+    names = frozenset(changed)
+    stood = {each: _stood(source, each, mark, names) for each, mark in marks.items()}
+    elsewhere = {**sorting.under_way, **{k: v for each in stood.values() for k, v in each.items()}}
+    for partition in marks:
+        rows = (r for r in _rows(source, partition, at[partition]) if r.offset < ends[partition])
+        fires = FiresBehind(stood[partition], anew, elsewhere, moved)
+        named = 0
+        for fire in fires.of(rows):
+            named += fire.times or 0
+            yield partition, fire
+        if fires.told > named:
+            yield partition, Uncounted(fires.told - named)
+        yield from ((partition, each) for each in sorting.lost.get(partition, ()))
 
 
-def _fires(
-    source: Side, partition: int, mark: MirrorMark, anew: JudgedAnew
-) -> Iterator[FiredBehind | Uncounted]:
-    """What fired behind a mark."""
-    at = mark.positions[CHANGELOG]
-    behind = list(_rows(source, partition, at))
-    names = frozenset(each.key for each in behind)
-    before = (each for each in _rows(source, partition, None) if each.offset < at)
-    fires = FiresBehind(stood_before(before, names), anew)
-    named = 0
-    for fire in fires.of(behind):
-        named += fire.times or 0
-        yield fire
-    if fires.told > named:
-        yield Uncounted(fires.told - named)
+def _followed(target: Side, partition: int) -> MirrorMark:
+    """The mark of a partition; what the source was given since the last look was not carried."""
+    if partition >= target.homes or (
+        is_added(target, partition) and target.mark(partition) is None
+    ):
+        return MirrorMark("", "", "", 0, {})
+    return followed(target, partition)
 
 
-def _comes_anew(source: Side, record: SourceRecord, marks: Mapping[int, MirrorMark]) -> bool:
-    """Whether a request is one that was carried in another partition, and is sent on there anew."""
-    topic = source.settings.topic(REQUESTS)
-    origin = believed_origin(source.settings.worker_keys(Purpose.ORIGIN), record, topic, -1)
-    mark = marks.get(origin.partition) if origin.topic == topic else None
-    return mark is not None and mark.judged <= origin.offset < mark.positions[REQUESTS]
+def _stood(
+    source: Side, partition: int, mark: MirrorMark, names: frozenset[bytes]
+) -> dict[bytes, Remembered]:
+    """How those schedules stood at a mark."""
+    at = mark.positions.get(CHANGELOG, 0)
+    if not at or not names:
+        return {}
+    return stood_before(
+        (each for each in _rows(source, partition, None) if each.offset < at), names
+    )
+
+
+def _sort(
+    source: Side, partition: int, mark: MirrorMark, marks: Mapping[int, MirrorMark],
+    sorting: RequestsBehind,
+) -> None:  # fmt: skip
+    """Sort the requests of a partition that nobody had judged by its mark."""
+    topic, origin_keys = (
+        source.settings.topic(REQUESTS),
+        source.settings.worker_keys(Purpose.ORIGIN),
+    )
+    for record in _requests(source, partition, mark.judged):
+        origin = believed_origin(origin_keys, record, topic, partition)
+        carried = record[0] < mark.positions.get(REQUESTS, 0)
+        by = sent_by_of(record[4]) if origin.rerouted else None
+        if by is None and origin.topic == topic and origin.rerouted:
+            # Sent on by a release that does not say in which transaction.
+            first = marks.get(origin.partition)
+            carried = carried or (first is not None and _is_unjudged(origin.offset, first))
+        sorting.take(
+            partition, record, carried, by, (origin.topic, origin.partition, origin.offset)
+        )
+
+
+def _is_unjudged(offset: int, mark: MirrorMark) -> bool:
+    """Whether a request was carried and not judged by then."""
+    return mark.judged <= offset < mark.positions.get(REQUESTS, 0)
 
 
 def _requests(source: Side, partition: int, at: int) -> Iterator[SourceRecord]:

@@ -17,10 +17,11 @@ how each schedule stood before. What the rows do not tell is counted, by what ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from belfry.schedules.identity import generation_at
+from belfry.schedules.identity import generation_at, partition_of_life
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
 from belfry.verification import rows
@@ -28,8 +29,13 @@ from belfry.verification.memory import Remembered
 from belfry.verification.row_fires import RowFire, remembered, row_fire_of
 from belfry.verification.rows import Logged, Over
 from belfry.wire.headers import asked_by
+from belfry.wire.moves import MOVE, decode_move, is_move
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
+
+# A topic, a partition, and an offset.
+Place = tuple[str, int, int]
+NOTHING: Final[Mapping[bytes, Remembered]] = MappingProxyType({})
 
 
 class LostRequest(NamedTuple):
@@ -62,8 +68,12 @@ class FiredBehind(NamedTuple):
 
 
 def lost_request(record: SourceRecord) -> LostRequest:
-    """A request as it is listed."""
-    offset, at_ms, key, _, _ = record
+    """A request as it is listed; one that a key group be moved has the action MOVE."""
+    offset, at_ms, key, value, _ = record
+    if is_move(record):
+        said = decode_move(value or b"")
+        asks = said is not None and said.kind == MOVE
+        return LostRequest(offset, at_ms, key, "MOVE" if asks else "")
     read = RequestReader().read_whole(record)
     asked = asked_by(record) if isinstance(read, Rejection) else read
     if asked is None:
@@ -73,21 +83,20 @@ def lost_request(record: SourceRecord) -> LostRequest:
 
 
 class JudgedAnew:
-    """Requests of a partition that were carried ahead of their verdicts, by their offsets."""
+    """Requests of all partitions that were carried ahead of their verdicts, by their offsets."""
 
-    def __init__(self, partition: int) -> None:
-        self._first = generation_at(partition, 0)
-        self._offsets: set[int] = set()
-        # Those that ask for a schedule, which they begin or change.
-        self._asking: dict[bytes, list[int]] = {}
+    def __init__(self) -> None:
+        self._offsets: set[tuple[int, int]] = set()
+        # Those that ask for a schedule, which they begin or change; by where each came in first,
+        # for it may lie in several partitions on its way.
+        self._asking: dict[bytes, dict[Place, tuple[int, int]]] = {}
 
-    def take(self, record: SourceRecord) -> None:
-        """A further one."""
-        its = lost_request(record)
-        self._offsets.add(its.offset)
+    def take(self, partition: int, its: LostRequest, first: Place) -> None:
+        """A further one, which came in `first` at a place."""
+        self._offsets.add((partition, its.offset))
         if its.action == "UPSERT":
             name = keys.schedule_key(its.tenant, its.schedule_id)
-            self._asking.setdefault(name, []).append(its.offset)
+            self._asking.setdefault(name, {})[first] = partition, its.offset
 
     def brings(self, name: bytes, was: Remembered | None, its: Remembered | Over) -> bool:
         """Whether a schedule comes to what it was in the source, by what was carried of it.
@@ -95,12 +104,14 @@ class JudgedAnew:
         `was` is the row that was carried. Each request raises a schedule's version by one at most.
         """
         if was is not None and was.life == its.life:
-            begun, version = -1, was.version
+            begun, version = (-1, -1), was.version
         else:
-            begun, version = its.life - self._first, 1
+            partition = partition_of_life(its.life)
+            begun, version = (partition, its.life - generation_at(partition, 0)), 1
             if begun not in self._offsets:
                 return False
-        later = sum(offset > begun for offset in self._asking.get(name, ()))
+        asking = self._asking.get(name, {}).values()
+        later = sum(at != begun and (at[0] != begun[0] or at[1] > begun[1]) for at in asking)
         return its.version <= version + later
 
 
@@ -116,11 +127,17 @@ def stood_before(records: Iterable[Logged], names: frozenset[bytes]) -> dict[byt
 class FiresBehind:
     """The fires of the transactions behind a mark; `told` counts them as manifests do."""
 
-    def __init__(self, known: dict[bytes, Remembered], anew: JudgedAnew) -> None:
-        """`known` is how schedules stood at the mark."""
+    def __init__(
+        self, known: dict[bytes, Remembered], anew: JudgedAnew,
+        elsewhere: Mapping[bytes, Remembered] = NOTHING, moved: frozenset[bytes] = frozenset(),
+    ) -> None:  # fmt: skip
+        """`known` is how schedules stood at the mark, and `elsewhere` how those of other partitions
+        did, or were on their way. Rows of those that `moved` go and come without a fire.
+        """
         self._known = known
         self._anew = anew
-        self._carried = known.copy()
+        self._carried = {**elsewhere, **known}
+        self._moved = moved
         self.told = 0
 
     def of(self, records: Iterable[Logged]) -> Iterator[FiredBehind]:
@@ -146,9 +163,11 @@ class FiresBehind:
             before = self._known.get(record.key)
             row = None if record.value is None else rows.schedule(record.value)
             fire = row_fire_of(record.key, before, row, watermark_ms, record.offset)
+            moved = record.key in self._moved
             if isinstance(fire, RowFire):
-                yield self._told(record, fire.before, fire.times)
-            elif fire is not None:
+                if not (moved and fire.times is None):
+                    yield self._told(record, fire.before, fire.times)
+            elif fire is not None and not moved:
                 yield self._told(record, fire.row, 1)
             _note(self._known, record)
 

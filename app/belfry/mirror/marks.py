@@ -54,6 +54,8 @@ class MirrorMark(NamedTuple):
     offset of the source's requests: what was carried from there on is judged here once more. It
     has followed since `began_ms` (epoch ms), and what it carried of requests lies from
     `requests_from` on, an offset of this side: requests before that may be those of another source.
+    The rows go up to the source's transaction `number`; 0 for none, or where a release before wrote
+    the mark.
     """
 
     source: str
@@ -70,6 +72,7 @@ class MirrorMark(NamedTuple):
     judged: int = 0
     began_ms: int = 0
     requests_from: int = 0
+    number: int = 0
 
 
 def offsets_behind(ends: Mapping[str, int], positions: Mapping[str, int]) -> int:

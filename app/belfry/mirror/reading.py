@@ -7,26 +7,34 @@ Such a one is cut amid, by rows and by bytes: it has to go into memory and into 
     read       row a   row b   manifest 7   row c
     batch      a, b, manifest 7                      position behind the manifest
     held       c
+
+A transaction is held back as well until what it follows from, and what follows from it, is carried
+(`cuts.py`). Where that takes long the changelog is read no further, and other topics are.
+
+A mirror that goes on reads requests again that it has carried and nobody had judged by then: they
+are not given out, but who sent them on has to be known.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from belfry.kafka import librdkafka
-from belfry.kafka.changelog_batches import StreamedRecord
 from belfry.kafka.changelog_sieve import Sieve
 from belfry.kafka.log_bounds import WITHOUT_GROUP
 from belfry.kafka.log_ends import REQUEST_S, asked
 from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror
-from belfry.mirror.marks import CHANGELOG, MARKS
+from belfry.mirror.cuts import Gate, Need
+from belfry.mirror.held_rows import CarriedBatch, HeldRows, as_records
+from belfry.mirror.marks import CHANGELOG, REQUESTS
+from belfry.mirror.premature import sender_of
 from belfry.mirror.sides import Side
-from belfry.store.net import Change, after_last_manifest
+from belfry.store.net import Change
 from belfry.store.replay import MOST_BUFFERED
+from belfry.wire.worker_keys import Purpose
 
 # Bytes of rows without their manifest: at the beginning of a log, and behind a transaction. The
 # second is more than a worker's transaction has, so this side stays whole but where compaction was.
@@ -45,77 +53,43 @@ _READS: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(slots=True)
-class CarriedBatch:
-    """What was read at once: rows of the changelog, and records of other topics by their kind.
-
-    `positions` are the source's offsets behind it. `whole` says that the rows end with a manifest.
-    """
-
-    rows: list[Change]
-    others: dict[str, list[Message]]
-    positions: dict[str, int]
-    whole: bool
-
-    @property
-    def size(self) -> int:
-        """How many records there are."""
-        return len(self.rows) + sum(map(len, self.others.values()))
-
-
-@dataclass(slots=True)
-class _Held:
-    """Rows whose manifest has not been read yet, and where they lie."""
-
-    rows: list[Change] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, rows: list[Change], offsets: list[int]) -> None:
-        """Hold further ones back."""
-        self.rows += rows
-        self.offsets += offsets
-        self.size += _size(rows)
-
-    def take(self, count: int) -> list[Change]:
-        """The first so many, which are held no more."""
-        found = self.rows[:count]
-        del self.rows[:count], self.offsets[:count]
-        self.size -= _size(found)
-        return found
-
-
-def _size(rows: list[Change]) -> int:
-    """Bytes of rows."""
-    return sum(len(key) + len(row or b"") for key, row in rows)
-
-
 class CarriedReader:
     """Reads one partition of the source; for one thread, and closed after use."""
 
     def __init__(
-        self, side: Side, partition: int, positions: dict[str, int] | None, *, whole: bool
-    ) -> None:
+        self, side: Side, partition: int, positions: dict[str, int] | None, gate: Gate, *,
+        whole: bool, rows_to: tuple[int, int] = (0, 0),
+    ) -> None:  # fmt: skip
         """`positions` by kind; a kind without one is read from its first offset.
 
-        `whole` says whether what was read before ended with a manifest.
+        `whole` says whether what was read before ended with a manifest. Rows go up to `rows_to`:
+        an offset of the requests, and a transaction, 0 where none is known. `gate` says which
+        transactions may be given out.
         """
         self._side = side
+        judged, number = rows_to
         self._partition = partition
+        self._gate = gate
+        self._origin_keys = side.settings.worker_keys(Purpose.ORIGIN)
         self._sieve = Sieve(side.judge(partition))
         self._consumer = librdkafka.Consumer({**side.settings.kafka_properties(), **_READS})
-        self._kinds = {side.settings.topic(each): each for each in side.kinds - {MARKS}}
-        self._held = _Held()
+        self._kinds = {side.settings.topic(each): each for each in side.kinds_of(partition)}
+        self._held = HeldRows(number=number)
         self._whole = whole
+        self._paused = False
         # The source's offsets behind what was read.
         self.read: dict[str, int] = {}
+        # When the changelog began, epoch ms; 0 where its first record was not read here.
+        self.began_ms = 0
+        # Requests from here on are given out, and up to here it is known who sent them.
+        self._fresh = self.noted = 0
         try:
-            self._assign(positions or {})
+            self._assign(positions or {}, judged)
         except BaseException:
             self._consumer.close()
             raise
 
-    def _assign(self, positions: dict[str, int]) -> None:
+    def _assign(self, positions: dict[str, int], judged: int) -> None:
         places = []
         for topic, kind in self._kinds.items():
             place = TopicPartition(topic, self._partition)
@@ -130,6 +104,9 @@ class CarriedReader:
                     " the topics of this side, create them anew, and begin again."
                 )
             self.read[kind] = at
+            if kind == REQUESTS:
+                self._fresh = at
+                at = self.noted = max(low, min(at, judged)) if kind in positions else at
             places.append(TopicPartition(topic, self._partition, at))
         self._consumer.assign(places)
 
@@ -140,7 +117,7 @@ class CarriedReader:
             for topic, kind in self._kinds.items()
         }
 
-    def batch(self, wait_s: float) -> CarriedBatch:
+    def batch(self, wait_s: float, now_ms: int = 0) -> CarriedBatch:
         """The next records; raises ConnectionError, and CannotMirror where the source lost some."""
         first = self._consumer.poll(wait_s)
         messages = [] if first is None else [first, *self._consumer.consume(BATCH - 1, SOON_S)]
@@ -151,9 +128,22 @@ class CarriedReader:
                 continue
             kind = self._kinds[message.topic() or ""]
             by_kind.setdefault(kind, []).append(message)
-            self.read[kind] = (message.offset() or 0) + 1
-        rows = self._cut(by_kind.pop(CHANGELOG, []))
-        return CarriedBatch(rows, by_kind, self.positions, self._whole)
+            self.read[kind] = max(self.read[kind], (message.offset() or 0) + 1)
+        fresh = self._noted(by_kind.pop(REQUESTS, []), now_ms)
+        if fresh:
+            by_kind[REQUESTS] = fresh
+        rows, number = self._cut(by_kind.pop(CHANGELOG, []), now_ms)
+        return CarriedBatch(rows, by_kind, self.positions, self._whole, number)
+
+    def _noted(self, requests: list[Message], now_ms: int) -> list[Message]:
+        """Note who sent requests on; those that were not carried before."""
+        place = self._side.settings.topic(REQUESTS), self._partition
+        for message, headers in zip(requests, headers_of(requests), strict=True):
+            by = sender_of(message, headers, place, self._origin_keys) if headers else None
+            if by is not None:
+                self._gate.request(Need(message.offset() or 0, by, now_ms))
+            self.noted = (message.offset() or 0) + 1
+        return [each for each in requests if (each.offset() or 0) >= self._fresh]
 
     @property
     def positions(self) -> dict[str, int]:
@@ -161,18 +151,42 @@ class CarriedReader:
         held = self._held.offsets
         return {**self.read, CHANGELOG: held[0]} if held else dict(self.read)
 
-    def _cut(self, messages: list[Message]) -> list[Change]:
-        """Rows up to the last manifest; what follows is held back."""
-        held = self._held
+    def pass_missing(self, end: int, asked_ms: int) -> None:
+        """The requests end at `end`, asked at `asked_ms`: no more will come for what was read
+        before, as where they were made anew behind an older changelog.
+        """
+        if self.noted >= end:
+            self._gate.pass_missing(end, asked_ms)
+
+    def _cut(self, messages: list[Message], now_ms: int) -> tuple[list[Change], int | None]:
+        """Rows up to the last manifest that may be carried; what follows is held back."""
+        if messages and messages[0].offset() == 0:
+            self.began_ms = messages[0].timestamp()[1]
+        held, gate = self._held, self._gate
         where = self._side.settings.topic(CHANGELOG), self._partition
-        rows, offsets = self._sieve.ours(_as_records(messages), where)
+        rows, offsets = self._sieve.ours(as_records(messages), where)
         held.add(rows, offsets)
-        at = after_last_manifest(held.rows)
+        for cut in held.cuts(now_ms):
+            gate.sealed(cut)
+        cuts = gate.free(self.noted)
+        number = cuts[-1].number if cuts else None
+        at = sum(cut.rows for cut in cuts)
         if at:
             self._whole = True
-        elif len(held.rows) > MOST_BUFFERED or held.size > self._most_bytes:
+        elif not gate.held and (len(held.rows) > MOST_BUFFERED or held.size > self._most_bytes):
             at, self._whole = len(held.rows), False
-        return held.take(at)
+            held.behind = 0
+        taken = held.take(at)
+        self._pause_changelog(held.size > STRETCH_BYTES and gate.held > 0)
+        return taken, number
+
+    def _pause_changelog(self, paused: bool) -> None:
+        """Read the changelog no further while much of it waits, or read on."""
+        if paused == self._paused:
+            return
+        place = TopicPartition(self._side.settings.topic(CHANGELOG), self._partition)
+        (self._consumer.pause if paused else self._consumer.resume)([place])
+        self._paused = paused
 
     @property
     def _most_bytes(self) -> int:
@@ -189,6 +203,8 @@ class CarriedReader:
         if is_end(message):
             kind = self._kinds[message.topic() or ""]
             self.read[kind] = max(self.read[kind], message.offset() or 0)
+            if kind == REQUESTS:
+                self.noted = max(self.noted, message.offset() or 0)
 
     def close(self) -> None:
         """Close the connection."""
@@ -207,11 +223,3 @@ def is_end(message: Message) -> bool:
     if error.fatal() or not error.retriable():
         raise ConnectionError(f"{message.topic() or 'kafka'}: {error.str()}")
     return False
-
-
-def _as_records(messages: list[Message]) -> list[StreamedRecord]:
-    """Messages as readers of the changelog give them."""
-    return [
-        StreamedRecord(each.offset() or 0, each.timestamp()[1], each.key(), each.value(), headers)
-        for each, headers in zip(messages, headers_of(messages), strict=True)
-    ]

@@ -58,6 +58,13 @@ class Side(NamedTuple):
     tombstones_ms: int
     # How many of the partitions are tenants' homes, where the belfry has grown; else 0.
     grown_from: int = 0
+    # How many partitions each topic has, by its kind.
+    counts: Mapping[str, int] = {}
+
+    def kinds_of(self, partition: int) -> frozenset[str]:
+        """The topics that are carried of a partition; not all have those that were added."""
+        kinds = self.kinds - {MARKS}
+        return frozenset(each for each in kinds if partition < self.counts.get(each, 0))
 
     def judge(self, partition: int) -> Judge:
         """What tells a worker's rows in this side's changelog; CannotMirror without its secret."""
@@ -86,7 +93,7 @@ class Side(NamedTuple):
 
     def mark(self, partition: int) -> MirrorMark | None:
         """What is said last of a partition of this side; None where it never followed another."""
-        if MARKS not in self.kinds:
+        if partition >= self.counts.get(MARKS, 0):
             return None
         newest = next((each.value() for each in self.backwards(MARKS, partition)), None)
         return None if newest is None else decode_mark(newest)
@@ -117,14 +124,6 @@ class Side(NamedTuple):
                     yield key, row
 
 
-def followed(target: Side, partition: int) -> MirrorMark:
-    """The mark of a partition; CannotMirror where it has none."""
-    mark = target.mark(partition)
-    if mark is None:
-        raise CannotMirror(f"partition {partition} of this side never followed another cluster.")
-    return mark
-
-
 def opened(name: str, settings: SharedSettings) -> Side:
     """A side by its settings; raises ConnectionError, and CannotMirror for topics that are missing
     or may not be described.
@@ -146,18 +145,20 @@ def opened(name: str, settings: SharedSettings) -> Side:
             f"{name}: {', '.join(map(settings.topic, missing))} does not exist: create it there"
             " with `belfry topics create`, and start no worker before the mirror has begun."
         )
-    homes, inputs = partitions[CHANGELOG], partitions[REQUESTS]
-    if homes != inputs:
+    grown_from = partitions.pop(HOMES_TOPIC, 0)
+    held, homes = partitions[CHANGELOG], partitions[REQUESTS]
+    # Amid growth the changelog has its partitions first, and they are nobody's yet.
+    if held < homes or (held > homes and not grown_from):
         raise CannotMirror(
-            f"{name}: {names[1]} has {inputs} partitions, and {names[0]} has {homes}: a mirror"
+            f"{name}: {names[1]} has {homes} partitions, and {names[0]} has {held}: a mirror"
             " needs as many of the one as of the other."
         )
     anchors = anchors_of(settings)
     here = Identities(admin, str(cluster.cluster_id), names, anchors).now()
     trust = ChangelogTrust(settings, marks_of(settings))
     kept_ms = _tombstones_ms(admin, names[0])
-    grown_from = partitions.pop(HOMES_TOPIC, 0)
-    return Side(name, settings, here, homes, frozenset(partitions), trust, kept_ms, grown_from)
+    kinds = frozenset(partitions)
+    return Side(name, settings, here, homes, kinds, trust, kept_ms, grown_from, partitions)
 
 
 def partitions_of(name: str, admin: Any, settings: SharedSettings) -> dict[str, int]:
@@ -190,33 +191,22 @@ def _tombstones_ms(admin: Any, changelog: str) -> int:
         raise ConnectionError(f"{changelog}: {error.args[0].str()}") from error
 
 
-def grown_told(source: Side) -> str:
-    """What the target of a belfry that has grown has to be given."""
-    kinds = (HOMES_TOPIC, CHANGELOG, REQUESTS)
-    homes_topic, *grown = (source.settings.topic(each) for each in kinds)
-    wanted = f"--partitions {source.homes}"
-    alters = (f"kafka-topics.sh --alter --topic {each} {wanted}" for each in grown)
-    return (
-        f"the source has grown from {source.grown_from} partitions to {source.homes}, and the"
-        f" target has not: give it the same topics (kafka-topics.sh --create --topic {homes_topic}"
-        f" --partitions {source.grown_from}; {'; '.join(alters)}), and begin again."
-    )
-
-
-def pair(source: Side, target: Side) -> None:
-    """See that one may follow the other; raises CannotMirror."""
+def pair(source: Side, target: Side, *, taken_over: bool = False) -> None:
+    """See that one may follow the other; raises CannotMirror. With `taken_over` it has done so,
+    and may have grown since.
+    """
     if source.here.cluster == target.here.cluster:
         raise CannotMirror(
             f"source and target are the same cluster, {source.here.cluster}: a mirror is of another"
             " one."
         )
-    if source.grown_from and (source.grown_from, source.homes) != (target.grown_from, target.homes):
-        raise CannotMirror(grown_told(source))
-    if source.homes != target.homes:
+    theirs, mine = (each.grown_from or each.homes for each in (source, target))
+    if theirs != mine or (target.homes > source.homes and not taken_over):
         raise CannotMirror(
-            f"the source has {source.homes} partitions and the target {target.homes}: they have to"
-            f" be as many. Create the target's topics with BELFRY_CLUSTER__PARTITIONS="
-            f"{source.homes}."
+            f"the source has {source.homes} partitions and the target {target.homes}, of which"
+            f" {theirs} and {mine} are tenants' homes: the target may have none that the source has"
+            f" not, and as many homes. Create the target's topics with BELFRY_CLUSTER__PARTITIONS="
+            f"{theirs}."
         )
     lacking = sorted(source.kinds - target.kinds - {MARKS})
     if lacking:
@@ -234,7 +224,8 @@ def with_marks(side: Side) -> Side:
     like = topics_of(settings.cluster, brokers, canary=False, metering=False)[0]
     config = {**_MARKS_CONFIG, "min.insync.replicas": like.config["min.insync.replicas"]}
     create_topics(admin, [TopicSpec(settings.topic(MARKS), side.homes, like.replication, config)])
-    return side._replace(kinds=side.kinds | {MARKS})
+    counts = {**side.counts, MARKS: side.homes}
+    return side._replace(kinds=side.kinds | {MARKS}, counts=counts)
 
 
 def source_settings(

@@ -12,7 +12,8 @@ With the source, nothing is lost:
 All partitions are fenced before the rest is carried: one partition writes requests to another.
 
 Without the source (`abandoned`) there is step 5 alone. What the source did behind the marks
-is not here, and nobody keeps it from firing. No record can: the clusters cannot talk.
+is not here, and nobody keeps it from firing. No record can: the clusters cannot talk. Partitions
+fit together all the same (`cuts.py`), and what lies in inputs ahead of that is left out.
 
 A take-over that was interrupted is repeated as it is. What is fenced is fenced once more, and what
 is active stays so. Policies were carried before the first partition became active, and not again:
@@ -21,25 +22,33 @@ from then on this side's own count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from belfry.host import machine
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.fencing import TRIES, activate, fence
-from belfry.mirror.lane import TRANSACTION_MS, Lane
-from belfry.mirror.marks import CHANGELOG, MARKS, REQUESTS, Activated, MirrorMark
-from belfry.mirror.sides import Side, followed
+from belfry.mirror.growth import see_that_it_is_whole
+from belfry.mirror.lane import TRANSACTION_MS
+from belfry.mirror.leaving import LeavingLanes, NowMs
+from belfry.mirror.marks import CHANGELOG, REQUESTS, Activated, MirrorMark
+from belfry.mirror.opening import followed, is_added, number_of
+from belfry.mirror.sides import Side
 from belfry.recovery.changelog_writer import ChangelogWriter
 from belfry.schedules.instants import format_instant
+from belfry.store.layout import keys
+from belfry.store.signatures import FILLER
 
-# Seconds without progress after which the rest counts as unreadable.
-DRAIN_S: Final = 120.0
+# Seconds before it is tried again.
+AGAIN_S: Final = 1.0
+# What a client says where no broker answers: it has waited for long by then.
+_AWAY: Final = (
+    KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN,
+)  # fmt: skip
 
-NowMs = Callable[[], int]
 # A line of the report: the partition, None for all, and a sentence.
 Said = tuple[int | None, str]
 
@@ -48,71 +57,123 @@ def planned(
     source: Side, target: Side, policies: Callable[[], int], now_ms: NowMs
 ) -> Iterator[Said]:
     """Take over with the source; what is done, line by line. `policies` carries them."""
+    begins: dict[int, dict[str, int]] = {}
+    return _tried(lambda: _planned((source, target), policies, now_ms, begins))
+
+
+def _planned(
+    sides: tuple[Side, Side], policies: Callable[[], int], now_ms: NowMs,
+    begins: dict[int, dict[str, int]],
+) -> Iterator[Said]:  # fmt: skip
+    """Do so once; `begins` is kept for the next try: from where the way back reads partitions."""
+    source, target = sides
     left = [each for each in range(source.homes) if not _is_active(source, target, each)]
-    with ExitStack() as undo:
-        lanes = [
-            undo.enter_context(closing(_leaving(source, target, each, now_ms))) for each in left
-        ]
-        for lane in lanes:
-            number = fence(source, target, lane.partition)
-            yield lane.partition, f"fenced in the source, by transaction {number}"
-        for lane in lanes:
-            _drain(lane, now_ms)
+    with closing(LeavingLanes(source, target, now_ms)) as leaving:
+        lanes = leaving.opened(left)
+        for each in left:
+            number = fence(source, target, each)
+            yield each, f"fenced in the source, by transaction {number}"
+        leaving.drain(fenced=True)
+        # What was added behind the fence is empty, for groups come there by way of a home; but the
+        # way back would find fewer partitions than it has.
+        see_that_it_is_whole(leaving.topics, source.homes)
         if len(left) == source.homes:
             yield None, f"{policies()} policies carried"
         # Before anybody fires here: a partition that is active writes to others.
-        begins = [_begins(target, lane.partition) for lane in lanes]
-        for lane, its in zip(lanes, begins, strict=True):
+        for each in left:
+            begins.setdefault(each, _begins(target, each))
+        for lane in lanes:
             mark = lane.mark._replace(positions=lane.reader.positions)
-            activated = Activated(now_ms(), True, its)
-            told = activate(lane.writer, target, lane.partition, mark, activated)
+            activated = Activated(now_ms(), True, begins[lane.partition])
+            told = activate(lane.writer, target, lane.partition, mark, activated, {})
             yield lane.partition, f"active here: {told}"
-
-
-def _leaving(source: Side, target: Side, partition: int, now_ms: NowMs) -> Lane:
-    """A lane that has carried what there is, and whose mark says that a take-over has begun.
-
-    No other mirror opens it from then on. One that was about to open it fences this one once more.
-    """
-    for left in range(TRIES - 1, -1, -1):
-        lane = Lane(source, target, partition, now_ms(), takes_over=True)
-        try:
-            lane.leave()
-            _drain(lane, now_ms)
-        except (KafkaException, BufferError):
-            lane.close()
-            if not left:
-                raise
-        else:
-            return lane
-    raise AssertionError("the last try returns or raises")
 
 
 def abandoned(target: Side, now_ms: NowMs) -> Iterator[Said]:
     """Take over without the source; what is done and what that gives up, line by line."""
+    done: set[int | None] = set()
+
+    def once() -> Iterator[Said]:
+        for partition, said in _abandoned(target, now_ms, done):
+            done.add(partition)
+            yield partition, said
+
+    return _tried(once)
+
+
+def _tried(once: Callable[[], Iterator[Said]]) -> Iterator[Said]:
+    """Do so some times, where somebody fences a partition of this side amid it.
+
+    That may be a mirror that opens its lane again, or a worker that looks whose a partition is.
+    What was done is found done.
+    """
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            yield from once()
+        except KafkaException as error:
+            if not left or error.args[0].code() in _AWAY:
+                raise
+            yield None, f"begun again, for somebody took a partition meanwhile: {error}"
+            machine.sleep(AGAIN_S)
+        else:
+            return
+
+
+def _abandoned(target: Side, now_ms: NowMs, done: Collection[int | None]) -> Iterator[Said]:
+    """Do so once; nothing is said again of what is `done`."""
     with ExitStack() as undo:
         writers = {}
+        marks = {}
         for each in range(target.homes):
-            activated = followed(target, each).activated
+            marks[each] = followed(target, each)
+            activated = marks[each].activated
             if activated is not None:
                 _see_that_it_is_ours(target, each)
-                yield each, f"active here since {format_instant(activated.at_ms)}"
+                if each not in done:
+                    yield each, f"active here since {format_instant(activated.at_ms)}"
             else:
                 writer = ChangelogWriter(target.settings, each, TRANSACTION_MS)
                 writers[each] = undo.enter_context(closing(writer))
-        # After the fence: no mirror carries anything any more.
-        marks = {each: followed(target, each) for each in writers}
-        torn = [each for each, mark in marks.items() if not (mark.whole and mark.level_ms)]
+        # After the fence: no mirror carries anything any more. Soon, for a worker that waits here
+        # fences as well, when it is given a partition.
+        marks |= {each: followed(target, each) for each in writers}
+        torn = _torn(target, marks, writers)
         if torn:
             raise CannotMirror(
                 f"partitions {', '.join(map(str, torn))} were never carried as a whole: this side"
                 " has no state to go on with there. Restore a backup instead."
             )
-        for each, mark in marks.items():
-            activated = Activated(now_ms(), False, {})
-            told = activate(writers[each], target, each, mark, activated)
+        numbers = {each: number_of(target, each, mark) for each, mark in marks.items()}
+        for each, writer in writers.items():
+            mark, activated = marks[each], Activated(now_ms(), False, {})
+            told = activate(writer, target, each, mark, activated, numbers)
             yield each, f"active here: {told}"
             yield each, _given_up(mark)
+
+
+def _torn(target: Side, marks: Mapping[int, MirrorMark], asked: Iterable[int]) -> list[int]:
+    """The partitions that cannot be gone on with, of those that are `asked` about."""
+    homes = range(target.grown_from or target.homes)
+    since_ms = min(marks[each].began_ms for each in homes)
+    return [each for each in asked if not _is_state(target, each, marks[each], since_ms)]
+
+
+def _is_state(target: Side, partition: int, mark: MirrorMark, since_ms: int) -> bool:
+    """Whether a partition can be gone on with: it was carried as a whole, or held nothing yet.
+
+    The latter is so of one that the source was given after the mirror began, at `since_ms`: what
+    others sent there is here. One that there was before may hold much that was not carried.
+    """
+    if mark.whole:
+        return mark.level_ms > 0
+    if mark.number or not is_added(target, partition):
+        return False
+    if not mark.level_ms and mark.began_ms <= since_ms:
+        return False
+    # Rows of a first copy are carried in pieces, and identity and manifest say whose they are.
+    found = (each.key() or b"" for each in target.backwards(CHANGELOG, partition))
+    last = next((key for key in found if key != FILLER), b"")
+    return not last or last.startswith((keys.MANIFEST_PREFIX, keys.IDENTITY_KEY))
 
 
 def _see_that_it_is_ours(target: Side, partition: int) -> None:
@@ -130,12 +191,15 @@ def _see_that_it_is_ours(target: Side, partition: int) -> None:
 def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
     """Fence a source from which this side took over without it; with `apply` it is done."""
     for each in range(target.homes):
-        if not _is_active(source, target, each):
+        # What this side was given since it took over never followed.
+        own = is_added(target, each) and target.mark(each) is None
+        if not (own or _is_active(source, target, each)):
             raise CannotMirror(
                 f"partition {each} is not active on this side, or the source took over later: a"
                 " fence would stop the side that may fire."
             )
-    for each in range(target.homes):
+    # What the source was given since, and this side was not, fires there as well.
+    for each in range(source.homes):
         if apply:
             yield each, f"fenced in the source, by transaction {fence(source, target, each)}"
         else:
@@ -144,21 +208,8 @@ def fenced_late(source: Side, target: Side, *, apply: bool) -> Iterator[Said]:
 
 def _begins(target: Side, partition: int) -> dict[str, int]:
     """Where the way back reads this side from, but for its requests."""
-    kinds = target.kinds - {MARKS, REQUESTS}
+    kinds = target.kinds_of(partition) - {REQUESTS}
     return {each: target.bounds(each, partition).ends()[1] for each in kinds}
-
-
-def _drain(lane: Lane, now_ms: NowMs) -> None:
-    """Carry all that the source has now."""
-    ends = lane.reader.ends()
-    deadline = machine.monotonic() + DRAIN_S
-    while not lane.reached(ends):
-        if lane.turn(0.1, now_ms()):
-            deadline = machine.monotonic() + DRAIN_S
-        elif machine.monotonic() > deadline:
-            raise CannotMirror(
-                f"partition {lane.partition} of the source was not read up to its end: {ends}."
-            )
 
 
 def _is_active(source: Side, target: Side, partition: int) -> bool:
@@ -168,6 +219,8 @@ def _is_active(source: Side, target: Side, partition: int) -> bool:
 
 def _given_up(mark: MirrorMark) -> str:
     """What an abandoned source may have done that is not here."""
+    if not mark.positions:
+        return "it was added lately, and nothing of it was carried"
     at = mark.positions[CHANGELOG], mark.positions[REQUESTS]
     level = format_instant(mark.level_ms)
     return (

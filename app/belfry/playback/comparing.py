@@ -94,7 +94,12 @@ def distance(step: LoggedStep, rows: Mapping[bytes, bytes | None]) -> int:
 
 
 def manifests_differ(step: LoggedStep, played: Manifest) -> StepDifference | None:
-    """In which fields of its manifest a step differs; None for none."""
+    """In which fields of its manifest a step differs; None for none.
+
+    Releases before this one did not say whether a step sent something on.
+    """
+    if not step.manifest.sent_on:
+        played = played._replace(sent_on=False)
     if played == step.manifest:
         return None
     pairs = zip(Manifest._fields, step.manifest, played, strict=True)

@@ -132,7 +132,7 @@ def messages() -> dict[str, Any]:
                 "required": ["belfry-error-code"],
                 "properties": {
                     f"belfry-error-{part}": {"type": "string"}
-                    for part in ("code", "reason", "topic", "partition", "offset", "tenant")
+                    for part in ("code", "reason", "topic", "partition", "offset", "at", "tenant")
                 },
             },
             "bindings": {"kafka": {"bindingVersion": BINDING}},

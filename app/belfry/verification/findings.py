@@ -121,6 +121,7 @@ class CheckCounts:
     moves_compacted: int = 0
     moves_under_way: int = 0
     elsewhere: int = 0
+    told_anew: int = 0
     marks_unread: int = 0
     undecrypted: int = 0
 
@@ -135,6 +136,8 @@ class CheckCounts:
             "output records of tenants whose events may come twice": self.at_least_once,
             "events that a redrive sent again, and that are not there besides": self.copies_alone,
             "transactions of another cluster, which a mirror carried": self.elsewhere,
+            "lifecycle events and refusals that were told in both clusters, by a take-over without"
+            " the source": self.told_anew,
             "transactions of which nobody can say whether a mirror carried them, for its marks"
             " cannot be read": self.marks_unread,
             "schedules that were paused for lack of the key of their payloads, for whether a key"

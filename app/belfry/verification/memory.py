@@ -143,5 +143,5 @@ class Memory(Protocol):
     def forget_told(self, identities: Iterable[bytes]) -> None:
         """Report these no more."""
 
-    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
-        """Remember what has to be there once, such as a refusal; where it was before."""
+    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> tuple[Spot, int] | None:
+        """Remember what has to be there once, such as a refusal; where and when it was before."""

@@ -45,6 +45,14 @@ class OutputVerifier:
         self._coverage = Coverage("", {})
         # Lifecycle events up to this instant, epoch ms, may tell of fires in another cluster.
         self.elsewhere_until_ms = -1
+        # Since when a mirror may have carried word ahead of transactions, and when this side took
+        # over without its source, from the first partition to the last: it does those once more.
+        self.anew_ms = 0, 0, -1
+
+    @property
+    def follows(self) -> bool:
+        """Whether this side follows another cluster, or did."""
+        return self.elsewhere_until_ms >= 0
 
     def begin(self, coverage: Coverage) -> None:
         """A round begins."""
@@ -81,7 +89,7 @@ class OutputVerifier:
         """A lifecycle event that tells of a fire."""
         self._counts.told += 1
         before = self._memory.add_told(told, self.round)
-        if before is not None:
+        if before is not None and not self._is_anew(before.timestamp_ms, told.timestamp_ms):
             found = f"fire id {told.identity.hex()}, as at {before.spot}"
             self._find(Breach.TOLD_TWICE, told.spot, found, "one event FIRED of this id")
 
@@ -96,9 +104,16 @@ class OutputVerifier:
         """A refused record; `origin` says where it was received."""
         self._counts.refused += 1
         before = self._memory.add_once(origin, spot, timestamp_ms)
-        if before is not None:
-            found = f"the request at {origin}, as at {before}"
+        if before is not None and not self._is_anew(before[1], timestamp_ms):
+            found = f"the request at {origin}, as at {before[0]}"
             self._find(Breach.REFUSED_TWICE, spot, found, "one outcome of each request")
+
+    def _is_anew(self, *times_ms: int) -> bool:
+        """Whether a side did once more what a mirror had carried word of; counted."""
+        level, first, last = self.anew_ms
+        anew = level < min(times_ms) <= last and max(times_ms) > first
+        self._counts.told_anew += anew
+        return anew
 
     def marked(self, refusal: str, spot: Spot, timestamp_ms: int) -> None:
         """The mark of a refusal: its request was sent again, once."""
@@ -108,7 +123,7 @@ class OutputVerifier:
     def _once_again(self, what: str, spot: Spot, timestamp_ms: int) -> None:
         before = self._memory.add_once(what, spot, timestamp_ms)
         if before is not None:
-            found = f"{what}, as at {before}"
+            found = f"{what}, as at {before[0]}"
             self._find(Breach.REDRIVEN_TWICE, spot, found, "one of each redrive")
 
     def undecided(self, came_by: int) -> bool:
@@ -184,16 +199,19 @@ def fired_entry(
     return FiredEntry(identity, schedule_id, nominal_ms, int(number), spot, timestamp_ms)
 
 
-def origin_of(headers: Mapping[str, bytes | None]) -> str | None:
+def origin_of(headers: Mapping[str, bytes | None], *, follows: bool) -> str | None:
     """Where the request was received that a record of the rejected topic is about; None: unsaid.
 
-    As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`.
+    As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`,
+    and with the instant, where `-at` tells it, on a side that `follows` another cluster: it has
+    refusals of both, and so different requests of one place. Elsewhere the place alone is proof.
     """
     said = [headers.get(_ERROR + each) for each in ("topic", "partition", "offset")]
     if None in said:
         return None
     topic, partition, offset = ((each or b"").decode(errors="replace") for each in said)
-    return f"{topic}/{partition}@{offset}"
+    place, at = f"{topic}/{partition}@{offset}", headers.get(_ERROR + "at")
+    return place if at is None or not follows else f"{place} of {at.decode(errors='replace')}"
 
 
 def marked_by(headers: Mapping[str, bytes | None], spot: Spot) -> str | None:

@@ -108,7 +108,9 @@ class PartitionVerifier:
     def end(self, *, hidden: bool = False) -> None:
         """The round is over; with `hidden` an open transaction holds back what follows."""
         self.findings += self._sequence.end()
-        if (rows := [record for record in self._open if not record.stranger]) and not hidden:
+        rows = [record for record in self._open if not record.stranger]
+        # A mirror that goes on carries a first copy in pieces: the manifest is to come.
+        if rows and not hidden and not self._is_elsewhere(rows[-1].offset):
             self._find(Breach.TORN, rows[-1].offset, f"{len(rows)} rows at the end", "a manifest")
             self._pass_open()
 
@@ -128,7 +130,7 @@ class PartitionVerifier:
         whole = contiguous or self._waiting.is_whole(cut.first)
         recovered = self._sequence.recovered(cut)
         judged = None
-        elsewhere = any(start <= cut.first < end for start, end in self.elsewhere)
+        elsewhere = self._is_elsewhere(cut.first)
         if whole and not recovered and not elsewhere:
             judged = self._judged(cut)
             if judged.waits and not final:
@@ -136,7 +138,8 @@ class PartitionVerifier:
         standing.contiguous = contiguous
         self._counts.transactions += 1
         self.findings += self._sequence.check(cut, recovered=recovered, whole=whole)
-        self._waiting.fold(cut.rows, whole=whole and not recovered)
+        # Moves of two clusters may have one name, so those that were carried are not judged.
+        self._waiting.fold(cut.rows, whole=whole and not recovered and not elsewhere)
         if judged is not None:
             self._report(cut, judged)
         else:
@@ -146,6 +149,9 @@ class PartitionVerifier:
         standing.last_ms = max(standing.last_ms, cut.last.timestamp_ms)
         standing.next_offset = cut.last.offset + 1
         return True
+
+    def _is_elsewhere(self, offset: int) -> bool:
+        return any(start <= offset < end for start, end in self.elsewhere)
 
     def _pass_over(self, cut: Cut, *, recovered: bool, elsewhere: bool) -> None:
         """A transaction whose fires cannot be checked."""

@@ -84,6 +84,7 @@ TRAVELLING: Final = frozenset(
         "belfry-error-topic",
         "belfry-error-partition",
         "belfry-error-offset",
+        "belfry-error-at",
         "belfry-error-tenant",
         CUT,
     }

@@ -18,8 +18,9 @@ an older release never answers, and nothing has begun.
     02 62 6d 01 │ kind u8 │ group u32 │ target u32 │ move u64 │ number u64 │ body
     ◄─ magic ──►
 
-`move` is the offset of MOVE at the home, and names the move.  `number` counts ROWS from 0; that of
-END is how many there were.
+`move` is the offset of MOVE at the home, and names the move; where the input was made anew, and the
+group's last move had a higher number, the next one behind that.  `number` counts ROWS from 0; that
+of END is how many there were.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ ORIGIN_TENANT: Final = "belfry-origin-tenant"
 SIGNATURE: Final = "belfry-signature"
 ASKED: Final = "belfry-origin-asked"
 RETRIES: Final = "belfry-origin-retries"
+# The partition that sent a record on, and the number of the transaction in which it did.
+SENT_BY: Final = "belfry-origin-by"
 # On a refused request that is sent again: the place of its refusal.
 REDRIVEN_FROM: Final = "belfry-origin-redriven"
 # Names that begin so are belfry's on the way to an owning partition, also those of later releases.
@@ -71,6 +73,28 @@ def _small_number(record: SourceRecord, header: str) -> int:
         if name == header and value is not None and value.isdigit() and len(value) < 5:
             return int(value)
     return 0
+
+
+class SentBy(NamedTuple):
+    """The transaction that sent a record on: of which partition, and its number there."""
+
+    partition: int
+    number: int
+
+
+def sent_by_headers(partition: int, number: int) -> Headers:
+    """The header that says so; none for a number of 0: who sends it on keeps no changelog."""
+    return [(SENT_BY, b"%d.%d" % (partition, number))] if number else []
+
+
+def sent_by_of(headers: Headers | None) -> SentBy | None:
+    """What a record says of that; None where it says nothing that a worker would."""
+    for name, value in headers or ():
+        if name == SENT_BY and value is not None and len(value) < 32:
+            partition, _, number = value.partition(b".")
+            if partition.isdigit() and number.isdigit():
+                return SentBy(int(partition), int(number))
+    return None
 
 
 def stamp_of(headers: Headers | None) -> str | None:

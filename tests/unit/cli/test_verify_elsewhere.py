@@ -12,7 +12,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # 
 
 from belfry.cli import verify_elsewhere, verify_outputs, verify_service
 from belfry.cli.verify_cluster import PassTerms
-from belfry.cli.verify_elsewhere import FiredElsewhere, fired_elsewhere
+from belfry.cli.verify_elsewhere import SLACK_MS, FiredElsewhere, fired_elsewhere
 from belfry.cli.verify_outputs import OutputFeed
 from belfry.cli.verify_service import OpenedVerifier
 from belfry.client.errors import Unavailable
@@ -81,13 +81,16 @@ def test_a_broker_that_fails_is_an_error() -> None:
         seen(KafkaError.LEADER_NOT_AVAILABLE)
 
 
-def test_marks_that_are_there_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = SimpleNamespace(carried=((0, 812),), activated=SimpleNamespace(at_ms=77))
+@pytest.mark.parametrize("planned", [True, False])
+def test_marks_that_are_there_are_read(monkeypatch: pytest.MonkeyPatch, planned: bool) -> None:
+    activated = SimpleNamespace(at_ms=77, planned=planned)
+    mark = SimpleNamespace(carried=((0, 812),), activated=activated, level_ms=70, began_ms=3)
     monkeypatch.setattr(
         verify_elsewhere, "_mark", lambda _session, partition: None if partition else mark
     )
     for allowed in ([AclOperation.DESCRIBE, AclOperation.READ], None):
-        assert seen(allowed) == FiredElsewhere({0: ((0, 812),)}, 77)
+        anew_ms = (0, 0, -1) if planned else (70 - SLACK_MS, 77, 77)
+        assert seen(allowed) == FiredElsewhere({0: ((0, 812),)}, 77, anew_ms)
 
 
 def test_a_pass_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,26 @@ def test_a_home_whose_offsets_are_lower_than_before_is_told_that_the_group_stays
     assert home != one
 
 
+def test_a_home_that_knows_of_a_higher_move_names_the_next_one_behind_it() -> None:
+    """As behind a take-over by a mirror, where the rows are those of the other cluster."""
+    ring = MovingRing()
+    home, (one, two) = ring.home("demo"), others(ring)
+    ring.ask("demo", schedule_id="a", at=T0 + HOUR)
+    ring.move("demo", one)
+    ring.settle()
+    group = ring.group("demo")
+    for rows in (
+        ring.drivers[one].engine._parts.groups.lies,
+        ring.drivers[home].engine._parts.groups.homes,
+    ):
+        dict.__setitem__(rows, group, rows[group]._replace(move=1_000))
+    for where in (two, one, home):
+        ring.move("demo", where)
+        ring.settle()
+        assert ring.pending()[where] == 1 == sum(ring.pending())
+    assert [(end.why, end.move) for end in ring.ends[1:]] == [("", 1_001), ("", 1_002), ("", 1_003)]
+
+
 def test_a_word_that_does_not_say_whether_a_group_has_left_counts_for_nothing() -> None:
     ring = MovingRing()
     home, (one, _) = ring.home("demo"), others(ring)

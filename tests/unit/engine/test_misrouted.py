@@ -46,6 +46,7 @@ def test_a_stray_keeps_key_value_and_headers_and_says_where_it_came_from() -> No
         ("belfry-origin-partition", b"1"),
         ("belfry-origin-offset", b"%d" % offset),
         ("belfry-origin-timestamp", b"%d" % (T0 - 7)),
+        ("belfry-origin-by", b"1.1"),
     ]
 
 

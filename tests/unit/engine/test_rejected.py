@@ -12,6 +12,7 @@ import pytest
 from belfry.engine.calendars import MOST_OF_TENANT
 from belfry.engine.dependents import MOST_WAITING
 from belfry.engine.kept_jobs import MOST_UNDER_WAY
+from belfry.schedules.instants import format_instant
 from belfry.schedules.rejections import CODES, Rejection
 from belfry.store.layout.pending import MOST_NUMBER, decode_pending, encode_pending
 from belfry.tenants.effective import EffectivePolicy, Level
@@ -199,6 +200,7 @@ def test_each_code_can_be_reached(code: str) -> None:
         "belfry-error-topic": b"belfry.schedules",
         "belfry-error-partition": b"%d" % origin[0],
         "belfry-error-offset": b"%d" % origin[1],
+        "belfry-error-at": format_instant(T0 - (headers == LOST)).encode(),
     }
 
 

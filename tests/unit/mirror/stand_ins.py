@@ -146,7 +146,9 @@ def fake_side(name: str, cluster: FakeLogs, mark: MirrorMark | None = None, **mo
 
     told: dict[str, Callable[..., Any]] = {
         "judge": lambda _: Judge(), "mark": lambda _: mark, "bounds": bounds, "ends": ends,
+        "last_manifest": lambda _: None, "kinds_of": lambda _: frozenset(KINDS),
     }  # fmt: skip
     here = Identity(f"cluster-{name}", f"log-{name}", f"in-{name}")
-    given = {**told, "homes": 1, "kinds": frozenset(KINDS), "tombstones_ms": DAY_MS, **more}
+    given = {**told, "homes": 1, "kinds": frozenset(KINDS), "tombstones_ms": DAY_MS}
+    given |= {"grown_from": 0, **more}
     return SimpleNamespace(name=name, settings=settings, here=here, **given)

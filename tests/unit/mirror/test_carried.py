@@ -15,9 +15,11 @@ from belfry.mirror.carried import (
     carried_rows,
     translated,
 )
-from belfry.mirror.comparing import Digests, RowDifference, compared
+from belfry.mirror.comparing import Digests, Owners, RowDifference, compared
+from belfry.placement.key_groups import KeyGroups
 from belfry.store.identity import Identity, encode_identity
 from belfry.store.layout import keys
+from belfry.store.layout.groups import HERE, NOWHERE, GroupRow, encode_group, lies_key
 from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.pending import Pending, encode_pending
 from belfry.store.layout.pending_bytes import due_and_seq, with_seq
@@ -162,3 +164,26 @@ def test_sides_are_compared_without_their_offsets_and_as_of_the_mark() -> None:
         RowDifference("other", b"shop/b"),
         RowDifference("surplus", b"shop/c"),
     ]
+
+
+def test_what_lies_in_two_partitions_of_a_side_is_doubled() -> None:
+    groups = KeyGroups(2)
+    tenant = "shop"
+    group = groups.of(tenant)
+    here = lies_key(group), encode_group(GroupRow(HERE, 2, NOWHERE, 17))
+
+    def doubled(*sides: list[tuple[bytes, bytes | None]]) -> list[RowDifference]:
+        owners = Owners(2)
+        for rows in sides:
+            held = Digests()
+            held.take(rows)
+            owners.take(held)
+        return owners.doubled()
+
+    waits = b"shop/a", ROW
+    assert doubled([waits], [here, waits]) == [RowDifference("doubled", b"shop/a")]
+    assert doubled([waits, (b"shop/a", None)], [here, waits]) == []
+    assert doubled([here], [here]) == [RowDifference("doubled", b"key group %d" % group)]
+    assert doubled([here, (here[0], None)], [here]) == []
+    # A spread tenant has several homes, and its group has never moved.
+    assert doubled([waits], [waits]) == []

@@ -54,7 +54,7 @@ def test_a_take_over_reads_requests_on_where_this_source_had_them(
         "a", "log-a", "log-b", 1, {}, carried=((0, GOES_ON),), requests_from=3
     )  # fmt: skip
     side = fake_side("b", cluster, mark, last_manifest=lambda _: followed)
-    said = fencing.activate(writer, side, 0, mark, Activated(9, True, {}))
+    said = fencing.activate(writer, side, 0, mark, Activated(9, True, {}), {})
     assert said.endswith("from offset 5")
 
 

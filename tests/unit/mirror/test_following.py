@@ -26,7 +26,11 @@ class FakeLane:
     opened: list[int]
     fails: dict[int, Exception]
 
-    def __init__(self, _source: object, _target: object, partition: int, _now_ms: int) -> None:
+    wants_growth = is_held = False
+
+    def __init__(
+        self, _source: object, _target: object, partition: int, _now_ms: int, _together: object
+    ) -> None:
         self.partition = partition
         self.mark = SimpleNamespace(level_ms=BEGAN_MS - 1_000 * partition)
         self.opened.append(partition)
@@ -49,6 +53,21 @@ class FakeLane:
         pass
 
 
+class FakeTopics:
+    """The topics of a source that has as many partitions as it had."""
+
+    count = 2
+
+    def __init__(self, _source: object) -> None:
+        pass
+
+    def partitions(self) -> int:
+        return self.count
+
+    def close(self) -> None:
+        pass
+
+
 class Stopped(Exception):
     """The test has seen enough."""
 
@@ -61,7 +80,7 @@ def made(monkeypatch: pytest.MonkeyPatch, **fails: Exception) -> tuple[Any, Any,
     )
     monkeypatch.setattr(following, "Lane", FakeLane)
     monkeypatch.setattr(following, "carry_policies", lambda *_: 0)
-    monkeypatch.setattr(following, "see_that_it_is_whole", lambda _: None)
+    monkeypatch.setattr(following, "SourceTopics", FakeTopics)
     monkeypatch.setattr(machine, "sleep", lambda _: None)
     registry, told = CollectorRegistry(), list[str]()
     side: Any = SimpleNamespace(homes=2, mark=lambda _: None)
@@ -146,12 +165,24 @@ def test_policies_are_left_alone_as_soon_as_a_take_over_has_begun(
     assert not written
 
 
-def test_a_source_that_has_grown_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    follower, _, _ = made(monkeypatch)
+def test_partitions_that_are_added_get_lanes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower, _, told = made(monkeypatch)
+    monkeypatch.setattr(FakeTopics, "count", 3)
+    grown: Any = SimpleNamespace(homes=3, mark=lambda _: None)
+    asked: list[int] = []
 
-    def grown(_source: object) -> None:
-        raise CannotMirror("the source has grown")
+    def together(_source: object, _target: object, now_ms: int) -> tuple[Any, Any]:
+        asked.append(now_ms)
+        if len(asked) == 1:
+            raise ConnectionError("the target does not answer")
+        return grown, grown
 
-    monkeypatch.setattr(following, "see_that_it_is_whole", grown)
-    with pytest.raises(CannotMirror, match="has grown"):
-        follower.run(once=False, now_ms=lambda: BEGAN_MS)
+    monkeypatch.setattr(following, "grown_together", together)
+    clock = iter(range(BEGAN_MS, BEGAN_MS + 60_000, 1_000))
+    with pytest.raises((StopIteration, RuntimeError)):
+        follower.run(once=False, now_ms=lambda: next(clock))
+    assert FakeLane.opened == [0, 1, 2]
+    assert told == [
+        "partitions that were added are followed later: the target does not answer",
+        "the source has grown from 2 partitions to 3, as this side",
+    ]

@@ -10,6 +10,7 @@ import pytest
 
 from belfry.mirror import lane as lanes
 from belfry.mirror.beginnings import CannotMirror
+from belfry.mirror.cuts import Together
 from belfry.mirror.lane import ASK_EVERY_MS, Lane
 from belfry.mirror.marks import KINDS, Activated, MirrorMark, decode_mark
 from belfry.store.identity import encode_identity
@@ -67,7 +68,7 @@ def made(
     source.readable(monkeypatch)
     monkeypatch.setattr(lanes, "ChangelogWriter", FakeWriter)
     target = fake_side("b", FakeLogs(), mark)
-    lane = Lane(fake_side("a", source), target, 0, now_ms, **more)
+    lane = Lane(fake_side("a", source), target, 0, now_ms, Together(1), **more)
     return Carried(source=source, lane=lane, writer=lane.writer, target=target)
 
 
@@ -97,9 +98,11 @@ def test_a_mark_says_from_where_on_the_requests_of_its_source_lie(
     monkeypatch.setattr(lanes, "ChangelogWriter", FakeWriter)
     for _ in range(3):
         target.add(REQUESTS_TOPIC)
-    lane = Lane(fake_side("a", source, theirs), fake_side("b", target), 0, NOW_MS)
+    lane = Lane(fake_side("a", source, theirs), fake_side("b", target), 0, NOW_MS, Together(1))
     assert lane.mark.requests_from == 3
-    resumed = Lane(fake_side("a", source, theirs), fake_side("b", target, lane.mark), 0, NOW_MS)
+    resumed = Lane(
+        fake_side("a", source, theirs), fake_side("b", target, lane.mark), 0, NOW_MS, Together(1)
+    )
     target.add(REQUESTS_TOPIC)
     assert resumed.mark.requests_from == 3
 
@@ -190,7 +193,13 @@ def test_one_that_was_away_for_half_as_long_as_deletions_are_kept_does_not_go_on
     for late_ms, allowed in ((DAY_MS // 2, True), (DAY_MS // 2 + 1, False)):
         FakeLogs().readable(monkeypatch)
         with nullcontext() if allowed else pytest.raises(CannotMirror, match=r"12\.0 h ago"):
-            Lane(fake_side("a", FakeLogs()), fake_side("b", full, mark), 0, NOW_MS + late_ms)
+            Lane(
+                fake_side("a", FakeLogs()),
+                fake_side("b", full, mark),
+                0,
+                NOW_MS + late_ms,
+                Together(1),
+            )
 
 
 def test_one_that_is_not_level_in_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,22 @@ def test_requests_that_were_carried_come_anew_also_where_they_had_been_sent_on(
     monkeypatch.setattr(looking, "_requests", requests)
     monkeypatch.setattr(looking, "_rows", lambda *_: iter(()))
     target: Any = fake_side("b", FakeLogs(), MARK, homes=2)
-    found = list(looking.losses(fake_side("a", FakeLogs()), target))
+    found = list(looking.losses(fake_side("a", FakeLogs(), homes=2), target))
     assert [(at, each.offset) for at, each in found if isinstance(each, LostRequest)] == [
         (0, 43),
         (1, 45),
         (1, 46),
     ]
+
+
+@pytest.mark.parametrize(("theirs", "mine"), [(1, 2), (2, 2), (2, 1)])
+def test_what_a_side_was_given_since_it_took_over_hides_no_loss(
+    monkeypatch: pytest.MonkeyPatch, theirs: int, mine: int
+) -> None:
+    marks = MARK, None
+    monkeypatch.setattr(looking, "_requests", lambda *_: iter([asked(44)]))
+    monkeypatch.setattr(looking, "_rows", lambda *_: iter(()))
+    target: Any = fake_side("b", FakeLogs(), homes=mine, grown_from=1)
+    target.mark = lambda each: marks[each]
+    found = looking.losses(fake_side("a", FakeLogs(), homes=theirs), target)
+    assert [at for at, each in found if isinstance(each, LostRequest)] == list(range(theirs))

@@ -12,12 +12,17 @@ from belfry.mirror.losses import (
     lost_request,
     stood_before,
 )
+from belfry.mirror.requests_behind import RequestsBehind
 from belfry.schedules.identity import generation_at
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, encode_manifest
 from belfry.store.layout.pending import Pending, encode_pending
 from belfry.store.layout.records import Marker, encode_marker
+from belfry.verification import rows
+from belfry.verification.row_fires import remembered
 from belfry.verification.rows import Logged
+from belfry.wire.moves import GIVEN, MOVE, ROWS, MoveRecord, encode_move, pack_rows
+from belfry.wire.record import SentBy
 from tests.acceptance.harness.requests import request
 
 DUE: Final = 1_000
@@ -46,14 +51,15 @@ def over(life: int = LIFE, version: int = 1) -> bytes:
 
 
 MARKER: Final = over()
-NOTHING_ANEW: Final = JudgedAnew(0)
+NOTHING_ANEW: Final = JudgedAnew()
 
 
 def anew(*requests: tuple[int, str]) -> JudgedAnew:
     """What the requests at these offsets, carried ahead of their verdicts, ask for."""
-    found = JudgedAnew(2)
+    found = JudgedAnew()
     for offset, name in requests:
-        found.take((offset, 900, b"shop", request("shop", name, at=DUE), None))
+        asked = lost_request((offset, 900, b"shop", request("shop", name, at=DUE), None))
+        found.take(2, asked, ("belfry.schedules", 2, offset))
     return found
 
 
@@ -115,6 +121,58 @@ def test_only_later_requests_change_what_one_has_begun() -> None:
     fired = log((b"shop/a", over(life, 2)), at=20, fired=1)
     assert told([], fired, anew((40, "a"), (41, "a"))) == (False, False)
     assert told([], fired, anew((41, "a"), (42, "a"))) == (True, False)
+
+
+def test_a_schedule_that_moved_comes_here_from_the_partition_that_has_it() -> None:
+    arrived = log((b"shop/a", waits("a")), (b"shop/b", MARKER), at=10, fired=1)
+    left = log((b"shop/c", None), at=15, fired=1)
+    fired = log((b"shop/a", MARKER), at=20, fired=1)
+    other = stood_before(log((b"shop/a", waits("a"))), frozenset({b"shop/a"}))
+    here = stood_before(log((b"shop/c", waits("c"))), frozenset({b"shop/c"}))
+    moved = frozenset({b"shop/a", b"shop/b", b"shop/c"})
+    fires = FiresBehind(here, NOTHING_ANEW, other, moved)
+    # A row that comes or goes is no fire.
+    assert list(fires.of(arrived + left + fired)) == [
+        FiredBehind(True, True, b"shop/a", DUE, 1, 20),
+    ]
+
+
+def test_what_is_sent_on_is_lost_or_judged_anew_as_its_first_request_is() -> None:
+    sorting = RequestsBehind({0: 6, 1: 3})
+    for partition, offset, name, carried, by, first in (
+        (0, 41, "a", True, None, 41),
+        (0, 42, "b", False, None, 42),
+        (1, 90, "a", True, SentBy(0, 7), 41),
+        (1, 91, "b", True, SentBy(0, 7), 42),
+        (1, 92, "c", False, SentBy(0, 8), 40),
+    ):
+        record = offset, 900, b"shop", request("shop", name, at=DUE), None
+        sorting.take(partition, record, carried, by, ("belfry.schedules", 0, first))
+    assert {at: [each.offset for each in lost] for at, lost in sorting.lost.items()} == {0: [42]}
+    found = sorting.anew()
+    for key, offset, comes in ((b"shop/a", 90, True), (b"shop/b", 91, False)):
+        its = rows.schedule(waits(key[5:].decode(), life=generation_at(1, offset)))
+        assert isinstance(its, rows.WaitingRow)
+        known = remembered(Logged(1, 0, key, b""), its, None)
+        assert known is not None
+        assert found.brings(key, None, known) is comes
+
+
+def test_rows_on_their_way_are_known_unless_they_are_sent_once_more() -> None:
+    def move(kind: int, body: bytes = b"") -> bytes:
+        return encode_move(MoveRecord(kind, 9, 1, 17, 0, body))
+
+    body = b"\0" + pack_rows([(b"shop/a", waits("a"))])
+    sorting = RequestsBehind({0: 6})
+    place = "belfry.schedules", 0, 0
+    sorting.take(1, (5, 900, b"key group 9", move(ROWS, body), None), True, SentBy(0, 7), place)
+    assert (sorting.moved, sorting.under_way) == ({b"shop/a"}, {})
+    sorting.take(1, (4, 900, b"key group 9", move(ROWS, body), None), True, SentBy(0, 6), place)
+    assert sorting.under_way.keys() == {b"shop/a"}
+    sorting.take(0, (6, 900, b"key group 9", move(GIVEN), None), False, SentBy(0, 7), place)
+    sorting.take(0, (7, 900, b"key group 9", move(MOVE), None), False, None, place)
+    [[asked]] = sorting.lost.values()
+    assert (asked.offset, asked.action, asked.tenant) == (7, "MOVE", "")
 
 
 def test_a_request_is_listed_with_what_it_says_and_one_that_says_nothing_with_its_key() -> None:

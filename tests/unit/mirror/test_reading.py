@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaError
 
 from belfry.mirror import reading
+from belfry.mirror.cuts import Gate, Together
 from belfry.mirror.reading import CarriedReader
-from tests.unit.mirror.stand_ins import CHANGELOG_TOPIC, ROW, FakeLogs, FakeMessage, fake_side
+from belfry.wire.record import Origin, origin_headers, sent_by_headers
+from tests.unit.mirror.stand_ins import (
+    CHANGELOG_TOPIC,
+    REQUESTS_TOPIC,
+    ROW,
+    FakeConsumer,
+    FakeLogs,
+    FakeMessage,
+    fake_side,
+)
 
 
 def made(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeLogs, CarriedReader]:
     """A source, and its reader from the beginning on."""
     cluster = FakeLogs()
     cluster.readable(monkeypatch)
-    return cluster, CarriedReader(fake_side("a", cluster), 0, None, whole=False)
+    return cluster, CarriedReader(
+        fake_side("a", cluster), 0, None, Gate(Together(1), 0), whole=False
+    )
 
 
 @pytest.mark.parametrize("topic", [None, CHANGELOG_TOPIC])
@@ -69,3 +83,64 @@ def test_rows_without_their_manifest_are_held_back(monkeypatch: pytest.MonkeyPat
     assert reader.positions == found.positions
     cluster.seal(2)
     assert (reader.batch(0).size, reader.positions["changelog"]) == (2, 4)
+
+
+def test_requests_that_were_carried_are_read_again_for_who_sent_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeLogs()
+    cluster.readable(monkeypatch)
+    origin = origin_headers(Origin(REQUESTS_TOPIC, 1, 4, 900, rerouted=True))
+    for number in (6, 7, 8):
+        sent: Any = origin + sent_by_headers(1, number)
+        cluster.add(REQUESTS_TOPIC, headers=sent)
+    together = Together(2)
+    together.carried(1, 6, 0, 0)
+    gate = Gate(together, 0)
+    positions = {"schedules": 2, "changelog": 0, "lifecycle": 0, "rejected": 0}
+    side = fake_side("a", cluster)
+    reader = CarriedReader(side, 0, positions, gate, whole=True, rows_to=(1, 0))
+    assert (reader.positions["schedules"], reader.noted) == (2, 1)
+    cluster.seal(3, position=1)
+    cluster.seal(4, position=2)
+    found = reader.batch(0)
+    assert [each.offset() for each in found.others["schedules"]] == [2]
+    # Its transaction 4 took in what the other partition sent by its 7, which is not carried yet.
+    assert (found.number, found.positions["changelog"], reader.noted) == (3, 1, 3)
+    together.carried(1, 7, 0, 0)
+    assert reader.batch(0).number == 4
+
+
+def test_a_changelog_of_which_much_waits_is_read_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, reader = made(monkeypatch)
+    monkeypatch.setattr(reading, "STRETCH_BYTES", len(ROW))
+    paused: list[str] = []
+    monkeypatch.setattr(FakeConsumer, "pause", lambda *_: paused.append("pause"), raising=False)
+    monkeypatch.setattr(FakeConsumer, "resume", lambda *_: paused.append("resume"), raising=False)
+    cluster.add(CHANGELOG_TOPIC, b"shop/a")
+    cluster.seal(1, position=5)
+    assert reader.batch(0).size == 0
+    assert reader.batch(0).size == 0
+    assert paused == ["pause"]
+    # Nothing more will come there, as its end says.
+    reader.pass_missing(0, 1)
+    assert reader.batch(0).size == 2
+    assert paused == ["pause", "resume"]
+
+
+@pytest.mark.parametrize(("number", "waits"), [(0, False), (7, True), (8, False)])
+def test_a_reader_that_goes_on_sees_that_manifests_are_gone(
+    monkeypatch: pytest.MonkeyPatch, number: int, waits: bool
+) -> None:
+    cluster = FakeLogs()
+    cluster.readable(monkeypatch)
+    gate = Gate(Together(1), 0)
+    side = fake_side("a", cluster)
+    reader = CarriedReader(side, 0, None, gate, whole=True, rows_to=(0, number))
+    cluster.add(CHANGELOG_TOPIC, b"shop/a")
+    cluster.seal(9)
+    cluster.seal(10)
+    assert reader.batch(0).number == (None if waits else 10)
+    assert gate.held == 2 * waits

@@ -28,13 +28,14 @@ SAID: Final = encode_text('{"lifecycle":"ALL"}')
 class Leaving(Driver):
     """An engine whose transactions, policies and events are kept as the topics have them."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: int = 1) -> None:
+        """Of so many partitions it is the first one."""
         self.log: list[LoggedRow] = []
         self.events: list[tuple[bytes, Fired]] = []
         self.policies: list[PolicyAt] = []
         self.epoch = 0
         self.offset = 0
-        super().__init__(Level.ALL)
+        super().__init__(Level.ALL, partitions=partitions)
         self.own(T0)
 
     def own(self, now_ms: int, *, cold: bool = False) -> None:

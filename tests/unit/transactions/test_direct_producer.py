@@ -23,8 +23,8 @@ from belfry.kafka.step_records import (
     told_records,
 )
 from belfry.store.signatures import RowKeys
+from belfry.transactions.opening import CONNECT_S
 from belfry.transactions.produce import ProduceAnswer
-from belfry.transactions.producer import CONNECT_S
 from belfry.transactions.requests import EndTxn, EndTxnWithEpoch, InitProducerId
 from belfry.transactions.writer import END_S, WRITE_S
 from belfry.wire.accepted import PlainAccepted

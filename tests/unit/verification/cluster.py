@@ -40,13 +40,13 @@ class Cluster:
         self.findings: list[Breached] = []
         self._seen = [0] * len(traces)
         self.standings = standings or [Standing() for _ in traces]
-        self._partitions = [
+        self.partitions = [
             PartitionVerifier(
                 Spot("belfry.changelog", number, 0), self.memory, self.counts, standing
             )
             for number, standing in enumerate(self.standings)
         ]
-        for each in self._partitions:
+        for each in self.partitions:
             each.move_among(len(traces))
 
     def round(self, until_ms: int = 0) -> None:
@@ -58,7 +58,7 @@ class Cluster:
                 spot = fire.spot._replace(offset=fire.spot.offset * PARTITIONS + number)
                 self._outputs.fired(fire._replace(spot=spot))
             self._seen[number] = len(trace.fired)
-        for trace, verifier in zip(self._traces, self._partitions, strict=True):
+        for trace, verifier in zip(self._traces, self.partitions, strict=True):
             since = verifier.standing.next_offset
             verifier.begin(coverage)
             verifier.feed([each for each in trace.changelog if each.offset >= since])
@@ -67,7 +67,7 @@ class Cluster:
             self.findings += verifier.findings
             verifier.findings = []
         # What a rolled-back step leaves is a gap of offsets, behind which nothing is known at once.
-        blind_ms = max(each.standing.blind_until_ms for each in self._partitions)
+        blind_ms = max(each.standing.blind_until_ms for each in self.partitions)
         self._outputs.end(blind_ms, self._outputs.round - 1)
         if until_ms:
             suspects = self._overdue.suspects(range(len(self._traces)), until_ms, coverage)

@@ -18,6 +18,8 @@ REASONS = {
     "at_least_once": "output records of tenants whose events may come twice",
     "copies_alone": "events that a redrive sent again, and that are not there besides",
     "elsewhere": "transactions of another cluster, which a mirror carried",
+    "told_anew": "lifecycle events and refusals that were told in both clusters, by a take-over"
+    " without the source",
     "marks_unread": "transactions of which nobody can say whether a mirror carried them, for its"
     " marks cannot be read",
     "undecrypted": "schedules that were paused for lack of the key of their payloads, for whether a"

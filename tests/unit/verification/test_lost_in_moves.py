@@ -20,6 +20,7 @@ from belfry.store.layout.pending_bytes import is_pending
 from belfry.verification.findings import Breach, Spot
 from belfry.verification.memory import Memory, short
 from belfry.verification.rows import Logged
+from belfry.wire import moves
 from tests.unit.engine import moving_ring
 from tests.unit.engine.driver import HOUR, T0
 from tests.unit.engine.moving_ring import PARTITIONS, MovingRing
@@ -347,3 +348,28 @@ def test_a_partition_that_is_read_anew_and_an_old_move_are_forgotten() -> None:
     assert memory.moves.under_way() == 0
     assert file.one("SELECT count(*) FROM moved_rows")[0] == 0
     assert memory.schedule(home, short(VICTIM)) is None
+
+
+@pytest.mark.parametrize("make", MEMORIES)
+def test_moves_of_two_clusters_with_one_name_are_not_taken_for_one(
+    make: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group at its home says nothing of its last move, and each cluster has its own offsets."""
+    names = iter((7, 8, 7))
+    monkeypatch.setattr(moves, "move_named", lambda _offset, _last: next(names))
+    ring = asked()
+    home = ring.home(TENANT)
+    for target in ((home + 1) % PARTITIONS, home):
+        ring.move(TENANT, target)
+        ring.settle()
+    logs = [each.changelog for each in traces(ring)]
+    ends = [log[-1].offset + 1 if log else 0 for log in logs]
+    ring.move(TENANT, (home + 1) % PARTITIONS)
+    ring.settle()
+    made = Cluster(traces(ring), make())
+    # A mirror carried the first two.
+    for each, end in zip(made.partitions, ends, strict=True):
+        each.elsewhere = ((0, end),)
+    made.round()
+    made.round()
+    assert not PLANTED_IN_MOVES & {each.breach for each in made.findings}

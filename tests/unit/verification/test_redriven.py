@@ -63,7 +63,7 @@ def test_marks_and_refusals_are_remembered_with_their_time(trace: Trace) -> None
     """By it they are forgotten, once their topic has."""
 
     class Timed(MemoryInProcess):
-        def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
+        def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> tuple[Spot, int] | None:
             times.append(timestamp_ms)
             return super().add_once(what, spot, timestamp_ms)
 
@@ -114,7 +114,7 @@ def refuse(made: Verification, headers: Headers, offset: int) -> None:
     refusal = marked_by(said, spot)
     if refusal is not None:
         made.outputs.marked(refusal, spot, T0)
-    elif origin := origin_of(said):
+    elif origin := origin_of(said, follows=made.outputs.follows):
         made.outputs.refused(origin, spot, T0)
 
 
@@ -146,3 +146,43 @@ def test_a_second_mark_is_found_and_a_second_refusal_beside_it() -> None:
         (Breach.REFUSED_TWICE, 59),
     ]
     assert f"{REJECTED}/2@41" in made.findings[0].found
+
+
+def test_a_place_of_two_clusters_is_of_two_requests() -> None:
+    """A side that followed another cluster has what both refused at one offset."""
+    made = Verification()
+    made.outputs.elsewhere_until_ms = T0
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.000Z")], 41)
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:07.000Z")], 57)
+    assert made.findings == []
+    # What was carried and is refused here once more came in at the same instant.
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.000Z")], 58)
+    assert [(each.breach, each.spot.offset) for each in made.findings] == [
+        (Breach.REFUSED_TWICE, 58)
+    ]
+
+
+def test_a_place_of_one_cluster_is_of_one_request() -> None:
+    """Brokers' clocks differ, and an earlier release did not tell the instant."""
+    made = Verification()
+    refuse(made, REFUSED, 41)
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.000Z")], 57)
+    refuse(made, [*REFUSED, ("belfry-error-at", b"2026-12-01T09:00:00.001Z")], 58)
+    assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE] * 2
+
+
+def test_what_a_side_did_again_without_its_source_is_counted_and_no_finding() -> None:
+    """A mirror carries refusals ahead of their transactions."""
+    made = Verification()
+    made.outputs.anew_ms = T0 + 5, T0 + 10, T0 + 12
+    for offset, at_ms in ((3, T0 + 9), (9, T0 + 13)):
+        made.outputs.refused("belfry.schedules/0@7", Spot(REJECTED, 0, offset), at_ms)
+    assert (made.findings, made.counts.told_anew) == ([], 1)
+    # What was told before the mirror was level was carried with its transaction.
+    made.outputs.refused("belfry.schedules/0@6", Spot(REJECTED, 0, 1), T0 + 5)
+    made.outputs.refused("belfry.schedules/0@6", Spot(REJECTED, 0, 13), T0 + 13)
+    # Both of them before the take-over, or behind it, are found as well.
+    made.outputs.refused("belfry.schedules/0@7", Spot(REJECTED, 0, 4), T0 + 9)
+    for offset in (11, 12):
+        made.outputs.refused("belfry.schedules/0@8", Spot(REJECTED, 0, offset), T0 + 13)
+    assert [each.breach for each in made.findings] == [Breach.REFUSED_TWICE] * 3

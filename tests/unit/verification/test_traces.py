@@ -21,6 +21,7 @@ from tests.unit.verification.planted import (
     Planted,
     at_manifest,
     double_a_fire,
+    leave_the_manifest_out,
     rewritten,
 )
 from tests.unit.verification.test_lost_in_moves import PLANTED_IN_MOVES
@@ -64,6 +65,19 @@ def test_what_fired_in_another_cluster_is_not_missed_in_this_one(trace: Trace) -
     assert made.counts.elsewhere == made.counts.transactions > 40
     here = verified(trace)
     assert {Breach.LOST, Breach.UNTOLD_FIRE} <= {each.breach for each in here.findings}
+
+
+def test_what_a_mirror_is_about_to_carry_on_is_not_torn(trace: Trace) -> None:
+    leave_the_manifest_out(trace)
+    made = Verification()
+    made.partition.elsewhere = ((0, 1 << 62),)
+    made.round(trace)
+    assert Breach.TORN not in {each.breach for each in made.findings}
+    # Behind a take-over it is.
+    made = Verification()
+    made.partition.elsewhere = ((0, trace.changelog[-1].offset),)
+    made.round(trace)
+    assert Breach.TORN in {each.breach for each in made.findings}
 
 
 def test_ends_that_leave_no_row_hide_no_fire() -> None:

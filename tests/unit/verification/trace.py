@@ -89,7 +89,7 @@ class MemoryInProcess:
         self._settled: set[bytes] = set()
         self._lost: set[bytes] = set()
         self._told: dict[bytes, tuple[ToldFire, int]] = {}
-        self._once: dict[str, Spot] = {}
+        self._once: dict[str, tuple[Spot, int]] = {}
         self.moves = MovesInProcess()
 
     def schedule(self, partition: int, name: int) -> Remembered | None:
@@ -191,9 +191,9 @@ class MemoryInProcess:
         for identity in identities:
             self._told.pop(identity, None)
 
-    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> Spot | None:
-        known = self._once.setdefault(what, spot)
-        return None if known == spot else known
+    def add_once(self, what: str, spot: Spot, timestamp_ms: int) -> tuple[Spot, int] | None:
+        known = self._once.setdefault(what, (spot, timestamp_ms))
+        return None if known[0] == spot else known
 
 
 @dataclass

@@ -29,6 +29,7 @@ _PROGRESS: Final = Struct(">qqqqqq")
 NO_GAP: Final = (-1, -1)
 # Flags of a manifest.
 READ_LEASE: Final = 1
+SENT_ON: Final = 2
 
 
 class Manifest(NamedTuple):
@@ -36,7 +37,8 @@ class Manifest(NamedTuple):
 
     `grouped` says that the partition has rows of key groups which are not simply at home.  Such a
     manifest has a letter of its own, so that no release goes on from it, or from a local store that
-    ends with it, which knows nothing of them.
+    ends with it, which knows nothing of them.  `sent_on` says that the transaction also wrote to
+    the topic of requests, for other partitions or its own: a mirror carries that first.
     """
 
     txn_seq: int
@@ -48,6 +50,7 @@ class Manifest(NamedTuple):
     digest: bytes
     read_lease: bool = False
     grouped: bool = False
+    sent_on: bool = False
 
 
 class StoredState(NamedTuple):
@@ -75,14 +78,16 @@ NOTHING: Final = Progress(0, 0, 0)
 def encode_manifest(row: Manifest) -> bytes:
     """The record of a transaction."""
     letter = GROUPED if row.grouped else MANIFEST
-    return _MANIFEST.pack(FORMAT, letter, READ_LEASE * row.read_lease, *row[:7])
+    flags = READ_LEASE * row.read_lease | SENT_ON * row.sent_on
+    return _MANIFEST.pack(FORMAT, letter, flags, *row[:7])
 
 
 def decode_manifest(record: bytes) -> Manifest:
     """The transaction in a record."""
     letter = check_format(record)
     _, _, flags, *fields = _MANIFEST.unpack(record)
-    return Manifest._make((*fields, bool(flags & READ_LEASE), letter == GROUPED))
+    told = bool(flags & READ_LEASE), letter == GROUPED, bool(flags & SENT_ON)
+    return Manifest._make((*fields, *told))
 
 
 def encode_state(state: StoredState) -> bytes:
