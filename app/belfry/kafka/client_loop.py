@@ -1,10 +1,10 @@
 """An event loop that several threads have requests made in: one thread, while somebody uses it.
 
-Threads call `run` and wait.  Writers of transactions have one, with a coroutine per phase of a
-step, and clients that ask for offsets have another (`offset_client.py`).
+Threads call `run` and wait.  Writers of transactions have one, with one coroutine for a step, and
+clients that ask for offsets have another (`offset_client.py`).
 
-    partition 3   ── batches ──┐ run(write) blocks ┌── places ──┐ run(end) blocks ┌──
-    partition 7   ─────── batches ──┐ run(write) blocks ┌───────────────
+    partition 3   ── batches ──┐ run(write, end) blocks ┌── receipt ── batches ──┐ run …
+    partition 7   ─────── batches ──┐ run(write, end) blocks ┌───────────────
     the loop      ══════════════ requests and answers of both, interleaved ══════
 
 The loop runs only requests and answers, so a partition does not wait for another one's work.
