@@ -29,6 +29,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from belfry.host import machine
+from belfry.kafka.causes import cause_of
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.fencing import TRIES, activate, fence
 from belfry.mirror.growth import see_that_it_is_whole
@@ -113,7 +114,7 @@ def _tried(once: Callable[[], Iterator[Said]]) -> Iterator[Said]:
         except KafkaException as error:
             if not left or error.args[0].code() in _AWAY:
                 raise
-            yield None, f"begun again, for somebody took a partition meanwhile: {error}"
+            yield None, f"begun again, for somebody took a partition meanwhile: {cause_of(error)}"
             machine.sleep(AGAIN_S)
         else:
             return

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from aiokafka.client import CoordinationType
 from aiokafka.errors import KafkaError, NodeNotReadyError
+from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
 from belfry.kafka.broker_features import TRANSACTION, ask_features
@@ -118,10 +119,8 @@ class BrokerConnections:
 
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
-        topic, number = where
-        # As `leader_for_partition` of aiokafka, without an object for each question.
-        partition = self._client.cluster._partitions.get(topic, {}).get(number)  # noqa: SLF001  # see above
-        return None if partition is None or partition.leader < 0 else partition.leader
+        leader: int | None = self._client.cluster.leader_for_partition(TopicPartition(*where))
+        return None if leader is None or leader < 0 else leader
 
     async def coordinator_of(self, name: str) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
