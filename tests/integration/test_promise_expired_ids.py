@@ -16,6 +16,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,19 @@ WRITERS: Final = {
     "two ids in turn": {"TRANSACTION_WRITER": "direct", "TRANSACTIONAL_IDS": "2"},
     "librdkafka": {"TRANSACTION_WRITER": "librdkafka"},
 }
+
+
+@contextmanager
+def site_of(broker: str, name: str, home: Path, writer: str) -> Iterator[Site]:
+    """A site of one partition whose worker writes so."""
+    with Site(broker, name, home, **WRITERS[writer], CLUSTER__PARTITIONS="1") as site:
+        site.schedules_topic(1)
+        yield site
+
+
+def fired_ids(site: Site, *ids: str) -> list[bytes]:
+    """The schedules of what fired, in order."""
+    return [each.header("belfry-schedule-id") or b"" for each in fired_of(site, *ids)]
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +102,7 @@ def fired_of(site: Site, *ids: str) -> list[Record]:
 def test_who_has_nothing_to_do_for_long_fires_once_and_hardly_late(
     forgetful: str, tmp_path: Path, unique: Callable[[str], str], writer: str
 ) -> None:
-    given = WRITERS[writer] | {"CLUSTER__PARTITIONS": "1"}
-    with Site(forgetful, unique("idle"), tmp_path, **given) as site:
-        site.schedules_topic(1)
+    with site_of(forgetful, unique("idle"), tmp_path, writer) as site:
         site.fired_topics(["demo"])
         worker = site.worker().start().wait_ready()
         time.sleep(YOUNG_S)
@@ -100,9 +112,8 @@ def test_who_has_nothing_to_do_for_long_fires_once_and_hardly_late(
             site.ask("demo", name, at=at_ms, payload=b"x")
         site.wait_fired("demo", 2, 60.0)
         time.sleep(1.0)
-        fired = fired_of(site, *due)
-        assert [each.header("belfry-schedule-id") for each in fired] == [b"first", b"second"]
-        for record, at_ms in zip(fired, due.values(), strict=True):
+        assert fired_ids(site, *due) == [b"first", b"second"]
+        for record, at_ms in zip(fired_of(site, *due), due.values(), strict=True):
             assert 0 <= record.timestamp_ms - at_ms < LATE_MS
         assert "taking over anew" in worker.log.read_text(), "no id was forgotten"
         assert worker.stop() == 0
@@ -112,9 +123,7 @@ def test_who_has_nothing_to_do_for_long_fires_once_and_hardly_late(
 def test_who_wakes_when_the_ids_of_its_successor_are_forgotten_fires_nothing_again(
     forgetful: str, tmp_path: Path, unique: Callable[[str], str], writer: str
 ) -> None:
-    given = WRITERS[writer] | {"CLUSTER__PARTITIONS": "1"}
-    with Site(forgetful, unique("woken"), tmp_path, **given) as site:
-        site.schedules_topic(1)
+    with site_of(forgetful, unique("woken"), tmp_path, writer) as site:
         site.fired_topics(["demo"])
         one = site.worker().start().wait_ready()
         first_ms = now_ms() + 8_000
@@ -131,6 +140,5 @@ def test_who_wakes_when_the_ids_of_its_successor_are_forgotten_fires_nothing_aga
         one.signal(signal.SIGCONT)
         site.wait_fired("demo", 2, 60.0)
         time.sleep(3.0)
-        fired = fired_of(site, *due)
-        assert [each.header("belfry-schedule-id") for each in fired] == [b"first", b"second"]
+        assert fired_ids(site, *due) == [b"first", b"second"]
         assert one.stop() == 0

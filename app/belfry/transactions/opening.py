@@ -1,7 +1,10 @@
 """What a writer of transactions begins with: connections that know the changelog, and its ids.
 
-connected   brokers are known, and who leads the changelog
-fenced      all transactional ids of the partition are this writer's; a former owner is refused
+    connected   brokers are known, and who leads the changelog
+    fenced      all transactional ids of the partition are this writer's; a former owner is refused
+
+Both are coroutines of the loop of requests. A take-over runs one after the other; a standby has
+connected long before it fences.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ that all writers of a worker share.
     begin ─► batches of all partitions ─► Produce, to each leader ─► acknowledged ─► EndTxn
 
 The manifest lies in the changelog's last batch; behind it are fillers at most.  It is acknowledged
-before EndTxn is sent, so where signed rows lie is looked at without a flush of their own.  All of a
-step's requests leave in one turn of the loop: each hand-over waits for the interpreter's lock.
+before EndTxn is sent, so where signed rows lie is looked at without a flush of their own.  A step
+is handed over to the loop once, which appends its records and ends it: at each hand-over two
+threads wait for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class DirectProducer:
         self._output_topics: OutputTopics = surroundings.output_topics
         self._clock = surroundings.clock
         self._failpoint = surroundings.failpoints.reach
-        self._amid_commit = partial(surroundings.failpoints.names, "S5")
+        self._stops_amid_commit = partial(surroundings.failpoints.names, "S5")
         self._changelog = self._output_topics.changelog, partition
         self._codec = CODECS[codec_of(properties)]
         self._non_transactional = NonTransactionalProducer(
@@ -173,7 +174,7 @@ class DirectProducer:
         It takes two where something waits between them that must not hold the loop: for what was
         sent `beside` the transaction, or at a failpoint.
         """
-        if not beside and not self._amid_commit():
+        if not beside and not self._stops_amid_commit():
             acknowledged: AcknowledgedStep = self._run(
                 self._write_and_end(writer, batches), WRITE_S + END_S
             )

@@ -86,14 +86,9 @@ def headline(body: bytes) -> Headline:
     ways to one answer.
     """
     try:
-        id_at = 1 + (body[0] >> 1)
-        outcome_at = id_at + 1 + (body[id_at] >> 1)
-        asked = body[outcome_at + 1]
-        size = body[outcome_at + 2] if asked else body[outcome_at + 3]
-        shape = (body[0], body[id_at], asked, size)
-        tenant, schedule_id, outcome, fired, versioned, version, at, due, due_at = (
-            _shapes.get(shape) or _learn(shape)
-        )(body)
+        asked, (tenant, schedule_id, outcome, fired, versioned, version, at, due, due_at) = _fields(
+            body
+        )
         at_ms, due_ms = _instant_of(at), _instant_of(due_at)
         if (
             fired == _GIVEN - asked
@@ -115,14 +110,7 @@ def kept_head(body: bytes) -> Headline:
     record to record, so each would have to be read by itself.
     """
     try:
-        id_at = 1 + (body[0] >> 1)
-        outcome_at = id_at + 1 + (body[id_at] >> 1)
-        asked = body[outcome_at + 1]
-        size = body[outcome_at + 2] if asked else body[outcome_at + 3]
-        shape = (body[0], body[id_at], asked, size)
-        tenant, schedule_id, outcome, fired, versioned, version, at, _, _ = (
-            _shapes.get(shape) or _learn(shape)
-        )(body)
+        asked, (tenant, schedule_id, outcome, fired, versioned, version, at, _, _) = _fields(body)
         if (
             outcome != _FIRED
             and fired == _GIVEN - asked
@@ -134,6 +122,19 @@ def kept_head(body: bytes) -> Headline:
     except (IndexError, struct.error):
         pass  # Another shape, or no event.
     return headline(body)
+
+
+def _fields(body: bytes) -> tuple[int, tuple[Any, ...]]:
+    """Whether a head has a request id (2 or 0), and its nine fields.
+
+    IndexError or struct.error for one that is not of a shape that short heads have.
+    """
+    id_at = 1 + (body[0] >> 1)
+    outcome_at = id_at + 1 + (body[id_at] >> 1)
+    asked = body[outcome_at + 1]
+    size = body[outcome_at + 2] if asked else body[outcome_at + 3]
+    shape = (body[0], body[id_at], asked, size)
+    return asked, (_shapes.get(shape) or _learn(shape))(body)
 
 
 def _learn(shape: _Shape) -> Callable[[bytes], tuple[Any, ...]]:

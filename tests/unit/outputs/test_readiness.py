@@ -290,15 +290,23 @@ class Undescribed(Made):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no answer"))
 
 
-def test_a_tenant_goes_on_though_nobody_tells_what_its_new_topic_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The topic is there, and nobody would look at it again: its events would wait for ever."""
-    monkeypatch.setattr(librdkafka, "AdminClient", Undescribed)
+def waiting_for_its_topic(
+    monkeypatch: pytest.MonkeyPatch, cluster: type[Made]
+) -> tuple[Outputs, Tenants]:
+    """Outputs whose tenant `new` is held until its topic is made."""
+    monkeypatch.setattr(librdkafka, "AdminClient", cluster)
     tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
     found = Outputs(Settings(), tenants, None)
     found.prepare(Effects(tenants={"new"}))
     assert tenants.of("new").held == TO_MAKE
+    return found, tenants
+
+
+def test_a_tenant_goes_on_though_nobody_tells_what_its_new_topic_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The topic is there, and nobody would look at it again: its events would wait for ever."""
+    found, tenants = waiting_for_its_topic(monkeypatch, Undescribed)
     found._maker.make_some()
     assert not tenants.of("new").held
 
@@ -306,10 +314,7 @@ def test_a_tenant_goes_on_though_nobody_tells_what_its_new_topic_takes(
 def test_a_tenant_goes_on_whatever_ends_the_look_at_its_new_topic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(librdkafka, "AdminClient", Made)
-    tenants = Tenants("belfry.fired.", Delivery.PAYLOAD, Level.FAILURES)
-    found = Outputs(Settings(), tenants, None)
-    found.prepare(Effects(tenants={"new"}))
+    found, tenants = waiting_for_its_topic(monkeypatch, Made)
     monkeypatch.setattr(found._view, "describe", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         found._maker.make_some()

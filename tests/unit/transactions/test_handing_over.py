@@ -35,7 +35,7 @@ class _Around:
         made.signer = SimpleNamespace(fillers=0, lies_as_signed=lambda _at: lies)
         made._changelog, made._clock, made._loop = CHANGELOG, SystemClock(), self
         made._failpoint = self.seen.append
-        made._amid_commit = lambda: hurt
+        made._stops_amid_commit = lambda: hurt
         made._non_transactional = SimpleNamespace(settle=lambda: self.seen.append("settled"))
         self.producer: Any = made
         self._loop = loop
