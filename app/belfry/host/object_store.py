@@ -1,6 +1,7 @@
 """Folders elsewhere: of any file system that fsspec knows, such as a bucket.
 
     opened("s3://bucket/belfry", {…}, …)        its file system, and the path of the folder in it
+    put_whole(files, path, data)                a file that nobody sees half of
     within(5, lambda: files.cat_file(path))     an answer, or TimeoutError
 
 Nobody is asked whether the folder is there before it is used.  Errors are raised as the file system
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeVar
+from uuid import uuid4
 
 from belfry.host import machine
 
@@ -46,6 +48,26 @@ def opened(url: str, options: dict[str, Any], names: tuple[str, str]) -> tuple[A
             " that file system."
         ) from None
     return files, path.rstrip("/")
+
+
+def put_whole(files: Any, path: str, data: bytes) -> None:
+    """Write a file that others see whole or not at all.
+
+    A bucket shows an object once all of it is there.  A file system shows a file as it grows, so
+    there it is written under another name first.
+    """
+    if files.async_impl:
+        files.pipe_file(path, data)
+        return
+    files.makedirs(path.rpartition("/")[0], exist_ok=True)
+    aside = f"{path}.{uuid4().hex}"
+    try:
+        files.pipe_file(aside, data)
+        files.mv(aside, path)
+    except BaseException:
+        if files.exists(aside):
+            files.rm_file(aside)
+        raise
 
 
 def modified_ms(entry: Mapping[str, Any]) -> float | None:

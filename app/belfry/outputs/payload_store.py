@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
-from uuid import uuid4
 
 import structlog
 
@@ -123,25 +122,13 @@ class PayloadStore:
             self._files.pipe({path: objects[name] for path, name in paths.items()})
         else:
             for path, name in paths.items():
-                self._write_aside(path, objects[name])
+                object_store.put_whole(self._files, path, objects[name])
         now_s = machine.monotonic()
         with self._lock:
             if len(self._fresh) + len(objects) > MOST_FRESH:
                 self._fresh.clear()
             self._fresh.update(dict.fromkeys(objects, now_s))
         self._counted("stored", len(objects))
-
-    def _write_aside(self, path: str, payload: bytes) -> None:
-        """Write a file whole, by way of another name."""
-        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        aside = f"{path}.{uuid4().hex}"
-        try:
-            self._files.pipe_file(aside, payload)
-            self._files.mv(aside, path)
-        except BaseException:
-            if self._files.exists(aside):
-                self._files.rm_file(aside)
-            raise
 
     def _away(self, objects: Mapping[Name, bytes], error: Exception) -> None:
         """Let large payloads be refused, and try again what failed until it is stored."""

@@ -56,8 +56,7 @@ class CheckpointFolder:
 
     def put_index(self, name: str, index: bytes) -> None:
         """Write an index, behind all files that it names."""
-        self._files.makedirs(f"{self._path}/indexes", exist_ok=True)
-        self._files.pipe_file(f"{self._path}/indexes/{name}", index)
+        object_store.put_whole(self._files, f"{self._path}/indexes/{name}", index)
 
     def put_file(self, sha256: str, local: Path) -> None:
         """Copy a file there, under its digest."""
