@@ -27,6 +27,7 @@ SCHEDULES: Final = int(os.environ.get("SCHEDULES", "52000"))
 SOON: Final = 40
 LATER_MS: Final = 6 * 3_600_000
 SECRET: Final = "the secret of all workers"
+TAKEN_OVER: Final = "partition taken over"
 
 
 def indexes(stored: Path) -> dict[str, dict[str, Any]]:
@@ -36,23 +37,29 @@ def indexes(stored: Path) -> dict[str, dict[str, Any]]:
 
 
 def told(worker: Worker, event: str) -> list[dict[str, Any]]:
-    """Lines of a worker's log about one thing."""
-    lines = (json.loads(line) for line in worker.log.read_text("utf-8").splitlines() if line)
+    """Lines of a worker's log about one thing; the last may be on its way."""
+    whole = worker.log.read_text("utf-8").rpartition("\n")[0]
+    lines = (json.loads(line) for line in whole.splitlines() if line)
     return [line for line in lines if line.get("event") == event]
 
 
 def taken_over(worker: Worker) -> tuple[float, int]:
     """Seconds and rows of the changelog of its last take-over."""
-    last = told(worker, "partition taken over")[-1]
+    last = told(worker, TAKEN_OVER)[-1]
     return last["seconds"], last["records"]
 
 
 def cold(worker: Worker, **settings: str) -> tuple[float, int]:
-    """Start a worker that has nothing on its disk; what its take-over took."""
+    """Start a worker that has nothing on its disk; what its take-over took.
+
+    It is ready before that as well, while the group has given it nothing yet.
+    """
     shutil.rmtree(worker.data_dir)
+    before = len(told(worker, TAKEN_OVER))
     worker.settings |= {f"BELFRY_{name}": value for name, value in settings.items()}
     worker.start().wait_ready()
-    return taken_over(worker)
+    wait_for("its take-over", lambda: len(told(worker, TAKEN_OVER)) > before)
+    return taken_over(worker.wait_ready())
 
 
 def pending(worker: Worker) -> dict[bytes, bytes]:
@@ -126,7 +133,7 @@ def test_a_worker_without_a_disk_comes_back_from_the_newest_checkpoint_that_is_w
         worker.kill()
 
         by_checkpoint = cold(worker)
-        assert len(told(worker, "state is restored from a checkpoint")) == 1
+        assert len(told(worker, "state is restored from a checkpoint")) == 1, worker.said()
         wait_for("the others", lambda: len(site.fired("shop")) >= SOON)
         assert worker.stop() == 0
         copied = pending(worker)
