@@ -3,7 +3,7 @@
     one worker    pure  pure  pure │ file  file  file  file  file │ measured  measured (one by one)
     another       pure  pure  pure │ file  file  file  file │ (ends)
     a third       pure  pure  pure │ file  file  file  file │ (ends)
-    a fourth      pure  pure  pure │ wheel  simulator  seeds of the simulator  properties  (ends)
+    a fourth      pure  pure  pure │ wheel  simulator  its seeds │ file  file │ properties
 
 Tests in `PURE` need no broker, measure nothing and share nothing, so the workers of pytest-xdist
 divide them.  All others but the last start brokers and workers, and wait more than they work.  The
@@ -16,12 +16,18 @@ at the lowest priority, in the time that others spend waiting.  Of `MANY` worker
 alone, as soon as no pure tests are left; of fewer ones, whoever finds no file any more.  Properties
 are among them: no clock judges them, and at the begin all others would wait for them.
 
+Where a process may raise its priority again (`may_return`: root, or a limit that allows it), that
+one takes files afterwards, as the others do.  Properties wait for whoever finds no file any more,
+and so fill the minutes in which one worker measures and all others have ended.
+
 `make test` loads this plugin; without it pytest runs all tests one after another.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +96,7 @@ LEAST: Final = 2
 AHEAD: Final = 4
 MANY: Final = 4
 LOWEST_PRIORITY: Final = 19
+USUAL_PRIORITY: Final = os.getpriority(os.PRIO_PROCESS, 0)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -100,11 +107,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PureFir
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Step back behind the other worker for good, with all processes that the test starts."""
-    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 and item.nodeid.startswith(
-        BESIDE + BESIDE_TOO + PROPERTIES
-    ):
-        os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
+    """Step back behind the other workers, with all processes that the test starts, or return."""
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        behind = item.nodeid.startswith(BESIDE + BESIDE_TOO + PROPERTIES)
+        wanted = LOWEST_PRIORITY if behind else USUAL_PRIORITY
+        if os.getpriority(os.PRIO_PROCESS, 0) != wanted:
+            os.setpriority(os.PRIO_PROCESS, 0, wanted)
+
+
+def may_return() -> bool:
+    """Whether a process may raise its priority after it has lowered it; another one tries."""
+    tries = f"import os; os.nice({LOWEST_PRIORITY}); os.setpriority(os.PRIO_PROCESS, 0, {{}})"
+    command = tries.format(USUAL_PRIORITY)
+    return not subprocess.run(
+        [sys.executable, "-I", "-S", "-c", command], stderr=subprocess.DEVNULL, check=False
+    ).returncode
 
 
 class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
@@ -117,9 +134,12 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         super().__init__(config, log)
         self.files: list[list[int]] = []
         self.beside: list[list[int]] = []
+        # Those of them that wait until there is no file any more.
+        self.last: list[list[int]] = []
         self.alone: list[int] = []
         self._own: dict[WorkerController, list[int]] = {}
-        # Those that have stepped back for others, and get nothing else any more.
+        self._many = self._returns = False
+        # Those that have stepped back for others.
         self._behind: set[WorkerController] = set()
         # Those that asked for a file when there was none any more.
         self._late: set[WorkerController] = set()
@@ -141,6 +161,12 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
                 return
             self.collection = next(iter(self.node2collection.values()))
             self.pending, self.files, self.beside, self.alone = divided(self.collection)
+            self._many = len(self.nodes) >= MANY
+            self._returns = self._many and bool(self.beside) and may_return()
+            if self._returns:
+                names = self.collection
+                self.last = [each for each in self.beside if names[each[0]].startswith(PROPERTIES)]
+                self.beside = [each for each in self.beside if each not in self.last]
         for node in self.nodes:
             self.check_schedule(node)
 
@@ -181,25 +207,29 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
 
         Who ends the last file asks last, and gets those that have to be alone.
         """
-        early = len(self.nodes) >= MANY and not self._behind
-        if self.beside and (early or node in self._behind):
-            return self._step_back(node)
-        if node in self._behind:
+        if self.beside and (node in self._behind or (self._many and not self._behind)):
+            return self._step_back(node, self.beside)
+        if node in self._behind and not self._returns:
             return []
+        self._behind.discard(node)
         if self.files:
             return self.files.pop(0)
         self._late.add(node)
         if self._late.issuperset(set(self.nodes) - self._behind) and self.alone:
             alone, self.alone = self.alone, []
             return alone
-        return self._step_back(node) if self.beside else []
+        if self.beside:
+            return self._step_back(node, self.beside)
+        # One at a time, for they may run beside what measures.
+        return self._step_back(node, self.last) if self.last and not self._behind else []
 
-    def _step_back(self, node: WorkerController) -> list[int]:
+    def _step_back(self, node: WorkerController, groups: list[list[int]]) -> list[int]:
         self._behind.add(node)
-        return self.beside.pop(0)
+        return groups.pop(0)
 
     def _rest(self) -> int:
-        return sum(map(len, (*self.files, *self.beside, self.alone, *self._own.values())))
+        groups = (*self.files, *self.beside, *self.last, self.alone, *self._own.values())
+        return sum(map(len, groups))
 
 
 def divided(names: list[str]) -> tuple[list[int], list[list[int]], list[list[int]], list[int]]:

@@ -118,6 +118,7 @@ def newest(settings: SharedSettings, partitions: Collection[int]) -> Iterator[Me
     topic = settings.topic("changelog")
     consumer = Consumer(
         {
+            "fetch.wait.max.ms": 10,
             **settings.kafka_properties(),
             "group.id": f"{settings.cluster.app_id}.doctor",
             "enable.auto.commit": False,

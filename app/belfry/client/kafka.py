@@ -40,6 +40,9 @@ NO_GROUP: Final = "belfry-reads-without-a-group"
 # Seconds: until a broker counts as unreachable, and between two tries for leaders of a new topic.
 REACH_S: Final = 5.0
 RETRY_S: Final = 0.05
+# How long a broker waits for records before it answers a reader that nothing follows. Such a reader
+# waits for that at the end of each partition, twice half a second by librdkafka's default.
+SOON_MS: Final = 10
 _C = TypeVar("_C", Producer, Consumer, AdminClient)
 
 
@@ -104,6 +107,7 @@ class Cluster:
         return self._made(
             Consumer,
             {
+                **({"fetch.wait.max.ms": SOON_MS} if tells_ends else {}),
                 **self._properties,
                 "group.id": group,
                 "auto.offset.reset": "earliest" if from_beginning else "latest",

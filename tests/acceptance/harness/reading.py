@@ -55,6 +55,8 @@ class Reader:
                 "isolation.level": isolation,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                # Who reads to the end waits for an answer without records.
+                "fetch.wait.max.ms": 10,
                 "auto.offset.reset": "error",
                 # A broker that stands still keeps its connections: another one is asked then.
                 "socket.timeout.ms": SILENT_MS,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from belfry.devstack import free_port
 from belfry.devstack.child import Child
+from tests.acceptance.harness.forked import TEMPLATES, Forked
 
 POLL_S = 0.02
 TAIL = 4_000
@@ -33,21 +34,28 @@ class Worker:
             "BELFRY_LOG_FORMAT": "json",
             **settings,
         }
-        self._child: Child | None = None
+        self._child: Child | Forked | None = None
 
     @property
-    def child(self) -> Child:
+    def child(self) -> Child | Forked:
         """The process of the present or last run."""
         assert self._child is not None, "the worker was not started"
         return self._child
 
     def start(self, failpoint: str = "") -> Worker:
-        """Start the process, which may be told to hurt itself (``S5:kill:3``)."""
+        """Start the process, which may be told to hurt itself (``S5:kill:3``).
+
+        It is forked where that makes no difference, and else runs ``python -m belfry.cli worker``.
+        """
         foreign = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
         env = {**foreign, **self.settings}
         if failpoint:
             env["BELFRY_FAILPOINT"] = failpoint
-        self._child = Child([sys.executable, "-m", "belfry.cli", "worker"], env=env, log=self.log)
+        if TEMPLATES.fits(env):
+            self._child = Forked(TEMPLATES.next(), ["worker"], env=env, log=self.log)
+        else:
+            command = [sys.executable, "-m", "belfry.cli", "worker"]
+            self._child = Child(command, env=env, log=self.log)
         return self
 
     @property
