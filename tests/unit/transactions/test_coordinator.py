@@ -29,7 +29,7 @@ def unsent(_request: Any) -> Any:
     raise Lost("not connected", sent=False)
 
 
-def asked(script: Script, *kinds: type) -> list[tuple[Any, ...]]:
+def asked(script: Script, *kinds: Any) -> list[tuple[Any, ...]]:
     """The fields of such requests, without tags, in order."""
     return [each._fields[:-1] for each in script.sent if isinstance(each, kinds)]
 
