@@ -106,6 +106,22 @@ async def test_what_follows_in_a_partition_waits_for_its_first_batch() -> None:
     sent = [request.batches for request in script.sent]
     # Neither was taken at first; then both are, and what follows one of them comes behind it.
     assert sent == [[step[0], step[1]], [step[0], step[1]], [step[2]], [step[3]]]
+    # What was not sent says what the first one said, which was no reason to look for a leader.
+    assert script.looks == 0
+
+
+@pytest.mark.parametrize("first", [FIRED, OTHER])
+async def test_a_gap_in_one_partition_is_none_that_follows_from_another(first: Where) -> None:
+    def answer(request: Any) -> ProduceAnswer:
+        codes = {FIRED: 51, OTHER: 45}
+        return ProduceAnswer([(*b.where, codes[b.where], 100, -1) for b in request.batches], 0)
+
+    script = Script(produce=[answer])
+    script.leaders[OTHER] = 1
+    step = [batch(first), batch(OTHER if first == FIRED else FIRED)]
+    with pytest.raises(Ended) as raised:
+        await appender(script).append(step, DEADLINE_S)
+    assert raised.value.meaning is Meaning.ABORT
 
 
 async def test_others_follow_in_partitions_whose_first_batch_was_taken() -> None:
