@@ -14,11 +14,19 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from belfry.engine.effects import Fired
 from belfry.kafka.outcome import TopicGone
 from belfry.schedules.identity import partition_of
+from belfry.transactions import event_batches
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where, Writer
 from belfry.transactions.event_batches import Counts, EventBatches
+from belfry.transactions.joined_batch import BATCH_HEAD, LENGTH_BYTES
 from belfry.transactions.packing import CODECS, packed
 from belfry.transactions.placing import partitioner
-from belfry.transactions.record_bytes import LOOKED_UP, numbered_anew, record_body, varint
+from belfry.transactions.record_bytes import (
+    LOOKED_UP,
+    EncodedHeaders,
+    numbered_anew,
+    record_body,
+    varint,
+)
 from belfry.wire.record import Headers
 
 NOW_MS = 1_700_000_000_000
@@ -187,3 +195,77 @@ def test_numbers_are_zigzag_varints() -> None:
     assert [varint(n) for n in (0, -1, 1, 63, 64, -64)] == [
         b"\0", b"\1", b"\2", b"\x7e", b"\x80\1", b"\x7f",
     ]  # fmt: skip
+
+
+def test_a_batch_is_never_larger_than_its_topic_takes_and_filled_up_to_that() -> None:
+    fired = [("t", b"k", None, b"v" * 100, headers_of(number)) for number in range(9)]
+    body = len(record_body(0, b"k", b"v" * 100, headers_of(0)))
+    # Room is counted with the longest length that a record can have.
+    each = body + LENGTH_BYTES
+    for most in range(BATCH_HEAD + 3 * each, BATCH_HEAD + 4 * each):
+        found = batches_of(fired, most=most)
+        assert [batch.records for batch in found] == [3, 3, 3]
+        assert max(len(batch.data) for batch in found) <= most
+    # A third length of two bytes, of the five that were counted, makes no room for another record.
+    assert batches_of(fired, most=BATCH_HEAD + 3 * each - 1)[0].records == 2
+
+
+def test_lengths_of_one_and_more_bytes_than_are_looked_up_are_the_builders() -> None:
+    """Sizes around the bound of the table: of a value, of a record, and beside a number."""
+    sizes = range(LOOKED_UP - 130, LOOKED_UP + 3)
+    fired: list[Fired] = [("t", b"", None, b"v" * n, headers_of(n, ("x", b"y"))) for n in sizes]
+    for each in fired:
+        assert [bytes(batch.data) for batch in batches_of([each])] == [built([each], "none")]
+    plain: Fired = ("t", b"", None, b"", headers_of(0, ("x", b"y")))
+    many = [plain] * (LOOKED_UP + 2)
+    (batch,) = batches_of(many)
+    assert bytes(batch.data) == built(many, "none")
+
+
+def test_each_topic_has_its_own_limit_and_partitions() -> None:
+    keyed, grouped, most = {"a": 2, "b": 5}, {"a": 4, "b": 9}, {"a": 400, "b": MOST}
+    counts = Counts(keyed.__getitem__, grouped.__getitem__)
+    events = EventBatches(NOW_MS, most.__getitem__, counts, partitioner())
+    names = [b"name-%d" % number for number in range(60)]
+    for topic in most:
+        events.add([(topic, name, None, b"", headers_of(0)) for name in names])
+        events.add([(topic, b"key", name, b"", headers_of(1)) for name in names])
+    filled = events.filled()
+    found = {place: sum(each.count for each in some) for place, some in filled.items()}
+    want = Counter((topic, partition_of(name, keyed[topic])) for topic in most for name in names)
+    want += Counter((topic, partition_of(name, grouped[topic])) for topic in most for name in names)
+    assert found == want
+    sizes = {
+        topic: [len(b.finished(WRITER, 0, 0)) for at, some in filled.items() for b in some
+                if at[0] == topic]
+        for topic in most
+    }  # fmt: skip
+    assert max(sizes["a"]) <= 400
+    assert len(sizes["a"]) > 20
+    assert len(sizes["b"]) == len([place for place in filled if place[0] == "b"])
+
+
+class _Counted(EncodedHeaders):
+    """Headers that count how often each one is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[Any] = Counter()
+
+    def __getitem__(self, header: Any) -> bytes:
+        self.asked[header] += 1
+        return super().__getitem__(header)
+
+
+def test_headers_that_events_have_in_common_are_encoded_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thundering minute costs no encoder of each field."""
+    counted, apart = _Counted(), list[Any]()
+    monkeypatch.setattr(event_batches, "EncodedHeaders", lambda: counted)
+    monkeypatch.setattr(event_batches, "record_body", lambda *about: apart.append(about))
+    common = ("belfry-schedule-tenant", b"a"), ("belfry-occurrence", b"0")
+    events = EventBatches(NOW_MS, lambda _: MOST, among(PARTITIONS), partitioner())
+    events.add([("t", b"k%d" % n, None, b"v", headers_of(n, *common)) for n in range(50)])
+    assert apart == []
+    assert counted.asked == dict.fromkeys([("belfry-scheduled-at", b"now"), *common], 1)

@@ -74,14 +74,14 @@ def test_a_coordinator_that_moves_is_told_from_too_few_replicas(
     assert [each[2] for each in answered((errors.TOO_FEW_REPLICAS, message))] == [code]
 
 
+@pytest.mark.usefixtures("skipped_time")
 @pytest.mark.parametrize(
     ("code", "blamed"), [(errors.NOT_VERIFIED, []), (errors.TOO_FEW_REPLICAS, ["fired"])]
 )
 async def test_a_topic_is_held_for_its_replicas_and_not_for_a_coordinator(
-    monkeypatch: pytest.MonkeyPatch, code: int, blamed: list[str]
+    code: int, blamed: list[str]
 ) -> None:
     """Both are asked again until the step's time is up."""
-    monkeypatch.setattr("belfry.transactions.writer.WRITE_S", 0.2)
     writer = await opened(Script(produce=[code] * 999), own_epochs=True)
     with pytest.raises(Ended) as raised:
         await writer.write(batches(writer, ("fired", 0)))

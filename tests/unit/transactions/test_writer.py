@@ -10,25 +10,20 @@ from typing import Any
 import pytest
 
 from belfry.transactions import asking, errors
-from belfry.transactions import writer as writing
 from belfry.transactions.asking import Ended
 from belfry.transactions.errors import Meaning
-from belfry.transactions.writer import TransactionWriter, WriterState
+from belfry.transactions.writer import BEGIN_S, TransactionWriter, WriterState
+from tests.unit.transactions.conftest import SkippedTime
 from tests.unit.transactions.scripted import LOST, Script, batches, opened, told
 
 V1, V2 = False, True
+pytestmark = pytest.mark.usefixtures("skipped_time")
+
 BOTH = pytest.mark.parametrize("own_epochs", [V1, V2], ids=["v1", "v2"])
 BY_MEANING = {
     meaning: [code for code, line in errors.TABLE.items() if line.meaning is meaning]
     for meaning in Meaning
 }
-
-
-@pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("WRITE_S", 1.5), ("END_S", 1.0), ("BEGIN_S", 1.0)):
-        monkeypatch.setattr(writing, name, seconds)
-    monkeypatch.setattr(asking, "GONE_S", 0.1)
 
 
 def sequences(request: Any) -> dict[Any, tuple[int, int]]:
@@ -240,15 +235,18 @@ async def test_a_coordinator_is_asked_again(kind: str, code: int, own_epochs: bo
         assert ("find", 0) in script.asked[1:]
 
 
-async def test_a_look_for_a_coordinator_ends_with_the_step() -> None:
+async def test_a_look_for_a_coordinator_ends_with_the_time_of_a_fence(
+    skipped_time: SkippedTime,
+) -> None:
     async def never(_name: str) -> Any:
         await asyncio.sleep(3_600)
 
     script = Script()
     script.coordinator_of = never  # type: ignore[method-assign]
-    async with asyncio.timeout(5):
-        with pytest.raises(Ended, match="not in time"):
-            await opened(script, own_epochs=V2)
+    begun = skipped_time.now
+    with pytest.raises(Ended, match="not in time"):
+        await opened(script, own_epochs=V2)
+    assert skipped_time.now - begun == pytest.approx(BEGIN_S)
 
 
 @pytest.mark.parametrize("answer", [LOST, errors.UNTOLD])
