@@ -11,11 +11,11 @@ The log tells them apart, in its batches as they are stored:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from time import monotonic
 from typing import Any, Final
 
+from belfry.host import machine
+from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
-from belfry.kafka.fetcher import Fetcher
 from belfry.wire.record_batches import CommittedBatches, RecordBatch, batches_in
 
 # Seconds without the batches in question, after which the brokers count as silent.
@@ -29,7 +29,7 @@ class VoidOffsets:
 
     def __init__(self, properties: Mapping[str, Any], wait_s: float = ANSWER_S) -> None:
         """`properties` are librdkafka's; nothing connects before there is a hole."""
-        self._fetcher = Fetcher(properties, ANSWER_BYTES)
+        self._fetcher = fetcher.Fetcher(properties, ANSWER_BYTES)
         self._wait_s = wait_s
 
     def all_void(self, where: Where, start: int, end: int) -> bool:
@@ -37,11 +37,11 @@ class VoidOffsets:
 
         An offset that no batch has any more is not: a record may have been there.
         """
-        at, deadline_s = start, monotonic() + self._wait_s
+        at, deadline_s = start, machine.monotonic() + self._wait_s
         self._fetcher.follow({where: start})
         try:
             while at < end:
-                answer = self._fetcher.take(max(0.0, deadline_s - monotonic()))
+                answer = self._fetcher.take(max(0.0, deadline_s - machine.monotonic()))
                 if answer is not None and isinstance(answer.error, OffsetGone):
                     return False
                 if answer is not None and answer.error is not None:
@@ -51,7 +51,7 @@ class VoidOffsets:
                     if behind is None:
                         return False
                     at = behind
-                elif monotonic() >= deadline_s:
+                elif machine.monotonic() >= deadline_s:
                     topic, partition = where
                     raise ConnectionError(
                         f"{topic}/{partition}: no record batch came from offset {at} on within"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from belfry.kafka import void_offsets
+from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.void_offsets import VoidOffsets
 from belfry.wire.record_batches import batches_in
@@ -73,7 +73,7 @@ class Brokers:
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     made = Brokers()
-    monkeypatch.setattr(void_offsets, "Fetcher", lambda *_: made)
+    monkeypatch.setattr(fetcher, "Fetcher", lambda *_: made)
     return made
 
 
