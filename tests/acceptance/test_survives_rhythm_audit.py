@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -46,8 +46,15 @@ def fire(number: int, nominal_ms: int, missed: int = 0) -> Record:
 
 
 def event(outcome: str, at_ms: int, request_id: str | None = None, **more: Any) -> dict[str, Any]:
-    known = {"tenant": PLAIN, "schedule_id": "beat", "code": None, "reason": None, "fire_id": None}
+    known: dict[str, Any] = {
+        "tenant": PLAIN,
+        "schedule_id": "beat",
+        "code": None,
+        "reason": None,
+        "fire_id": None,
+    }
     told = {"outcome": outcome, "request_id": request_id, "appended_ms": EPOCH_MS + at_ms}
+    known["at"] = datetime.fromtimestamp((EPOCH_MS + at_ms) / 1000, UTC)
     return {**known, **told, **more}
 
 
@@ -236,6 +243,26 @@ def test_what_waits_goes_on_with_its_acknowledgement(evidence: RhythmEvidence) -
         evidence.acks[f"f{at_ms}"] = Asked(name, "ACK", EPOCH_MS + at_ms)
         evidence.lifecycle.append(event("UPDATED", at_ms + 100, name))
     assert audit_rhythms(evidence) == []
+
+
+@pytest.mark.parametrize(("timeout_ms", "overlaps"), [(500, False), (900, False), (1_700, True)])
+def test_a_time_out_counts_from_when_it_fired_and_not_from_when_it_was_appended(
+    evidence: RhythmEvidence, timeout_ms: int, overlaps: bool
+) -> None:
+    """A busy broker appends the first one 900 ms late, and the second one at once."""
+    evidence.rhythms[0].tenant, evidence.rhythms[0].ack_timeout_ms = AWAITED, timeout_ms
+    evidence.fired[0].timestamp_ms += 900
+    assert ("overlap" in found(evidence)) is overlaps
+
+
+def test_a_word_of_when_it_fired_that_cannot_be_true_counts_for_nothing(
+    evidence: RhythmEvidence,
+) -> None:
+    """Before it was due nothing fires."""
+    evidence.rhythms[0].tenant, evidence.rhythms[0].ack_timeout_ms = AWAITED, 1_500
+    for told in evidence.lifecycle[-len(FIRES) :]:
+        told["at"] -= timedelta(seconds=5)
+    assert "overlap" in found(evidence)
 
 
 def test_each_invariant_has_doctored_evidence() -> None:

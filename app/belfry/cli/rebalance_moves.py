@@ -78,10 +78,10 @@ class Mover:
         left, done = deque(wanted), list[MoveOutcome]()
         while left or self._under_way:
             self._ask(left, done)
-            tell("key groups moved", len(done), len(wanted))
+            tell("moves ended", len(done), len(wanted))
             if self._under_way:
                 self._look(done)
-                tell("key groups moved", len(done), len(wanted))
+                tell("moves ended", len(done), len(wanted))
             if left or self._under_way:
                 self._sleep(PAUSE_S)
         return done

@@ -1,5 +1,7 @@
 """What `belfry rebalance status` prints, and what becomes of moves: lines for people.
 
+    2 of 4,096 key groups are away from home or on their way, of which 1 rests
+
     group  home  lies  goes  state      records  waiting
      1912     0     1     -  rests            0        0
      2461     1     1     2  moving         120       14
@@ -59,6 +61,9 @@ def _table(found: dict[str, Any]) -> Iterator[str]:
     if not listed:
         yield f"all {found['groups']} key groups are at home, as far as workers tell"
         return
+    resting = sum(each["state"] == "rests" for each in listed)
+    whose = f"{len(listed):,} of {found['groups']:,} key groups are away from home or on their way"
+    yield f"{whose}, of which {resting:,} rest" + ("s" if resting == 1 else "")
     yield ""
     yield " group  home  lies  goes  state       records  waiting"
     for each in listed:

@@ -201,10 +201,13 @@ def line(found: Breached) -> str:
 
 def summary(found: list[Breached], counts: CheckCounts) -> list[str]:
     """What was looked at, in lines for people."""
+    right = "nothing is wrong."
+    if counts.unchecked():
+        right = "nothing is wrong in what was checked."
     told = [
         f"{counts.checked:,} of {counts.transactions:,} transactions checked, {counts.fires:,}"
         f" fires, {counts.digests:,} digests, {counts.outputs:,} output records: "
-        + (f"{len(found):,} findings." if found else "nothing is wrong.")
+        + (f"{len(found):,} findings." if found else right)
     ]
     told += [f"Not checked: {number:,} {why}." for why, number in counts.unchecked().items()]
     return told

@@ -20,6 +20,7 @@ later than the changelog. What is missing is therefore waited for: `grace_s`, on
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -98,6 +99,8 @@ class ClusterVerifier:
         self._patient_until = 0.0
         # What fired in another cluster and was carried; looked at when a pass begins.
         self.elsewhere = FiredElsewhere()
+        # Asks the log of a topic's partition about a hole.
+        self.is_void: Callable[[str, int, int, int], bool] = lambda *_: False
 
     @property
     def behind(self) -> int:
@@ -170,19 +173,19 @@ class ClusterVerifier:
 
     def _begin_partitions(self) -> None:
         """Go on from where the last pass was, or anew where that is too long ago."""
-        now_ms = self._file.now_ms
         topics = self._reader.topics()
         partitions = topics.get(self._topics.changelog, [])
         self._homes = max(1, len(topics.get(self._topics.homes, partitions)))
         self._overdue.moving = MovingGroups(self._memory, self._homes)
         for partition in partitions:
             standing = self._file.standing(partition)
-            if standing.next_offset and now_ms - standing.read_ms > STALE_MS:
+            if standing.next_offset and self._file.now_ms - standing.read_ms > STALE_MS:
                 self._memory.forget_partition(partition)
                 standing = Standing(told_to=standing.told_to)
             spot = Spot(self._topics.changelog, partition, 0)
             made = PartitionVerifier(spot, self._memory, self.counts, standing)
             made.move_among(self._homes)
+            made.wholeness.is_void = partial(self.is_void, self._topics.changelog, partition)
             made.elsewhere = self.elsewhere.stretches.get(partition, ())
             self._partitions[partition] = made
 

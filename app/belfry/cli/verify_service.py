@@ -24,6 +24,7 @@ from belfry.cli.policies import kafka_policies
 from belfry.cli.verified_topics import VerifiedTopics, quick_cluster, world_of
 from belfry.cli.verify_cluster import ClusterVerifier, PassTerms
 from belfry.cli.verify_elsewhere import fired_elsewhere
+from belfry.cli.verify_holes import LogHoles
 from belfry.cli.verify_state import StateFile
 from belfry.cli.verify_topics import NothingComes, TopicReader
 from belfry.client.decoding import Decoder
@@ -122,9 +123,11 @@ def _opened(session: Session, run: VerifyRun) -> Iterator[OpenedVerifier]:
     with (
         closing(TopicReader(quick_cluster(session))) as reader,
         closing(StateFile(run.state, world_of(session))) as file,
+        closing(LogHoles(session)) as holes,
     ):
         topics = VerifiedTopics(settings.topic, run.also)
         verifier = ClusterVerifier(reader, file, topics, decoder, judges(session))
+        verifier.is_void = holes.is_void
         yield OpenedVerifier(session, verifier, topics)
 
 

@@ -83,20 +83,22 @@ class SharedClient:
                 raise ConnectionError("closed while it was connected")
             self._started = True
 
-    async def refresh(self, topics: Iterable[str] = ()) -> None:
+    async def refresh(self, topics: Iterable[str] = ()) -> bool:
         """Ask anew who leads these topics; of all that are followed where none is named.
 
-        What cannot be told stays as it was.  Topics are followed from now on.
+        What cannot be told stays as it was, and then this is False.  Topics are followed from now
+        on.
         """
         asked = sorted(topics)
         if not asked:
-            await self._ask(self.client.force_metadata_update())
+            return await self._ask(self.client.force_metadata_update())
         self._followed.update(asked)
         self.client.follow(self._followed)
         for start in range(0, len(asked), TOGETHER):
             if not await self._ask(self.client.learn(asked[start : start + TOGETHER])):
                 # The others would be waited for as long each, and a step has a deadline.
-                return
+                return False
+        return True
 
     async def _ask(self, look: Awaitable[bool]) -> bool:
         """Wait for a look, and whether it came to anything; a client whose look fails is left."""

@@ -92,19 +92,26 @@ class BrokerConnections:
     async def know(self, topics: Iterable[str], within_s: float = PROPAGATION_S) -> None:
         """Learn of topics that are new here; those that stay unknown are not asked for again.
 
-        All of them are asked for together, and nothing else is.
+        All of them are asked for together, and nothing else is.  A topic stays unknown where
+        brokers said for so long that it is not there: raises Lost where they said nothing.
         """
         unknown = set(topics)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + within_s
+        silent_until = loop.time() + within_s
+        missed_until: float | None = None
         while True:
-            await self.refresh(unknown)
+            told = await self._shared.refresh(unknown)
             unknown = {topic for topic in unknown if not self.partitions_of(topic)}
             if not unknown:
                 return
-            if loop.time() > deadline:
+            now = loop.time()
+            if told and missed_until is None:
+                missed_until = now + within_s
+            if now > (silent_until if missed_until is None else missed_until):
                 # Left in, a topic that was deleted would be asked for, and missed, for ever.
                 self._shared.forget(unknown)
+                if not told:
+                    raise Lost(f"no broker tells of {min(unknown)}", sent=False)
                 return
             await asyncio.sleep(LOOK_S)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from belfry.kafka.client_properties import transactional_ids
 from belfry.transactions.alternating import AlternatingWriter
-from belfry.transactions.brokers import BrokerConnections
+from belfry.transactions.brokers import BrokerConnections, Lost
 from belfry.transactions.writer import TransactionWriter
 
 CONNECT_S: Final = 10.0
@@ -25,7 +25,10 @@ _TIMEOUT: Final = "transaction.timeout.ms"
 async def connected(cluster: BrokerConnections, changelog: str) -> None:
     """Connect, and learn of the changelog; ConnectionError where it is not there."""
     await cluster.start()
-    await cluster.know([changelog], CONNECT_S)
+    try:
+        await cluster.know([changelog], CONNECT_S)
+    except Lost as error:
+        raise ConnectionError(str(error)) from error
     if not cluster.partitions_of(changelog):
         raise ConnectionError(f"{changelog}: it is not there")
 

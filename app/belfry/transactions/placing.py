@@ -117,7 +117,9 @@ class PlacedRecords:
         step.add(where, *manifest, [])
 
     def _partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; raises TopicGone where it has none."""
+        """How many partitions a topic has; raises TopicGone where it has none, and Lost where
+        nobody can tell.
+        """
         known = self._brokers.partitions_of(topic)
         if not known and topic not in self._missed:
             of = self._brokers.partitions_of

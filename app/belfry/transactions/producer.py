@@ -129,7 +129,7 @@ class DirectProducer:
             self._failpoint("S7")
         except TimeoutError as error:
             raise Unknown(f"a transaction: {cause_of(error)}") from error
-        except (Ended, TopicGone, Misplaced, BufferError, KafkaException) as error:
+        except (Ended, TopicGone, Misplaced, BufferError, KafkaException, brokers.Lost) as error:
             raise self._roll_back(writer, error, effects) from error
         return acknowledged.receipt(self.signer, sent_ms)
 

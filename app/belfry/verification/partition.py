@@ -4,14 +4,8 @@
                                     ─► fires (`fires`) against what waited and what came out
                                     ─► the schedules that wait now, and how many (`waiting`)
 
-A changelog is compacted, so in its older part rows are missing that a later one has replaced.  What
-is known to be whole:
-
-    from the beginning    while no offset is missing
-    behind a pair         where a row and the one that replaced it were both read, compaction has
-                          not come beyond the second: behind it nothing is missing
-
-A transaction that is neither is folded, and counted as not checked.
+A changelog is compacted, and `wholeness.py` says what is known to be whole.  A transaction of which
+a row may be missing is folded, and counted as not checked.
 """
 
 from __future__ import annotations
@@ -30,6 +24,7 @@ from belfry.verification.rows import MANIFEST_KEY, OWN_KEY, Logged, manifest
 from belfry.verification.sequence import ManifestSequence
 from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, row_of, taken_of
 from belfry.verification.waiting import WaitingSchedules
+from belfry.verification.wholeness import Wholeness
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
 MOST_OPEN: Final = 100_000
@@ -43,7 +38,7 @@ class PartitionVerifier:
     """Checks one partition; `findings` are what it found, `standing` where it is.
 
     `begin` a round, `feed` records in the order of their offsets, `go_on` as far as outputs were
-    read, and `end`.
+    read, and `end`. `wholeness` is told how to ask the log about holes.
     """
 
     def __init__(self, spot: Spot, memory: Memory, counts: CheckCounts, standing: Standing) -> None:
@@ -58,6 +53,7 @@ class PartitionVerifier:
         self._counts = counts
         self._open: list[Logged] = []
         self._cuts: list[Cut] = []
+        self.wholeness = Wholeness(standing)
         self._sequence = ManifestSequence(spot, standing)
         self._waiting = WaitingSchedules(spot, memory, standing)
         self._judge = FireJudge(memory, Coverage("", {}))
@@ -125,8 +121,7 @@ class PartitionVerifier:
     def _check(self, cut: Cut, *, final: bool) -> bool:
         """Check a transaction and fold it; False where an output may show yet what is missing."""
         standing = self.standing
-        contiguous = standing.contiguous and cut.first == standing.manifest_at + 2
-        contiguous = contiguous and cut.last.offset - cut.first == cut.lying
+        contiguous = self.wholeness.up_to(cut)
         whole = contiguous or self._waiting.is_whole(cut.first)
         recovered = self._sequence.recovered(cut)
         judged = None

@@ -327,8 +327,18 @@ class _Judge:
                     self._find("hook", f"{_where(record)} has {ends[fire_id]} ends")
 
     def _released_ms(self, record: Record) -> int:
-        """Until when what follows this fire has to wait, as far as it is known."""
-        until_ms = record.timestamp_ms + self._one.ack_timeout_ms
+        """Until when what follows this fire has to wait, as far as it is known.
+
+        Its time-out counts from when it fired. A busy broker may append it seconds later.
+        """
+        fired_ms = record.timestamp_ms
+        for event in self._told:
+            if event["outcome"] == "FIRED" and event["fire_id"] == _fire_id(record):
+                told_ms = round(event["at"].timestamp() * 1000)
+                # A word that puts it before it was due, or behind its record, counts for nothing.
+                if _nominal_ms(record) <= told_ms <= fired_ms:
+                    fired_ms = told_ms
+        until_ms = fired_ms + self._one.ack_timeout_ms
         asked = self.acks.get(_fire_id(record))
         if asked is not None and asked.request_id:
             events = self._verdicts.get(asked.request_id, [])

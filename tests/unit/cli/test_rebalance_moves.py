@@ -224,6 +224,7 @@ def test_the_status_tells_what_to_do() -> None:
     worker.under_way[12] = [2, 0]
     told = "\n".join(status_lines(worker.get("/v1/key-groups")))
     assert "  1912     0     1     -  rests " in told
+    assert "\n3 of 4,096 key groups are away from home or on their way, of which 1 rests\n" in told
     assert "4: its target has not answered yet" in told
     assert "`belfry rebalance call-off 4`" in told
     assert "`belfry rebalance resend 8`" in told

@@ -40,7 +40,8 @@ def test_programs_get_the_same_in_fields() -> None:
 def test_the_sum_says_what_was_not_checked() -> None:
     counts = CheckCounts(transactions=12_000, checked=11_990, compacted=10, fires=5)
     assert summary([], counts)[0].startswith("11,990 of 12,000 transactions checked, 5 fires")
-    assert summary([], counts)[0].endswith("nothing is wrong.")
+    assert summary([], counts)[0].endswith(": nothing is wrong in what was checked.")
+    assert summary([], CheckCounts(checked=1))[0].endswith(": nothing is wrong.")
     assert summary([FOUND], counts)[0].endswith("1 findings.")
     assert summary([], counts)[1:] == [
         "Not checked: 10 transactions that compaction has thinned out."

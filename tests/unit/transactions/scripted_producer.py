@@ -29,6 +29,8 @@ class Connections(Script):
         self.own_epochs = True
         self.away: Exception | None = None
         self.knew: list[tuple[list[str], float]] = []
+        # Whether no broker tells of topics that are not known.
+        self.silent = False
 
     async def start(self) -> None:
         """Connect, or say why not."""
@@ -43,8 +45,10 @@ class Connections(Script):
             raise self.away
 
     async def know(self, topics: Iterable[str], within_s: float = 1.0) -> None:
-        """Learn of topics."""
+        """Learn of topics, or say that nobody tells of them."""
         self.knew.append(([*topics], within_s))
+        if self.silent:
+            raise brokers.Lost(f"no broker tells of {self.knew[-1][0][0]}", sent=False)
 
     async def gives_own_epochs(self) -> bool:
         """Whether it speaks protocol v2."""

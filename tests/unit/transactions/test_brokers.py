@@ -58,16 +58,24 @@ class Shared:
         self.becomes_known: list[set[str]] = []
         self.looks: list[set[str]] = []
         self.forgotten: set[str] = set()
+        # So many looks come to nothing, for no broker answers.
+        self.silent = 0
+        self.takes_s = 0.0
 
     def enter(self) -> int:
         """The number of these connections."""
         return GROUP
 
-    async def refresh(self, topics: Any = ()) -> None:
-        """Learn."""
+    async def refresh(self, topics: Any = ()) -> bool:
+        """Learn; whether a broker answered."""
         self.looks.append({*topics})
+        await asyncio.sleep(self.takes_s)
+        if self.silent:
+            self.silent -= 1
+            return False
         known = self.becomes_known.pop(0) if self.becomes_known else set[str]()
         self.client.cluster._partitions.update({topic: {0, 1} for topic in known})
+        return True
 
     def forget(self, topics: Any) -> None:
         """Ask for them no more."""
@@ -174,6 +182,28 @@ async def test_topics_that_stay_unknown_are_not_asked_for_for_ever(shared: Share
     assert len(shared.looks) > 1
     assert shared.forgotten == {"gone"}
     assert (connections.partitions_of("a"), connections.partitions_of("gone")) == (2, 0)
+
+
+async def test_a_topic_that_no_broker_tells_of_is_not_taken_for_gone(shared: Shared) -> None:
+    """Its tenant would be held, and its requests refused, while the topic is there."""
+    shared.silent = 1_000_000
+    with pytest.raises(Lost, match="no broker tells of fired") as lost:
+        await BrokerConnections({}).know(["fired"], 0.02)
+    assert not lost.value.sent
+    assert shared.forgotten == {"fired"}
+
+
+async def test_a_topic_is_missed_for_as_long_as_brokers_answer(shared: Shared) -> None:
+    """The first answer may be that of a broker that does not know the topic yet."""
+    shared.silent = 2
+    shared.becomes_known = [set(), {"new"}]
+    await BrokerConnections({}).know(["new"], 0.5)
+    assert len(shared.looks) == 4
+    shared.takes_s, shared.becomes_known = 0.05, [set(), {"late"}]
+    connections = BrokerConnections({})
+    # The time is over before the first answer comes.
+    await connections.know(["late"], 0.02)
+    assert connections.partitions_of("late") == 2
 
 
 def test_settings_choose_the_writer_and_how_many_ids_take_turns() -> None:

@@ -200,6 +200,16 @@ def test_a_topic_that_is_gone_is_named(made: Made) -> None:
     assert made.cluster.kinds == [], "nothing was begun, so nothing is to be rolled back"
 
 
+def test_a_topic_that_nobody_tells_of_is_not_named(made: Made) -> None:
+    """The step is done again: its tenant is not held, for its topic may well be there."""
+    opened = made.opened()
+    made.cluster.missing, made.cluster.silent = {"fired"}, True
+    with pytest.raises(Aborted, match="no broker tells of fired") as ended:
+        opened.commit(effects(letters=[Letter("fired", b"k", b"v", [])]))
+    assert (ended.value.topics, ended.value.blocked) == ({}, False)
+    assert made.cluster.kinds == [], "nothing was begun, so nothing is to be rolled back"
+
+
 def test_a_fence_amid_a_step_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(monkeypatch, produce=[90])
     with pytest.raises(Fenced):

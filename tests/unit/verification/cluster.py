@@ -46,8 +46,9 @@ class Cluster:
             )
             for number, standing in enumerate(self.standings)
         ]
-        for each in self.partitions:
+        for each, trace in zip(self.partitions, traces, strict=True):
             each.move_among(len(traces))
+            each.wholeness.is_void = trace.is_void
 
     def round(self, until_ms: int = 0) -> None:
         coverage = Coverage(FIRED, {FIRED + TENANT: -1}, spread=self.spread)
@@ -66,7 +67,6 @@ class Cluster:
             verifier.end()
             self.findings += verifier.findings
             verifier.findings = []
-        # What a rolled-back step leaves is a gap of offsets, behind which nothing is known at once.
         blind_ms = max(each.standing.blind_until_ms for each in self.partitions)
         self._outputs.end(blind_ms, self._outputs.round - 1)
         if until_ms:

@@ -41,7 +41,7 @@ class Recording(Driver):
         if commit:
             self.trace.add(self.changelog[before:], effects, now_ms)
         else:
-            self.trace.offset += 3
+            self.trace.skip(3)
 
 
 @dataclass
@@ -52,13 +52,24 @@ class Trace:
     fired: list[FiredEntry] = field(default_factory=list)
     told: list[ToldFire] = field(default_factory=list)
     offset: int = 0
+    # Offsets of ends of transactions, and of what was rolled back.
+    void: set[int] = field(default_factory=set)
+
+    def skip(self, offsets: int) -> None:
+        """The end of a transaction, or one that was rolled back, takes so many offsets."""
+        self.void.update(range(self.offset, self.offset + offsets))
+        self.offset += offsets
+
+    def is_void(self, start: int, end: int) -> bool:
+        """Whether no row ever lay at these offsets, as the log itself tells."""
+        return self.void.issuperset(range(start, end))
 
     def add(self, rows: list[tuple[bytes, bytes | None]], effects: Any, now_ms: int) -> None:
         """A transaction; its end marker takes an offset in the changelog."""
         for key, value in rows:
             self.changelog.append(Logged(self.offset, now_ms, key, value))
             self.offset += 1
-        self.offset += 1
+        self.skip(1)
         for topic, key, _, _, headers in effects.fired:
             spot = Spot(topic, len(key) % 2, len(self.fired))
             given = dict(headers)
@@ -216,6 +227,7 @@ class Verification:
     def round(self, trace: Trace, *, final: bool = True, pair_holds: bool = False) -> bool:
         """Read what is new; whether all of it could be checked."""
         coverage = self.coverage
+        self.partition.wholeness.is_void = trace.is_void
         self.outputs.begin(coverage)
         self.partition.begin(coverage, pair_holds=pair_holds)
         for fire in trace.fired[self.seen[0] :]:
