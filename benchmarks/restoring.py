@@ -1,14 +1,20 @@
-"""How long a worker without local state takes to stand by: from another worker, and from the log.
+"""How long a worker without local state takes to stand by: from each place that has its state.
 
     make bench-restoring PENDING=1000000
 
-A belfry of one partition has PENDING schedules of 400 bytes, written once, and its owner keeps a
-checkpoint of them.  Then a worker with an empty disk is started ROUNDS times for each way, by
-turns.  A JSON line each:
+A belfry of one partition has PENDING schedules of 400 bytes, written once.  Its owner keeps a
+checkpoint of them for other workers, and sends it to a folder.  Then a worker with an empty disk is
+started ROUNDS times for each way, by turns: by another worker's checkpoint, by that of the folder,
+and by the changelog.  A JSON line each:
 
     seconds     from the start of its process until it would be promoted at once
     fetch_s     of that, from the question who has a checkpoint until it has been tried out
+    rows_per_s  PENDING by fetch_s
+    cpu_s       the processor time of the process until it was warm
     bytes       that were fetched
+
+A worker gives others 200 MB/s at most, so a peer's row shows that bound unless
+`BELFRY_CHECKPOINT_PEER_BYTES_PER_S` is set for the run.
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ from belfry.settings import Settings
 PENDING: Final = int(os.environ.get("PENDING", "1000000"))
 ROUNDS: Final = int(os.environ.get("ROUNDS", "3"))
 DAY_MS: Final = 86_400_000
+WAYS: Final = ("peer", "checkpoint", "changelog")
 # The owner makes one each so many seconds, so a round may begin soon after the last write.
 INTERVAL_S: Final = 20
 
@@ -62,22 +69,28 @@ def warm(worker: BenchWorker) -> bool:
         return False
 
 
-def one(settings: Settings, peers: str) -> dict[str, Any]:
+def one(settings: Settings, way: str, stored: Path) -> dict[str, Any]:
     """Start a worker without local state, and end it once it is warm."""
-    os.environ["BELFRY_CHECKPOINT_PEERS"] = peers
+    os.environ["BELFRY_CHECKPOINT_PEERS"] = "always" if way == "peer" else "never"
+    os.environ.pop("BELFRY_CHECKPOINT_STORE", None)
+    if way == "checkpoint":
+        os.environ["BELFRY_CHECKPOINT_STORE"] = f"file://{stored}"
     folder = Path(tempfile.mkdtemp(prefix="belfry-restoring-"))
     began_s = time.monotonic()
     worker = BenchWorker(settings, folder, free_port())
     try:
         wait(lambda: warm(worker), worker)
-        seconds = time.monotonic() - began_s
+        seconds, (cpu_s, _) = time.monotonic() - began_s, worker.usage()
         restored = told(worker, "state is restored from a checkpoint")
+        fetch_s = restored[0]["seconds"] if restored else None
         return {
             "bench": "restoring",
             "pending": PENDING,
             "source": restored[0]["source"] if restored else "changelog",
             "seconds": round(seconds, 2),
-            "fetch_s": round(restored[0]["seconds"], 2) if restored else None,
+            "fetch_s": fetch_s and round(fetch_s, 2),
+            "rows_per_s": fetch_s and round(PENDING / fetch_s),
+            "cpu_s": round(cpu_s, 2),
             "bytes": restored[0]["fetched_bytes"] if restored else 0,
             "load": os.getloadavg()[0],
         }
@@ -87,13 +100,23 @@ def one(settings: Settings, peers: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write, and measure both ways by turns."""
+    """Write, and measure all ways by turns."""
+    stored = Path(tempfile.mkdtemp(prefix="belfry-stored-"))
     os.environ |= {
         "BELFRY_BENCH_LOG_LEVEL": "info",
         "BELFRY_CHECKPOINT_PEERS": "always",
+        "BELFRY_CHECKPOINT_STORE": f"file://{stored}",
         "BELFRY_CHECKPOINT_INTERVAL_S": str(INTERVAL_S),
         "BELFRY_HTTP_WORKER_SECRET": "a secret of this benchmark",
     }
+    try:
+        measure(stored)
+    finally:
+        shutil.rmtree(stored, ignore_errors=True)
+
+
+def measure(stored: Path) -> None:
+    """Write, and start workers without local state; `stored` is the folder of checkpoints."""
     with BenchCluster(Settings(), 1, 1) as cluster:
         cluster.start_workers()
         cluster.await_ready()
@@ -105,12 +128,12 @@ def main() -> None:
 
         def kept() -> bool:
             made = told(owner, "a checkpoint was made")
-            return bool(made) and made[-1]["pending"] >= PENDING
+            return bool(made) and made[-1]["pending"] >= PENDING and made[-1]["kept"]
 
         wait(kept, owner)
         for _ in range(ROUNDS):
-            for peers in ("always", "never"):
-                print(json.dumps(one(cluster.settings, peers)), flush=True)
+            for way in WAYS:
+                print(json.dumps(one(cluster.settings, way, stored)), flush=True)
 
 
 if __name__ == "__main__":

@@ -189,12 +189,15 @@ class RocksMap:
             raise self._meaning_of(error) from error
 
     def checkpoint(self, path: Path) -> None:
-        """Link what is written to a folder that is not there yet; no other thread runs meanwhile.
+        """Link what is written to a folder that is not there yet.
 
-        The memtable is flushed for it, so let one have been flushed shortly before.
+        The memtable is flushed for it, so let one have been flushed shortly before. Other threads
+        run while it is flushed, and none does while links are made: RocksDB would flush then as
+        well, and would let none run.
         """
         if self._damaged:
             raise Damaged(f"{self._path} is not to be copied")
+        self._db.flush(True)
         Checkpoint(self._db).create_checkpoint(str(path))
 
     def condemn(self, why: str) -> None:

@@ -6,17 +6,21 @@
       └─ else                                 brought from where the checkpoint is, and compared
 
 Nothing that is brought has its name before it is what the index says.
+
+Two files are on their way at a time: the disk or the network brings one of them while the digest of
+the other is computed, so a fetch takes as long as the slower of both and not as long as their sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from belfry.host import rocks
+from belfry.host import machine, rocks
 from belfry.recovery.checkpoint_store import sha256_of
 from belfry.recovery.stamp import Stamp
 from belfry.store.checkpoint import BadCheckpoint, Checkpoint, CheckpointFile
@@ -25,9 +29,11 @@ from belfry.store.schedules import ScheduleStore
 
 # Files of this kind are never changed once they are written, so one may be in two stores.
 TABLE: Final = ".sst"
+# Files that are brought at a time.
+AT_ONCE: Final = 2
 _PARTS: Final = count()
 
-# Copies a file of a checkpoint to a path; raises whatever keeps it from that.
+# Copies a file of a checkpoint to a path, from any thread; raises whatever keeps it from that.
 Bring = Callable[[CheckpointFile, Path], object]
 
 
@@ -47,8 +53,7 @@ def fetched(
             left.unlink()
     missing = [each for each in found.files if not _found(each, to / each.name, own / each.name)]
     done(found.size - sum(each.size for each in missing))
-    for each in missing:
-        _file(bring, each, to / each.name)
+    _bring_all(bring, missing, to)
     return sum(each.size for each in missing)
 
 
@@ -64,6 +69,38 @@ def _found(file: CheckpointFile, to: Path, own: Path) -> bool:
                 return True
             to.unlink()
     return False
+
+
+def _bring_all(bring: Bring, missing: Sequence[CheckpointFile], to: Path) -> None:
+    """Bring files into a folder, some at a time; raises the first error.
+
+    After an error no other file is begun, and those that are on their way are waited for: nobody
+    writes to the folder any more when this has ended.
+    """
+    left, errors = deque(missing), list[Exception]()
+
+    def work() -> None:
+        while left and not errors:
+            try:
+                each = left.popleft()
+            except IndexError:
+                return  # The other one has taken the last.
+            try:
+                _file(bring, each, to / each.name)
+            except Exception as error:  # noqa: BLE001  # raised in the thread that asked for it
+                errors.append(error)
+
+    others = [
+        machine.Thread(target=work, name="belfry-checkpoint-files", daemon=True)
+        for _ in range(1, min(AT_ONCE, len(missing)))
+    ]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def _file(bring: Bring, file: CheckpointFile, to: Path) -> None:

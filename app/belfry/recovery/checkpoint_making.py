@@ -4,10 +4,11 @@
                            │ due?    ▲ wanted                              │
     belfry-checkpoints    look: is the newest one old enough?     keep for other workers, send
 
-The links take the partition's thread some ten milliseconds, and no row is copied: RocksDB never
-changes a file that is written.  What they keep is carried away while the partition goes on, to
-other workers (`checkpoint_serving.py`), to the store of checkpoints (`checkpoint_sending.py`), or
-to both.
+A flush and the links take the partition's thread some ten milliseconds, and no row is copied:
+RocksDB never changes a file that is written.  The other threads of the process run during the
+flush, and are held up by the links alone.  What they keep is carried away while the partition goes
+on, to other workers (`checkpoint_serving.py`), to the store of checkpoints
+(`checkpoint_sending.py`), or to both.
 
 A standby makes checkpoints where there is one, since its thread holds nobody up.  No word is needed
 for that: each looks how old the newest checkpoint is, and an owner waits half as long again.  What

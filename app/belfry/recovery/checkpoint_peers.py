@@ -30,6 +30,9 @@ from belfry.store.fetch_budget import FetchBudget
 # The address of the routes; `api/routes/checkpoints.py` answers.
 PATH: Final = "/internal/checkpoints"
 PIECE_BYTES: Final = 4 * 1024 * 1024
+# A file is written in parts of so many bytes.  Writes of 4 MiB took four times as much of the
+# processor's time where it was measured: 1.0 instead of 0.2 ms for each MB.
+WRITE_BYTES: Final = 256 * 1024
 # Workers that are asked for one partition, and seconds that they have for their indexes: all of
 # them, and those that are left once one has answered.
 MOST_PEERS: Final = 4
@@ -63,6 +66,7 @@ class PeerCheckpoints:
         self._holders = holders
         self._ask = ask
         self._clock = clock
+        self._lock = machine.Lock()
 
     def indexes(self, partition: int, budget: FetchBudget) -> dict[str, bytes]:
         """Indexes by the addresses of the workers that have them; all are asked at once.
@@ -112,9 +116,12 @@ class PeerCheckpoints:
         with local.open("wb") as out:
             while at < file.size:
                 piece = self._piece(worker, file, at, budget)
-                out.write(piece)
+                for start in range(0, len(piece), WRITE_BYTES):
+                    out.write(memoryview(piece)[start : start + WRITE_BYTES])
                 at += len(piece)
-                budget.done(len(piece))
+                # Another file may be on its way for the same partition.
+                with self._lock:
+                    budget.done(len(piece))
 
     def _piece(
         self, worker: tuple[str, int], file: CheckpointFile, at: int, budget: FetchBudget

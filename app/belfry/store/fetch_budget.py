@@ -47,7 +47,7 @@ class TooSlow(TimeoutError):
 class FetchBudget:
     """The time for one partition: to ask, and for fetches one after the other.
 
-    It belongs to one thread.
+    It belongs to one partition; whoever calls `done` from several threads holds a lock.
     """
 
     def __init__(self, unread: int, now_ms: float, stops: Stops | None = None) -> None:

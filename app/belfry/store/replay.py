@@ -138,8 +138,12 @@ class Replay:
             self._fold(self._buffer[:cut])
         del self._buffer[:cut], self._buffered[:cut]
         self._whole, self._held_bytes = 0, _bytes_of(self._buffer)
-        readable_by = None if self.unreadable else reads()
-        self._store.commit_progress(self._progress(now_ms), readable_by)
+        self._store.commit_progress(self._progress(now_ms), self._readable_by)
+
+    @property
+    def _readable_by(self) -> bytes | None:
+        """Who need not look through what was folded; an owner adds what it can read itself."""
+        return None if self.unreadable else reads()
 
     def _progress(self, now_ms: int) -> Progress:
         return Progress(
@@ -207,7 +211,7 @@ class Replay:
         self.check()
         self._store.derive_buckets(self.offset)
         if self.manifest is None:
-            self._store.forget_progress()
+            self._store.forget_progress(self._readable_by)
         else:
             with whole_records():
                 self._settle(self.manifest, now_ms)
@@ -215,7 +219,7 @@ class Replay:
     def _settle(self, manifest: Manifest, now_ms: int) -> None:
         """Put rows that are due up to the watermark, and still wait, into the backlog again."""
         state = StoredState(self.offset, now_ms, manifest)
-        self._store.commit_settled(state)
+        self._store.commit_settled(state, self._readable_by)
         while True:
             overdue = self._store.timeline(keys.FIRST_SORT_KEY, manifest.watermark_ms)
             rows = list(islice(overdue, SETTLE_ROWS))

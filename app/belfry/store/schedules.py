@@ -213,9 +213,10 @@ class ScheduleStore(Laid):
         self._cleared += self.ends.cleared
         self._write(said, state.changelog_offset)
 
-    def commit_settled(self, state: StoredState) -> None:
+    def commit_settled(self, state: StoredState, readable_by: bytes | None) -> None:
         """The same at the end of a replay: from now on the store has a state, and no progress."""
         said = {keys.META_STATE: encode_state(state), keys.META_REPLAY: None}
+        said[keys.META_READABLE] = readable_by
         self._write(said, state.changelog_offset)
 
     def commit_progress(self, progress: Progress, readable_by: bytes | None) -> None:
@@ -223,9 +224,9 @@ class ScheduleStore(Laid):
         said = {keys.META_READABLE: readable_by, keys.META_STATE: None}
         self._write({**said, keys.META_REPLAY: encode_progress(progress)}, progress.offset)
 
-    def forget_progress(self) -> None:
+    def forget_progress(self, readable_by: bytes | None) -> None:
         """A replay has found nothing: the store is empty."""
-        self._write({keys.META_REPLAY: None}, 0)
+        self._write({keys.META_REPLAY: None, keys.META_READABLE: readable_by}, 0)
 
     def derive_buckets(self, offset: int) -> None:
         """Derive the buckets anew, unless those that are committed go up to this offset."""

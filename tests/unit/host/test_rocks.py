@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from belfry.host import rocks as module
 from belfry.host.rocks import RocksMap
 from belfry.partitions.term import NoRows
 from belfry.store.ordered_map import Damaged
@@ -90,3 +91,24 @@ def test_a_scan_from_the_end_that_ends_amid_the_store_has_met_damage(rows: Rocks
 def test_a_partition_without_a_state_has_no_figures() -> None:
     none: object = NoRows().figures()  # type: ignore[func-returns-value]
     assert none is None
+
+
+def test_the_links_of_a_checkpoint_find_nothing_to_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other thread runs while links are made, and a flush would take most of that time."""
+    left = list[int]()
+
+    class Links:
+        def __init__(self, db: Any) -> None:
+            self.db = db
+
+        def create_checkpoint(self, _path: str) -> None:
+            left.append(self.db.property_int_value("rocksdb.num-entries-active-mem-table"))
+
+    store = RocksMap(tmp_path / "one")
+    store.write({b"%d" % each: b"x" * 100 for each in range(1_000)})
+    monkeypatch.setattr(module, "Checkpoint", Links)
+    store.checkpoint(tmp_path / "links")
+    store.close()
+    assert left == [0]

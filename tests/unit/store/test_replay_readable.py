@@ -84,3 +84,29 @@ def test_what_was_looked_through_is_not_looked_through_again() -> None:
     assert Replay(ScheduleStore(rows)).unreadable == {}
     rows.write({keys.META_READABLE: b"of another"})
     assert list(Replay(ScheduleStore(rows)).unreadable) == [b"demo/a"]
+
+
+def test_a_store_that_begins_empty_is_not_looked_through_later() -> None:
+    """An owner's rows are never read by a replay: a checkpoint of them says who can read them."""
+    rows = MemoryMap()
+    Replay(ScheduleStore(rows)).finish(T0)
+    assert rows.get(keys.META_READABLE) == reads()
+
+
+def test_an_owner_with_nothing_to_read_says_that_it_can_read_what_is_there() -> None:
+    """What it adds may be more than the release before can read, which then looks through it."""
+    driver, rows = changelog(), MemoryMap()
+    read(driver.changelog, rows).finish(T0)
+    rows.write({keys.META_READABLE: b"of the release before"})
+    Replay(ScheduleStore(rows)).finish(T0)
+    assert rows.get(keys.META_READABLE) == reads()
+
+
+def test_an_owner_that_cannot_read_all_with_nothing_to_read_says_nothing(
+    zone_known: ZONES,
+) -> None:
+    driver, rows = changelog(), MemoryMap()
+    read(driver.changelog, rows).finish(T0)
+    zone_known(False)
+    Replay(ScheduleStore(rows)).finish(T0)
+    assert rows.get(keys.META_READABLE) is None

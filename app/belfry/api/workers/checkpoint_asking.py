@@ -78,16 +78,17 @@ class CheckpointAsker:
         token = self._token.write(Target("GET", bare, query).at(url), _WORKER)
         connection.request("GET", path, headers={FORWARDED: token})
         with connection.getresponse() as answer:
-            body = bytearray()
-            while piece := answer.read1(_READ_BYTES):
-                body += piece
-                if len(body) > _LONGEST:
+            parts, size = list[bytes](), 0
+            while part := answer.read1(_READ_BYTES):
+                parts.append(part)
+                size += len(part)
+                if size > _LONGEST:
                     raise ConnectionError(f"it answers more than {_LONGEST} bytes")
                 left_s = _left_s(until_s)
                 # With its last bytes an answer may close the connection.
                 if not answer.isclosed():
                     sock.settimeout(left_s)
-            return _judged(answer, bytes(body))
+            return _judged(answer, b"".join(parts))
 
     def _connection(self, url: str, seconds: float) -> HTTPConnection:
         given = urlsplit(url)
