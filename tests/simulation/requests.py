@@ -12,7 +12,7 @@ Three nodes lead the partitions and coordinate the ids between them, and both ma
 from __future__ import annotations
 
 import struct
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
@@ -77,6 +77,11 @@ class Nodes:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._leaders: dict[Where, int] = {}
+        # Who led a partition before, and how often its leader has moved.
+        self._former: dict[Where, int] = {}
+        self._epochs: Counter[Where] = Counter()
+        # Dice of their own, so that those of a seed fall as they did.
+        self._words = Random(951)
         self._coordinators: dict[str, int] = {}
         self._sequences: dict[tuple[str, Where], Sequences] = {}
 
@@ -93,11 +98,26 @@ class Nodes:
         others = [node for node in NODES if node != gone]
         logs = [(log.topic, log.partition) for logs in self._broker.topics.values() for log in logs]
         led = [where for where in logs if self.leader_of(where) == gone]
-        self._leaders |= {where: random.choice(others) for where in led}
+        for where in led:
+            self._move(where, random.choice(others))
         for name, node in self._coordinators.items():
             if node == gone:
                 self._coordinators[name] = random.choice(others)
         return led
+
+    def _move(self, where: Where, node: int) -> None:
+        self._former[where] = self.leader_of(where)
+        self._leaders[where] = node
+        self._epochs[where] += 1
+
+    def word_on(self, where: Where) -> tuple[int, int] | None:
+        """What a node that does not lead says of who does: the truth, what was, or nothing."""
+        kind = self._words.random()
+        if kind < 0.6:
+            return self.leader_of(where), self._epochs[where]
+        if kind < 0.8 and where in self._former:
+            return self._former[where], self._epochs[where] - 1
+        return None
 
     def producer_id(self, name: str) -> int:
         """The number of a transactional id, the same for ever."""
@@ -204,11 +224,11 @@ class Nodes:
 
     def _produce(self, machine: Machine, node: int, request: Any) -> ProduceAnswer:
         weather, adding = machine.weather, isinstance(request, ProduceAdding)
-        answers = []
+        answers, leaders = [], {}
         for batch in request.batches:
             if weather.strikes(weather.moved):
                 machine.struck.append("moved leader")
-                self._leaders[batch.where] = weather.random.choice(NODES)
+                self._move(batch.where, weather.random.choice(NODES))
             code = FINE
             if weather.strikes(weather.partial):
                 machine.struck.append("partial Produce")
@@ -218,7 +238,10 @@ class Nodes:
                 told, offset, appended_ms = self._append(request._fields[0], node, batch, adding)
                 code = told or code
             answers.append((*batch.where, code, offset if not code else -1, appended_ms))
-        return ProduceAnswer(answers, 0)
+            if code == NOT_LEADER and adding and (word := self.word_on(batch.where)) is not None:
+                machine.struck.append("told of a leader")
+                leaders[batch.where] = word
+        return ProduceAnswer(answers, 0, leaders)
 
     def _append(
         self, name: str, node: int, batch: ProducedBatch, adding: bool
