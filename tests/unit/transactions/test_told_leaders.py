@@ -82,7 +82,7 @@ async def test_a_leader_that_gives_no_answer_is_looked_for(paused: list[Meaning]
     assert (script.looks, paused) == (1, [Meaning.MOVED])
 
 
-async def test_a_wrong_word_is_followed_for_two_seconds_and_no_longer(
+async def test_a_wrong_word_is_followed_for_a_while_and_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(moved_leaders, "COUNTS_S", 0.2)
