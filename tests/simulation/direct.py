@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
+from belfry.kafka.moved_leaders import MovedLeaders
 from belfry.transactions.batches import Where
 from belfry.transactions.brokers import Lost
 from belfry.transactions.produce import ProduceAnswer
@@ -94,6 +95,7 @@ class SimCluster:
         self._broker = self._machine.broker
         self._nodes = nodes_of(self._broker)
         self._leaders: dict[Where, int] = {}
+        self._moved = MovedLeaders()
 
     async def start(self) -> None:
         """Connect."""
@@ -131,7 +133,24 @@ class SimCluster:
         """The node that led a partition at the last look."""
         if where[0] not in self._broker.topics:
             return None
+        if (told := self._moved.leader_of(where, _now())) is not None:
+            return told
         return self._leaders.setdefault(where, self._nodes.leader_of(where))
+
+    def tell_leader(self, where: Where, leader: int, epoch: int) -> bool:
+        """Note what a node said that leads a partition no more; whether that is news."""
+        if not self._moved.tell(where, leader, epoch, _now()):
+            return False
+        self._leaders[where] = leader
+        return True
+
+    def is_told(self, where: Where) -> bool:
+        """Whether such a word still counts."""
+        return self._moved.leader_of(where, _now()) is not None
+
+    def doubt(self, where: Where) -> None:
+        """Forget it."""
+        self._moved.doubt(where)
 
     async def coordinator_of(self, name: str) -> int | tuple[None, int]:
         """The node that coordinates a transactional id."""
@@ -178,3 +197,7 @@ class SimCluster:
             await asyncio.sleep(SILENCE_S)
         await asyncio.sleep(NOTICED_S)
         raise Lost("cut")
+
+
+def _now() -> float:
+    return here().now_ms / 1000

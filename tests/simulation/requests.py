@@ -12,7 +12,7 @@ Three nodes lead the partitions and coordinate the ids between them, and both ma
 from __future__ import annotations
 
 import struct
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
@@ -38,6 +38,8 @@ NOT_COORDINATOR: Final = 16
 FORGOTTEN: Final = 49
 # What strikes a batch of a Produce and leaves the others: told so though it was appended, or not.
 TIMED_OUT, TOO_FEW, NO_DISK = 7, 19, 56
+# So long at most a new leader does not know that it leads.
+UNAWARE_MS: Final = 300.0
 _PARTIAL: Final = (TIMED_OUT, TOO_FEW, NO_DISK)
 # As many batches of a producer a log remembers, to know one that is sent twice.
 REMEMBERED: Final = 5
@@ -77,6 +79,13 @@ class Nodes:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._leaders: dict[Where, int] = {}
+        # Who led a partition before, and how often its leader has moved.
+        self._former: dict[Where, int] = {}
+        self._epochs: Counter[Where] = Counter()
+        # Until when its new leader does not know of it, in milliseconds.
+        self._unaware: dict[Where, float] = {}
+        # Dice of their own, so that those of a seed fall as they did.
+        self._words = Random(951)
         self._coordinators: dict[str, int] = {}
         self._sequences: dict[tuple[str, Where], Sequences] = {}
 
@@ -93,11 +102,34 @@ class Nodes:
         others = [node for node in NODES if node != gone]
         logs = [(log.topic, log.partition) for logs in self._broker.topics.values() for log in logs]
         led = [where for where in logs if self.leader_of(where) == gone]
-        self._leaders |= {where: random.choice(others) for where in led}
+        for where in led:
+            self._move(where, random.choice(others))
         for name, node in self._coordinators.items():
             if node == gone:
                 self._coordinators[name] = random.choice(others)
         return led
+
+    def _move(self, where: Where, node: int) -> None:
+        self._former[where] = self.leader_of(where)
+        self._leaders[where] = node
+        self._epochs[where] += 1
+        if self._words.random() < 0.5:
+            unaware_ms = self._words.uniform(0.0, UNAWARE_MS)
+            self._unaware[where] = self._broker.now_ms() + unaware_ms
+
+    def _leads(self, where: Where, node: int) -> bool:
+        """Whether a node leads a partition, and knows it."""
+        knows = self._broker.now_ms() >= self._unaware.get(where, 0.0)
+        return knows and self.leader_of(where) == node
+
+    def word_on(self, where: Where, node: int) -> tuple[int, int] | None:
+        """What a node that does not lead says of who does: the truth, what was, or nothing."""
+        kind = self._words.random()
+        if kind < 0.6 and self.leader_of(where) != node:
+            return self.leader_of(where), self._epochs[where]
+        if kind < 0.9 and where in self._former:
+            return self._former[where], self._epochs[where] - 1
+        return None
 
     def producer_id(self, name: str) -> int:
         """The number of a transactional id, the same for ever."""
@@ -204,11 +236,11 @@ class Nodes:
 
     def _produce(self, machine: Machine, node: int, request: Any) -> ProduceAnswer:
         weather, adding = machine.weather, isinstance(request, ProduceAdding)
-        answers = []
+        answers, leaders = [], {}
         for batch in request.batches:
             if weather.strikes(weather.moved):
                 machine.struck.append("moved leader")
-                self._leaders[batch.where] = weather.random.choice(NODES)
+                self._move(batch.where, weather.random.choice(NODES))
             code = FINE
             if weather.strikes(weather.partial):
                 machine.struck.append("partial Produce")
@@ -218,7 +250,10 @@ class Nodes:
                 told, offset, appended_ms = self._append(request._fields[0], node, batch, adding)
                 code = told or code
             answers.append((*batch.where, code, offset if not code else -1, appended_ms))
-        return ProduceAnswer(answers, 0)
+            if code == NOT_LEADER and adding and (word := self.word_on(batch.where, node)):
+                machine.struck.append("told of a leader")
+                leaders[batch.where] = word
+        return ProduceAnswer(answers, 0, leaders)
 
     def _append(
         self, name: str, node: int, batch: ProducedBatch, adding: bool
@@ -226,7 +261,7 @@ class Nodes:
         """Append a batch, unless it is there already: error, offset, append time."""
         _, epoch, sequence, count = _PRODUCER.unpack_from(batch.data, _PRODUCER_AT)
         where, refusal = batch.where, self._refusal(batch.where)
-        if refusal or self.leader_of(where) != node:
+        if refusal or not self._leads(where, node):
             return refusal or NOT_LEADER, -1, -1
         known = self._broker.coordinated[name]
         if known.epoch != epoch:

@@ -44,6 +44,7 @@ SHORT_S: Final = 900.0
 OTHERS: Final = (
     *("late EndTxn", "lost reply", "lost batch"),
     *("late request", "moved leader", "moved coordinator", "partial Produce", "refused EndTxn"),
+    "told of a leader",
     *("store away", "store silent", "payload refused", "payload elsewhere", "source told"),
     *("key renewed", STORED),
     *("cron in a zone", "union of crons", "rrule", "rrule of lines", "minutes left out"),

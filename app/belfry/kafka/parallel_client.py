@@ -130,6 +130,12 @@ class ParallelClient(MeasuredClient):
         known.internal_topics = known.internal_topics | new.internal_topics
         return True
 
+    def put_leader(self, where: tuple[str, int], leader: int) -> None:
+        """Note who leads a partition, until that is asked anew."""
+        partitions = self.cluster._partitions.get(where[0], {})  # noqa: SLF001  # no other way
+        if (known := partitions.get(where[1])) is not None:
+            partitions[where[1]] = known._replace(leader=leader)
+
     async def _told(self, topics: list[str] | None) -> Any:
         """What some broker says of these topics, or None where none of them answers.
 

@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from belfry.host.errors import named
+from belfry.kafka.moved_leaders import MovedLeaders
 from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.security import group_client_security
 
@@ -56,6 +57,7 @@ class SharedClient:
             looks_within_s=LOOK_S,
             **group_client_security(properties),
         )
+        self.moved = MovedLeaders()
         self._followed: set[str] = set()
         self._users: set[int] = set()
         self._starting = asyncio.Lock()

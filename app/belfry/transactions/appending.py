@@ -2,9 +2,13 @@
 
     12:00:00.000  Produce to broker 1: fired-a/0, changelog/3      Produce to broker 2: fired-b/1
     12:00:00.003  broker 1: both are appended
-    12:00:00.004  broker 2: fired-b/1 NOT_LEADER_OR_FOLLOWER       MOVED: look for its leader
-    12:00:00.025  Produce to broker 3: fired-b/1, the same batch with the same sequence
-    12:00:00.028  broker 3: appended; all are acknowledged
+    12:00:00.004  broker 2: fired-b/1 NOT_LEADER_OR_FOLLOWER, broker 3 leads it since epoch 8
+    12:00:00.004  Produce to broker 3: fired-b/1, the same batch with the same sequence
+    12:00:00.007  broker 3: appended; all are acknowledged
+
+Who leads is looked for after a pause where the broker does not say it: because it is gone, or in
+protocol v1. A broker that has just become the leader may not know it yet, and name the former one,
+whose epoch is older: then it is asked again soon (`kafka/moved_leaders.py`).
 
 A batch is sent again with the producer id, epoch and sequence that it had. A broker that has it
 already says where it lies and appends nothing (idempotent producer, KIP-98), so a lost answer does
@@ -46,6 +50,8 @@ class Appender:
         self._own_epochs = own_epochs
         # Bytes of a batch that these topics take, where they have refused a larger one.
         self.limits: dict[str, int] = {}
+        # Whether somebody has said who leads a partition now, since the last attempt.
+        self._news = False
 
     async def append(self, batches: list[ProducedBatch], deadline: float) -> None:
         """Append all of these, or raise Ended.
@@ -54,7 +60,7 @@ class Appender:
         append time as they are acknowledged.
         """
         pauses, began = Pauses(deadline), now()
-        left = batches
+        left, self._news = batches, False
         while left := await self._attempt(left, deadline):
             codes = {batch.where: batch.code for batch in left}
             tell_gone(codes, began)
@@ -62,12 +68,29 @@ class Appender:
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED):
                 self._note_sizes(left)
                 raise Ended(line, refusals(codes, self._too_small(left)), "produce")
-            if not await pauses.wait(line.meaning):
+            if not await self._pause(pauses, left, line.meaning):
                 late = line._replace(meaning=Meaning.ABORT)
                 topics = named(codes, lambda code: code not in errors.BLAMES_NOBODY)
                 raise Ended(late, topics, "produce: not in time")
-            if line.meaning is Meaning.MOVED:
-                await self._brokers.refresh({topic for topic, _ in codes})
+
+    async def _pause(self, pauses: Pauses, left: list[ProducedBatch], meaning: Meaning) -> bool:
+        """Wait before the next attempt, and look who leads; False where the deadline has passed.
+
+        Nothing is waited for or asked where a broker has just said who leads. It can do so once
+        for each epoch, so this ends.
+        """
+        news, self._news = self._news, False
+        if meaning is Meaning.MOVED and news:
+            return True
+        moved = [each.where for each in left if _means(each) is Meaning.MOVED]
+        if not all(self._brokers.is_told(where) for where in moved):
+            if not await pauses.wait(meaning):
+                return False
+            if meaning is Meaning.MOVED:
+                await self._brokers.refresh({each.where[0] for each in left})
+            return True
+        # Its leader has not heard of it yet.
+        return await pauses.wait(Meaning.BUSY)
 
     async def _attempt(self, batches: list[ProducedBatch], deadline: float) -> list[ProducedBatch]:
         """Send these to their leaders, in parallel; those that were not taken."""
@@ -126,7 +149,11 @@ class Appender:
         try:
             answer = await self._asker.send(node, kind(self._name, left_ms, batches), deadline)
         except Lost:
+            for batch in batches:
+                self._brokers.doubt(batch.where)
             return
+        for where, (leader, epoch) in answer.leaders.items():
+            self._news |= self._brokers.tell_leader(where, leader, epoch)
         by_place = {batch.where: batch for batch in batches}
         for topic, partition, code, offset, appended_ms in answer.answers:
             batch = by_place[topic, partition]
@@ -141,6 +168,10 @@ class Appender:
     def _too_small(batches: list[ProducedBatch]) -> list[ProducedBatch]:
         """Batches that were refused for their size, and can be divided."""
         return [each for each in batches if each.code in errors.TOO_LARGE and each.records > 1]
+
+
+def _means(batch: ProducedBatch) -> Meaning:
+    return errors.of_partition(batch.code).meaning
 
 
 def _told(batches: list[ProducedBatch]) -> list[ProducedBatch]:

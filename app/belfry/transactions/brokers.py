@@ -60,6 +60,15 @@ class Brokers(Protocol):
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
 
+    def tell_leader(self, where: Where, leader: int, epoch: int) -> bool:
+        """Note what a broker said that leads a partition no more; whether that is news."""
+
+    def is_told(self, where: Where) -> bool:
+        """Whether such a word about a partition still counts."""
+
+    def doubt(self, where: Where) -> None:
+        """Ask who leads a partition, whatever was told: that broker gave no answer."""
+
 
 class BrokerConnections:
     """A cluster over connections of its own; made, used and closed in one event loop.
@@ -126,8 +135,30 @@ class BrokerConnections:
 
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
+        if (moved := self._shared.moved) and (told := moved.leader_of(where, _now())) is not None:
+            return told
         leader: int | None = self._client.cluster.leader_for_partition(TopicPartition(*where))
         return None if leader is None or leader < 0 else leader
+
+    def tell_leader(self, where: Where, leader: int, epoch: int) -> bool:
+        """Note what a broker said that leads a partition no more; whether that is news.
+
+        All writers know it from now on. A broker that is not known is looked for instead.
+        """
+        if self._client.cluster.broker_metadata(leader) is None:
+            return False
+        if not self._shared.moved.tell(where, leader, epoch, _now()):
+            return False
+        self._client.put_leader(where, leader)
+        return True
+
+    def is_told(self, where: Where) -> bool:
+        """Whether such a word about a partition still counts."""
+        return self._shared.moved.leader_of(where, _now()) is not None
+
+    def doubt(self, where: Where) -> None:
+        """Ask who leads a partition, whatever was told: that broker gave no answer."""
+        self._shared.moved.doubt(where)
 
     async def coordinator_of(self, name: str) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
@@ -149,3 +180,8 @@ class BrokerConnections:
             raise Lost(named(error), sent=False) from error
         except AWAY as error:
             raise Lost(named(error)) from error
+
+
+def _now() -> float:
+    """The clock of the running loop, in seconds."""
+    return asyncio.get_running_loop().time()

@@ -54,6 +54,9 @@ TOO_FEW_REPLICAS: Final = 19
 # What a partition says of others: its broker gave no answer; or the transaction's coordinator,
 # which it asks whether it may append, moves or has markers of the last transaction under way.
 BLAMES_NOBODY: Final = frozenset({LOST, NOT_VERIFIED, 13, 14, 15, 16, 51, 52})
+# What brokers that know the cluster say of a coordinator that moves. To find it needs no look at
+# who leads what, which is 1.5 MB where there are 10 000 topics.
+ANSWERED: Final = frozenset({"COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 MAY_NOT: Final = "belfry may not write to its topic: allow it the operation WRITE"
 NOT_LED: Final = "no broker leads it"
 

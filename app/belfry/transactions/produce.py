@@ -15,6 +15,9 @@ Both versions have the same bytes, so the second class of each kind differs in i
 Where a broker cannot ask the transaction's coordinator whether it may append, as while that moves,
 it answers NOT_ENOUGH_REPLICAS, the error of a partition that lacks replicas. Its message alone
 tells the two apart, so such an answer gets a code of its own here.
+
+A broker that leads a partition no more says in v12 who does, and since which epoch (KIP-951). This
+is a tagged field, so it costs nothing where all goes well.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from aiokafka.protocol.types import (
 )
 
 from belfry.transactions import errors
-from belfry.transactions.batches import ProducedBatch
+from belfry.transactions.batches import ProducedBatch, Where
 
 PRODUCE: Final = 0
 _TEXT: Final = CompactString("utf-8")
@@ -51,42 +54,64 @@ _PLAIN: Final = b"\x01\x00\x00"
 _OF_COORDINATOR: Final = "added to the transaction"
 _ERRORS: Final = CompactArray(("batch_index", Int32), ("message", _TEXT), ("tags", TaggedFields))
 
+# A partition's tagged field about its present leader: the node and the epoch.
+_LEADER_TAG: Final = 0
+_LEADER: Final = struct.Struct(">ii")
+
 Answered = tuple[str, int, int, int, int]
 
 
 class ProduceAnswer:
-    """What each partition says: topic, partition, error, base offset, append time (epoch ms)."""
+    """What each partition says: topic, partition, error, base offset, append time (epoch ms).
 
-    def __init__(self, answers: list[Answered], throttle_time_ms: int) -> None:
+    `leaders` has who leads now, and the epoch, of partitions whose broker leads them no more.
+    """
+
+    def __init__(
+        self,
+        answers: list[Answered],
+        throttle_time_ms: int,
+        leaders: dict[Where, tuple[int, int]] | None = None,
+    ) -> None:
         self.answers = answers
         self.throttle_time_ms = throttle_time_ms
+        self.leaders = leaders or {}
 
     @classmethod
     def decode(cls, data: Any) -> ProduceAnswer:
         """Read an answer of version 9 to 12 from a stream."""
         answers: list[Answered] = []
+        leaders: dict[Where, tuple[int, int]] = {}
         for _ in range(UnsignedVarInt32.decode(data) - 1):
             topic = str(_TEXT.decode(data))
             for _ in range(UnsignedVarInt32.decode(data) - 1):
                 partition, code, offset, appended_ms, _ = _ANSWERED.unpack(data.read(30))
-                said = _rest(data)
+                said, leader = _rest(data)
                 if code == errors.TOO_FEW_REPLICAS and _OF_COORDINATOR in said:
                     code = errors.NOT_VERIFIED
+                if leader is not None:
+                    leaders[topic, partition] = leader
                 answers.append((topic, partition, code, offset, appended_ms))
             TaggedFields.decode(data)
-        return cls(answers, Int32.decode(data))
+        return cls(answers, Int32.decode(data), leaders)
 
 
-def _rest(data: Any) -> str:
-    """A partition's message, behind its numbers: mostly there is nothing, in three bytes."""
+def _rest(data: Any) -> tuple[str, tuple[int, int] | None]:
+    """A partition's message and leader, behind its numbers: mostly nothing, in three bytes."""
     begin = data.tell()
     if data.read(3) == _PLAIN:
-        return ""
+        return _NOTHING
     data.seek(begin)
     _ERRORS.decode(data)
     said = _TEXT.decode(data)
-    TaggedFields.decode(data)
-    return said or ""
+    told = TaggedFields.decode(data).get(_LEADER_TAG, b"")
+    if len(told) < _LEADER.size:
+        return said or "", None
+    leader, epoch = _LEADER.unpack_from(told)
+    return said or "", (leader, epoch) if leader >= 0 else None
+
+
+_NOTHING: Final = ("", None)
 
 
 class _Produce(RequestStruct):  # type: ignore[misc]

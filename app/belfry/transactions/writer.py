@@ -160,9 +160,7 @@ class TransactionWriter:
         self.state = WriterState.READY
 
     def _may_be_over(self, ended: Ended) -> None:
-        """Never use this writer again where it was fenced, or where nobody knows how a transaction
-        ended.
-        """
+        """Never use this writer again: it was fenced, or nobody knows how a transaction ended."""
         if ended.meaning in (Meaning.FENCED, Meaning.UNKNOWN):
             self.state = WriterState.OVER
 
@@ -206,7 +204,8 @@ class TransactionWriter:
         """Wait before the next go, and look who is to be asked; raises Ended when time is up."""
         if line.meaning is Meaning.MOVED:
             self._coordinator = None
-            await self._brokers.refresh()
+            if line.name not in errors.ANSWERED:
+                await self._brokers.refresh()
         if not await pauses.wait(line.meaning):
             raise Ended(_for_certain(line), during=f"{during}: not in time")
 

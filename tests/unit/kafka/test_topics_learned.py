@@ -201,3 +201,20 @@ async def test_when_nobody_answers_no_more_requests_are_waited_for(
         assert asked == [TOPICS[:3]]
         assert brokers._shared.left
         assert brokers.partitions_of(TOPICS[0]) == 2, "what cannot be told stays as it was"
+
+
+async def test_a_leader_that_was_told_stands_among_what_is_known_until_it_is_asked(
+    cluster: MockCluster,
+) -> None:
+    where = TOPICS[0], 0
+    async with connected(cluster) as brokers:
+        await brokers.know([where[0]])
+        assert brokers.leader_of(where) == 1
+        assert brokers.tell_leader(where, 2, 5)
+        await brokers.refresh([where[0]])
+        assert brokers.leader_of(where) == 2
+        brokers.doubt(where)
+        assert brokers.leader_of(where) == 1
+        assert brokers.tell_leader(where, 2, 5)
+        brokers.doubt(where)
+        assert brokers.leader_of(where) == 2

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
+from belfry.kafka.moved_leaders import MovedLeaders
+from belfry.transactions.asking import now
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where
 from belfry.transactions.brokers import Lost
 from belfry.transactions.packing import NONE
@@ -37,6 +39,8 @@ class Script:
         self.epoch = -1
         self.offset = 100
         self.leaders: dict[Where, int | None] = {}
+        self.told = MovedLeaders()
+        self.doubted: list[Where] = []
         self.missing: set[str] = set()
         self.looks = 0
         self.throttle_ms = 0
@@ -66,7 +70,18 @@ class Script:
         return 0 if topic in self.missing else 2
 
     def leader_of(self, where: Where) -> int | None:
-        return self.leaders.get(where, where[1] + 1)
+        told = self.told.leader_of(where, now())
+        return self.leaders.get(where, where[1] + 1) if told is None else told
+
+    def tell_leader(self, where: Where, leader: int, epoch: int) -> bool:
+        return self.told.tell(where, leader, epoch, now())
+
+    def is_told(self, where: Where) -> bool:
+        return self.told.leader_of(where, now()) is not None
+
+    def doubt(self, where: Where) -> None:
+        self.doubted.append(where)
+        self.told.doubt(where)
 
     def _init(self, _request: Any, code: int) -> Any:
         self.epoch += not code

@@ -12,6 +12,7 @@ from aiokafka.errors import CoordinatorNotAvailableError, NodeNotReadyError, Req
 from aiokafka.structs import TopicPartition
 
 from belfry.kafka.broker_features import TRANSACTION
+from belfry.kafka.moved_leaders import MovedLeaders
 from belfry.kafka.transactions import PartitionProducer
 from belfry.settings import Settings
 from belfry.transactions import brokers, choosing
@@ -26,7 +27,11 @@ class Client:
 
     def __init__(self) -> None:
         self.leaders: dict[TopicPartition, int] = {}
-        self.cluster = SimpleNamespace(_partitions={}, leader_for_partition=self.leaders.get)
+        self.cluster = SimpleNamespace(
+            _partitions={},
+            leader_for_partition=self.leaders.get,
+            broker_metadata=lambda node: node if node in (1, 2, 3) else None,
+        )
         self.sent: list[tuple[int, Any, int]] = []
         self.fails: Exception | None = None
         self.asked_for: list[Any] = []
@@ -42,6 +47,10 @@ class Client:
             raise self.fails
         return "answer"
 
+    def put_leader(self, where: tuple[str, int], leader: int) -> None:
+        """Note who leads."""
+        self.leaders[TopicPartition(*where)] = leader
+
     async def coordinator_lookup(self, kind: Any, name: str) -> int:
         """A node, or an error."""
         self.asked_for.append((kind, name))
@@ -55,6 +64,7 @@ class Shared:
 
     def __init__(self) -> None:
         self.client = Client()
+        self.moved = MovedLeaders()
         self.becomes_known: list[set[str]] = []
         self.looks: list[set[str]] = []
         self.forgotten: set[str] = set()
@@ -142,6 +152,27 @@ def test_a_partition_that_nobody_leads_has_no_leader(
         shared.client.leaders[TopicPartition("fired", 1)] = told
     shared.client.leaders[TopicPartition("fired", 0)] = 9
     assert BrokerConnections({}).leader_of(("fired", 1)) == leader
+
+
+async def test_a_leader_that_was_told_counts_for_all_writers_whatever_is_asked_meanwhile(
+    shared: Shared,
+) -> None:
+    where, one, other = ("fired", 0), BrokerConnections({}), BrokerConnections({})
+    shared.client.leaders[TopicPartition(*where)] = 2
+    assert one.tell_leader(where, 3, 8)
+    # Also once its time is up, unless it is asked anew.
+    assert shared.client.leaders[TopicPartition(*where)] == 3
+    shared.client.leaders[TopicPartition(*where)] = 2
+    assert (one.leader_of(where), other.leader_of(where), other.is_told(where)) == (3, 3, True)
+    assert not other.tell_leader(where, 2, 7)
+    other.doubt(where)
+    assert (one.leader_of(where), one.is_told(where)) == (2, False)
+
+
+async def test_a_leader_that_is_not_known_is_not_sent_to(shared: Shared) -> None:
+    connections = BrokerConnections({})
+    assert not connections.tell_leader(("fired", 0), 9, 8)
+    assert not connections.is_told(("fired", 0))
 
 
 @pytest.mark.parametrize(("level", "own"), [(None, False), (1, False), (2, True), (3, True)])

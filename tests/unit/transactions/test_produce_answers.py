@@ -59,6 +59,24 @@ def test_each_partition_is_read_behind_one_with_a_message() -> None:
     ]
 
 
+def refusal(message: bytes, leader: int, epoch: int) -> bytes:
+    """What stands behind a partition's numbers; who leads is a tagged field."""
+    word = leader.to_bytes(4, signed=True) + epoch.to_bytes(4) + b"\0"
+    return b"\1" + message + b"\1" + b"\0" + bytes([len(word)]) + word
+
+
+@pytest.mark.parametrize("message", [b"\0", b"\6moved"])
+def test_a_broker_that_leads_no_more_says_who_does(message: bytes) -> None:
+    numbers = [n.to_bytes(4) + c.to_bytes(2) + bytes(24) for n, c in ((0, 6), (1, 6), (2, 0))]
+    rest = [refusal(message, 3, 8), refusal(message, -1, 8), b"\1\0\0"]
+    said = b"".join(a + b for a, b in zip(numbers, rest, strict=True))
+    whole = b"\2" + TEXT.encode("fired") + b"\4" + said + b"\0" + bytes(5)
+    answer = ProduceAnswer.decode(BytesIO(whole))
+    assert [each[1:3] for each in answer.answers] == [(0, 6), (1, 6), (2, 0)]
+    # Nobody leads the second one yet.
+    assert answer.leaders == {("fired", 0): (3, 8)}
+
+
 @pytest.mark.parametrize(
     ("message", "code"),
     [
