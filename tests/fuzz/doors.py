@@ -8,6 +8,11 @@
     crons      the text of a cron expression: a rule, or a mistake that says where it is
     rrules, icalendars, backups     texts (`text_doors.py`)
     members, rows, answers          what lies in Kafka, and what brokers say (`log_doors.py`)
+    events, deliveries, marks, batches      records of other topics (`topic_doors.py`)
+    moves                           records of moves of key groups (`move_door.py`)
+    logs, outputs                   what `belfry verify` reads (`verify_doors.py`)
+    indexes, dayfiles               files in an object store (`file_doors.py`)
+    schemas, fields, notes          registries, fields of JSON, other processes (`peer_doors.py`)
 
 `limits.py` says how long each input may take, and how much memory may stay.
 """
@@ -34,10 +39,11 @@ from belfry.tenants.policy import problems
 from belfry.wire.catalogue import MalformedError
 from belfry.wire.policies import decode_policy, encode_policy
 from tests.attack.door import OTHER, OWN
-from tests.fuzz import log_doors, text_doors
+from tests.fuzz import file_doors, log_doors, peer_doors, text_doors, topic_doors, verify_doors
 from tests.fuzz.engine_door import EngineDoor
 from tests.fuzz.http_door import CALLER, HttpDoor, Route, is_answer, scope_of
 from tests.fuzz.inputs import headers_of, record_of
+from tests.fuzz.move_door import MoveDoor
 
 HOME: Final = f"/v1/tenants/{OWN}/schedules"
 SCHEDULES: Final = "/v1/tenants/{tenant}/schedules"
@@ -173,4 +179,16 @@ DOORS: Final[dict[str, Callable[[], Input]]] = {
     "members": log_doors.members,
     "rows": log_doors.rows,
     "answers": log_doors.answers,
+    "events": topic_doors.events,
+    "deliveries": topic_doors.deliveries,
+    "marks": topic_doors.marks,
+    "batches": topic_doors.batches,
+    "moves": MoveDoor,
+    "logs": verify_doors.logs,
+    "outputs": verify_doors.outputs,
+    "indexes": file_doors.indexes,
+    "dayfiles": file_doors.dayfiles,
+    "schemas": peer_doors.schemas,
+    "fields": peer_doors.fields,
+    "notes": peer_doors.notes,
 }

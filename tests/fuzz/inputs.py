@@ -18,6 +18,11 @@ class Parts:
         self._data = data[1:]
         self.shape = data[0] if data else 0
 
+    @property
+    def left(self) -> bool:
+        """Whether there is anything of it left."""
+        return bool(self._data)
+
     def take(self) -> bytes:
         """The next part."""
         size = int.from_bytes(self._data[:2], "big")

@@ -4,7 +4,8 @@
           worker wrote for the call, with the status that the documentation gives it; a call that is
           refused before it is written leaves nothing behind
     I46   of all records with one request id one has an outcome of its own, and the others repeat
-          it; a caller that goes on asking is answered
+          it, but for refusals that depend on the moment, of which any number may come before it; a
+          caller that goes on asking is answered
     I47   a look shows what had been decided when it began, or later
 
 A call that was asked twice is here:
@@ -43,6 +44,8 @@ STATUS: Final = {
     "TOO_LATE": 409,
     "REJECTED": 422,
 }
+# Codes of refusals that depend on the moment, and their status.  They are not remembered.
+LATER: Final = {"tenant_held": UNAVAILABLE}
 CONDITIONAL: Final = ("put_new", "put_match")
 # What creates by POST takes the same once more for no conflict.
 SAME: Final = "same_definition"
@@ -89,13 +92,18 @@ def _judged(call: Call, events: list[Event]) -> Iterator[str]:
     """All answers to a call, against what became of its records."""
     if not (call.settled or call.given_up):
         yield f"I46 was called {call.tries} times, and never answered"
-    own = [event for _, event in events if event["outcome"] != "DUPLICATE"]
-    if len(own) != bool(call.records):
+    told_of = [event for _, event in events]
+    own = [event for event in told_of if _is_own(event)]
+    refused = [event for event in told_of if event["code"] in LATER]
+    if len(own) > 1 or bool(own or refused) != bool(call.records):
         yield f"I46 has {len(call.records)} records, and {[each['outcome'] for each in own]}"
         return
-    for _, event in events:
-        if event["outcome"] == "DUPLICATE" and event["code"] != own[0]["outcome"]:
-            yield f"I46 repeats {event['code']}, and was {own[0]['outcome']}"
+    if own and refused and told_of.index(refused[-1]) > told_of.index(own[0]):
+        yield f"I46 is refused as {refused[-1]['code']} behind its outcome {own[0]['outcome']}"
+    was = own[0]["outcome"] if own else "nothing"
+    for event in told_of:
+        if event["outcome"] == "DUPLICATE" and event["code"] != was:
+            yield f"I46 repeats {event['code']}, and was {was}"
     for answer, by in call.answers:
         told = json.loads(answer.body or b"{}")
         if answer.status == TOLD and call.kind == "told":
@@ -104,6 +112,11 @@ def _judged(call: Call, events: list[Event]) -> Iterator[str]:
             yield from _ended(call, answer, told, by, events)
         elif LIES in told["detail"] and not _lay(call, by, answer):
             yield f"I45 was told by {by} that its request lies in Kafka, and none did"
+
+
+def _is_own(event: dict[str, Any]) -> bool:
+    """Whether an event is an outcome that repeats get again."""
+    return event["outcome"] != "DUPLICATE" and event["code"] not in LATER
 
 
 def _placed(call: Call, told: dict[str, Any], by: str) -> Iterator[str]:
@@ -144,7 +157,7 @@ def _ended(
     if number > answer.decided:
         yield f"I45 was answered {told['outcome']} before that was committed"
     outcome, code = event["outcome"], event["code"]
-    first = next(each for _, each in events if each["outcome"] != "DUPLICATE")
+    first = event if outcome != "DUPLICATE" else next(e for _, e in events if _is_own(e))
     if call.kind in CREATES and first["outcome"] == "CONFLICT" and first["code"] == SAME:
         first = {"outcome": "UNCHANGED", "code": None}
         outcome = "UNCHANGED" if outcome == "CONFLICT" else outcome
@@ -157,7 +170,8 @@ def _status(call: Call, first: dict[str, Any]) -> int:
     """The status of a call that ended so, or whose first record did."""
     if first["outcome"] == "CONFLICT" and call.kind in CONDITIONAL:
         return 412
-    return STATUS[first["outcome"]]
+    refused = first["outcome"] == "REJECTED"
+    return (LATER.get(first["code"]) if refused else None) or STATUS[first["outcome"]]
 
 
 # -- looks -----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from belfry.kafka.denials import sentence, user_of
 from belfry.kafka.rights import TOPIC
 from belfry.kafka.topic_tail import TopicTail
 from belfry.kafka.topics import REACH_S
-from belfry.mirror.marks import GOES_ON, MARKS, MirrorMark, decode_mark
+from belfry.mirror.marks import GOES_ON, MARKS, MirrorMark, UnknownMark, decode_mark
 
 if TYPE_CHECKING:
     from belfry.cli.session import Session
@@ -57,6 +57,8 @@ def fired_elsewhere(session: Session) -> FiredElsewhere:
         if lacks:
             return FiredElsewhere(unread=lacks)
         marks = {each: _mark(session, each) for each in range(partitions)}
+    except UnknownMark as error:
+        return FiredElsewhere(unread=f"{session.settings.topic(MARKS)}: {error}")
     except (KafkaException, TimeoutError) as error:
         raise session.told(error) or Unavailable(str(error)) from error
     except ConnectionError as error:

@@ -23,16 +23,16 @@ from belfry.client.kafka import headers_of
 from belfry.schedules.instants import parse_instant
 from belfry.verification.coverage import ALL_OF_IT, Coverage
 from belfry.verification.findings import Spot
-from belfry.verification.memory import ToldFire
-from belfry.verification.outputs import (
+from belfry.verification.headers import (
     COPY_HEADER,
     INSTANT_HEADER,
-    OutputVerifier,
     fired_entry,
     identity_of,
     marked_by,
     origin_of,
 )
+from belfry.verification.memory import ToldFire
+from belfry.verification.outputs import OutputVerifier
 
 if TYPE_CHECKING:
     from belfry.cli.verified_topics import VerifiedTopics

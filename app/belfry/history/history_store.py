@@ -130,12 +130,15 @@ class HistoryStore:
         """Keep records of a partition, each a `HistoryEntry`, and go on behind them; one batch.
 
         Offsets rise.  A head may be without the due instant where nothing has fired.
-        Records of one tenant and instant share a row, and most of what is made of them.
+        Records of one tenant and instant share a row, and most of what is made of them. What keys
+        have no room for is none of belfry's, and is passed over.
         """
         grouped: defaultdict[_Of, list[_Note]] = defaultdict(list)
         for note in notes:
             head = note[1]
             grouped[head[0], head[3]].append(note)
+        for odd in [each for each in grouped if not layout.fits(*each)]:
+            del grouped[odd]
         by_schedule: dict[bytes, dict[bytes, bytes | None]] = {}
         writes: dict[bytes, bytes | None] = {**self._counted(partition, grouped)}
         for (tenant, at_ms), alike in grouped.items():

@@ -32,6 +32,8 @@ from typing import Final, NamedTuple
 DAY_MS: Final = 86_400_000
 HOUR_MS: Final = 3_600_000
 LAST_DAY: Final = 0xFFFF
+# The last instant that rows by day and by hour have room for, in the year 2149.
+LAST_MS: Final = (LAST_DAY + 1) * DAY_MS - 1
 LAST_PARTITION: Final = 0xFFFF
 LAST_OFFSET: Final = 2**63 - 1
 
@@ -71,6 +73,11 @@ def pack_place(at_ms: int, partition: int, offset: int) -> bytes:
 def place_in(key: bytes) -> SortKey:
     """The place at the end of either key."""
     return SortKey(*_PLACE.unpack_from(key, len(key) - _PLACE.size))
+
+
+def fits(tenant: bytes, at_ms: int) -> bool:
+    """Whether keys can hold a tenant and an instant; none that belfry tells of does not."""
+    return at_ms <= LAST_MS and b"\0" not in tenant
 
 
 def first_of(place: SortKey) -> SortKey:

@@ -47,14 +47,33 @@ class Mark:
 
 
 NOTHING: Final = Mark()
+_CHOICE: Final = (
+    "Somebody else has committed an offset of this group: take that right away. See that all"
+    " workers have each secret that rows are signed with, and delete the group's offset of this"
+    " partition: its owner then says it anew."
+)
+
+
+class BadMark(ConnectionError):
+    """A text that is no mark.  Until its owner says it again nobody knows what to believe.
+
+    It is met where the cluster does not answer: nothing is done, the reason is told, and what was
+    asked is asked again.
+    """
 
 
 def mark_of(text: str) -> Mark:
-    """A mark as it was kept."""
-    told = orjson.loads(text)
-    keys = tuple(map(str, told["keys"]))
-    near_from = int(told.get("near_from", NOWHERE))
-    return Mark(keys, bool(told["whole"]), bool(told["required"]), near_from)
+    """A mark as it was kept; `BadMark` for a text that is none."""
+    try:
+        told = orjson.loads(text)
+        keys, near_from = tuple(told["keys"]), told.get("near_from", NOWHERE)
+        mark = Mark(keys, told["whole"], told["required"], near_from)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise BadMark(f"{text[:60]!r} is no mark of signatures ({error})") from error
+    kinds = type(mark.whole), type(mark.required), type(near_from), *map(type, keys)
+    if kinds != (bool, bool, int, *(str for _ in keys)):
+        raise BadMark(f"{text[:60]!r} is no mark of signatures: a field is of another type")
+    return mark
 
 
 class Marks:
@@ -72,7 +91,11 @@ class Marks:
     def read(self, partition: int) -> Mark:
         """What was said last of a partition; `NOTHING` for nothing."""
         text = self._notes.read([partition]).get(partition)
-        return NOTHING if text is None else mark_of(text)
+        try:
+            return NOTHING if text is None else mark_of(text)
+        except BadMark as error:
+            where = f"group {self._notes.group}, partition {partition}"
+            raise BadMark(f"{where}: {error}. {_CHOICE}") from error
 
     def owned(self, partition: int, mark: Mark) -> None:
         """Say this of a partition that is owned here, now and again every hour."""

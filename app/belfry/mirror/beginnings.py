@@ -22,11 +22,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from belfry.mirror.marks import CHANGELOG, MirrorMark
+from belfry.mirror.marks import CHANGELOG, MirrorMark, UnknownMark, decode_mark
 
 
 class CannotMirror(Exception):
     """A mirror is not possible as it was asked for; the message says what to do."""
+
+
+def mark_in(value: bytes | None, where: str) -> MirrorMark | None:
+    """The mark in the last record of its topic, if there is one; CannotMirror for what is none."""
+    try:
+        return None if value is None else decode_mark(value)
+    except UnknownMark as error:
+        raise CannotMirror(f"{where}: {error}") from error
 
 
 class Ends(NamedTuple):

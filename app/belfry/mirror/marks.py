@@ -31,6 +31,10 @@ KINDS: Final = (CHANGELOG, REQUESTS, "lifecycle", "rejected")
 MARKS: Final = "mirror"
 
 
+class UnknownMark(ValueError):
+    """A mark that this version cannot read; the message says why, and what to do."""
+
+
 class Activated(NamedTuple):
     """That a side took over: when (epoch ms), whether all had been carried, and what follows.
 
@@ -75,6 +79,15 @@ class MirrorMark(NamedTuple):
     number: int = 0
 
 
+# The types of fields that are no numbers.
+_TYPES: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("source", "changelog", "into"), str),
+    **dict.fromkeys(("whole", "leaving"), bool),
+    "positions": dict,
+    "carried": tuple,
+}
+
+
 def offsets_behind(ends: Mapping[str, int], positions: Mapping[str, int]) -> int:
     """How many offsets lie between positions and ends of the source, by kind of topic."""
     return sum(max(0, end - positions.get(kind, 0)) for kind, end in ends.items())
@@ -88,11 +101,42 @@ def encode_mark(mark: MirrorMark) -> bytes:
 
 
 def decode_mark(value: bytes) -> MirrorMark:
-    """The mark in a record; names that this version does not know are passed over."""
-    told = orjson.loads(value)
-    activated = told.pop("activated", None)
-    known = {name: told[name] for name in MirrorMark._fields if name in told}
-    known["carried"] = tuple((start, end) for start, end in told.get("carried", ()))
-    if activated is not None:
-        known["activated"] = Activated(**{name: activated[name] for name in Activated._fields})
-    return MirrorMark(**known)
+    """The mark in a record; names that this version does not know are passed over.
+
+    `UnknownMark` for what is none: who goes on from it would carry records twice, or not at all.
+    """
+    try:
+        told = orjson.loads(value)
+        activated = told.pop("activated", None)
+        known = {name: told[name] for name in MirrorMark._fields if name in told}
+        known["carried"] = tuple((start, end) for start, end in told.get("carried", ()))
+        if activated is not None:
+            known["activated"] = Activated(*(activated[name] for name in Activated._fields))
+        mark = MirrorMark(**known)
+        _check(mark)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UnknownMark(
+            f"the last mark in the topic `{MARKS}` is none of a mirror, {value[:60]!r} ({error}):"
+            " whoever wrote it may write there and is no mirror of this release or one before. Let"
+            " nobody else write there, run the newest release, or begin the mirror anew."
+        ) from error
+    return mark
+
+
+def _check(mark: MirrorMark) -> None:
+    """Raise TypeError for a field of another type."""
+    for name, value in mark._asdict().items():
+        if (wanted := _TYPES.get(name, int)) is not type(value) and name != "activated":
+            raise TypeError(f"{name} is no {wanted.__name__}")
+    _check_offsets("positions", mark.positions)
+    if not {type(each) for stretch in mark.carried for each in stretch} <= {int}:
+        raise TypeError("carried has something else than offsets")
+    if mark.activated is not None:
+        _check_offsets("begins", mark.activated.begins)
+        if (type(mark.activated.at_ms), type(mark.activated.planned)) != (int, bool):
+            raise TypeError("activated does not say when, or whether it was planned")
+
+
+def _check_offsets(name: str, offsets: object) -> None:
+    if type(offsets) is not dict or not {type(each) for each in offsets.values()} <= {int}:
+        raise TypeError(f"{name} are no offsets by kind of topic")

@@ -25,8 +25,8 @@ from belfry.kafka.signature_marks import marks_of
 from belfry.kafka.topic_tail import TopicTail
 from belfry.kafka.topics import REACH_S, create_topics, tombstones_kept_ms
 from belfry.kafka.wanted_topics import HOMES_TOPIC, TopicSpec, topics_of
-from belfry.mirror.beginnings import CannotMirror, Ends
-from belfry.mirror.marks import CHANGELOG, KINDS, MARKS, REQUESTS, MirrorMark, decode_mark
+from belfry.mirror.beginnings import CannotMirror, Ends, mark_in
+from belfry.mirror.marks import CHANGELOG, KINDS, MARKS, REQUESTS, MirrorMark
 from belfry.recovery.identities import Identities
 from belfry.settings import SharedSettings
 from belfry.store.identity import Identity, decode_identity, differ
@@ -96,7 +96,7 @@ class Side(NamedTuple):
         if partition >= self.counts.get(MARKS, 0):
             return None
         newest = next((each.value() for each in self.backwards(MARKS, partition)), None)
-        return None if newest is None else decode_mark(newest)
+        return mark_in(newest, f"{self.name}, partition {partition}")
 
     def last_manifest(self, partition: int) -> Manifest | None:
         """The last manifest of a partition's changelog; None where there is none."""

@@ -94,14 +94,19 @@ def identity_text(identity: Identity) -> str:
 
 
 def identity_of(text: str | bytes) -> Identity:
-    """The identity in such a JSON; names that this version does not know are passed over."""
-    told = orjson.loads(text)
-    return Identity(
-        str(told["cluster"]),
-        str(told["changelog"]),
-        str(told["schedules"]),
-        int(told.get("generation", 0)),
-    )
+    """The identity in such a JSON; names that this version does not know are passed over.
+
+    UnknownFormat for what is none.
+    """
+    try:
+        told = orjson.loads(text)
+        ids = (str(told["cluster"]), str(told["changelog"]), str(told["schedules"]))
+        return Identity(*ids, int(told.get("generation", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnknownFormat(
+            f"What is kept as the identity of a partition is none, {text[:60]!r} ({error}). Run the"
+            " version that wrote it, or a newer one; where none did, docs/recovery.md has choices."
+        ) from error
 
 
 def logged_contradiction(here: Identity, logged: Identity) -> Contradiction | None:

@@ -15,23 +15,11 @@ somebody else wrote to the topic cannot pass for one that fired.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
+from belfry.verification.headers import COPY_HEADER
 from belfry.verification.memory import FiredEntry, Memory, Stands, ToldFire, short
 from belfry.verification.rows import id_of_fire
-
-ID_HEADER: Final = "belfry-fire-id"
-SCHEDULE_HEADER: Final = "belfry-schedule-id"
-INSTANT_HEADER: Final = "belfry-scheduled-at"
-NUMBER_HEADER: Final = "belfry-occurrence"
-# What a redrive adds to an event that it sends again: its name and the event's offset.
-COPY_HEADER: Final = "belfry-redriven"
-# How belfry's own headers of a record of the rejected topic begin.
-_ERROR: Final = "belfry-error-"
-_SENT_AGAIN: Final = b"redriven"
 
 
 class OutputVerifier:
@@ -182,57 +170,6 @@ class OutputVerifier:
 
     def _find(self, breach: Breach, spot: Spot, found: str, expected: str) -> None:
         self.findings.append(Breached(breach, spot, found, expected))
-
-
-def fired_entry(
-    headers: Mapping[str, bytes | None], spot: Spot, timestamp_ms: int, nominal_ms: int
-) -> FiredEntry | None:
-    """The fire that an output record is, None for a record of somebody else's.
-
-    `headers` are its last ones of each name, `nominal_ms` is its instant, already read.
-    """
-    identity = identity_of(headers.get(ID_HEADER))
-    number = headers.get(NUMBER_HEADER) or b""
-    if identity is None or not number.removeprefix(b"-").isdigit():
-        return None
-    schedule_id = headers.get(SCHEDULE_HEADER) or b""
-    return FiredEntry(identity, schedule_id, nominal_ms, int(number), spot, timestamp_ms)
-
-
-def origin_of(headers: Mapping[str, bytes | None], *, follows: bool) -> str | None:
-    """Where the request was received that a record of the rejected topic is about; None: unsaid.
-
-    As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`,
-    and with the instant, where `-at` tells it, on a side that `follows` another cluster: it has
-    refusals of both, and so different requests of one place. Elsewhere the place alone is proof.
-    """
-    said = [headers.get(_ERROR + each) for each in ("topic", "partition", "offset")]
-    if None in said:
-        return None
-    topic, partition, offset = ((each or b"").decode(errors="replace") for each in said)
-    place, at = f"{topic}/{partition}@{offset}", headers.get(_ERROR + "at")
-    return place if at is None or not follows else f"{place} of {at.decode(errors='replace')}"
-
-
-def marked_by(headers: Mapping[str, bytes | None], spot: Spot) -> str | None:
-    """The place of the refusal that a record of the rejected topic marks as sent again, or None.
-
-    A refused request may have any header; the last code is belfry's.
-    """
-    offset = headers.get(_ERROR + "redriven") or b""
-    if headers.get(_ERROR + "code") != _SENT_AGAIN or not offset.isdigit():
-        return None
-    return str(spot._replace(offset=int(offset)))
-
-
-def identity_of(digits: bytes | str | None) -> bytes | None:
-    """The 16 bytes of a fire id in hexadecimal digits, None for anything else."""
-    text = digits.decode("ascii", "replace") if isinstance(digits, bytes) else digits or ""
-    try:
-        found = bytes.fromhex(text)
-    except ValueError:
-        return None
-    return found if len(found) == 16 else None
 
 
 def _shown(fire: FiredEntry) -> str:

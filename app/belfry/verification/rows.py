@@ -49,6 +49,8 @@ _TEXTS_AT: Final = 88
 _MARKER: Final = Struct(">BBBBqqQII")
 _MANIFEST: Final = Struct(">BBHQIqqQI16s")
 _FIRE: Final = Struct(">QIq")
+# What reading JSON raises that says something else, is nested very deeply, or holds an infinity.
+_ODD_JSON: Final = (ValueError, LookupError, TypeError, RecursionError, OverflowError)
 _OFFSET: Final = Struct(">Q")
 _INSTANT: Final = Struct(">q")
 
@@ -162,7 +164,7 @@ def generation(value: bytes) -> int:
     """How often the state was recovered, by an identity row; raises `NotReadable`."""
     try:
         return int(loads(value[2:])["generation"])
-    except (ValueError, KeyError, TypeError) as error:
+    except _ODD_JSON as error:
         raise NotReadable(f"an identity that says {value[:80]!r}") from error
 
 
@@ -180,7 +182,7 @@ def job(key: bytes, value: bytes) -> AskedJob:
         _FIRE.pack(0, 0, found.offset)
         _FIRE.pack(0, *found.origin)
         _INSTANT.pack(reached[1])
-    except (ValueError, LookupError, TypeError, AttributeError, WrongSize) as error:
+    except (*_ODD_JSON, AttributeError, WrongSize) as error:
         raise NotReadable(f"a job that says {value[:80]!r}") from error
     if value[:2] != bytes((FORMAT, _JOB_ROW)):
         raise NotReadable(f"format {value[0]}, row {value[1]}")

@@ -37,15 +37,19 @@ def _text(body: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
-    """A number of Avro's that is not negative, and where the next byte lies."""
+    """A number of Avro's that is not negative, and where the next byte lies.
+
+    IndexError for one of more than 64 bits: a megabyte of such bytes would take a minute.
+    """
     number = shift = 0
-    while True:
+    while shift < _MOST_BITS:
         byte = body[at]
         at += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number >> 1, at
         shift += 7
+    raise IndexError
 
 
 class Headline(NamedTuple):
@@ -62,6 +66,8 @@ class Headline(NamedTuple):
 
 
 _OUTCOMES: Final = tuple(Outcome)
+# Ten bytes of seven bits hold 64.
+_MOST_BITS: Final = 70
 _FIRED: Final = 2 * _OUTCOMES.index(Outcome.FIRED)
 _ODD_OR_LONG: Final = 0x81
 # The branch of a field that may be null: it is there.

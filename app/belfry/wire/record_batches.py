@@ -30,6 +30,8 @@ HEAD_BYTES: Final = _HEAD.size
 _LENGTH: Final = struct.Struct(">qi")
 _BEFORE_LENGTH_ENDS: Final = _LENGTH.size
 _MAGIC_AT: Final = 16
+# A batch that says less does not reach its own magic.
+_LEAST_LENGTH: Final = _MAGIC_AT + 1 - _BEFORE_LENGTH_ENDS
 _CODEC_AT: Final = 22
 _CODEC: Final = 0x07
 _APPEND_TIME: Final = 0x08
@@ -102,7 +104,7 @@ def batches_in(data: bytes) -> Iterator[RecordBatch]:
     while end - at > _MAGIC_AT:
         length = _LENGTH.unpack_from(data, at)[1]
         behind = at + _BEFORE_LENGTH_ENDS + length
-        if length < _MAGIC_AT - _BEFORE_LENGTH_ENDS or behind > end:
+        if length < _LEAST_LENGTH or behind > end:
             return
         yield _batch(data[at:behind])
         at = behind
@@ -117,7 +119,7 @@ def end_of(data: bytes) -> tuple[int, int]:
     while end - at > _MAGIC_AT:
         length: int = _LENGTH.unpack_from(data, at)[1]
         behind = at + _BEFORE_LENGTH_ENDS + length
-        if length < _MAGIC_AT - _BEFORE_LENGTH_ENDS or behind > end:
+        if length < _LEAST_LENGTH or behind > end:
             break
         last, at = at, behind
     if last < 0:

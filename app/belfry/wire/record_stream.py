@@ -34,6 +34,7 @@ KEPT_BYTES: Final = 250_000
 MOST_BYTES: Final = 32_000_000
 # A batch of a megabyte may claim a hundred million records, each of which would be answered.
 MOST_RECORDS: Final = 1_000_000
+_TOO_LONG: Final = f"it unpacks to more than {MOST_BYTES} bytes, and so many are read of one batch"
 _MORE: Final = 0x80
 _LONGEST: Final = 10
 
@@ -65,9 +66,7 @@ def records_of(
         if size < 0:
             raise Unreadable(f"a record has {size} bytes")
         if stream.passed + size > MOST_BYTES:
-            raise Unreadable(
-                f"it unpacks to more than {MOST_BYTES} bytes, and so many are read of one batch"
-            )
+            raise Unreadable(_TOO_LONG)
         if size > most_bytes:
             record = _cut(batch, stream, size, most_bytes)
         else:
@@ -154,6 +153,9 @@ class _Chunks:
         self._chunk = next(self._chunks, b"")
         if not self._chunk:
             raise Unreadable("the records end in the middle of one")
+        # A record that is cut may say that its key goes on for ever.
+        if self._before > MOST_BYTES:
+            raise Unreadable(_TOO_LONG)
 
     def number(self) -> int:
         """A signed number of variable length."""

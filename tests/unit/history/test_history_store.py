@@ -50,6 +50,26 @@ def store() -> HistoryStore:
     return store
 
 
+@pytest.mark.parametrize(
+    ("tenant", "at_ms"), [("t", layout.LAST_MS + 1), ("t", 2**62), ("t\0u", NOW_MS)]
+)
+def test_what_keys_have_no_room_for_is_passed_over(tenant: str, at_ms: int) -> None:
+    """Others may write to the topic; the reader goes on behind such a record."""
+    store = HistoryStore(MemoryMap())
+    head = note(0, "a", NOW_MS).head._replace(tenant=tenant.encode(), at_ms=at_ms)
+    store.add(0, [HistoryEntry(0, head, b""), note(1, "a", layout.LAST_MS)], 2)
+    assert store.position(0) == 2
+    assert [*store.tenants()] == [(b"t", layout.LAST_MS)]
+    start = SortKey(layout.LAST_MS, 0, 0)
+    found = store.of_schedule(b"t", b"a", start, layout.LAST_MS + 1)
+    assert ids(found) == [("a", layout.LAST_MS)]
+
+
+def test_a_number_that_does_not_end_is_no_event_and_takes_no_time() -> None:
+    with pytest.raises(IndexError):
+        headline(b"\2t\2a" + b"\x80" * 1_000_000)
+
+
 def all_of(walk: Walk) -> list[tuple[SortKey, bytes]]:
     return page(walk, 1_000_000).found
 

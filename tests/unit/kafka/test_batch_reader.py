@@ -215,6 +215,30 @@ def test_no_record_makes_more_of_a_batch_be_unpacked_than_is_read_of_one() -> No
     assert taken == 0
 
 
+def test_a_key_that_says_to_go_on_for_ever_makes_no_more_be_unpacked() -> None:
+    """Its record says that it ends within the bound, and is cut: its key would be passed over."""
+    taken = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal taken
+        yield number(RECORD_BYTES + 1) + b"\0" + number(0) + number(0) + number(400_000_000)
+        while taken < 400_000_000:
+            taken += 1_000_000
+            yield bytes(1_000_000)
+
+    (head,) = batches_in(batch(10, b"", 1, attributes=GZIP))
+    with pytest.raises(Unreadable, match="unpacks to more than 32000000 bytes"):
+        list(records_of(head, chunks(), RECORD_BYTES))
+    assert taken < 35_000_000
+
+
+@pytest.mark.parametrize("length", range(-1, 5))
+def test_a_batch_that_ends_before_its_magic_is_left_for_a_later_fetch(length: int) -> None:
+    data = struct.pack(">qi", 10, length) + bytes(60)
+    assert [*batches_in(data)] == []
+    assert end_of(data) == (-1, -1)
+
+
 def test_a_record_beyond_the_bound_is_cut_and_refused_and_the_next_one_is_read() -> None:
     values = [b"a", bytes(WHOLE_BYTES), b"c"]
     found, end = all_of(zstd(values))

@@ -56,6 +56,28 @@ def test_a_mark_is_kept_as_it_was_given(notes: OffsetNotes) -> None:
     assert mark_of(mark.text()) == mark
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"keys": ["a"], "whole": 1, "required": true}',
+        '{"keys": [7], "whole": true, "required": true}',
+        '{"keys": "ab", "whole": true, "required": true, "near_from": "7"}',
+        '{"keys": ["a"], "whole": true, "required": true, "near_from": 1e999}',
+    ],
+)
+def test_a_text_that_is_no_mark_is_told_as_a_cluster_that_does_not_answer(
+    notes: OffsetNotes, text: str
+) -> None:
+    """What rows are to be believed is not known then, so no partition is taken over."""
+    notes.write({2: text})
+    worker = trust(notes, "signed")
+    with pytest.raises(ConnectionError, match=r"signatures, partition 2: .* is no mark.*delete"):
+        worker.check(2)
+
+
 def test_what_is_owned_is_said_again_every_hour_until_it_is_given_up(notes: OffsetNotes) -> None:
     marks = trust(notes, "signed").marks
     marks.owned(2, Mark((ONE,)))

@@ -45,6 +45,12 @@ def test_names_that_a_newer_version_adds_are_passed_over() -> None:
     assert identity_of(told) == Identity("c", "l", "s", 0)
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"cluster":"c"}', '{"cluster":'])
+def test_what_is_no_identity_stops_with_the_reason(text: str) -> None:
+    with pytest.raises(UnknownFormat, match="the identity of a partition is none"):
+        identity_of(text)
+
+
 def test_a_newer_format_stops() -> None:
     reads = (
         "starts with '0209'; this version reads '0109'. Run the version that wrote it, or a newer"

@@ -6,7 +6,7 @@ import pytest
 
 from belfry.client.refusals import refused_request
 from belfry.verification.findings import Breach, Spot
-from belfry.verification.outputs import COPY_HEADER, marked_by, origin_of
+from belfry.verification.headers import COPY_HEADER, marked_by, origin_of
 from belfry.wire.headers import REDRIVEN
 from belfry.wire.record import Headers
 from tests.unit.engine.driver import T0

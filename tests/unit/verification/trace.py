@@ -11,8 +11,9 @@ from belfry.engine.job_counts import Budget
 from belfry.schedules.bulk import BulkSpec
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breached, CheckCounts, Spot
+from belfry.verification.headers import fired_entry, identity_of
 from belfry.verification.memory import FiredEntry, Memory, Remembered, Stands, ToldFire
-from belfry.verification.outputs import OutputVerifier, fired_entry, identity_of
+from belfry.verification.outputs import OutputVerifier
 from belfry.verification.overdue import OverdueSchedules
 from belfry.verification.partition import PartitionVerifier
 from belfry.verification.rows import Logged
