@@ -52,7 +52,7 @@ run: ## Run broker, registry and one worker until Ctrl-C; installs what that nee
 
 # So many processes divide the tests (tests/plugins/pure_first.py); 0: all in one, for a debugger.
 # Two cores have room for three, since tests with brokers wait for a third to a half of their time.
-# The fourth is for the simulator, which takes at the lowest priority what those leave.
+# The fourth is for the simulator, which takes at the lowest priority what those leave, and helps then.
 PROCESSES := 4
 .PHONY: test
 test: install ## Run all tests; those of whole processes start a broker of their own.
