@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.acceptance.harness.site import Site
 
-# Seconds for one pass: it needs some ten of a processor, and a busy machine gives it a tenth of one.
+# Seconds for one pass: it needs ten of a processor, of which a busy machine gives it a tenth.
 PASS_S: Final = 300.0
 
 
