@@ -153,7 +153,7 @@ PLANTED: Final = bool(os.environ.get("PLANT"))
 
 if ASKED and not PLANTED:  # Under CI a skip is a failure, and nobody waits ten minutes there.
 
-    @pytest.mark.timeout(1_200)
+    @pytest.mark.timeout(1_800)
     def test_four_partitions_become_sixteen_and_six(
         kafka: str, idle_stack: Stack, tmp_path: Path, unique: Callable[[str], str]
     ) -> None:
@@ -182,7 +182,7 @@ if ASKED and not PLANTED:  # Under CI a skip is a failure, and nobody waits ten 
 
 if ASKED and PLANTED:
 
-    @pytest.mark.timeout(1_200)
+    @pytest.mark.timeout(1_800)
     def test_a_schedule_that_is_lost_as_it_moves_is_found(
         kafka: str, idle_stack: Stack, tmp_path: Path, unique: Callable[[str], str]
     ) -> None:

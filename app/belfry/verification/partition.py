@@ -130,7 +130,7 @@ class PartitionVerifier:
             judged = self._judged(cut)
             if judged.waits and not final:
                 return False
-        standing.contiguous = contiguous
+        standing.contiguous, standing.ends = contiguous, self.wholeness.ends
         self._counts.transactions += 1
         self.findings += self._sequence.check(cut, recovered=recovered, whole=whole)
         # Moves of two clusters may have one name, so those that were carried are not judged.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from belfry.verification.awaited import AWAITED_KEY, locks
@@ -46,6 +47,7 @@ class Standing:
     `unread`: events of schedules here may go to a topic that is not read.
     It was read last at `read_ms`, which the owner sets.
     `jobs` are how far bulk jobs have come that go on, by their keys.
+    `ends` is how many transactions have an end that was not met yet (`wholeness.py`).
     `blind_until_ms` is the timestamp of the last transaction that could not be checked, `last_ms`
     that of the last one of all.
     """
@@ -65,26 +67,32 @@ class Standing:
     last_ms: int = NEVER
     read_ms: int = NEVER
     jobs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    ends: int = 0
 
 
 class Cut(NamedTuple):
     """A transaction as it lies in the log: rows, the record of its manifest, and what that says.
 
-    `lying` is how many records were read between the `first` of them and the manifest, strangers'
-    included.
+    `holes` are the offsets, from and to, that were not read between its `first` record, be it a
+    stranger's, and the manifest.
     """
 
     rows: list[Logged]
     last: Logged
     sealed: Sealed
     first: int
-    lying: int
+    holes: tuple[tuple[int, int], ...]
 
 
 def cut_of(records: Sequence[Logged], sealed: Sealed) -> Cut:
     """A transaction of the records up to its manifest."""
     rows = [record for record in records[:-1] if not record.stranger]
-    return Cut(rows, records[-1], sealed, records[0].offset, len(records) - 1)
+    first, last = records[0].offset, records[-1]
+    holes: tuple[tuple[int, int], ...] = ()
+    if last.offset - first != len(records) - 1:
+        places = [record.offset for record in records]
+        holes = tuple((at + 1, to) for at, to in pairwise(places) if to > at + 1)
+    return Cut(rows, last, sealed, first, holes)
 
 
 def taken_of(read: range, rows: Sequence[Logged]) -> list[int]:

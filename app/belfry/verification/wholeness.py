@@ -10,12 +10,14 @@ is known to be whole:
 Offsets are void that never held a row: ends of transactions, and what was rolled back.  A reader of
 what is committed sees a hole where they are, as it does where compaction was:
 
-    offset     811        812    813 to 816     817    818
-               manifest   end    rolled back    end    first row of the next transaction
-                          └──── void, as the log itself says ────┘
+    offset   811       812 to 814   815       816, 817       818 to 821    822    823
+             manifest  rows         manifest  the two ends   rolled back   end    rows
+                       └ the end of the one before comes late              └ what a kill leaves
 
-A worker that is killed leaves such a hole in each partition that it owned.  So the log is asked
-about a hole, once, as long as all before it is known to be there.
+Each transaction has one end.  It lies behind the manifest, or later, where the next transaction was
+faster than the brokers' words to one another.  So holes are whole that are no larger than the ends
+that have not been met.  About others the log itself is asked, as long as all before is known to be
+there: each worker that is killed leaves one in each partition that it owned.
 """
 
 from __future__ import annotations
@@ -36,27 +38,34 @@ def nobody_knows(_start: int, _end: int) -> bool:
 class Wholeness:
     """Whether nothing is missing in a partition, from its beginning up to a transaction.
 
-    `is_void` asks the log; `standing` says what was so up to the transaction before.
+    `is_void` asks the log; `standing` says what was so up to the transaction before. `ends` are
+    those that are not met at the end of the transaction that was looked at last.
     """
 
     def __init__(self, standing: Standing) -> None:
         self.is_void: IsVoid = nobody_knows
+        self.ends = standing.ends
         self._standing = standing
-        # The hole that was asked about last, and the answer: a transaction is looked at again where
-        # its events are waited for.
-        self._asked = (0, 0), False
+        # The manifest of the transaction that was looked at last, and the answer: it is looked at
+        # again where its events are waited for.
+        self._known = -1, False
 
     def up_to(self, cut: Cut) -> bool:
         """Whether nothing is missing before the end of this transaction, the next one."""
-        inside = cut.last.offset - cut.first == cut.lying
-        return self._standing.contiguous and inside and self._leads_to(cut.first)
+        if not self._standing.contiguous:
+            return False
+        if self._known[0] != cut.last.offset:
+            self._known = cut.last.offset, self._is_whole(cut)
+        return self._known[1]
 
-    def _leads_to(self, first: int) -> bool:
-        """Whether nothing is missing between the last manifest and a transaction's first record."""
-        behind = self._standing.manifest_at + 1
-        if first <= behind + 1:
-            return first == behind + 1
-        hole = max(0, behind), first
-        if self._asked[0] != hole:
-            self._asked = hole, self.is_void(*hole)
-        return self._asked[1]
+    def _is_whole(self, cut: Cut) -> bool:
+        behind, due = max(0, self._standing.manifest_at + 1), self._standing.ends
+        holes = [(behind, cut.first)] if cut.first > behind else []
+        holes += cut.holes
+        missing = sum(end - start for start, end in holes)
+        if missing <= due:
+            self.ends = due - missing + 1
+            return True
+        # An end that is still to come is asked about then.
+        self.ends = 1
+        return all(self.is_void(*hole) for hole in holes)

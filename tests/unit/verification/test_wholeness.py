@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from belfry.verification.rows import Logged, Sealed
-from belfry.verification.standing import Cut, Standing
+from belfry.verification.standing import Cut, Standing, cut_of
 from belfry.verification.wholeness import Wholeness
 
 SEALED: Final = Sealed(2, 1, 0, 0, 0, 0, b"")
@@ -15,11 +15,9 @@ SEALED: Final = Sealed(2, 1, 0, 0, 0, 0, b"")
 MANIFEST_AT: Final = 811
 
 
-def cut(first: int, last: int, lying: int | None = None) -> Cut:
-    """A transaction from its first record to its manifest, and how many records lie before that."""
-    return Cut(
-        [], Logged(last, 0, b"\0m", b""), SEALED, first, last - first if lying is None else lying
-    )
+def cut(*offsets: int) -> Cut:
+    """A transaction of records at these offsets, the last of which is its manifest."""
+    return cut_of([Logged(offset, 0, b"a row", b"") for offset in offsets], SEALED)
 
 
 class Log:
@@ -34,57 +32,99 @@ class Log:
         return self.void.issuperset(range(start, end))
 
 
-def wholeness(log: Log, *, contiguous: bool = True, manifest_at: int = MANIFEST_AT) -> Wholeness:
-    made = Wholeness(Standing(contiguous=contiguous, manifest_at=manifest_at))
-    made.is_void = log.is_void
-    return made
+class Read:
+    """A partition that is read transaction by transaction."""
+
+    def __init__(
+        self, log: Log, *, contiguous: bool = True, manifest_at: int = MANIFEST_AT
+    ) -> None:
+        ends = int(manifest_at >= 0)
+        self.standing = Standing(contiguous=contiguous, manifest_at=manifest_at, ends=ends)
+        self.wholeness = Wholeness(self.standing)
+        self.wholeness.is_void = log.is_void
+
+    def is_whole(self, *offsets: int) -> bool:
+        """Whether nothing is missing up to this transaction, which is then the last one."""
+        read, standing = cut(*offsets), self.standing
+        standing.contiguous = self.wholeness.up_to(read)
+        standing.ends, standing.manifest_at = self.wholeness.ends, read.last.offset
+        return standing.contiguous
 
 
-def test_a_transaction_right_behind_the_last_one_needs_no_question() -> None:
+def test_transactions_with_an_end_each_need_no_question() -> None:
     log = Log()
-    assert wholeness(log).up_to(cut(MANIFEST_AT + 2, 820))
-    assert wholeness(log, manifest_at=-2).up_to(cut(0, 4))
+    begun = Read(log, manifest_at=-2)
+    assert all(begun.is_whole(*each) for each in [(0, 1, 2), (4,), (6, 7)])
+    assert log.asked == []
+
+
+@pytest.mark.parametrize(
+    "transactions",
+    [
+        # The end of the last one lies behind the next manifest, with the end of that one.
+        [(812, 813), (816, 817), (819,)],
+        # Within the next one.
+        [(812, 814), (816,)],
+        # Two late.
+        [(812,), (813, 814), (818,), (820,)],
+        # One of two.
+        [(812,), (814,), (817,)],
+    ],
+)
+def test_ends_that_come_late_need_no_question(transactions: list[tuple[int, ...]]) -> None:
+    """The next transaction may be faster than the brokers' words to one another."""
+    log = Log()
+    read = Read(log)
+    assert [read.is_whole(*each) for each in transactions] == [True] * len(transactions)
     assert log.asked == []
 
 
 def test_a_hole_is_whole_where_the_log_says_that_nothing_lay_there() -> None:
     log = Log(*range(812, 818))
-    assert wholeness(log).up_to(cut(818, 820))
+    read = Read(log)
+    assert read.is_whole(818, 819)
     assert log.asked == [(812, 818)]
+    assert read.is_whole(821)
+    assert not read.is_whole(824), "there is one end, and two offsets are missing"
 
 
 @pytest.mark.parametrize("row", [812, 814, 817])
 def test_a_hole_is_not_whole_where_one_offset_of_it_may_have_held_a_row(row: int) -> None:
-    assert not wholeness(Log(*{*range(812, 818)} - {row})).up_to(cut(818, 820))
+    read = Read(Log(*{*range(812, 818)} - {row}))
+    assert not read.is_whole(818, 819)
+    assert not read.is_whole(821), "what is missing stays missing"
+
+
+def test_a_hole_within_a_transaction_is_asked_about_as_well() -> None:
+    log = Log(815, 816, 817)
+    assert not Read(log).is_whole(812, 815, 818)
+    assert log.asked == [(813, 815)]
+    log = Log(812, 813, 815)
+    assert Read(log).is_whole(814, 816)
+    assert log.asked == [(812, 814), (815, 816)]
 
 
 def test_a_hole_at_the_beginning_is_asked_about_from_the_first_offset_on() -> None:
     log = Log(0, 1, 2)
-    assert wholeness(log, manifest_at=-2).up_to(cut(3, 5))
+    assert Read(log, manifest_at=-2).is_whole(3, 4, 5)
     assert log.asked == [(0, 3)]
+    assert not Read(Log(), manifest_at=-2).is_whole(1, 2)
 
 
 def test_a_hole_is_asked_about_once() -> None:
     """A transaction is looked at again and again where its events are waited for."""
     log = Log()
-    made = wholeness(log)
+    made = Read(log).wholeness
     assert [made.up_to(cut(818, 820)) for _ in range(3)] == [False] * 3
     assert len(log.asked) == 1
 
 
-def test_nothing_is_asked_where_rows_are_missing_before_or_within() -> None:
+def test_nothing_is_asked_behind_rows_that_are_missing() -> None:
     """A compacted log has a hole before each transaction."""
     log = Log(*range(812, 818))
-    assert not wholeness(log, contiguous=False).up_to(cut(818, 820))
-    assert not wholeness(log).up_to(cut(818, 822, lying=3))
-    assert log.asked == []
-
-
-def test_a_record_where_the_end_of_the_last_transaction_belongs_is_a_hole_nobody_explains() -> None:
-    log = Log()
-    assert not wholeness(log).up_to(cut(MANIFEST_AT + 1, 820))
+    assert not Read(log, contiguous=False).is_whole(818, 820)
     assert log.asked == []
 
 
 def test_without_a_log_to_ask_a_hole_is_not_whole() -> None:
-    assert not Wholeness(Standing(manifest_at=MANIFEST_AT)).up_to(cut(818, 820))
+    assert not Wholeness(Standing(manifest_at=MANIFEST_AT, ends=1)).up_to(cut(818, 820))
