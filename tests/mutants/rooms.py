@@ -59,7 +59,8 @@ ROOMS: Final = {
     ),
     "writer": MutatedRoom(
         ["transactions/*.py", "kafka/outcome.py"],
-        ["unit/transactions", "unit/kafka/test_transactions.py", "mutants/seeds.py"],
+        ["unit/transactions", "unit/kafka/test_transactions.py", "unit/kafka/test_outcome.py",
+         "mutants/seeds.py"],
     ),
     "verification": MutatedRoom(
         ["verification/*.py"],

@@ -222,7 +222,6 @@ class TransactionWriter:
             tell_gone(codes, began)
             line = judge(codes.values(), errors.of_partition)
             if line.meaning is Meaning.FINE:
-                self._begun = True
                 return
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED):
                 raise Ended(line, refusals(codes), "adding partitions")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from belfry.firing.due import Most, ScanPosition, due_chunk
 from belfry.store.layout.keys import timeline_key
 
@@ -63,3 +65,21 @@ def test_a_chunk_has_so_many_bytes_or_one_row_more() -> None:
     assert len(all_of_them.rows) == 99
     assert all_of_them.position == ScanPosition.at(T0 + 200)
     assert due_chunk([], ScanPosition.at(T0), T0 + 2, Most(5, 0)).rows == []
+
+
+@pytest.mark.parametrize("at_most", [1, 31, 32, 33, 40, 63, 64, 65, 99])
+def test_a_chunk_has_no_more_rows_than_it_may(at_most: int) -> None:
+    """A step fires so many at most; the others are the next one's."""
+    due = rows(*((n, n) for n in range(1, 101)))
+    chunk = due_chunk(due, ScanPosition.at(T0), T0 + 200, Most(at_most, 10_000))
+    assert chunk.rows == due[:at_most]
+    assert chunk.position == ScanPosition(T0 + at_most - 1, (T0 + at_most, at_most + 1))
+
+
+@pytest.mark.parametrize("number", [1, 31, 32, 33, 64])
+def test_a_chunk_that_is_full_to_the_byte_ends_there(number: int) -> None:
+    due = rows(*((n, n) for n in range(1, 101)))
+    for more, taken in ((0, number), (1, number + 1)):
+        size = len(b"row") * number + more
+        chunk = due_chunk(due, ScanPosition.at(T0), T0 + 200, Most(1_000, size))
+        assert len(chunk.rows) == taken

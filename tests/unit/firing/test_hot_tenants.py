@@ -68,3 +68,16 @@ def test_of_too_many_minutes_those_with_one_event_are_forgotten_first(
     # Where that does not help, all are.
     hot.found_in(others(b"x", b"x", b"y", b"y"), (many + 3) * EVERY)
     assert hot.found_in([REQUEST], (many + 7) * EVERY) == set()
+
+
+def test_all_instants_of_a_minute_count_together_and_no_other() -> None:
+    """A crowd is seldom due at one millisecond."""
+    count = -(-HOT_FROM // EVERY)
+    for first_ms, found in ((7 * MINUTE_MS, {b"h"}), (7 * MINUTE_MS - 1, set())):
+        last_ms = 8 * MINUTE_MS - 1
+        instants = [first_ms, *range(last_ms - count + 2, last_ms + 1)]
+        hot, told = HotTenants(), set[bytes]()
+        for number, due_ms in enumerate(instants):
+            told |= hot.found_in([(b"h", b"a", due_ms)], EVERY * number)
+        assert len(instants) == count
+        assert told == found

@@ -62,3 +62,14 @@ def test_a_rate_of_one_a_second_is_no_rate_of_none() -> None:
 
 def test_at_the_begin_of_time_a_whole_burst_is_there() -> None:
     assert Rate(1_000).room(b"a", 1_000, 1_000.0) == 1_000
+
+
+def test_a_caller_can_take_back_what_was_used_up() -> None:
+    """A step that is rolled back has used nothing up."""
+    used_up: dict[bytes, float] = {}
+    rate = Rate(1_000, used_up)
+    rate.take(b"a", 2, T0, 2)
+    assert used_up == {b"a": T0}
+    assert rate.room(b"a", 2, T0) == 0
+    used_up.clear()
+    assert rate.room(b"a", 2, T0) == 2
