@@ -45,10 +45,12 @@ class Brokers(Protocol):
     async def send(self, node: int, request: Any) -> Any:
         """The answer to a request; raises Lost."""
 
-    async def coordinator_of(self, name: str) -> int | tuple[None, int]:
+    async def coordinator_of(
+        self, name: str, informed: int | None = None
+    ) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code.
 
-        Raises Lost.
+        `informed` is the broker to ask, or None for any. Raises Lost.
         """
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
@@ -155,10 +157,12 @@ class BrokerConnections:
         """Ask who leads a partition, whatever was told: that broker gave no answer."""
         self._moved.doubt(where)
 
-    async def coordinator_of(self, name: str) -> int | tuple[None, int]:
+    async def coordinator_of(
+        self, name: str, informed: int | None = None
+    ) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
         try:
-            look = self._client.coordinator_lookup(CoordinationType.TRANSACTION, name)
+            look = self._client.coordinator_told(CoordinationType.TRANSACTION, name, informed)
             node: int = await asyncio.wait_for(look, METADATA_S)
         except AWAY as error:
             code = getattr(error, "errno", None)
