@@ -152,12 +152,14 @@ class SimCluster:
         """Forget it."""
         self._moved.doubt(where)
 
-    async def coordinator_of(self, name: str) -> int | tuple[None, int]:
-        """The node that coordinates a transactional id."""
+    async def coordinator_of(
+        self, name: str, informed: int | None = None
+    ) -> int | tuple[None, int]:
+        """The node that coordinates a transactional id, as the one says that is asked."""
         if not await self._travel():
             await asyncio.sleep(METADATA_S)
             raise Lost("no answer", sent=False)
-        return self._nodes.coordinator_of(name)
+        return self._nodes.coordinator_said(name, informed)
 
     async def send(self, node: int, request: Any) -> Any:
         """The answer to a request; raises Lost."""

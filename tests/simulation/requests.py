@@ -84,6 +84,8 @@ class Nodes:
         self._epochs: Counter[Where] = Counter()
         # Until when its new leader does not know of it, in milliseconds.
         self._unaware: dict[Where, float] = {}
+        self._coordinated_before: dict[str, int] = {}
+        self._unaware_of: dict[tuple[int, str], float] = {}
         # Dice of their own, so that those of a seed fall as they did.
         self._words = Random(951)
         self._coordinators: dict[str, int] = {}
@@ -97,6 +99,24 @@ class Nodes:
         """The node that coordinates a transactional id."""
         return self._coordinators.setdefault(name, NODES[len(name) % len(NODES)])
 
+    def _coordinate(self, name: str, node: int) -> None:
+        self._coordinated_before[name] = self.coordinator_of(name)
+        self._coordinators[name] = node
+        for each in NODES:
+            unaware_ms = self._words.choice((0.0, self._words.uniform(0.0, UNAWARE_MS)))
+            self._unaware_of[each, name] = self._broker.now_ms() + unaware_ms
+
+    def _is_late(self, node: int, name: str) -> bool:
+        """Whether a node has not heard yet that an id is coordinated elsewhere."""
+        return self._broker.now_ms() < self._unaware_of.get((node, name), 0.0)
+
+    def coordinator_said(self, name: str, informed: int | None) -> int:
+        """The node that coordinates an id, as this one knows it, or one by chance."""
+        node = self._words.choice(NODES) if informed is None else informed
+        if self._is_late(node, name):
+            return self._coordinated_before[name]
+        return self.coordinator_of(name)
+
     def elect(self, gone: int, random: Random) -> list[Where]:
         """A node leads and coordinates nothing any more; what it led."""
         others = [node for node in NODES if node != gone]
@@ -104,9 +124,9 @@ class Nodes:
         led = [where for where in logs if self.leader_of(where) == gone]
         for where in led:
             self._move(where, random.choice(others))
-        for name, node in self._coordinators.items():
+        for name, node in list(self._coordinators.items()):
             if node == gone:
-                self._coordinators[name] = random.choice(others)
+                self._coordinate(name, random.choice(others))
         return led
 
     def _move(self, where: Where, node: int) -> None:
@@ -142,8 +162,8 @@ class Nodes:
         name = request._fields[0]
         if machine.weather.strikes(machine.weather.moved):
             machine.struck.append("moved coordinator")
-            self._coordinators[name] = machine.weather.random.choice(NODES)
-        moved = self.coordinator_of(name) != node
+            self._coordinate(name, machine.weather.random.choice(NODES))
+        moved = self.coordinator_of(name) != node or self._is_late(node, name)
         if isinstance(request, AddPartitionsToTxn):
             return self._add(request, moved=moved)
         known = self._broker.coordinated.setdefault(name, Coordinated())

@@ -28,31 +28,31 @@ class MovedLeaders:
     """Who leads partitions whose leaders have just moved; instants are seconds of one clock."""
 
     def __init__(self) -> None:
-        """Nothing has moved."""
-        self._told: dict[Where, tuple[int, int, float]] = {}
+        """Nothing has moved.
 
-    def __bool__(self) -> bool:
-        """Whether anything was told that may still count."""
-        return bool(self._told)
+        `told` has the leader and the epoch, and until when they count. It is empty nearly always,
+        and who asks for many partitions may look at that first.
+        """
+        self.told: dict[Where, tuple[int, int, float]] = {}
 
     def tell(self, where: Where, leader: int, epoch: int, now_s: float) -> bool:
         """Note who leads a partition since an epoch; whether that is newer than what was told."""
-        present = self._told.get(where)
+        present = self.told.get(where)
         if present is not None and now_s < present[2] and epoch <= present[1]:
             return False
-        self._told[where] = leader, epoch, now_s + COUNTS_S
+        self.told[where] = leader, epoch, now_s + COUNTS_S
         return True
 
     def leader_of(self, where: Where, now_s: float) -> int | None:
         """Who leads a partition by what was told; None where nothing counts."""
-        present = self._told.get(where)
+        present = self.told.get(where)
         if present is None:
             return None
         if now_s < present[2]:
             return present[0]
-        del self._told[where]
+        del self.told[where]
         return None
 
     def doubt(self, where: Where) -> None:
         """Forget what was told of a partition."""
-        self._told.pop(where, None)
+        self.told.pop(where, None)

@@ -93,9 +93,15 @@ class Asker:
         self._brokers = brokers
         self._rests: dict[int, float] = {}
 
-    async def coordinator_of(self, name: str, deadline: float) -> int | tuple[None, int]:
-        """A coordinator, or no broker and the error's code, within the deadline; raises Lost."""
-        found: int | tuple[None, int] = await _within(self._brokers.coordinator_of(name), deadline)
+    async def coordinator_of(
+        self, name: str, deadline: float, informed: int | None = None
+    ) -> int | tuple[None, int]:
+        """A coordinator, or no broker and the error's code, within the deadline; raises Lost.
+
+        `informed` is the broker to ask, or None for any.
+        """
+        look = self._brokers.coordinator_of(name, informed)
+        found: int | tuple[None, int] = await _within(look, deadline)
         return found
 
     async def send(self, node: int, request: Any, deadline: float) -> Any:

@@ -45,10 +45,12 @@ class Brokers(Protocol):
     async def send(self, node: int, request: Any) -> Any:
         """The answer to a request; raises Lost."""
 
-    async def coordinator_of(self, name: str) -> int | tuple[None, int]:
+    async def coordinator_of(
+        self, name: str, informed: int | None = None
+    ) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code.
 
-        Raises Lost.
+        `informed` is the broker to ask, or None for any. Raises Lost.
         """
 
     async def refresh(self, topics: Iterable[str] = ()) -> None:
@@ -82,6 +84,7 @@ class BrokerConnections:
         self._shared = shared(properties)
         self._group = self._shared.enter()
         self._client = self._shared.client
+        self._moved = self._shared.moved
 
     async def start(self) -> None:
         """Connect; raises ConnectionError where no broker answers."""
@@ -135,7 +138,8 @@ class BrokerConnections:
 
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
-        if (moved := self._shared.moved) and (told := moved.leader_of(where, _now())) is not None:
+        moved = self._moved
+        if moved.told and (told := moved.leader_of(where, _now())) is not None:
             return told
         leader: int | None = self._client.cluster.leader_for_partition(TopicPartition(*where))
         return None if leader is None or leader < 0 else leader
@@ -147,23 +151,25 @@ class BrokerConnections:
         """
         if self._client.cluster.broker_metadata(leader) is None:
             return False
-        if not self._shared.moved.tell(where, leader, epoch, _now()):
+        if not self._moved.tell(where, leader, epoch, _now()):
             return False
         self._client.put_leader(where, leader)
         return True
 
     def is_told(self, where: Where) -> bool:
         """Whether such a word about a partition still counts."""
-        return self._shared.moved.leader_of(where, _now()) is not None
+        return self._moved.leader_of(where, _now()) is not None
 
     def doubt(self, where: Where) -> None:
         """Ask who leads a partition, whatever was told: that broker gave no answer."""
-        self._shared.moved.doubt(where)
+        self._moved.doubt(where)
 
-    async def coordinator_of(self, name: str) -> int | tuple[None, int]:
+    async def coordinator_of(
+        self, name: str, informed: int | None = None
+    ) -> int | tuple[None, int]:
         """The broker that coordinates a transactional id, or no broker and the error's code."""
         try:
-            look = self._client.coordinator_lookup(CoordinationType.TRANSACTION, name)
+            look = self._client.coordinator_told(CoordinationType.TRANSACTION, name, informed)
             node: int = await asyncio.wait_for(look, METADATA_S)
         except AWAY as error:
             code = getattr(error, "errno", None)

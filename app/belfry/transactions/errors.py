@@ -42,6 +42,7 @@ NONE: Final = 0
 UNTOLD: Final = -1
 UNKNOWN_TOPIC: Final = 3
 TOO_LARGE: Final = frozenset({10, 18})
+NOT_COORDINATOR: Final = 16
 BLOCKED: Final = 29
 NOT_ATTEMPTED: Final = 55
 # A request or its answer was lost: no code of the protocol, which are -1 and up.
@@ -75,7 +76,7 @@ TABLE: Final[dict[int, Line]] = {
     13: Line("NETWORK_EXCEPTION", Meaning.MOVED, "the broker went away"),
     14: Line("COORDINATOR_LOAD_IN_PROGRESS", Meaning.BUSY, "it reads its state"),
     15: Line("COORDINATOR_NOT_AVAILABLE", Meaning.MOVED, "a coordinator is being elected"),
-    16: Line("NOT_COORDINATOR", Meaning.MOVED, "another broker coordinates it now"),
+    NOT_COORDINATOR: Line("NOT_COORDINATOR", Meaning.MOVED, "another broker coordinates it now"),
     17: Line("INVALID_TOPIC_EXCEPTION", Meaning.REFUSED, "no topic can have this name"),
     18: Line("RECORD_LIST_TOO_LARGE", Meaning.REFUSED, "the topic takes no batch of this size"),
     TOO_FEW_REPLICAS: Line("NOT_ENOUGH_REPLICAS", Meaning.BUSY, "replicas may come back"),

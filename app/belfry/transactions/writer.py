@@ -29,8 +29,9 @@ from belfry.transactions import errors
 from belfry.transactions.appending import Appender
 from belfry.transactions.asking import Asker, Ended, Pauses, judge, now, refusals, tell_gone
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where, Writer, after
-from belfry.transactions.brokers import Brokers, Lost
-from belfry.transactions.errors import Line, Meaning
+from belfry.transactions.brokers import Brokers
+from belfry.transactions.coordinating import SENT, Coordination, for_certain
+from belfry.transactions.errors import Meaning
 from belfry.transactions.requests import (
     NO_WRITER,
     AddPartitionsToTxn,
@@ -70,13 +71,12 @@ class TransactionWriter:
 
     def __init__(self, brokers: Brokers, name: str, timeout_ms: int, *, own_epochs: bool) -> None:
         """`name` is the transactional id; `own_epochs` chooses protocol v2."""
-        self._brokers = brokers
         self._name = name
         self._timeout_ms = timeout_ms
         self._own_epochs = own_epochs
-        self._coordinator: int | None = None
-        self._asker = Asker(brokers)
-        self._appender = Appender(brokers, self._asker, name, own_epochs=own_epochs)
+        asker = Asker(brokers)
+        self._coordination = Coordination(brokers, asker, name)
+        self._appender = Appender(brokers, asker, name, own_epochs=own_epochs)
         self._sequences: dict[Where, int] = {}
         self._following: dict[Where, int] = {}
         self._begun = False
@@ -172,52 +172,27 @@ class TransactionWriter:
         """The coordinator's answer, once it has done what was asked; raises Ended."""
         pauses = Pauses(deadline)
         while True:
-            answer, code = await self._ask_coordinator(make, deadline)
+            answer, code = await self._coordination.ask(make, deadline)
             line = errors.of_coordinator(code)
             if line.meaning is Meaning.FINE:
                 return answer
             if code == errors.UNTOLD and repeats:
                 # So says a coordinator that stops amid it: as little is known as by a lost answer.
                 line = errors.TABLE[errors.LOST]
-            lost_end = code == errors.LOST and answer is _SENT and not repeats
+            lost_end = code == errors.LOST and answer is SENT and not repeats
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED) or lost_end:
-                raise Ended(_for_certain(line), during=during)
-            await self._look_again(line, pauses, during)
-
-    async def _ask_coordinator(self, make: Callable[[], Any], deadline: float) -> tuple[Any, int]:
-        """An answer and its error; `_SENT` in its place where it was sent and lost."""
-        try:
-            if self._coordinator is None:
-                found = await self._asker.coordinator_of(self._name, deadline)
-                if isinstance(found, tuple):
-                    return None, found[1]
-                self._coordinator = found
-        except Lost:
-            return None, errors.LOST
-        try:
-            answer = await self._asker.send(self._coordinator, make(), deadline)
-        except Lost as lost:
-            return _SENT if lost.sent else None, errors.LOST
-        return answer, getattr(answer, "error_code", errors.NONE)
-
-    async def _look_again(self, line: Line, pauses: Pauses, during: str) -> None:
-        """Wait before the next go, and look who is to be asked; raises Ended when time is up."""
-        if line.meaning is Meaning.MOVED:
-            self._coordinator = None
-            if line.name not in errors.ANSWERED:
-                await self._brokers.refresh()
-        if not await pauses.wait(line.meaning):
-            raise Ended(_for_certain(line), during=f"{during}: not in time")
+                raise Ended(for_certain(line), during=during)
+            await self._coordination.look_again(line, pauses, during)
 
     async def _add(self, places: Iterable[Where], deadline: float) -> None:
         """Add partitions to the transaction, in protocol v1."""
         wanted, pauses, began = set(places), Pauses(deadline), now()
         while True:
-            answer, code = await self._ask_coordinator(
+            answer, code = await self._coordination.ask(
                 lambda: AddPartitionsToTxn(self._name, self.writer, wanted), deadline
             )
             # What was sent and lost may have been carried out.
-            self._begun = self._begun or answer is _SENT
+            self._begun = self._begun or answer is SENT
             codes: dict[Any, int] = {(None, 0): code} if code else dict(added_codes(answer))
             tell_gone(codes, began)
             line = judge(codes.values(), errors.of_partition)
@@ -225,14 +200,4 @@ class TransactionWriter:
                 return
             if line.meaning not in (Meaning.BUSY, Meaning.MOVED):
                 raise Ended(line, refusals(codes), "adding partitions")
-            await self._look_again(line, pauses, "adding partitions")
-
-
-_SENT: Final = object()
-
-
-def _for_certain(line: Line) -> Line:
-    """What remains of an error of a coordinator that was not mended in time: nobody knows."""
-    if line.meaning in (Meaning.BUSY, Meaning.MOVED):
-        return line._replace(meaning=Meaning.UNKNOWN)
-    return line
+            await self._coordination.look_again(line, pauses, "adding partitions")

@@ -45,9 +45,9 @@ class MockCluster:
         """Let this broker lead a partition from now on."""
         self._done("partition_set_leader", topic.encode(), partition, broker)
 
-    def coordinate(self, group: str, broker: int) -> None:
-        """Let this broker coordinate a group from now on."""
-        self._done("coordinator_set", b"group", group.encode(), broker)
+    def coordinate(self, name: str, broker: int, kind: str = "group") -> None:
+        """Let this broker coordinate a group, or a transaction, from now on."""
+        self._done("coordinator_set", kind.encode(), name.encode(), broker)
 
     def stop(self, broker: int) -> None:
         """End its connections, and take no others."""

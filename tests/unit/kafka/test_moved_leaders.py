@@ -9,7 +9,7 @@ WHERE = ("fired", 0)
 
 def test_the_newest_epoch_counts_and_is_news_once() -> None:
     moved = MovedLeaders()
-    assert not moved
+    assert not moved.told
     assert moved.tell(WHERE, 3, 8, 100.0)
     assert not moved.tell(WHERE, 3, 8, 100.1)
     assert not moved.tell(WHERE, 2, 7, 100.2)
@@ -25,7 +25,7 @@ def test_what_is_no_news_does_not_count_for_longer() -> None:
     moved.tell(WHERE, 3, 8, 100.0 + COUNTS_S / 2)
     assert moved.leader_of(WHERE, 99.9 + COUNTS_S) == 3
     assert moved.leader_of(WHERE, 100.0 + COUNTS_S) is None
-    assert not moved
+    assert not moved.told
 
 
 def test_a_topic_that_is_made_anew_is_believed_once_the_time_is_up() -> None:

@@ -57,8 +57,8 @@ class Script:
             return answer(request)
         return getattr(self, f"_{kind}")(request, answer)
 
-    async def coordinator_of(self, _name: str) -> Any:
-        self.asked.append(("find", 0))
+    async def coordinator_of(self, _name: str, informed: int | None = None) -> Any:
+        self.asked.append(("find", informed or 0))
         script = self.answers.get("find", [])
         answer = script.pop(0) if script else FINE
         return 1 if answer == FINE else (None, answer)

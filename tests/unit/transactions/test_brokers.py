@@ -51,9 +51,9 @@ class Client:
         """Note who leads."""
         self.leaders[TopicPartition(*where)] = leader
 
-    async def coordinator_lookup(self, kind: Any, name: str) -> int:
+    async def coordinator_told(self, kind: Any, name: str, informed: int | None) -> int:
         """A node, or an error."""
-        self.asked_for.append((kind, name))
+        self.asked_for.append((kind, name, informed))
         if self.fails is not None:
             raise self.fails
         return 2
@@ -120,8 +120,10 @@ async def test_what_has_not_left_is_told_from_what_may_have_been_carried_out(
 
 
 async def test_a_coordinator_is_asked_for_by_its_transactional_id(shared: Shared) -> None:
-    assert await BrokerConnections({}).coordinator_of("belfry.1") == 2
-    assert shared.client.asked_for == [(CoordinationType.TRANSACTION, "belfry.1")]
+    connections, kind = BrokerConnections({}), CoordinationType.TRANSACTION
+    assert await connections.coordinator_of("belfry.1") == 2
+    assert await connections.coordinator_of("belfry.1", 3) == 2
+    assert shared.client.asked_for == [(kind, "belfry.1", None), (kind, "belfry.1", 3)]
 
 
 async def test_a_coordinator_that_is_not_told_has_an_error_or_is_lost(
@@ -138,7 +140,7 @@ async def test_a_coordinator_that_is_not_told_has_an_error_or_is_lost(
     async def never(*_: Any) -> None:
         await asyncio.sleep(60)
 
-    shared.client.coordinator_lookup = never  # type: ignore[method-assign,assignment]
+    shared.client.coordinator_told = never  # type: ignore[method-assign,assignment]
     monkeypatch.setattr(brokers, "METADATA_S", 0.01)
     with pytest.raises(Lost):
         await connections.coordinator_of("belfry.1")

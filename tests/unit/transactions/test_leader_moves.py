@@ -13,7 +13,7 @@ What comes on top of that is the writer's own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
@@ -23,6 +23,7 @@ from belfry.transactions.asking import Asker, now
 from belfry.transactions.batches import ProducedBatch, StepBatches, Where, Writer
 from belfry.transactions.packing import NONE
 from belfry.transactions.produce import ProduceAnswer
+from tests.unit.transactions.virtual_time import in_virtual_time
 
 WHERE = ("fired", 0)
 NODES = (1, 2, 3)
@@ -30,27 +31,6 @@ KNOWN_S = 0.4
 WAY_S = 0.001
 NOT_LEADER = 6
 DRAWS = 300
-
-
-class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop whose clock goes on when everybody waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._selector = self
-        self._clock_resolution = 1e-6
-        self._at_s = 0.0
-
-    def time(self) -> float:
-        return self._at_s
-
-    def select(self, timeout_s: float | None) -> list[Any]:
-        assert timeout_s is not None, "a coroutine waits for nothing that could come"
-        self._at_s += timeout_s
-        return []
-
-    def _process_events(self, _events: Any) -> None:
-        """There are none."""
 
 
 class Stopping:
@@ -102,7 +82,7 @@ class Stopping:
     def doubt(self, where: Where) -> None:
         self._moved.doubt(where)
 
-    async def coordinator_of(self, _name: str) -> int:
+    async def coordinator_of(self, _name: str, _informed: int | None = None) -> int:
         raise AssertionError("nobody asks for it")
 
 
@@ -110,14 +90,6 @@ def batch() -> ProducedBatch:
     step = StepBatches(NONE, {}, 1_700_000_000_000)
     step.add(WHERE, b"key", b"value", [])
     return step.finish(Writer(7, 0), {})[0]
-
-
-def in_virtual_time(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    loop = VirtualLoop()
-    try:
-        loop.run_until_complete(work())
-    finally:
-        loop.close()
 
 
 def own_delays() -> list[float]:

@@ -238,7 +238,7 @@ async def test_a_coordinator_is_asked_again(kind: str, code: int, own_epochs: bo
 async def test_a_look_for_a_coordinator_ends_with_the_time_of_a_fence(
     skipped_time: SkippedTime,
 ) -> None:
-    async def never(_name: str) -> Any:
+    async def never(_name: str, informed: int | None = None) -> Any:
         await asyncio.sleep(3_600)
 
     script = Script()

@@ -1,0 +1,79 @@
+"""The coordinator of one transactional id: found, asked, and found again where it moves.
+
+    12:00:00.000  EndTxn to broker 2                       NOT_COORDINATOR: it has moved
+    12:00:00.001  broker 2, who coordinates now?           broker 3
+    12:00:00.002  EndTxn to broker 3                       NOT_COORDINATOR: it does not know yet
+    12:00:00.013  a broker by chance, who coordinates?     broker 3
+    12:00:00.014  EndTxn to broker 3                       COORDINATOR_LOAD_IN_PROGRESS, then done
+
+A broker that refuses because it coordinates no more knows who does: it had to be told of the move
+itself.  So it is asked first, and at once.  A broker by chance may not know of the move, and would
+send the request back.  Between two pauses each broker is asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from belfry.transactions import errors
+from belfry.transactions.asking import Asker, Ended, Pauses
+from belfry.transactions.brokers import Brokers, Lost
+from belfry.transactions.errors import Line, Meaning
+
+# In the place of an answer: the request has left, and nobody knows whether it was carried out.
+SENT: Final = object()
+
+
+class Coordination:
+    """Asks whoever coordinates a transactional id; runs in the writers' event loop."""
+
+    def __init__(self, brokers: Brokers, asker: Asker, name: str) -> None:
+        """`name` is the transactional id."""
+        self._brokers = brokers
+        self._asker = asker
+        self._name = name
+        self._node: int | None = None
+        # Brokers that have refused since the last pause, and the one that did so last.
+        self._refused: set[int] = set()
+        self._informed: int | None = None
+
+    async def ask(self, make: Callable[[], Any], deadline: float) -> tuple[Any, int]:
+        """An answer and its error; `SENT` in its place where it was sent and lost."""
+        informed, self._informed = self._informed, None
+        try:
+            if self._node is None:
+                found = await self._asker.coordinator_of(self._name, deadline, informed)
+                if isinstance(found, tuple):
+                    return None, found[1]
+                if found in self._refused:
+                    return None, errors.NOT_COORDINATOR
+                self._node = found
+        except Lost:
+            return None, errors.LOST
+        try:
+            answer = await self._asker.send(self._node, make(), deadline)
+        except Lost as lost:
+            return SENT if lost.sent else None, errors.LOST
+        return answer, getattr(answer, "error_code", errors.NONE)
+
+    async def look_again(self, line: Line, pauses: Pauses, during: str) -> None:
+        """Wait before the next go, and look who is to be asked; raises Ended when time is up."""
+        if line.meaning is Meaning.MOVED:
+            node, self._node = self._node, None
+            if line.name not in errors.ANSWERED:
+                await self._brokers.refresh()
+            elif node is not None and node not in self._refused:
+                self._refused.add(node)
+                self._informed = node
+                return
+        self._refused.clear()
+        if not await pauses.wait(line.meaning):
+            raise Ended(for_certain(line), during=f"{during}: not in time")
+
+
+def for_certain(line: Line) -> Line:
+    """What remains of an error of a coordinator that was not mended in time: nobody knows."""
+    if line.meaning in (Meaning.BUSY, Meaning.MOVED):
+        return line._replace(meaning=Meaning.UNKNOWN)
+    return line
