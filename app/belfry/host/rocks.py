@@ -28,7 +28,7 @@ from belfry.host.rocks_options import SHARES, store_options
 from belfry.store.ordered_map import Damaged, Parted, Range
 
 LAST = b"\xff"
-_MEMORY = ("size-all-mem-tables", "block-cache-usage", "estimate-table-readers-mem")
+_MEMORY = ("size-all-mem-tables", "estimate-table-readers-mem")
 
 log = structlog.get_logger(__name__)
 
@@ -36,9 +36,9 @@ log = structlog.get_logger(__name__)
 class StoreFigures(NamedTuple):
     """What RocksDB says of one store; `rows` is its estimate.
 
-    `memory_bytes` are memory tables, cached blocks and indexes.  `merge_bytes` is how much is still
-    to be rewritten until files are merged as they should be.  `errors` are those of its background
-    threads since it was opened.
+    `memory_bytes` are memory tables, indexes, and an equal part of the blocks that all stores of
+    the process cache.  `merge_bytes` is how much is still to be rewritten until files are merged as
+    they should be.  `errors` are those of its background threads since it was opened.
     """
 
     rows: int
@@ -58,7 +58,7 @@ class RocksMap:
         path.mkdir(parents=True, exist_ok=True)
         # By name as well: a store that exists would be opened with what its options file says,
         # which does not tell how large a filter is, so there would be none.
-        options = store_options()
+        options = store_options(SHARES.cache)
         self._memtable_bytes = SHARES.each
         options.set_write_buffer_size(self._memtable_bytes)
         self._db = Rdict(str(path), options, column_families={"default": options})
@@ -174,7 +174,7 @@ class RocksMap:
             return StoreFigures(
                 told("rocksdb.estimate-num-keys") or 0,
                 told("rocksdb.total-sst-files-size") or 0,
-                sum(memory),
+                sum(memory) + SHARES.cached_bytes,
                 told("rocksdb.estimate-pending-compaction-bytes") or 0,
                 told("rocksdb.background-errors") or 0,
             )

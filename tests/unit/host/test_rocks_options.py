@@ -1,4 +1,4 @@
-"""Memory tables of all stores together have a bound, and each of them follows it."""
+"""Memory tables and cached blocks of all stores together have bounds, which they follow."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import pytest
 from belfry.host import rocks
 from belfry.host.rocks import RocksMap
 from belfry.host.rocks_options import (
+    CACHES_BYTES,
     LEAST_BYTES,
     MEMTABLES_BYTES,
     MOST_BYTES,
-    MemtableShares,
+    StoreShares,
+    cache_bytes,
     memtable_bytes,
 )
 
@@ -36,9 +38,9 @@ def test_they_stay_below_their_bound_until_they_are_as_small_as_can_be() -> None
 
 
 @pytest.fixture
-def shares(monkeypatch: pytest.MonkeyPatch) -> MemtableShares:
+def shares(monkeypatch: pytest.MonkeyPatch) -> StoreShares:
     """Of this test's stores alone: other tests may leave some open."""
-    made = MemtableShares()
+    made = StoreShares()
     monkeypatch.setattr(rocks, "SHARES", made)
     return made
 
@@ -48,7 +50,7 @@ def files(path: Path) -> int:
 
 
 def test_a_store_that_is_open_has_a_smaller_table_while_there_are_others(
-    tmp_path: Path, shares: MemtableShares
+    tmp_path: Path, shares: StoreShares
 ) -> None:
     many = MEMTABLES_BYTES // LEAST_BYTES
     with ExitStack() as stack:
@@ -73,7 +75,7 @@ def test_a_store_that_is_open_has_a_smaller_table_while_there_are_others(
 
 
 def test_stores_that_could_not_be_begun_or_were_let_go_do_not_count(
-    tmp_path: Path, shares: MemtableShares, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shares: StoreShares, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk is tried again and again, and a replay drops its branches."""
     for number in range(20):
@@ -89,7 +91,7 @@ def test_stores_that_could_not_be_begun_or_were_let_go_do_not_count(
     assert shares.each == MOST_BYTES
 
 
-def test_closing_a_store_twice_counts_once(tmp_path: Path, shares: MemtableShares) -> None:
+def test_closing_a_store_twice_counts_once(tmp_path: Path, shares: StoreShares) -> None:
     stores = [RocksMap(tmp_path / f"{number}") for number in range(9)]
     assert shares.each == MOST_BYTES // 2
     for _ in range(2):
@@ -101,7 +103,7 @@ def test_closing_a_store_twice_counts_once(tmp_path: Path, shares: MemtableShare
     assert shares.each == MOST_BYTES
 
 
-def test_a_size_that_cannot_be_had_fails_no_write(tmp_path: Path, shares: MemtableShares) -> None:
+def test_a_size_that_cannot_be_had_fails_no_write(tmp_path: Path, shares: StoreShares) -> None:
     """A full disk takes no file of options; a write goes into the memory table all the same."""
     with closing(RocksMap(tmp_path / "store")) as store, ExitStack() as stack:
         # Where the folder is gone no file can be made either.
@@ -114,9 +116,7 @@ def test_a_size_that_cannot_be_had_fails_no_write(tmp_path: Path, shares: Memtab
         assert not store.stuck
 
 
-def test_a_store_is_opened_anew_with_the_size_of_then(
-    tmp_path: Path, shares: MemtableShares
-) -> None:
+def test_a_store_is_opened_anew_with_the_size_of_then(tmp_path: Path, shares: StoreShares) -> None:
     """Not with that which its options file kept."""
     path = tmp_path / "store"
     with ExitStack() as stack:
@@ -132,3 +132,29 @@ def test_a_store_is_opened_anew_with_the_size_of_then(
 
 def options_of(path: Path) -> str:
     return max(path.glob("OPTIONS-*"), key=lambda file: file.name).read_text()
+
+
+@pytest.mark.parametrize(("stores", "together"), [(0, 8), (1, 8), (4, 32), (8, 64), (64, 64)])
+def test_so_much_is_cached_of_all_stores_together(stores: int, together: int) -> None:
+    assert cache_bytes(stores) == together * MB
+
+
+def test_stores_that_are_read_through_cache_no_more_than_the_bound(
+    tmp_path: Path, shares: StoreShares
+) -> None:
+    rows = {b"%09d" % number: ROW for number in range(6_000)}
+    with ExitStack() as stack:
+        stores = [stack.enter_context(closing(RocksMap(tmp_path / f"{n}"))) for n in range(14)]
+        for store in stores:
+            store.write(rows)
+            # What lies in the memory table is read from there.
+            store.checkpoint(store._path.with_name(f"{store._path.name}.links"))
+        for store in stores:
+            assert sum(1 for _ in store.scan(b"0", b"9")) == len(rows)
+        # Of 6 MB each: what a cache for each would hold is more than the bound.
+        assert CACHES_BYTES * 0.8 < shares.cache.get_usage() <= CACHES_BYTES
+        told = [found.memory_bytes for store in stores if (found := store.figures())]
+        assert CACHES_BYTES * 0.8 < sum(told) < CACHES_BYTES * 1.5
+        for store in stores[1:]:
+            store.close()
+        assert shares.cache.get_usage() <= 8 * MB

@@ -7,7 +7,7 @@ and of the port's event loop, and partitions fire meanwhile.
 A question is signed for this worker's address.  A stranger that joins the group can have questions
 sent to its own address; such a question is refused by every other worker.
 
-    4 are served     W2 W3 W4 W5      W6: 503 `busy`, and asks again
+    4 are served     W2 W2 W3 W3      W4: 503 `busy`, and asks again
     200 MB/s         a piece of 4 MiB has its turn 21 ms after the one before
 """
 
@@ -76,7 +76,7 @@ class CheckpointDoor:
         for each in [each for each, until_s in self._under_way.items() if until_s < now_s]:
             del self._under_way[each]
         if len(self._under_way) >= MOST_AT_ONCE:
-            detail = f"{MOST_AT_ONCE} workers fetch checkpoints here already: try again."
+            detail = f"{MOST_AT_ONCE} pieces of checkpoints are sent already: try again."
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, "busy", RETRY_SOON)
         number = next(self._numbers)
         self._under_way[number] = now_s + LONGEST_S
