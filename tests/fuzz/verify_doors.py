@@ -114,7 +114,9 @@ class Outputs:
         self._verifier.elsewhere_until_ms = 0 if data and data[0] & 4 else -1
         parts = data[1:].split(b"\0")
         named = zip(parts[::2], parts[1::2], strict=False)
-        headers = [(name.decode(errors="replace"), value) for name, value in named]
+        headers: list[tuple[str, str | bytes | None]] = [
+            (name.decode(errors="replace"), value) for name, value in named
+        ]
         self._offset += 1
         takes = (self._feed._take_fired, self._feed._take_refused, self._feed._take_told)
         which = (data[0] if data else 0) & 3
