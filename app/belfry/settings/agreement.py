@@ -171,6 +171,9 @@ def _agree(name: str, kept: Any, mine: Any) -> bool:
         return bool(kept == mine)
     if not kept or not mine:
         return not kept and not mine
+    if not (isinstance(kept, list) and isinstance(mine, list)):
+        # No worker writes that: a damaged note stops nobody.
+        return True
     return kept[0] in mine and mine[0] in kept
 
 

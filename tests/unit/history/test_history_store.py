@@ -51,7 +51,7 @@ def store() -> HistoryStore:
 
 
 @pytest.mark.parametrize(
-    ("tenant", "at_ms"), [("t", layout.LAST_MS + 1), ("t", 2**62), ("t\0u", NOW_MS)]
+    ("tenant", "at_ms"), [("t", layout.LAST_MS + 1), ("t", 2**62), ("t\0u", NOW_MS), ("", NOW_MS)]
 )
 def test_what_keys_have_no_room_for_is_passed_over(tenant: str, at_ms: int) -> None:
     """Others may write to the topic; the reader goes on behind such a record."""
