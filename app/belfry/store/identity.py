@@ -100,7 +100,8 @@ def identity_of(text: str | bytes) -> Identity:
     """
     try:
         told = orjson.loads(text)
-        found = Identity(*(told[name] for name in _NAMES[:3]), told.get("generation", 0))
+        cluster, changelog, schedules = told["cluster"], told["changelog"], told["schedules"]
+        found = Identity(cluster, changelog, schedules, told.get("generation", 0))
         if tuple(map(type, found)) != (str, str, str, int):
             raise TypeError("a field is of another type")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
