@@ -99,9 +99,11 @@ def test_what_only_one_of_two_releases_knows_is_not_compared() -> None:
 
 @pytest.mark.parametrize("odd", [True, 7, "text", {"a": 1}])
 def test_a_secret_that_is_no_list_of_digests_is_a_damaged_note_and_agrees(odd: object) -> None:
-    kept, mine = {WORKER_SECRET: odd}, {WORKER_SECRET: ["ab12"]}
-    assert differences(kept, mine) == []
-    assert disagreements({0: kept, 1: mine}) == {}
+    kept = {WORKER_SECRET: odd}
+    for secrets in (["ab12"], []):
+        mine = {WORKER_SECRET: secrets}
+        assert differences(kept, mine) == []
+        assert disagreements({0: kept, 1: mine}) == {}
 
 
 @pytest.mark.parametrize(
