@@ -70,7 +70,7 @@ attack: install ## Run all attacks, and what they do to others on a stack with T
 SECONDS_OF_FUZZ := 60
 DOOR := requests
 .PHONY: fuzz
-fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600); requests headers bodies cursors policies crons rrules icalendars backups members rows answers.
+fuzz: install ## Feed arbitrary bytes to DOOR for a minute (SECONDS_OF_FUZZ=3600); requests headers bodies cursors policies crons rrules icalendars backups members rows answers events deliveries marks behind batches moves logs outputs indexes dayfiles schemas fields notes.
 	@mkdir -p .fuzz/$(DOOR)
 	seeds=tests/fuzz/corpus
 	[ $(DOOR) = requests ] || seeds=tests/fuzz/seeds/$(DOOR)
@@ -81,7 +81,7 @@ INPUTS := 10000000
 .PHONY: fuzz-all
 fuzz-all: install ## Feed INPUTS inputs to each door, one door after the other (10000000: some hours).
 	@failed=
-	for door in policies cursors requests crons rrules icalendars backups members rows answers bodies headers; do
+	for door in policies cursors requests crons rrules icalendars backups members rows answers events deliveries marks behind batches moves logs outputs indexes dayfiles schemas fields notes bodies headers; do
 		mkdir -p .fuzz/$$door
 		seeds=tests/fuzz/corpus
 		[ $$door = requests ] || seeds=tests/fuzz/seeds/$$door

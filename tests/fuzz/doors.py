@@ -8,7 +8,7 @@
     crons      the text of a cron expression: a rule, or a mistake that says where it is
     rrules, icalendars, backups     texts (`text_doors.py`)
     members, rows, answers          what lies in Kafka, and what brokers say (`log_doors.py`)
-    events, deliveries, marks, batches      records of other topics (`topic_doors.py`)
+    events, deliveries, marks, behind, batches      records of other topics (`topic_doors.py`)
     moves                           records of moves of key groups (`move_door.py`)
     logs, outputs                   what `belfry verify` reads (`verify_doors.py`)
     indexes, dayfiles               files in an object store (`file_doors.py`)
@@ -182,6 +182,7 @@ DOORS: Final[dict[str, Callable[[], Input]]] = {
     "events": topic_doors.events,
     "deliveries": topic_doors.deliveries,
     "marks": topic_doors.marks,
+    "behind": topic_doors.behind,
     "batches": topic_doors.batches,
     "moves": MoveDoor,
     "logs": verify_doors.logs,

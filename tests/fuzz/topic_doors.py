@@ -4,6 +4,7 @@ events      a record of the lifecycle topic: kept in the history and shown, or p
 deliveries  a state of a delivery, and what a host asks to wait: read, or refused by name
 marks       a mark of a mirror, of a changelog's signatures, of a canary: read, or refused by name
 moves       records of a move of a key group: each has one outcome, and every owner goes on
+behind      requests that a mirror had not judged: sorted, and each that is lost is listed
 batches     what a fetch brings: records whose offsets rise, and the reader comes to its end
 """
 
@@ -27,12 +28,15 @@ from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.fetch_position import Fetched
 from belfry.kafka.signature_marks import BadMark, mark_of
 from belfry.mirror.marks import UnknownMark, decode_mark, encode_mark
+from belfry.mirror.requests_behind import RequestsBehind
 from belfry.store.ordered_map import MemoryMap
 from belfry.telemetry.limited import LimitedLogger
 from belfry.tenants.deliveries import UnknownDelivery, decode_state, encode_state
 from belfry.wire.framing import single_object
 from belfry.wire.lifecycle_heads import Headline
-from tests.fuzz.inputs import Parts
+from belfry.wire.moves import MAGIC
+from belfry.wire.record import SentBy
+from tests.fuzz.inputs import Parts, record_of
 from tests.unit.engine.driver import T0
 
 Input = Callable[[bytes], None]
@@ -122,6 +126,26 @@ def one_mark(data: bytes) -> None:
     if row is not None:
         assert decode_row(encode_row(row)) == row
         CanarySlots([row, row]).last_asked(row.partition, row.interval_ms)
+
+
+def behind() -> Input:
+    """A record; its first byte says too whether it was carried, and whether it was sent on."""
+    return one_behind
+
+
+def one_behind(data: bytes) -> None:
+    """A request is lost or judged anew, and what is of a move stops nothing."""
+    key, value, headers = record_of(data)
+    if data and data[0] & 16:
+        value = MAGIC + (value or b"")
+    sorting = RequestsBehind({0: 6})
+    record = (7, T0, key, value, headers)
+    by = SentBy(0, 6) if data and data[0] & 64 else None
+    sorting.take(0, record, bool(data and data[0] & 32), by, (*WHERE, 7))
+    lost = [each for some in sorting.lost.values() for each in some]
+    assert [each.offset for each in lost] in ([], [7])
+    assert sorting.under_way.keys() <= sorting.moved
+    assert sorting.anew() is not None
 
 
 def batches() -> Input:

@@ -28,6 +28,7 @@ HOUR_MS: Final = 3_600_000
 AHEAD_MS: Final = 5_000
 IN_TIME_MS: Final = 1_000
 _MOST_PARTITIONS: Final = 100_000
+_MOST_HOURS: Final = 1 << 32
 
 
 class Probe(NamedTuple):
@@ -129,6 +130,8 @@ def decode_row(value: bytes | None) -> HourRow | None:
         return None
     whole = 0 < row.interval_ms <= HOUR_MS and HOUR_MS % row.interval_ms == 0
     sane = 0 <= row.partition < _MOST_PARTITIONS and row.partitions <= _MOST_PARTITIONS
+    # Hours of years that nobody sees would never be forgotten.
+    sane = sane and 0 <= row.hour < _MOST_HOURS
     return row if whole and sane and min(bits.values()) >= 0 else None
 
 

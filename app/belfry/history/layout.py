@@ -76,8 +76,11 @@ def place_in(key: bytes) -> SortKey:
 
 
 def fits(tenant: bytes, at_ms: int) -> bool:
-    """Whether keys can hold a tenant and an instant; none that belfry tells of does not."""
-    return at_ms <= LAST_MS and b"\0" not in tenant
+    """Whether rows can hold events of a tenant and an instant, as they can all that belfry tells.
+
+    A body of a tenant without a name may begin as a row of several records does.
+    """
+    return at_ms <= LAST_MS and tenant != b"" and b"\0" not in tenant
 
 
 def first_of(place: SortKey) -> SortKey:

@@ -75,14 +75,16 @@ class RequestsBehind:
                 self._lose(partition, record)
             return
         early = by is not None and by.number > self._numbers.get(by.partition, 0)
+        under_way: dict[bytes, Remembered] = {}
         try:
             moved = unpack_rows(said.body[1 + said.body[0] :])
+            for name, row in moved:
+                says = rows.schedule(row) if carried and not early and name[:1] != b"\0" else None
+                known = remembered(Logged(record[0], record[1], name, row), says, None)
+                if known is not None:
+                    under_way[name] = known
         except (ValueError, IndexError):
-            # The partition refuses it.
+            # One that is cut, or has a row that cannot be read: the partition refuses all of it.
             return
-        for name, row in moved:
-            self.moved.add(name)
-            says = rows.schedule(row) if carried and not early and name[:1] != b"\0" else None
-            known = remembered(Logged(record[0], record[1], name, row), says, None)
-            if known is not None:
-                self.under_way[name] = known
+        self.moved.update(name for name, _ in moved)
+        self.under_way |= under_way

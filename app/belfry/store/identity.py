@@ -100,13 +100,16 @@ def identity_of(text: str | bytes) -> Identity:
     """
     try:
         told = orjson.loads(text)
-        ids = (str(told["cluster"]), str(told["changelog"]), str(told["schedules"]))
-        return Identity(*ids, int(told.get("generation", 0)))
+        cluster, changelog, schedules = told["cluster"], told["changelog"], told["schedules"]
+        found = Identity(cluster, changelog, schedules, told.get("generation", 0))
+        if tuple(map(type, found)) != (str, str, str, int):
+            raise TypeError("a field is of another type")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnknownFormat(
             f"What is kept as the identity of a partition is none, {text[:60]!r} ({error}). Run the"
             " version that wrote it, or a newer one; where none did, docs/recovery.md has choices."
         ) from error
+    return found
 
 
 def logged_contradiction(here: Identity, logged: Identity) -> Contradiction | None:

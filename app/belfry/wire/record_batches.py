@@ -38,6 +38,8 @@ _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 MAGIC: Final = 2
+# In place of the magic of a batch that is shorter than its head.
+_CUT: Final = -1
 
 
 class RecordBatch(NamedTuple):
@@ -134,8 +136,10 @@ def _batch(data: bytes) -> RecordBatch:
     base_offset = _LENGTH.unpack_from(data)[0]
     magic = data[_MAGIC_AT]
     if magic != MAGIC or len(data) < HEAD_BYTES:
-        # Written before Kafka 0.11, whose offset is that of its last record, or damaged.
-        return RecordBatch(base_offset, base_offset + 1, magic, 0, -1, -1, -1, 1, data)
+        # Written before Kafka 0.11, whose offset is that of its last record, or damaged: parsers
+        # of magic 2 would read behind the bytes of a head that is cut.
+        cut = _CUT if magic == MAGIC else magic
+        return RecordBatch(base_offset, base_offset + 1, cut, 0, -1, -1, -1, 1, data)
     head = _HEAD.unpack_from(data)
     _, _, _, _, _, attributes, delta, first_ms, largest_ms, producer, _, _, count = head
     behind = base_offset + max(0, delta) + 1

@@ -62,6 +62,9 @@ def test_a_row_comes_back_as_it_went() -> None:
         encode_row(HourRow(-1, 1, TEN_S)),
         encode_row(HourRow(0, 1, TEN_S, asked=-1)),
         encode_row(HourRow(0, 1, TEN_S)).replace(b'"v":1', b'"v":2'),
+        encode_row(HourRow(1, 1 << 32, 10_000)),
+        encode_row(HourRow(1, -1, 10_000)),
+        encode_row(HourRow(1, 1, 10_000)).replace(b'"hour":1', b'"hour":"%d"' % 10**20),
     ],
 )
 def test_what_is_no_row_is_none(value: bytes | None) -> None:

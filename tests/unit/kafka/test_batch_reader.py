@@ -266,6 +266,7 @@ GARBAGE = {
     "an early end": batch(10, zstandard.compress(stored(0, b"a" * 99))[:-9], 5, attributes=ZSTD),
     "no gzip": batch(10, b"garbage" * 10, 5, attributes=GZIP),
     "no codec": batch(10, b"garbage" * 10, 5, attributes=7),
+    "a head that is cut": batch(10, b"", 1)[:8] + struct.pack(">i", 26) + batch(10, b"", 1)[12:38],
     "no records": batch(10, zstandard.compress(b"\xff" * 99), 5, attributes=ZSTD),
     "too many records": batch(10, b"", MOST_RECORDS + 1, attributes=ZSTD),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from belfry.mirror.losses import (
     FiredBehind,
     FiresBehind,
@@ -173,6 +175,16 @@ def test_rows_on_their_way_are_known_unless_they_are_sent_once_more() -> None:
     sorting.take(0, (7, 900, b"key group 9", move(MOVE), None), False, None, place)
     [[asked]] = sorting.lost.values()
     assert (asked.offset, asked.action, asked.tenant) == (7, "MOVE", "")
+
+
+@pytest.mark.parametrize("odd", [b"\1\1", b"\1\2"])
+def test_rows_that_cannot_be_read_count_for_nothing(odd: bytes) -> None:
+    """Anybody may write such a record, and its partition refuses it."""
+    body = b"\0" + pack_rows([(b"shop/a", waits("a")), (b"shop/b", odd)])
+    value = encode_move(MoveRecord(ROWS, 9, 1, 17, 0, body))
+    sorting = RequestsBehind({0: 6})
+    sorting.take(1, (4, 900, b"key", value, None), True, None, ("belfry.schedules", 1, 4))
+    assert (sorting.moved, sorting.under_way, sorting.lost) == (set(), {}, {})
 
 
 def test_a_request_is_listed_with_what_it_says_and_one_that_says_nothing_with_its_key() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from belfry.settings import ClusterSettings, DeliverySettings, Settings
 from belfry.settings.agreement import (
+    WORKER_SECRET,
     cluster_differences,
     decode,
     differences,
@@ -94,6 +95,15 @@ def test_what_only_one_of_two_releases_knows_is_not_compared() -> None:
     assert differences({"of_another_release": 1, "claims": mine["claims"]}, mine) == []
     assert differences({}, mine) == []
     assert decode(b"no JSON") == decode(b"[]") == {}
+
+
+@pytest.mark.parametrize("odd", [True, 7, "text", {"a": 1}])
+def test_a_secret_that_is_no_list_of_digests_is_a_damaged_note_and_agrees(odd: object) -> None:
+    kept = {WORKER_SECRET: odd}
+    for secrets in (["ab12"], []):
+        mine = {WORKER_SECRET: secrets}
+        assert differences(kept, mine) == []
+        assert disagreements({0: kept, 1: mine}) == {}
 
 
 @pytest.mark.parametrize(

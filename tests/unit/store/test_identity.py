@@ -31,6 +31,12 @@ HERE = Identity("cluster-a", "log-1", "in-1", 2)
 GOLDEN = b'\x01\x09{"cluster":"cluster-a","changelog":"log-1","schedules":"in-1","generation":2}'
 
 
+ODD = [
+    '{"cluster":"c","changelog":"l","schedules":null}',
+    '{"cluster":"c","changelog":"l","schedules":"s","generation":"7"}',
+]
+
+
 def manifest(txn_seq: int) -> tuple[bytes, bytes]:
     return keys.manifest_key(txn_seq), encode_manifest(Manifest(txn_seq, 1, 0, 0, 0, 0, bytes(16)))
 
@@ -45,7 +51,7 @@ def test_names_that_a_newer_version_adds_are_passed_over() -> None:
     assert identity_of(told) == Identity("c", "l", "s", 0)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"cluster":"c"}', '{"cluster":'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"cluster":"c"}', '{"cluster":', *ODD])
 def test_what_is_no_identity_stops_with_the_reason(text: str) -> None:
     with pytest.raises(UnknownFormat, match="the identity of a partition is none"):
         identity_of(text)

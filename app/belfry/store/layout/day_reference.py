@@ -69,4 +69,7 @@ def stands_for(stands: bytes, payload: bytes) -> bool:
 
 def size_in(stands: bytes) -> int:
     """Size of the payload that a reference stands for; 0 where a later release has written it."""
-    return decode_reference(stands).size if len(stands) == _REFERENCE.size else 0
+    try:
+        return decode_reference(stands).size
+    except ValueError:
+        return 0
