@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,12 @@ def late(**schedules: int | None) -> Driver:
     # All of them join the queue, before any of them fires.
     assert driver.step(T0 + HOUR, take=0).shots == []
     return driver
+
+
+def instant(ms: int) -> bytes:
+    """An instant as fired records tell it."""
+    told = datetime.fromtimestamp(ms / 1_000, UTC).isoformat(timespec="milliseconds")
+    return told.replace("+00:00", "Z").encode()
 
 
 def shares(step: Step) -> Counter[str]:
@@ -73,3 +81,42 @@ def test_the_rate_is_charged_with_what_fires_and_nothing_else(names: list[str]) 
         assert len(driver.step(now_ms, take=0).shots) == want
         # Nothing is left of it for another step at that instant.
         assert driver.step(now_ms, take=0).shots == []
+
+
+def test_what_an_urgent_level_leaves_of_a_share_goes_to_the_next_one() -> None:
+    driver = Driver()
+    every: dict[str, Any] = {"kind": "EVERY", "interval_ms": SECOND, "misfire": "FIRE_ALL"}
+    driver.ask(schedule_id="few", priority=5, max_fires=10, **every)
+    driver.ask(schedule_id="many", priority=0, **every)
+    driver.step(T0)
+    assert driver.step(T0 + HOUR, take=0).shots == []
+    step = driver.step(T0 + HOUR + SECOND, at_most=30, take=0)
+    assert step.ids == ["few"] * 10 + ["many"] * 20
+
+
+def test_a_burst_ends_with_what_was_missed_and_nothing_fires_before_it_is_due() -> None:
+    driver = late(a_x=None)
+    now_ms, fired = T0 + HOUR, 0
+    for _ in range(100):
+        now_ms += 70
+        for shot in driver.step(now_ms, take=0).shots:
+            assert (shot.header("belfry-scheduled-at") or b"") <= instant(now_ms)
+            fired += 1
+    assert fired == (now_ms - T0) // SECOND
+
+
+def test_what_got_too_old_while_it_waited_is_passed_over_and_the_rest_fires() -> None:
+    driver = Driver()
+    driver.apply(look_back_ms=HOUR // 2)
+    driver.ask(kind="EVERY", interval_ms=SECOND, misfire="FIRE_ALL")
+    driver.step(T0)
+    driver.step(T0 + HOUR, take=0)
+    assert len(driver.step(T0 + HOUR + SECOND, take=0).shots) == BURST
+    # Nobody fires for an hour, and more than half of what waits is too old by then.
+    now_ms, found = T0 + 2 * HOUR, list[bytes]()
+    for _ in range(40):
+        shots = driver.step(now_ms, take=0).shots
+        found += [shot.header("belfry-scheduled-at") or b"" for shot in shots]
+        now_ms += SAVED_MS
+    assert found == [instant(ms) for ms in range(T0 + 3 * HOUR // 2, now_ms - SAVED_MS + 1, SECOND)]
+    assert driver.engine.pending == 1
