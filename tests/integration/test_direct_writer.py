@@ -273,10 +273,10 @@ def test_an_end_that_comes_late_ends_nothing_of_the_next_transaction(place: Plac
     def reach(failpoint: str) -> None:
         if failpoint == "S5":
             assert owner._cluster is not None
-            assert writer._coordinator is not None
+            assert writer._coordination._node is not None
             end = EndTxnWithEpoch(place.name, late, commit=False)
             told.append(
-                place.loop.run(owner._cluster.send(writer._coordinator, end), 10).error_code
+                place.loop.run(owner._cluster.send(writer._coordination._node, end), 10).error_code
             )
 
     place.reach.side_effect = reach

@@ -34,9 +34,13 @@ class Coordination:
         self._asker = asker
         self._name = name
         self._node: int | None = None
-        # Brokers that have refused since the last pause, and the one that did so last.
+        # Brokers that have refused a question since its last pause, and the last one of them.
         self._refused: set[int] = set()
         self._informed: int | None = None
+
+    def begin(self) -> None:
+        """Begin another question: whoever refused the one before may coordinate now."""
+        self._refused.clear()
 
     async def ask(self, make: Callable[[], Any], deadline: float) -> tuple[Any, int]:
         """An answer and its error; `SENT` in its place where it was sent and lost."""
@@ -63,7 +67,7 @@ class Coordination:
             node, self._node = self._node, None
             if line.name not in errors.ANSWERED:
                 await self._brokers.refresh()
-            elif node is not None and node not in self._refused:
+            elif node is not None:
                 self._refused.add(node)
                 self._informed = node
                 return

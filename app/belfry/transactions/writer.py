@@ -171,6 +171,7 @@ class TransactionWriter:
     ) -> Any:
         """The coordinator's answer, once it has done what was asked; raises Ended."""
         pauses = Pauses(deadline)
+        self._coordination.begin()
         while True:
             answer, code = await self._coordination.ask(make, deadline)
             line = errors.of_coordinator(code)
@@ -187,6 +188,7 @@ class TransactionWriter:
     async def _add(self, places: Iterable[Where], deadline: float) -> None:
         """Add partitions to the transaction, in protocol v1."""
         wanted, pauses, began = set(places), Pauses(deadline), now()
+        self._coordination.begin()
         while True:
             answer, code = await self._coordination.ask(
                 lambda: AddPartitionsToTxn(self._name, self.writer, wanted), deadline

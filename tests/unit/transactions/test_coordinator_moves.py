@@ -88,6 +88,33 @@ async def test_each_broker_is_asked_once_between_two_pauses(paused: list[Meaning
     assert [each for each in script.asked if each[0] == "end"] == [("end", 1), ("end", 3)] * 9
 
 
+async def test_partitions_are_added_by_the_same_rule(paused: list[Meaning]) -> None:
+    """In v1, whose answer has an error for each partition and none of its own."""
+    script = Words({0: 1, 1: 3, 3: 1}, add=[NOT_COORDINATOR] * 99)
+    writer = await opened(script, own_epochs=False)
+    with pytest.raises(Ended, match="not in time"):
+        await writer.write(batches(writer))
+    assert [each for each in script.asked if each[0] == "add"] == [("add", 1), ("add", 3)] * 9
+    assert len(paused) == 9
+
+
+async def test_a_broker_that_has_refused_once_may_coordinate_again_later(
+    paused: list[Meaning],
+) -> None:
+    script = Words({0: 1, 1: 3, 3: 1}, end=[NOT_COORDINATOR, 0, NOT_COORDINATOR])
+    writer = await opened(script, own_epochs=True)
+    for _ in range(2):
+        await writer.write(batches(writer))
+        await writer.end(commit=True)
+    assert [each for each in script.asked if each[0] == "end"] == [
+        ("end", 1),
+        ("end", 3),
+        ("end", 3),
+        ("end", 1),
+    ]
+    assert not paused
+
+
 class Stopping:
     """Three brokers while the coordinator moves from the second one to the third."""
 
