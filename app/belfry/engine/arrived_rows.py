@@ -38,8 +38,8 @@ _PREFIXES: Final = (keys.REQUEST_PREFIX, JOB_PREFIX, keys.AWAITED_PREFIX, CALEND
 # What decoders raise for bytes that no release has written.
 _ODD: Final = (UnknownFormat, ValueError, KeyError, TypeError, AttributeError)
 _SHOWN: Final = 80
-# The timeline has so many minutes.
-_TIMELINE_END_MS: Final = keys.MINUTE_MS << 32
+# Instants of the years 1 to 9999: no others can be written in the headers of an event.
+_WRITABLE_MS: Final = range(-62_135_596_800_000, 253_402_300_800_000)
 
 T = TypeVar("T")
 Decoded = Pending | Awaited | CalendarRow | None
@@ -115,7 +115,8 @@ def _decoded(name: bytes, row: bytes) -> Decoded:
         pending = _read(name, row, lambda: decode_pending(row))
         named = b"%b/%b" % (pending.tenant, pending.schedule_id) == name
         waits = not depends(row) or dependence_of(row) != b""
-        if named and waits and 0 <= pending.due_ms < _TIMELINE_END_MS:
+        instants = 0 <= pending.due_ms in _WRITABLE_MS and pending.nominal_ms in _WRITABLE_MS
+        if named and waits and instants:
             return pending
     else:
         _read(name, row, lambda: decode_marker(row))

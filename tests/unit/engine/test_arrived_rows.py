@@ -147,3 +147,12 @@ def test_a_schedule_that_waits_for_nobody_that_it_names_is_refused() -> None:
     ring.settle()
     assert ring.refused == ["bad_move"]
     assert ring.pending()[target] == 1 == sum(ring.pending())
+
+
+def test_a_schedule_of_an_instant_that_no_header_can_tell_is_refused() -> None:
+    ring, target, said, good = arriving()
+    odd = encode_pending(decode_pending(good)._replace(nominal_ms=253_402_300_800_000))
+    ring.sign(target, said._replace(body=NO_ZONES + pack_rows([(GOOD, odd)])))
+    ring.settle()
+    assert ring.refused == ["bad_move"]
+    assert ring.pending()[target] == 1 == sum(ring.pending())
