@@ -17,9 +17,10 @@ from typing import Final, NamedTuple, TypeVar
 
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import CALENDAR_PREFIX, CalendarRow, decode_calendar
+from belfry.store.layout.dependence import dependence_of
 from belfry.store.layout.jobs import HEAD_OF_JOB, JOB_PREFIX, decode_job
 from belfry.store.layout.pending import Pending, decode_pending
-from belfry.store.layout.pending_bytes import is_pending, with_seq
+from belfry.store.layout.pending_bytes import depends, is_pending, with_seq
 from belfry.store.layout.records import (
     Awaited,
     UnknownFormat,
@@ -37,8 +38,8 @@ _PREFIXES: Final = (keys.REQUEST_PREFIX, JOB_PREFIX, keys.AWAITED_PREFIX, CALEND
 # What decoders raise for bytes that no release has written.
 _ODD: Final = (UnknownFormat, ValueError, KeyError, TypeError, AttributeError)
 _SHOWN: Final = 80
-# The timeline has so many minutes.
-_TIMELINE_END_MS: Final = keys.MINUTE_MS << 32
+# Instants of the years 1 to 9999: no others can be written in the headers of an event.
+_WRITABLE_MS: Final = range(-62_135_596_800_000, 253_402_300_800_000)
 
 T = TypeVar("T")
 Decoded = Pending | Awaited | CalendarRow | None
@@ -87,11 +88,11 @@ def read_rows(body: bytes, offset: int, group: int, group_of: Callable[[str], in
 
 def _tenant_of(name: bytes) -> str:
     prefix = next((each for each in _PREFIXES if name.startswith(each)), b"")
-    tenant, slash, _ = name[len(prefix) :].partition(b"/")
     try:
-        found = tenant.decode()
+        # All of it is text: what forgets rows parts names by a byte that no text has.
+        found, slash, _ = name[len(prefix) :].decode().partition("/")
     except UnicodeDecodeError:
-        found = ""
+        found = slash = ""
     if not slash or not found or found.startswith("\0"):
         raise ValueError(f"{_shown(name)} is no row that moves")
     return found
@@ -113,7 +114,9 @@ def _decoded(name: bytes, row: bytes) -> Decoded:
     elif is_pending(row):
         pending = _read(name, row, lambda: decode_pending(row))
         named = b"%b/%b" % (pending.tenant, pending.schedule_id) == name
-        if named and 0 <= pending.due_ms < _TIMELINE_END_MS:
+        waits = not depends(row) or dependence_of(row) != b""
+        instants = 0 <= pending.due_ms in _WRITABLE_MS and pending.nominal_ms in _WRITABLE_MS
+        if named and waits and instants:
             return pending
     else:
         _read(name, row, lambda: decode_marker(row))

@@ -9,7 +9,8 @@ import pytest
 from belfry.store.layout import keys
 from belfry.store.layout.calendars import CALENDAR_PREFIX, HEAD_OF_CALENDAR
 from belfry.store.layout.jobs import HEAD_OF_JOB, JOB_PREFIX
-from belfry.store.layout.pending import decode_pending, encode_pending
+from belfry.store.layout.pending import FLAGS_AT, decode_pending, encode_pending
+from belfry.store.layout.pending_bytes import DEPENDS, with_flags
 from belfry.store.layout.records import HEAD_OF_MARKER, Marker, encode_marker
 from belfry.wire.moves import ROWS, MoveRecord, pack_rows
 from belfry.wire.record import Headers
@@ -44,6 +45,7 @@ def arriving() -> tuple[MovingRing, int, MoveRecord, bytes]:
         (b"other/a", None),
         (b"other/a", encode_marker(Marker(0, T0, T0, 1, 1, 0))),
         (b"demo/b", None),
+        (b"demo/\xff", encode_marker(Marker(0, T0, T0, 1, 1, 0))),
         (b"demo", None),
         (b"\xff/a", None),
         (b"/a", None),
@@ -135,3 +137,22 @@ def test_a_request_too_large_to_follow_its_group_is_refused_by_its_id() -> None:
     assert "1000000" in (refused.reason or "")
     assert found["r-b"].outcome == "ACCEPTED"
     assert ring.pending()[target] == 2 == sum(ring.pending())
+
+
+def test_a_schedule_that_waits_for_nobody_that_it_names_is_refused() -> None:
+    """It would lie behind a lock without a name."""
+    ring, target, said, good = arriving()
+    odd = with_flags(good, good[FLAGS_AT] | DEPENDS)
+    ring.sign(target, said._replace(body=NO_ZONES + pack_rows([(GOOD, odd)])))
+    ring.settle()
+    assert ring.refused == ["bad_move"]
+    assert ring.pending()[target] == 1 == sum(ring.pending())
+
+
+def test_a_schedule_of_an_instant_that_no_header_can_tell_is_refused() -> None:
+    ring, target, said, good = arriving()
+    odd = encode_pending(decode_pending(good)._replace(nominal_ms=253_402_300_800_000))
+    ring.sign(target, said._replace(body=NO_ZONES + pack_rows([(GOOD, odd)])))
+    ring.settle()
+    assert ring.refused == ["bad_move"]
+    assert ring.pending()[target] == 1 == sum(ring.pending())
