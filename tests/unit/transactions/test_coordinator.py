@@ -166,7 +166,7 @@ async def test_a_coordinator_that_moved_is_looked_for_anew(
     await writer.write(batches(writer))
     script.answers["end"] = [answer]
     await writer.end(commit=True)
-    assert script.asked.count(("find", 0)) == 1 + found_anew
+    assert [kind for kind, _ in script.asked].count("find") == 1 + found_anew
     assert script.looks == looks
     assert script.kinds.count("end") == 2
     assert writer.state is WriterState.READY
@@ -175,7 +175,7 @@ async def test_a_coordinator_that_moved_is_looked_for_anew(
 async def test_v1_repeats_an_end_after_a_look_for_a_coordinator_that_failed() -> None:
     """Nothing was sent: no late end can come of it."""
 
-    async def fails_once(_name: str, _informed: int | None = None) -> Any:
+    async def fails_once(_name: str, informed: int | None = None) -> Any:
         script.coordinator_of = found  # type: ignore[method-assign]
         raise Lost("cut")
 
