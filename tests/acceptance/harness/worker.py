@@ -45,13 +45,14 @@ class Worker:
     def start(self, failpoint: str = "") -> Worker:
         """Start the process, which may be told to hurt itself (``S5:kill:3``).
 
-        It is forked where that makes no difference, and else runs ``python -m belfry.cli worker``.
+        `make test` forks it where that makes no difference. Else it is ``python -m belfry.cli
+        worker``, as in runs that measure and take no processes of pytest-xdist.
         """
         foreign = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
         env = {**foreign, **self.settings}
         if failpoint:
             env["BELFRY_FAILPOINT"] = failpoint
-        if TEMPLATES.fits(env):
+        if "PYTEST_XDIST_WORKER" in os.environ and TEMPLATES.fits(env):
             self._child = Forked(TEMPLATES.next(), ["worker"], env=env, log=self.log)
         else:
             command = [sys.executable, "-m", "belfry.cli", "worker"]
