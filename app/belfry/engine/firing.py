@@ -22,6 +22,9 @@ backlog of 300:
                        would join it, behind what waits there
     next step          the other 800, from where the scan stopped
 
+Where thousands of tenants have something due, and there is no room for all of it, a step fires
+several events of some of them (`gathering.py`).
+
 The step reads only what is committed.  So no row is met twice in a step, and a cancel of the same
 step comes too late.
 """
@@ -94,7 +97,7 @@ class Firing:
             crowded = chunk.position.watermark_ms < step.now_ms
             sorts = self._waiting.levels.used if crowded else NOBODY
             routes = Routes(self._tenants, sorts, step)
-            if crowded and step.effects.room > 0 and self._gathering.pays(chunk.rows):
+            if crowded and step.effects.room > 0 and self._gathering.pays(chunk.rows, sorts):
                 return self._gathering.fire(position, most.rows, routes, step)
             self._store.take(chunk.rows)
             position, before = chunk.position, len(step.effects.fired)

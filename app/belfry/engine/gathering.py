@@ -16,7 +16,7 @@ one event of each.  So it looks at more rows of the timeline, and takes those of
 - **It depends on nothing but rows and room,** so that who plays the log again comes to the same.
 
 Rows of tenants that do not fire, as their topic is missing, join their backlogs as far as the scan
-position has passed them, as ever.
+position has passed them, as ever.  Backlogs leave in turns of their own (`queues.py`).
 """
 
 from __future__ import annotations
@@ -86,14 +86,18 @@ class Gathering:
         self._waiting = waiting
         self._leave = leave
 
-    def pays(self, rows: Rows) -> bool:
-        """Whether a step that fires these rows would have few events for each of its topics."""
+    def pays(self, rows: Rows, sorts: Mapping[bytes, bool]) -> bool:
+        """Whether a step that fires these rows would have few events for each of its topics.
+
+        Tenants that have priorities (`sorts`) are sorted while the scan goes ahead, so it must not
+        wait for others.
+        """
         first = rows[:FIRST_FEW]
         if len(set(_tenants_of(first))) * ENOUGH_EACH <= len(first):
             return False
-        topic_of = self._tenants.of_bytes
-        topics = {topic_of(name).topic for name in set(_tenants_of(rows))}
-        return 1 < len(topics) > len(rows) / ENOUGH_EACH
+        tenants, topic_of = set(_tenants_of(rows)), self._tenants.of_bytes
+        topics = {topic_of(name).topic for name in tenants}
+        return 1 < len(topics) > len(rows) / ENOUGH_EACH and sorts.keys().isdisjoint(tenants)
 
     def fire(self, before: ScanPosition, room: int, routes: Routes, step: Step) -> ScanPosition:
         """Fire at most so many rows; returns how far the timeline is emptied."""
