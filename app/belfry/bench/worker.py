@@ -26,6 +26,8 @@ from urllib.request import urlopen
 from belfry.settings import Settings
 
 FIRED: Final = re.compile(rb"^belfry_fired_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+# Seconds that an answer may take: a worker of thousands of tenants is slow on a busy machine.
+ANSWER_S: Final = 10.0
 # Units of CPU time in ``/proc``, a second.
 CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
@@ -78,7 +80,7 @@ class BenchWorker:
         if self._process.poll() is not None:
             raise WorkerFailed(f"a worker ended: {self.log.read_text()[-2000:]}")
         try:
-            with urlopen(f"{self.url}/v1/cluster?alone=true", timeout=2) as answer:  # noqa: S310  # loopback
+            with urlopen(f"{self.url}/v1/cluster?alone=true", timeout=ANSWER_S) as answer:  # noqa: S310  # loopback
                 found: dict[str, Any] = json.load(answer)["workers"][0]
                 return found
         except OSError:
@@ -96,7 +98,7 @@ class BenchWorker:
     def fired(self) -> int:
         """Events that it has fired; 0 while it does not answer."""
         try:
-            with urlopen(f"{self.url}/metrics", timeout=2) as answer:  # noqa: S310  # loopback
+            with urlopen(f"{self.url}/metrics", timeout=ANSWER_S) as answer:  # noqa: S310  # loopback
                 found = FIRED.search(answer.read())
         except OSError:
             return 0

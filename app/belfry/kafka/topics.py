@@ -34,6 +34,9 @@ from belfry.settings import SharedSettings
 
 REACH_S: Final = 5.0
 CREATE_S: Final = 30.0
+# Seconds between two looks whether new topics can be used: the first, and the longest.
+LOOK_S: Final = 0.05
+LATEST_LOOK_S: Final = 1.0
 DENIED: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -106,12 +109,14 @@ def create_topics(admin: AdminClient, specs: list[TopicSpec]) -> list[str]:
 def _wait_usable(admin: AdminClient, specs: list[TopicSpec]) -> None:
     """The controller knows a topic before the brokers do."""
     deadline = machine.monotonic() + CREATE_S
-    waiting = {spec.name for spec in specs}
+    waiting, pause_s = {spec.name for spec in specs}, LOOK_S
     while waiting and machine.monotonic() < deadline:
         topics = admin.list_topics(timeout=REACH_S).topics
         waiting = {name for name in waiting if not _usable(topics.get(name))}
         if waiting:
-            machine.sleep(0.05)
+            # Each look asks for all topics, which takes a broker of thousands a while.
+            machine.sleep(pause_s)
+            pause_s = min(2 * pause_s, LATEST_LOOK_S)
     if waiting:
         raise KafkaException(
             KafkaError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
@@ -181,7 +182,7 @@ def test_a_step_that_is_full_by_bytes_leaves_the_rest_in_the_timeline() -> None:
 def test_order_holds_where_groups_recur_amid_the_crowd() -> None:
     driver = Driver()
     for tenant in range(TENANTS):
-        fields = {"tenant": f"t{tenant}", "group": "g"}
+        fields: dict[str, Any] = {"tenant": f"t{tenant}", "group": "g"}
         driver.ask(
             **fields, schedule_id="r", kind="EVERY", interval_ms=100, start_at=T0 + 100, max_fires=4
         )
