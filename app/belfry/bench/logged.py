@@ -14,7 +14,8 @@ topic's business, and differs from load to load.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -39,6 +40,9 @@ class LoggedTransaction:
 Trail = list[LoggedTransaction]
 # Seconds that a broker has to name a topic's partitions.
 ASK_S: Final = 10
+# Seconds that it has to write the last transaction's markers, and between two looks.
+MARKERS_S: Final = 60.0
+AGAIN_S: Final = 1.0
 _CHUNK: Final = 50_000
 
 
@@ -56,6 +60,20 @@ def trails(
 def taking_in(trail: Trail) -> Trail:
     """The transactions that took requests in: those that moved the position."""
     return [b for a, b in pairwise(trail) if b.manifest.position > a.manifest.position]
+
+
+def fired_by(read: Callable[[], list[Trail]], events: int) -> Trail:
+    """The transactions that fired; those of so many events in all, as soon as they can be read.
+
+    Workers count an event when the end of its transaction is acknowledged.  Then the broker begins
+    to write markers, and on thousands of partitions that of the changelog comes seconds later.
+    """
+    deadline = time.monotonic() + MARKERS_S
+    while True:
+        steps = [step for trail in read() for step in trail if step.manifest.fired]
+        if sum(step.manifest.fired for step in steps) >= events or time.monotonic() > deadline:
+            return steps
+        time.sleep(AGAIN_S)
 
 
 def topic_bytes(properties: dict[str, Any], topic: str) -> tuple[int, int]:

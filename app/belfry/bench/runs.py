@@ -23,7 +23,7 @@ from typing import Final
 
 from belfry.bench.cluster import BenchCluster
 from belfry.bench.live import LiveReader, pour
-from belfry.bench.logged import Trail, taking_in, trails
+from belfry.bench.logged import Trail, fired_by, taking_in, trails
 from belfry.bench.plan import BenchPlan, Tell, silent
 from belfry.bench.raw import copied
 from belfry.bench.result import Result
@@ -83,12 +83,12 @@ def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
     before, _ = cluster.usage()
     # Before the instant no worker is asked: each has enough to do.
     _await(lambda: cluster.fired() if _now_ms() > due_ms else 0, plan.events, FIRED, cluster)
-    trails = _trails(cluster)
-    fired = sum(step.manifest.fired for trail in trails for step in trail)
+    cpu, peak = cluster.usage()
+    steps = fired_by(lambda: _trails(cluster), plan.events)
+    fired = sum(step.manifest.fired for step in steps)
     if fired != plan.events:
         raise WorkerFailed(f"{fired} of {plan.events} events were fired")
-    last = max(step.appended_ms for trail in trails for step in trail if step.manifest.fired)
-    cpu, peak = cluster.usage()
+    last = max(step.appended_ms for step in steps)
     return Result.of(plan, plan.events, (last - due_ms) / 1000).using(cpu - before, peak)
 
 
