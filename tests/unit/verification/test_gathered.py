@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from belfry.mirror.losses import FiresBehind, JudgedAnew
@@ -19,7 +21,7 @@ def recorded(**treated: int) -> Trace:
     driver = Recording()
     for number in range(TENANTS):
         driver.apply(f"t{number}", **treated)
-        recurs = {"schedule_id": "each", "kind": "EVERY", "interval_ms": HOUR}
+        recurs: dict[str, Any] = {"schedule_id": "each", "kind": "EVERY", "interval_ms": HOUR}
         driver.ask(tenant=f"t{number}", start_at=RECURS_MS, **recurs)
     for number in range(TENANTS * EACH):
         tenant, due_ms = f"t{number % TENANTS}", T0 + 1_000 + number * APART_MS
