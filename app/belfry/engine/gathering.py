@@ -100,22 +100,27 @@ class Gathering:
         return 1 < len(topics) > len(rows) / ENOUGH_EACH and sorts.keys().isdisjoint(tenants)
 
     def fire(self, before: ScanPosition, room: int, routes: Routes, step: Step) -> ScanPosition:
-        """Fire at most so many rows; returns how far the timeline is emptied."""
+        """Let at most so many rows leave, and hold at most as many back besides.
+
+        Returns how far the timeline is emptied.
+        """
         timeline = self._store.timeline(before.next, step.now_ms)
         window = due_chunk(timeline, before, step.now_ms, Most(WIDE * room, WIDE_BYTES))
         tenants = _tenants_of(window.rows)
         gone = bytearray(len(tenants))
-        begun, effects = len(step.effects.fired), step.effects
+        begun, taken, effects = len(step.effects.fired), 0, step.effects
         for tenant, run in runs_of(tenants).items():
-            left = room - (len(effects.fired) - begun)
+            # A row may fire several times, or not at all: it is locked, or too late.
+            left = room - max(taken, len(effects.fired) - begun)
             if left <= 0 or effects.room <= 0:
                 break
             if not self._waits(tenant, routes):
                 rows = [window.rows[number] for number in run[:left]]
-                stay = self._leave(rows, routes, step, stops=True)
-                for number in run[: len(rows) - stay]:
+                went = len(rows) - self._leave(rows, routes, step, stops=True)
+                taken += went
+                for number in run[:went]:
                     gone[number] = 1
-        first = self._hold_back(window.rows, tenants, gone, routes, step)
+        first = self._hold_back(window.rows, gone, room, routes, step)
         self._store.take_apart(list(compress(window.rows, gone)))
         if first is None:
             return window.position
@@ -123,7 +128,7 @@ class Gathering:
         return ScanPosition(max(due_ms - 1, before.watermark_ms), (due_ms, seq))
 
     def _hold_back(
-        self, rows: Rows, tenants: Sequence[bytes], gone: bytearray, routes: Routes, step: Step
+        self, rows: Rows, gone: bytearray, room: int, routes: Routes, step: Step
     ) -> bytes | None:
         """Hold back what waits before the first row that stays; the key of that, if there is one.
 
@@ -132,10 +137,10 @@ class Gathering:
         number = gone.find(0)
         while number >= 0:
             row = rows[number]
-            if not self._waits(tenants[number], routes):
+            if not room or not self._waits(_tenants_of([row])[0], routes):
                 return row[0]
             self._leave([row], routes, step)
-            gone[number] = 1
+            gone[number], room = 1, room - 1
             number = gone.find(0, number)
         return None
 

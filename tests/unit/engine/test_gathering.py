@@ -211,3 +211,33 @@ def test_a_tenant_with_priorities_is_sorted_before_others_are_gathered() -> None
     driver.step(T0 + 1)
     ids = driver.run(T0 + HOUR, STEP)
     assert ids.index("t0/urgent") < ids.index("t0/low")
+
+
+def test_rows_that_fire_nothing_take_room_as_well() -> None:
+    """All came too late, so a step tells of as many as it has room for, and not of all it sees."""
+    driver = Driver()
+    for number in range(TENANTS * EACH):
+        late: dict[str, Any] = {"misfire": "SKIP", "max_lateness_ms": 0}
+        due = T0 + 1_000 + number
+        driver.ask(tenant=f"t{number % TENANTS}", schedule_id=f"{number}", at=due, **late)
+    driver.step(T0)
+    steps = [driver.step(T0 + 24 * HOUR, STEP) for _ in range(EACH)]
+    assert [step.outcomes for step in steps] == [["MISSED"] * STEP] * EACH
+    assert driver.engine.pending == 0
+
+
+def test_a_step_holds_back_as_many_as_it_may_fire() -> None:
+    driver = in_turn(apart_ms=1)
+    for number in range(TENANTS - 10):
+        driver.tenants.hold(f"t{number}", "its topic is missing")
+    waiting = driver.engine._parts.waiting
+    before, fired = 0, list[str]()
+    for _ in range(30):
+        fired += driver.step(T0 + HOUR, STEP).ids
+        held = sum(waiting.backlog.values())
+        assert held - before <= STEP
+        before = held
+    assert (len(fired), before) == (10 * EACH, (TENANTS - 10) * EACH)
+    for number in range(TENANTS - 10):
+        driver.tenants.hold(f"t{number}", "")
+    assert_each_in_order(fired + driver.run(T0 + HOUR, STEP))
