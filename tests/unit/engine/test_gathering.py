@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.engine.gathering import ENOUGH_EACH, MOST_EACH, WIDE
+from belfry.store.schedules import RANGE_FROM
 from tests.unit.engine.driver import HOUR, T0, Driver
 
 TENANTS = 40
@@ -241,3 +242,12 @@ def test_a_step_holds_back_as_many_as_it_may_fire() -> None:
     for number in range(TENANTS - 10):
         driver.tenants.hold(f"t{number}", "")
     assert_each_in_order(fired + driver.run(T0 + HOUR, STEP))
+
+
+def test_many_rows_that_leave_take_none_along_that_lies_between_them() -> None:
+    """A store drops many rows that follow one another as one range; these do not."""
+    tenants, each = 300, 3
+    driver = in_turn(tenants, each, apart_ms=1)
+    first = driver.step(T0 + HOUR, RANGE_FROM + 44).ids
+    assert RANGE_FROM < len(first) == 300
+    assert_each_in_order(first + driver.run(T0 + HOUR, RANGE_FROM + 44), tenants, each)
