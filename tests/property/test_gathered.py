@@ -116,7 +116,7 @@ class Crowd:
         for number in range(TENANTS):
             self.driver.tenants.hold(f"t{number}", "")
         for _ in range(400):
-            if not self.driver.engine.pending:
+            if not (self.driver.engine.pending or self.asked):
                 break
             self.now_ms += HOUR // 60
             self.step(8)
