@@ -8,6 +8,7 @@ import pytest
 
 from belfry.mirror.losses import FiresBehind, JudgedAnew
 from belfry.verification.findings import Breach
+from tests.property import histories
 from tests.unit.engine.driver import FIRED, HOUR, T0
 from tests.unit.verification.trace import Recording, Trace, Verification, verified
 
@@ -67,3 +68,34 @@ def test_a_mirror_lists_what_was_fired_beyond_the_watermark(treated: dict[str, i
     trace = recorded(**treated)
     fires = FiresBehind({}, JudgedAnew())
     assert len([*fires.of(trace.changelog)]) == fires.told == len(trace.fired)
+
+
+class Crowds(histories.History):
+    """Random histories with more requests of more tenants, and steps that are smaller than these.
+
+    Clocks go back, owners change, steps are rolled back, and requests and policies are of all
+    kinds.
+    """
+
+    def requests(self) -> None:
+        for _ in range(self.random.choice([0, 3, 10, 25])):
+            self.driver.ask(timestamp_ms=self.now_ms, **self._request())
+        self.now_ms += self.random.choice([0, 0, 1, 3, 10, 40, 90, 700])
+        for _ in range(self.random.choice([1, 1, 3])):
+            self.step(self.random.choice([2, 3, 5, 8]), commit=self.random.random() < 0.85)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_crowds_have_no_findings(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenants = tuple(f"t{number}" for number in range(12))
+    monkeypatch.setattr(histories, "TENANTS", tenants)
+    monkeypatch.setattr(histories, "Driver", Recording)
+    history = Crowds(seed)
+    assert isinstance(history.driver, Recording)
+    for tenant in tenants[:: 1 + seed % 2]:
+        history.driver.apply(tenant, remember_ms=0)
+    for _ in range(50):
+        history.go_on()
+    made = verified(history.driver.trace, floors=FLOORS, held=frozenset(tenants))
+    assert made.findings == []
+    assert made.counts.fires > 0
