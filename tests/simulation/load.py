@@ -56,6 +56,8 @@ class Load:
     placing: Placing | None = None
     # Homes of tenants change, so nobody uses groups, or knows a foreign partition.
     wanders: bool = False
+    # Plain schedules have no priorities; those of the pile have groups, too.
+    alike: bool = False
     # Requests of later features, where a seed has some, and which share of all they are.
     features: FeatureLoad | None = None
     share: float = 0.0
@@ -95,8 +97,11 @@ class Load:
             self._request()
 
     def pile(self, count: int) -> None:
-        """So many requests at once, of schedules that nobody else touches; none is in a group."""
-        before, self.wanders = self.wanders, True
+        """So many requests at once, of schedules that nobody else touches.
+
+        None is in a group, unless they are to be alike.
+        """
+        before, self.wanders = self.wanders, self.wanders or not self.alike
         for _ in range(count):
             self._plain()
         self.wanders = before
@@ -106,7 +111,7 @@ class Load:
         number = len(self.sent)
         tenant = self.random.choice(TENANTS)
         fields = {"at": self._due(-1_000), "group": self._group()}
-        if fields["group"] is None:
+        if fields["group"] is None and not self.alike:
             # By the number, for a draw would make others of all that follows.
             fields["priority"] = PRIORITIES[number % len(PRIORITIES)]
         self.send(Sent(f"p{number}", tenant, f"plain-{number}", "UPSERT", fields, None))

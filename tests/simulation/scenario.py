@@ -27,6 +27,7 @@ webhooks = false       most tenants have targets, and workers deliver
 topics = false         topics are among these targets
 senders = 0            so many processes only deliver; in some seeds workers do not, then
 backlog = 0            so many requests lie in the log before any worker starts
+alike = false          plain schedules have no priorities, and those of the backlog groups
 slots = 0              a changelog keeps so many manifests; 0: as many as shipped
 grows_after_ms = 0     the first growth (`growing`) is so much later
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
@@ -95,6 +96,7 @@ class Scenario:
     topics: bool = False
     senders: int = 0
     backlog: int = 0
+    alike: bool = False
     slots: int = 0
     named: bool = False
 

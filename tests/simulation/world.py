@@ -70,6 +70,7 @@ class World:
             scenario.schema_ids,
             bulk=scenario.bulk,
             keys=scenario.keys,
+            alike=scenario.alike,
             payloads=self.payloads,
         )
         self._draw_users(seed)

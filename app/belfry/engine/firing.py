@@ -22,6 +22,9 @@ backlog of 300:
                        would join it, behind what waits there
     next step          the other 800, from where the scan stopped
 
+Where thousands of tenants have something due, and there is no room for all of it, a step fires
+several events of some of them (`gathering.py`).
+
 The step reads only what is committed.  So no row is met twice in a step, and a cancel of the same
 step comes too late.
 """
@@ -33,6 +36,7 @@ from typing import Final
 
 from belfry.engine.awaited_fires import ack_timed_out
 from belfry.engine.emit import Route, route_to
+from belfry.engine.gathering import Gathering, Routes
 from belfry.engine.locks import group_lock
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
@@ -69,6 +73,7 @@ class Firing:
         self._waiting = waiting
         self._queues = queues
         self._occurrences = occurrences
+        self._gathering = Gathering(store, tenants, waiting, self._leave_timeline)
 
     def fire_due(self, step: Step, at_most: int) -> ScanPosition:
         """Fire at most `at_most` events that are due; returns how far the timeline is emptied.
@@ -88,12 +93,15 @@ class Firing:
             timeline = self._store.timeline(position.next, step.now_ms)
             most = Most(max(1, room), max(1, step.effects.room))
             chunk = due_chunk(timeline, position, step.now_ms, most)
+            # More is due than these rows.
+            crowded = chunk.position.watermark_ms < step.now_ms
+            sorts = self._waiting.levels.used if crowded else NOBODY
+            routes = Routes(self._tenants, sorts, step)
+            if crowded and step.effects.room > 0 and self._gathering.pays(chunk.rows, sorts):
+                return self._gathering.fire(position, most.rows, routes, step)
             self._store.take(chunk.rows)
             position, before = chunk.position, len(step.effects.fired)
-            # More is due than these rows.
-            crowded = position.watermark_ms < step.now_ms
-            sorts = self._waiting.levels.used if crowded else NOBODY
-            routes = self._fire_timeline(chunk.rows, sorts, step)
+            self._leave_timeline(chunk.rows, routes, step)
             fired = len(step.effects.fired) - before
             room, moved = room - fired, moved + len(chunk.rows) - fired
             if moved >= MOST_MOVED * at_most:
@@ -112,25 +120,25 @@ class Firing:
         self._waiting.let_go(let_go)
         step.effects.moved = step.effects.moved or bool(let_go)
 
-    def _fire_timeline(
-        self, rows: Rows, sorts: Mapping[bytes, bool], step: Step
-    ) -> Mapping[bytes, Route]:
-        """Fire or judge due rows, or hold them back; the routes of their tenants.
+    def _leave_timeline(
+        self, rows: Rows, routes: Routes, step: Step, *, stops: bool = False
+    ) -> int:
+        """Fire or judge due rows, or hold them back; how many stay where they are.
 
-        What is due of a tenant that `sorts` joins its backlog, to be sorted by priority.
+        Where it `stops`, the first row that is held back stays, with all that follow.
         """
         waiting, effects, locks = self._waiting, step.effects, self._waiting.locks
         backlog, occurrences = waiting.backlog, self._occurrences
-        fire_once, leave = occurrences.fires.fire_once, occurrences.leave
-        routes: dict[bytes, Route] = {}
-        for _, record in rows:
+        fire_once, leave, known = occurrences.fires.fire_once, occurrences.leave, routes.get
+        following = iter(rows)
+        for _, record in following:
             row = decode_row(record)
             (due_ms, _, _, _, _, _, _, _, _, _,
              tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
-            route = routes.get(tenant)
-            if route is None:
-                route = routes[tenant] = self._route(tenant, sorts, step)
+            route = known(tenant) or routes[tenant]
             if route.waits or tenant in backlog or effects.room <= 0:
+                if stops:
+                    return 1 + len(list(following))
                 waiting.hold(as_pending(row), record)
                 effects.moved = True
             elif group and locks.holds_back(due := as_pending(row)):
@@ -140,11 +148,7 @@ class Firing:
                 leave(named(row, record), record, due_ms, route, step)
             else:
                 fire_once(row, route, step)
-        return routes
-
-    def _route(self, name: bytes, sorts: Mapping[bytes, bool], step: Step) -> Route:
-        tenant = self._tenants.of_bytes(name)
-        return route_to(tenant, step, waits=tenant.aside or name in sorts)
+        return 0
 
     def _fire_backlogs(self, at_most: int, step: Step) -> int:
         fired = 0

@@ -162,7 +162,7 @@ class FiresBehind:
                 continue
             before = self._known.get(record.key)
             row = None if record.value is None else rows.schedule(record.value)
-            fire = row_fire_of(record.key, before, row, watermark_ms, record.offset)
+            fire = row_fire_of(record, before, row, watermark_ms)
             moved = record.key in self._moved
             if isinstance(fire, RowFire):
                 if not (moved and fire.times is None):

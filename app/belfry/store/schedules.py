@@ -138,6 +138,14 @@ class ScheduleStore(Laid):
                 # By its jitter the next occurrence may be due when the one that fired was.
                 self._records.setdefault(key, None)
 
+    def take_apart(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """The same for committed rows of the timeline, in their order, with others between them."""
+        if rows:
+            self._pending_change -= len(rows)
+            self._left.taken(rows)
+            for key, _ in rows:
+                self._records.setdefault(key, None)
+
     def remove(self, name: bytes, row: bytes) -> None:
         """Drop a schedule whose row is this location."""
         key = record_key(name, row)

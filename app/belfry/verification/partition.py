@@ -170,7 +170,7 @@ class PartitionVerifier:
                 continue
             row = row_of(record)
             known = self._memory.schedule(self._partition, short(record.key))
-            row_fire = row_fire_of(record.key, known, row, cut.sealed.watermark_ms, record.offset)
+            row_fire = row_fire_of(record, known, row, cut.sealed.watermark_ms)
             came = isinstance(row_fire, Unfounded) and moved.came(record)
             if row_fire is not None and not came:
                 row_fires.append(row_fire)

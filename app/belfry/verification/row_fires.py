@@ -11,11 +11,15 @@ the retries of webhooks, so one of those has fired.
 
 A fire leaves before requests are taken in, so nothing fires in the step in which it was asked for.
 
+What fires was due when the step looked at the clock.  A marker says when that was.  Else it was not
+before the watermark, and not after the row was written.  A step may fire events behind its
+watermark, since that stays before the first row that a step has left (`engine/gathering.py`).
+
     known before                  row now                       fired
     waits, life 7 v1, number 4    waits, life 7 v1, number 6    twice
     waits, life 7 v1, number 4    waits, life 7 v1, number 4    not at all: moved, or paused
-    waits, life 7 v1, due 12:00   tombstone, watermark 11:59    not at all: it was not due
-    waits, life 7 v1, due 12:00   tombstone, watermark 12:00    perhaps, before it was cancelled
+    waits, life 7 v1, due 12:00   tombstone, written 11:59      not at all: it was not due
+    waits, life 7 v1, due 12:00   tombstone, written 12:00      perhaps, before it was cancelled
     nothing                       marker, how: fired            somebody's fault: `Unfounded`
 """
 
@@ -30,6 +34,8 @@ from belfry.verification.rows import ENDED_FIRED, ONE_SHOTS, Logged, Over, Waiti
 
 # The watermark stays one below an instant whose events have not all left.
 WITHIN_AN_INSTANT_MS: Final = 1
+# By so much the clock of a worker may be ahead of that of the broker, which stamps its rows.
+CLOCKS_APART_MS: Final = 1_000
 # How names of retries of webhooks begin, which come out among deliveries.
 RETRIES: Final = b"belfry-deliveries/"
 
@@ -64,15 +70,16 @@ Row = WaitingRow | Over | None
 
 
 def row_fire_of(
-    name: bytes, before: Remembered | None, row: Row, watermark_ms: int, offset: int
+    record: Logged, before: Remembered | None, row: Row, watermark_ms: int
 ) -> RowFire | Unfounded | None:
-    """What a row says that fired, None for nothing."""
+    """What a row, as its record says it, tells that fired; None for nothing."""
+    name, offset = record.key, record.offset
     if before is None or before.stands is not Stands.WAITS or not _goes_on(before, row):
         if isinstance(row, Over) and row.how == ENDED_FIRED and not _is_copy(before, row):
             return Unfounded(name, row, offset)
         if before is None or before.stands is not Stands.WAITS:
             return None
-        if before.due_ms > watermark_ms + WITHIN_AN_INSTANT_MS:
+        if before.due_ms > _latest_ms(record, watermark_ms):
             return None
         times = 1 if row is None and name.startswith(RETRIES) else None
         return RowFire(name, before, times, early=False, offset=offset)
@@ -80,10 +87,16 @@ def row_fire_of(
     times = row.occurrence - before.occurrence
     if times <= 0:
         return None
-    early = before.due_ms > watermark_ms + WITHIN_AN_INSTANT_MS
-    if isinstance(row, Over) and row.how == ENDED_FIRED:
-        early = early or row.ended_ms < row.due_ms
+    if isinstance(row, Over):
+        early = row.ended_ms < max(before.due_ms, row.due_ms if row.how == ENDED_FIRED else 0)
+    else:
+        early = before.due_ms > _latest_ms(record, watermark_ms)
     return RowFire(name, before, times, early, offset)
+
+
+def _latest_ms(record: Logged, watermark_ms: int) -> int:
+    """When its step looked at the clock at the latest."""
+    return max(watermark_ms + WITHIN_AN_INSTANT_MS, record.timestamp_ms + CLOCKS_APART_MS)
 
 
 def _goes_on(before: Remembered, row: Row) -> bool:

@@ -33,8 +33,8 @@ _TIMELINE: Final = ord("t")
 # Of a pending record; the loops below have these numbers in them.
 _FLAGS_AT: Final = 3
 _DUE_AT: Final = 4
-_TENANT_SIZE_AT: Final = 68
-_TENANT_AT: Final = 88
+TENANT_SIZE_AT: Final = 68
+TENANT_AT: Final = 88
 
 
 class Bucket(NamedTuple):
@@ -63,7 +63,7 @@ def bucket_name(tenant: bytes, due_ms: int) -> bytes:
 
 def bucket_of(record: bytes) -> bytes:
     """The name of the bucket that a pending record belongs to."""
-    tenant = record[_TENANT_AT : _TENANT_AT + record[_TENANT_SIZE_AT]]
+    tenant = record[TENANT_AT : TENANT_AT + record[TENANT_SIZE_AT]]
     if record[_FLAGS_AT] & PAUSED:
         return tenant + NEVER
     return bucket_name(tenant, _DUE.unpack_from(record, _DUE_AT)[0])
