@@ -65,8 +65,8 @@ def test_transactions_with_an_end_each_need_no_question() -> None:
         [(812, 813), (816, 817), (819,)],
         # Within the next one.
         [(812, 814), (816,)],
-        # Two late.
-        [(812,), (813, 814), (818,), (820,)],
+        # Two late, and then one.
+        [(812,), (815, 816), (818,), (820,)],
         # One of two.
         [(812,), (814,), (817,)],
     ],
@@ -77,6 +77,16 @@ def test_ends_that_come_late_need_no_question(transactions: list[tuple[int, ...]
     read = Read(log)
     assert [read.is_whole(*each) for each in transactions] == [True] * len(transactions)
     assert log.asked == []
+
+
+def test_many_manifests_of_one_transaction_excuse_no_rows() -> None:
+    """A mirror carries many of a source's transactions in one, with one end for all."""
+    log = Log()
+    read = Read(log, manifest_at=-2)
+    assert all(read.is_whole(offset) for offset in range(9))
+    assert read.is_whole(10, 11), "the one end"
+    assert not read.is_whole(15), "three offsets are missing"
+    assert log.asked == [(12, 15)]
 
 
 def test_a_hole_is_whole_where_the_log_says_that_nothing_lay_there() -> None:
