@@ -98,6 +98,14 @@ def test_a_hole_is_whole_where_the_log_says_that_nothing_lay_there() -> None:
     assert not read.is_whole(824), "there is one end, and two offsets are missing"
 
 
+def test_behind_a_hole_that_the_log_explained_one_end_is_to_come() -> None:
+    """Those of transactions before lie in the hole, as an owner's that a kill has ended do."""
+    read = Read(Log(*range(813, 818)))
+    assert read.is_whole(812), "two ends are to come"
+    assert read.is_whole(818, 819)
+    assert not read.is_whole(822), "there is one end, and two offsets are missing"
+
+
 @pytest.mark.parametrize("row", [812, 814, 817])
 def test_a_hole_is_not_whole_where_one_offset_of_it_may_have_held_a_row(row: int) -> None:
     read = Read(Log(*{*range(812, 818)} - {row}))
