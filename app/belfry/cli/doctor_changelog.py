@@ -31,7 +31,7 @@ def changelog_checks(cluster: Any, settings: SharedSettings) -> Iterator[Check]:
     from confluent_kafka import KafkaException
 
     from belfry.kafka.causes import cause_of
-    from belfry.kafka.signature_marks import marks_of
+    from belfry.kafka.signature_marks import CHOICE, BadMark, marks_of
 
     changelog = settings.topic("changelog")
     if changelog not in cluster.topics:
@@ -42,6 +42,10 @@ def changelog_checks(cluster: Any, settings: SharedSettings) -> Iterator[Check]:
         asked = settings.changelog != "trusted" or any(mark.keys for mark in said.values())
         signed = [number for number, mark in said.items() if asked and mark.whole]
         unsigned = unsigned_rows(newest(settings, signed)) if signed else {}
+    except BadMark as error:
+        found = str(error).removesuffix(f" {CHOICE}")
+        yield Check(NAME, Status.PROBLEM, f"No worker takes the partition over: {found}", CHOICE)
+        return
     except (ConnectionError, KafkaException) as error:
         yield Check(NAME, Status.SKIPPED, f"Kafka does not tell: {cause_of(error)}.")
         return

@@ -56,9 +56,7 @@ def fired_elsewhere(session: Session) -> FiredElsewhere:
         partitions, lacks = _marks_topic(session, admin)
         if lacks:
             return FiredElsewhere(unread=lacks)
-        marks = {each: _mark(session, each) for each in range(partitions)}
-    except UnknownMark as error:
-        return FiredElsewhere(unread=f"{session.settings.topic(MARKS)}: {error}")
+        marks, unread = _marks(session, partitions)
     except (KafkaException, TimeoutError) as error:
         raise session.told(error) or Unavailable(str(error)) from error
     except ConnectionError as error:
@@ -69,7 +67,7 @@ def fired_elsewhere(session: Session) -> FiredElsewhere:
             stretches[partition] = mark.carried
             at_ms = GOES_ON if mark.activated is None else mark.activated.at_ms
             until_ms = max(until_ms, at_ms)
-    told = FiredElsewhere(stretches, until_ms)
+    told = FiredElsewhere(stretches, until_ms, unread=unread)
     taken = [
         (each.level_ms or each.began_ms, each.activated.at_ms)
         for each in marks.values()
@@ -79,6 +77,18 @@ def fired_elsewhere(session: Session) -> FiredElsewhere:
         return told
     levels, times = zip(*taken, strict=True)
     return told._replace(anew_ms=(min(levels) - SLACK_MS, min(times), max(times)))
+
+
+def _marks(session: Session, partitions: int) -> tuple[dict[int, MirrorMark | None], str]:
+    """The newest mark of each partition that has one or none, and why others' cannot be read."""
+    marks, unread = dict[int, MirrorMark | None](), list[str]()
+    for partition in range(partitions):
+        try:
+            marks[partition] = _mark(session, partition)
+        except UnknownMark as error:
+            unread.append(f"{session.settings.topic(MARKS)}, partition {partition}: {error}")
+    # One is told in full; whoever mends it is told of the next one then.
+    return marks, unread[0] if unread else ""
 
 
 def _mark(session: Session, partition: int) -> MirrorMark | None:

@@ -47,7 +47,8 @@ class Mark:
 
 
 NOTHING: Final = Mark()
-_CHOICE: Final = (
+# What to do about a mark that is none.
+CHOICE: Final = (
     "Somebody else has committed an offset of this group: take that right away. See that all"
     " workers have each secret that rows are signed with, and delete the group's offset of this"
     " partition: its owner then says it anew."
@@ -95,7 +96,7 @@ class Marks:
             return NOTHING if text is None else mark_of(text)
         except BadMark as error:
             where = f"group {self._notes.group}, partition {partition}"
-            raise BadMark(f"{where}: {error}. {_CHOICE}") from error
+            raise BadMark(f"{where}: {error}. {CHOICE}") from error
 
     def owned(self, partition: int, mark: Mark) -> None:
         """Say this of a partition that is owned here, now and again every hour."""

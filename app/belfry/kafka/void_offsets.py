@@ -50,7 +50,8 @@ class VoidOffsets:
                     behind = void_to(_batches(answer), at, end)
                     if behind is None:
                         return False
-                    at = behind
+                    # What a large step leaves takes many answers.
+                    at, deadline_s = behind, machine.monotonic() + self._wait_s
                 elif machine.monotonic() >= deadline_s:
                     topic, partition = where
                     raise ConnectionError(

@@ -20,6 +20,7 @@ from typing import Any, Final
 from belfry.host.clock import SystemClock
 from belfry.host.errors import named
 from belfry.kafka.outcome import Aborted, Unknown
+from belfry.kafka.signature_marks import BadMark
 from belfry.partitions.term import Owned
 from belfry.recovery.takeover import LeftToOthers
 from belfry.store.identity import Contradiction
@@ -80,8 +81,7 @@ class Failures:
             told = "commit result unknown: taking over anew"
             self._faults.warning("unknown", told, cause=str(error))
             return
-        away = isinstance(error, ConnectionError)
-        self.problem = f"Kafka does not answer: {error}" if away and str(error) else named(error)
+        self.problem = _problem(error)
         told = "the partition starts over"
         self._faults.error("starts over", told, cause=self.problem, exc_info=True)
 
@@ -109,3 +109,12 @@ class Failures:
     def _failed(self) -> None:
         if self.since_ms is None:
             self.since_ms = self._clock.monotonic_ms()
+
+
+def _problem(error: Exception) -> str:
+    """What an error says to people."""
+    if isinstance(error, BadMark):
+        # Kafka does answer.
+        return str(error)
+    away = isinstance(error, ConnectionError) and str(error)
+    return f"Kafka does not answer: {error}" if away else named(error)

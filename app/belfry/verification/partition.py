@@ -122,11 +122,12 @@ class PartitionVerifier:
         """Check a transaction and fold it; False where an output may show yet what is missing."""
         standing = self.standing
         contiguous = self.wholeness.up_to(cut)
-        whole = contiguous or self._waiting.is_whole(cut.first)
+        elsewhere = self._is_elsewhere(cut.first)
+        # Compaction there leaves no hole here.
+        whole = not elsewhere and (contiguous or self._waiting.is_whole(cut.first))
         recovered = self._sequence.recovered(cut)
         judged = None
-        elsewhere = self._is_elsewhere(cut.first)
-        if whole and not recovered and not elsewhere:
+        if whole and not recovered:
             judged = self._judged(cut)
             if judged.waits and not final:
                 return False
@@ -134,7 +135,7 @@ class PartitionVerifier:
         self._counts.transactions += 1
         self.findings += self._sequence.check(cut, recovered=recovered, whole=whole)
         # Moves of two clusters may have one name, so those that were carried are not judged.
-        self._waiting.fold(cut.rows, whole=whole and not recovered and not elsewhere)
+        self._waiting.fold(cut.rows, whole=whole and not recovered)
         if judged is not None:
             self._report(cut, judged)
         else:

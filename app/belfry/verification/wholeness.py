@@ -16,18 +16,24 @@ what is committed sees a hole where they are, as it does where compaction was:
 
 Each transaction has one end.  It lies behind the manifest, or later, where the next transaction was
 faster than the brokers' words to one another.  So holes are whole that are no larger than the ends
-that have not been met.  About others the log itself is asked, as long as all before is known to be
+that have not been met, which are two at most: an owner writes with two producers in turn, and each
+waits for its own end.  About others the log itself is asked, as long as all before is known to be
 there: each worker that is killed leaves one in each partition that it owned.
+
+What a mirror carried has one end for many manifests, so the bound keeps them from excusing rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from belfry.verification.standing import Cut, Standing
 
 # Whether each offset from the first one up to before the second is void.
 IsVoid = Callable[[int, int], bool]
+# Ends that can be to come behind a manifest: its own, and that of the other producer.
+MOST_ENDS: Final = 2
 
 
 def nobody_knows(_start: int, _end: int) -> bool:
@@ -64,7 +70,7 @@ class Wholeness:
         holes += cut.holes
         missing = sum(end - start for start, end in holes)
         if missing <= due:
-            self.ends = due - missing + 1
+            self.ends = min(due - missing + 1, MOST_ENDS)
             return True
         # An end that is still to come is asked about then.
         self.ends = 1

@@ -98,3 +98,17 @@ def test_it_goes_on_where_kafka_is_silent_and_where_there_is_no_changelog(
     (found,) = changelog_checks(cluster, settings)
     assert found.status is Status.SKIPPED
     assert list(changelog_checks(SimpleNamespace(topics={}), settings)) == []
+
+
+def test_a_mark_that_is_none_is_a_problem_and_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its partition has no owner until somebody removes it."""
+    notes = OffsetNotes()
+    monkeypatch.setattr(signature_marks, "OffsetNotes", lambda *_: notes)
+    settings = Settings()
+    topics = {settings.topic("changelog"): SimpleNamespace(partitions={0: None, 1: None})}
+    notes.write({1: "nonsense"})
+    (found,) = changelog_checks(SimpleNamespace(topics=topics), settings)
+    assert found.status is Status.PROBLEM
+    assert "partition 1: 'nonsense' is no mark of signatures" in found.detail
+    assert found.to_do == signature_marks.CHOICE
+    assert found.to_do not in found.detail

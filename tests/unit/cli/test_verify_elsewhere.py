@@ -16,7 +16,7 @@ from belfry.cli.verify_elsewhere import SLACK_MS, FiredElsewhere, fired_elsewher
 from belfry.cli.verify_outputs import OutputFeed
 from belfry.cli.verify_service import OpenedVerifier
 from belfry.client.errors import Unavailable
-from belfry.mirror.marks import decode_mark
+from belfry.mirror.marks import GOES_ON, decode_mark
 from belfry.verification.findings import CheckCounts, Spot
 from belfry.verification.outputs import OutputVerifier
 
@@ -78,13 +78,16 @@ def test_marks_that_may_not_be_read_name_the_right(answer: Any, operation: str) 
 
 
 def test_a_mark_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*_: Any) -> None:
-        decode_mark(b"nonsense")
+    """What other partitions carried is left out all the same."""
+    mark = SimpleNamespace(carried=((0, 812),), activated=None)
+
+    def read(_: Any, partition: int) -> Any:
+        return mark if partition else decode_mark(b"nonsense")
 
     monkeypatch.setattr(verify_elsewhere, "_mark", read)
     found = seen([AclOperation.DESCRIBE, AclOperation.READ])
-    assert found == FiredElsewhere(unread=found.unread)
-    assert "belfry.mirror: the last mark" in found.unread
+    assert found == FiredElsewhere({1: ((0, 812),)}, GOES_ON, unread=found.unread)
+    assert "belfry.mirror, partition 0: the last mark" in found.unread
 
 
 def test_a_broker_that_fails_is_an_error() -> None:

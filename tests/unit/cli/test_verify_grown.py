@@ -46,3 +46,23 @@ def test_what_is_left_behind_is_found_where_homes_are_fewer(homes: int) -> None:
     assert [(each.breach, each.spot.partition) for each in verifier.findings] == [
         (Breach.LEFT_BEHIND, AWAY)
     ]
+
+
+def test_each_partition_asks_the_log_about_its_own_holes() -> None:
+    topics = {"belfry.changelog": [0, 1, 2]}
+    reader: Any = SimpleNamespace(topics=lambda: topics)
+    nobody: Any = None
+    verifier = ClusterVerifier(
+        reader, StateFile(None, "a world"), VerifiedTopics("belfry.{}".format, ()), nobody, nobody
+    )
+    asked: list[tuple[str, int, int, int]] = []
+
+    def is_void(*hole: Any) -> bool:
+        asked.append(hole)
+        return True
+
+    verifier.is_void = is_void
+    verifier._begin_partitions()
+    for partition in (2, 0):
+        assert verifier._partitions[partition].wholeness.is_void(812, 818)
+    assert asked == [("belfry.changelog", 2, 812, 818), ("belfry.changelog", 0, 812, 818)]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.host import machine
 from belfry.kafka import fetcher
 from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.void_offsets import VoidOffsets
@@ -114,6 +115,25 @@ def test_what_lies_before_the_beginning_of_the_log_is_not(brokers: Brokers) -> N
 def test_an_answer_without_batches_is_waited_behind(brokers: Brokers) -> None:
     brokers.said = [None, Fetched(LOG, 11, 11)]
     assert looked(11, 16, wait_s=5.0)
+
+
+def test_what_takes_many_answers_may_take_longer_than_one(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    waits: list[float] = []
+    take = brokers.take
+
+    def slow(wait_s: float) -> Fetched | None:
+        waits.append(wait_s)
+        clock[0] += 3.0
+        return take(wait_s)
+
+    brokers.at_once = 1
+    monkeypatch.setattr(brokers, "take", slow)
+    monkeypatch.setattr(machine, "monotonic", lambda: clock[0])
+    assert looked(11, 16, wait_s=4.0)
+    assert waits == [4.0] * 5, "each answer brought one batch"
 
 
 def test_brokers_that_do_not_answer_are_an_error_and_no_verdict(brokers: Brokers) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.kafka.outcome import Aborted, Unknown
+from belfry.kafka.signature_marks import BadMark
 from belfry.partitions.failure import (
     PAUSE_AFTER_ERROR_S,
     PAUSE_CONTRADICTED_S,
@@ -64,6 +65,13 @@ def test_what_is_left_to_others_is_told_once_and_speaks_against_nobody(
     failures.ended(RuntimeError("in between"))
     failures.ended(LeftToOthers("2 schedules cannot be fired by this worker"))
     assert [level for level, _ in log.lines] == ["info", 40, "info"]
+
+
+def test_a_mark_that_is_none_is_no_silence_of_kafka(failures: Failures) -> None:
+    failures.ended(ConnectionError("no answer within 5 s"))
+    assert failures.problem == "Kafka does not answer: no answer within 5 s"
+    failures.ended(BadMark("partition 3: 'x' is no mark of signatures"))
+    assert failures.problem == "partition 3: 'x' is no mark of signatures"
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def test_transactions_with_an_end_each_need_no_question() -> None:
         [(812, 813), (816, 817), (819,)],
         # Within the next one.
         [(812, 814), (816,)],
-        # Two late.
-        [(812,), (813, 814), (818,), (820,)],
+        # Two late, and then one.
+        [(812,), (815, 816), (818,), (820,)],
         # One of two.
         [(812,), (814,), (817,)],
     ],
@@ -79,6 +79,16 @@ def test_ends_that_come_late_need_no_question(transactions: list[tuple[int, ...]
     assert log.asked == []
 
 
+def test_many_manifests_of_one_transaction_excuse_no_rows() -> None:
+    """A mirror carries many of a source's transactions in one, with one end for all."""
+    log = Log()
+    read = Read(log, manifest_at=-2)
+    assert all(read.is_whole(offset) for offset in range(9))
+    assert read.is_whole(10, 11), "the one end"
+    assert not read.is_whole(15), "three offsets are missing"
+    assert log.asked == [(12, 15)]
+
+
 def test_a_hole_is_whole_where_the_log_says_that_nothing_lay_there() -> None:
     log = Log(*range(812, 818))
     read = Read(log)
@@ -86,6 +96,14 @@ def test_a_hole_is_whole_where_the_log_says_that_nothing_lay_there() -> None:
     assert log.asked == [(812, 818)]
     assert read.is_whole(821)
     assert not read.is_whole(824), "there is one end, and two offsets are missing"
+
+
+def test_behind_a_hole_that_the_log_explained_one_end_is_to_come() -> None:
+    """Those of transactions before lie in the hole, as an owner's that a kill has ended do."""
+    read = Read(Log(*range(813, 818)))
+    assert read.is_whole(812), "two ends are to come"
+    assert read.is_whole(818, 819)
+    assert not read.is_whole(822), "there is one end, and two offsets are missing"
 
 
 @pytest.mark.parametrize("row", [812, 814, 817])
