@@ -148,9 +148,9 @@ class SimCluster:
         """Whether such a word still counts."""
         return self._moved.leader_of(where, _now()) is not None
 
-    def doubt(self, where: Where) -> None:
+    def doubt(self, where: Where, node: int) -> None:
         """Forget it."""
-        self._moved.doubt(where)
+        self._moved.doubt(where, node)
 
     async def coordinator_of(
         self, name: str, informed: int | None = None

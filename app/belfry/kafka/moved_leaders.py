@@ -53,6 +53,14 @@ class MovedLeaders:
         del self.told[where]
         return None
 
-    def doubt(self, where: Where) -> None:
-        """Forget what was told of a partition."""
-        self.told.pop(where, None)
+    def doubt(self, where: Where, node: int) -> None:
+        """Forget that this broker leads a partition; what was told of another one still counts."""
+        present = self.told.get(where)
+        if present is not None and present[0] == node:
+            del self.told[where]
+
+    def outdate(self, where: Where, epoch: int) -> None:
+        """Forget what was told of a partition's epochs before this one."""
+        present = self.told.get(where)
+        if present is not None and present[1] < epoch:
+            del self.told[where]

@@ -8,7 +8,8 @@
 
 Who leads is looked for after a pause where the broker does not say it: because it is gone, or in
 protocol v1. A broker that has just become the leader may not know it yet, and name the former one,
-whose epoch is older: then it is asked again soon (`kafka/moved_leaders.py`).
+whose epoch is older: then it is asked again soon (`kafka/moved_leaders.py`). One that refuses and
+names nobody, as where its disk is lost or the topic is not there, is not taken for the leader.
 
 A batch is sent again with the producer id, epoch and sequence that it had. A broker that has it
 already says where it lies and appends nothing (idempotent producer, KIP-98), so a lost answer does
@@ -77,10 +78,10 @@ class Appender:
         """Wait before the next attempt, and look who leads; False where the deadline has passed.
 
         Nothing is waited for or asked where a broker has just said who leads. It can do so once
-        for each epoch, so this ends.
+        for each epoch, so this ends; and it ends at the deadline, whatever brokers say.
         """
         news, self._news = self._news, False
-        if meaning is Meaning.MOVED and news:
+        if meaning is Meaning.MOVED and news and pauses.lasts:
             return True
         moved = [each.where for each in left if _means(each) is Meaning.MOVED]
         if not all(self._brokers.is_told(where) for where in moved):
@@ -150,7 +151,7 @@ class Appender:
             answer = await self._asker.send(node, kind(self._name, left_ms, batches), deadline)
         except Lost:
             for batch in batches:
-                self._brokers.doubt(batch.where)
+                self._brokers.doubt(batch.where, node)
             return
         for where, (leader, epoch) in answer.leaders.items():
             self._news |= self._brokers.tell_leader(where, leader, epoch)
@@ -158,6 +159,8 @@ class Appender:
         for topic, partition, code, offset, appended_ms in answer.answers:
             batch = by_place[topic, partition]
             batch.code, batch.offset, batch.appended_ms = code, offset, appended_ms
+            if code and (topic, partition) not in answer.leaders and _means(batch) is Meaning.MOVED:
+                self._brokers.doubt(batch.where, node)
 
     def _note_sizes(self, batches: list[ProducedBatch]) -> None:
         """Remember which topics take smaller batches than they were sent."""

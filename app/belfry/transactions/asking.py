@@ -68,9 +68,14 @@ class Pauses:
         self._busy_s, self._moved_s = _SOON_S, _LOOK_S
         self._looking_since: float | None = None
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the deadline has not passed."""
+        return now() < self._deadline
+
     async def wait(self, meaning: Meaning) -> bool:
         """Wait; False, and at once, where the deadline has passed."""
-        if now() >= self._deadline:
+        if not self.lasts:
             return False
         if meaning is Meaning.BUSY:
             pause_s, self._busy_s = self._busy_s, min(self._busy_s * 2, _LATER_S)

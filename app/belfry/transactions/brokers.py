@@ -68,8 +68,8 @@ class Brokers(Protocol):
     def is_told(self, where: Where) -> bool:
         """Whether such a word about a partition still counts."""
 
-    def doubt(self, where: Where) -> None:
-        """Ask who leads a partition, whatever was told: that broker gave no answer."""
+    def doubt(self, where: Where, node: int) -> None:
+        """Ask who leads a partition where this broker was told: it does not seem to."""
 
 
 class BrokerConnections:
@@ -139,17 +139,21 @@ class BrokerConnections:
     def leader_of(self, where: Where) -> int | None:
         """The broker that leads a partition, or None for none."""
         moved = self._moved
-        if moved.told and (told := moved.leader_of(where, _now())) is not None:
-            return told
+        if moved.told and where in moved.told:
+            told = moved.leader_of(where, _now())
+            if told is not None:
+                return told
         leader: int | None = self._client.cluster.leader_for_partition(TopicPartition(*where))
         return None if leader is None or leader < 0 else leader
 
     def tell_leader(self, where: Where, leader: int, epoch: int) -> bool:
         """Note what a broker said that leads a partition no more; whether that is news.
 
-        All writers know it from now on. A broker that is not known is looked for instead.
+        All writers know it from now on. A broker that is not known is looked for instead, and the
+        one before it is not asked meanwhile.
         """
         if self._client.cluster.broker_metadata(leader) is None:
+            self._moved.outdate(where, epoch)
             return False
         if not self._moved.tell(where, leader, epoch, _now()):
             return False
@@ -160,9 +164,9 @@ class BrokerConnections:
         """Whether such a word about a partition still counts."""
         return self._moved.leader_of(where, _now()) is not None
 
-    def doubt(self, where: Where) -> None:
-        """Ask who leads a partition, whatever was told: that broker gave no answer."""
-        self._moved.doubt(where)
+    def doubt(self, where: Where, node: int) -> None:
+        """Ask who leads a partition where this broker was told: it does not seem to."""
+        self._moved.doubt(where, node)
 
     async def coordinator_of(
         self, name: str, informed: int | None = None

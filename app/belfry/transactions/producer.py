@@ -82,7 +82,7 @@ class DirectProducer:
         self._cluster: brokers.BrokerConnections | None = None
         self._writer: AlternatingWriter | None = None
         self._steps = 0
-        self._closed = False
+        self._silent = self._closed = False
         self._in_turn = in_turn
         self._loop = loop
         loop.enter()
@@ -131,6 +131,7 @@ class DirectProducer:
             raise Unknown(f"a transaction: {cause_of(error)}") from error
         except (Ended, TopicGone, Misplaced, BufferError, KafkaException, brokers.Lost) as error:
             raise self._roll_back(writer, error, effects) from error
+        self._silent = False
         return acknowledged.receipt(self.signer, sent_ms)
 
     def serve(self) -> None:
@@ -191,10 +192,18 @@ class DirectProducer:
     def _roll_back(
         self, writer: AlternatingWriter, error: Exception, effects: Effects
     ) -> Exception:
-        """Roll the step back; what its end is, by what the brokers say to that."""
+        """Roll the step back; what its end is, by what the brokers say to that.
+
+        Where nobody tells of a topic twice in a row, brokers may have moved: whoever takes the
+        partition over anew looks for them at the addresses of the start, and these connections do
+        not.
+        """
         if self.signer is not None:
             self.signer.aborted()
         topics, blocked = self._refused(error, effects), False
+        was_silent, self._silent = self._silent, isinstance(error, brokers.Lost)
+        if was_silent and self._silent:
+            return Unknown(str(error))
         if isinstance(error, Ended):
             if writer.state is WriterState.OVER:
                 return error.as_outcome()

@@ -38,6 +38,18 @@ def test_a_topic_that_is_made_anew_is_believed_once_the_time_is_up() -> None:
 def test_what_is_doubted_counts_no_more() -> None:
     moved = MovedLeaders()
     moved.tell(WHERE, 3, 8, 100.0)
-    moved.doubt(WHERE)
+    moved.doubt(WHERE, 2)
+    assert moved.leader_of(WHERE, 100.1) == 3
+    moved.doubt(WHERE, 3)
     assert moved.leader_of(WHERE, 100.1) is None
-    moved.doubt(WHERE)
+    moved.doubt(WHERE, 3)
+
+
+def test_what_a_later_epoch_has_ended_counts_no_more() -> None:
+    moved = MovedLeaders()
+    moved.tell(WHERE, 3, 8, 100.0)
+    moved.outdate(WHERE, 8)
+    assert moved.leader_of(WHERE, 100.1) == 3
+    moved.outdate(WHERE, 9)
+    assert moved.leader_of(WHERE, 100.1) is None
+    moved.outdate(WHERE, 9)

@@ -213,8 +213,8 @@ async def test_a_leader_that_was_told_stands_among_what_is_known_until_it_is_ask
         assert brokers.tell_leader(where, 2, 5)
         await brokers.refresh([where[0]])
         assert brokers.leader_of(where) == 2
-        brokers.doubt(where)
+        brokers.doubt(where, 2)
         assert brokers.leader_of(where) == 1
         assert brokers.tell_leader(where, 2, 5)
-        brokers.doubt(where)
+        brokers.doubt(where, 2)
         assert brokers.leader_of(where) == 2

@@ -79,9 +79,9 @@ class Script:
     def is_told(self, where: Where) -> bool:
         return self.told.leader_of(where, now()) is not None
 
-    def doubt(self, where: Where) -> None:
+    def doubt(self, where: Where, node: int) -> None:
         self.doubted.append(where)
-        self.told.doubt(where)
+        self.told.doubt(where, node)
 
     def _init(self, _request: Any, code: int) -> Any:
         self.epoch += not code

@@ -167,7 +167,9 @@ async def test_a_leader_that_was_told_counts_for_all_writers_whatever_is_asked_m
     shared.client.leaders[TopicPartition(*where)] = 2
     assert (one.leader_of(where), other.leader_of(where), other.is_told(where)) == (3, 3, True)
     assert not other.tell_leader(where, 2, 7)
-    other.doubt(where)
+    other.doubt(where, 2)
+    assert one.is_told(where), "an answer of the former leader got lost"
+    other.doubt(where, 3)
     assert (one.leader_of(where), one.is_told(where)) == (2, False)
 
 
@@ -175,6 +177,15 @@ async def test_a_leader_that_is_not_known_is_not_sent_to(shared: Shared) -> None
     connections = BrokerConnections({})
     assert not connections.tell_leader(("fired", 0), 9, 8)
     assert not connections.is_told(("fired", 0))
+
+
+async def test_a_leader_whose_follower_is_not_known_is_asked_no_more(shared: Shared) -> None:
+    where, connections = ("fired", 0), BrokerConnections({})
+    assert connections.tell_leader(where, 3, 8)
+    assert not connections.tell_leader(where, 9, 8)
+    assert connections.is_told(where)
+    assert not connections.tell_leader(where, 9, 9)
+    assert not connections.is_told(where)
 
 
 @pytest.mark.parametrize(("level", "own"), [(None, False), (1, False), (2, True), (3, True)])

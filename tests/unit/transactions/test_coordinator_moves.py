@@ -170,7 +170,7 @@ class Stopping:
     def is_told(self, _where: Where) -> bool:
         return False
 
-    def doubt(self, _where: Where) -> None:
+    def doubt(self, _where: Where, _node: int) -> None:
         """Nothing was told."""
 
 

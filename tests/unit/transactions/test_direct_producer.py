@@ -210,6 +210,24 @@ def test_a_topic_that_nobody_tells_of_is_not_named(made: Made) -> None:
     assert made.cluster.kinds == [], "nothing was begun, so nothing is to be rolled back"
 
 
+def test_where_nobody_tells_of_topics_for_long_brokers_are_looked_for_anew(made: Made) -> None:
+    """They may have other addresses now, which these connections would never learn."""
+    opened, step = made.opened(), effects(letters=[Letter("fired", b"k", b"v", [])])
+
+    def end(*, silent: bool) -> type[Exception]:
+        made.cluster.missing, made.cluster.silent = {"fired"}, silent
+        with pytest.raises((Aborted, Unknown)) as ended:
+            opened.commit(step)
+        return ended.type
+
+    assert end(silent=True) is Aborted
+    assert end(silent=False) is Aborted, "the topic is gone: a broker has said so"
+    assert end(silent=True) is Aborted
+    opened.commit(effects())
+    assert end(silent=True) is Aborted
+    assert end(silent=True) is Unknown
+
+
 def test_a_fence_amid_a_step_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(monkeypatch, produce=[90])
     with pytest.raises(Fenced):

@@ -79,8 +79,8 @@ class Stopping:
     def is_told(self, where: Where) -> bool:
         return self._moved.leader_of(where, now()) is not None
 
-    def doubt(self, where: Where) -> None:
-        self._moved.doubt(where)
+    def doubt(self, where: Where, node: int) -> None:
+        self._moved.doubt(where, node)
 
     async def coordinator_of(self, _name: str, _informed: int | None = None) -> int:
         raise AssertionError("nobody asks for it")

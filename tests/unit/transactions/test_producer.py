@@ -22,7 +22,7 @@ from belfry.transactions.writer import WriterState
 def test_a_right_that_is_missing_is_remembered_where_all_was_rolled_back(
     code: int, blocked: bool
 ) -> None:
-    here: Any = SimpleNamespace(signer=None, _refused=lambda *_: {})
+    here: Any = SimpleNamespace(signer=None, _silent=False, _refused=lambda *_: {})
     writer: Any = SimpleNamespace(state=WriterState.READY)
     end = DirectProducer._roll_back(here, writer, Ended(errors.TABLE[code]), Effects())
     assert isinstance(end, Aborted)

@@ -9,8 +9,10 @@ import pytest
 
 from belfry.kafka import moved_leaders
 from belfry.transactions.asking import Ended, Pauses
+from belfry.transactions.brokers import Lost
 from belfry.transactions.errors import Meaning
 from belfry.transactions.produce import ProduceAnswer
+from tests.unit.transactions.conftest import SkippedTime
 from tests.unit.transactions.scripted import LOST, Script, batches, opened, told
 
 WHERE = ("fired", 0)
@@ -80,6 +82,52 @@ async def test_a_leader_that_gives_no_answer_is_looked_for(paused: list[Meaning]
     await writer.write(batches(writer, WHERE))
     assert nodes(script) == [1, 3, 1]
     assert (script.looks, paused) == (1, [Meaning.MOVED])
+
+
+@pytest.mark.parametrize("code", [3, NOT_LEADER, 56])
+async def test_a_leader_that_refuses_and_names_nobody_is_looked_for(
+    paused: list[Meaning], code: int
+) -> None:
+    """Its disk is lost, or it has the topic no more: it would say so for as long as it is asked."""
+    script = Script(produce=[says(3, 8), code])
+    writer = await opened(script, own_epochs=True)
+    await writer.write(batches(writer, WHERE))
+    assert nodes(script) == [1, 3, 1]
+    assert (script.looks, paused) == (1, [Meaning.MOVED])
+
+
+async def test_a_leader_that_was_told_outlasts_a_lost_answer_of_the_former_one() -> None:
+    """Another writer was told of it while this one's request was under way."""
+    script = Script()
+
+    def lost(_: Any) -> Any:
+        script.tell_leader(WHERE, 3, 8)
+        raise Lost("cut")
+
+    script.answers["produce"] = [lost]
+    writer = await opened(script, own_epochs=True)
+    await writer.write(batches(writer, WHERE))
+    assert nodes(script) == [1, 3]
+
+
+async def test_ever_newer_words_end_with_the_step(
+    monkeypatch: pytest.MonkeyPatch, skipped_time: SkippedTime
+) -> None:
+    monkeypatch.setattr("belfry.transactions.writer.WRITE_S", 0.3)
+    script = Script()
+
+    def answers(request: Any) -> Any:
+        script.answers["produce"].append(answers)
+        skipped_time.now += 0.01
+        assert len(nodes(script)) < 99, "it never ends"
+        return says(2 + len(nodes(script)) % 2, len(nodes(script)))(request)
+
+    script.answers["produce"] = [answers]
+    writer = await opened(script, own_epochs=True)
+    with pytest.raises(Ended) as raised:
+        await writer.write(batches(writer, WHERE))
+    assert raised.value.meaning is Meaning.ABORT
+    assert len(nodes(script)) < 40
 
 
 async def test_a_wrong_word_is_followed_for_a_while_and_no_longer(
