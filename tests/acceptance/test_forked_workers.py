@@ -185,13 +185,12 @@ def test_it_has_the_priority_of_who_asks(tmp_path: Path, templates: Templates) -
     thread = threading.Thread(target=lower)
     thread.start()
     thread.join()
-    wait_for("both", lambda: all(niceness(each.pid) is not None for each in found))
-    assert [niceness(each.pid) for each in found] == [usual, 19]
+    assert [os.getpgid(each.pid) for each in found] == [each.pid for each in found]
+    wait_for("their priorities", lambda: list(map(niceness, found)) == [usual, 19])
 
 
-def niceness(pid: int) -> int | None:
-    """A process's, once it is a process of its own."""
-    return os.getpriority(os.PRIO_PROCESS, pid) if os.getpgid(pid) == pid else None
+def niceness(fork: Forked) -> int:
+    return os.getpriority(os.PRIO_PROCESS, fork.pid)
 
 
 def test_its_log_is_there_at_once(tmp_path: Path) -> None:

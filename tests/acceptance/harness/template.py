@@ -77,6 +77,8 @@ def _forked(order: dict[str, Any], codes: dict[int, int]) -> dict[str, int | Non
     template = os.getpid()
     if pid := os.fork():
         codes.pop(pid, None)
+        # Whoever is told its id may send something to its group.
+        os.setpgid(pid, pid)
         return {"pid": pid}
     if os.getpriority(os.PRIO_PROCESS, 0) != order["nice"]:
         os.setpriority(os.PRIO_PROCESS, 0, order["nice"])
