@@ -6,15 +6,24 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from belfry import __version__
 from belfry.devstack import free_port
-from tests.acceptance.harness.forked import ROOT, TEMPLATES, Forked
+from tests.acceptance.harness.forked import (
+    ROOT,
+    TEMPLATES,
+    Forked,
+    Template,
+    Templates,
+    foreign,
+    has_pidfds,
+)
 from tests.acceptance.harness.site import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux alone")
@@ -90,3 +99,105 @@ def test_it_dies_with_whoever_started_it(tmp_path: Path) -> None:
 def test_what_python_reads_when_it_starts_is_not_forked() -> None:
     assert TEMPLATES.fits({**os.environ, "BELFRY_HTTP_PORT": "1", "PYTEST_CURRENT_TEST": "x"})
     assert not TEMPLATES.fits({**os.environ, "LD_PRELOAD": "clock.so"})
+
+
+def test_without_ids_that_are_waited_for_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(_pid: int) -> int:
+        raise PermissionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pidfd_open", forbidden)
+        has_pidfds.cache_clear()
+        assert not TEMPLATES.fits(os.environ)
+    has_pidfds.cache_clear()
+    assert TEMPLATES.fits(os.environ)
+
+
+@pytest.fixture
+def templates() -> Iterator[Templates]:
+    """Templates that a test may hurt."""
+    found = Templates()
+    assert found.fits(os.environ)
+    yield found
+    found.end()
+
+
+def test_a_template_that_has_ended_is_replaced(templates: Templates, tmp_path: Path) -> None:
+    first, second = templates.next(), templates.next()
+    first.end()
+    assert not first.runs
+    third, fourth = templates.next(), templates.next()
+    assert fourth is second
+    assert third not in (first, second)
+    told = Forked(third, ["--version"], env=os.environ, log=tmp_path / "log")
+    assert (told.wait(60), told.exit_code()) == (True, 0)
+
+
+def test_what_an_interrupted_test_has_asked_for_confuses_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template, log = Template(foreign(os.environ)), tmp_path / "log"
+    env = {**os.environ, **nobody()}
+    answer = template._answer
+
+    def interrupted() -> dict[str, Any]:
+        raise TimeoutError
+
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(template, "_answer", interrupted)
+            with pytest.raises(TimeoutError):
+                Forked(template, ["worker"], env=env, log=log)
+        lost = list[int]()
+
+        def noted() -> dict[str, Any]:
+            found = answer()
+            lost.append(found.get("pid", 0))
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(template, "_answer", noted)
+            known = Forked(template, ["--version"], env=env, log=log)
+        assert lost[1:] == [known.pid]
+        assert known.wait(60)
+        with monkeypatch.context() as patched:
+            patched.setattr(template, "_answer", interrupted)
+            with pytest.raises(TimeoutError):
+                known.exit_code()
+        assert known.exit_code() == 0
+        wait_for("its end", lambda: template.ask({"ended": lost[0]})["code"] == -signal.SIGKILL)
+    finally:
+        template.end()
+
+
+def test_it_has_the_priority_of_who_asks(tmp_path: Path, templates: Templates) -> None:
+    env, log = {**os.environ, **nobody()}, tmp_path / "log"
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    template = templates.next()
+    found = list[Forked]()
+
+    def lower() -> None:
+        # Of this thread alone.
+        os.setpriority(os.PRIO_PROCESS, 0, 19)
+        found.append(Forked(template, ["worker"], env=env, log=log))
+
+    found.append(Forked(template, ["worker"], env=env, log=log))
+    thread = threading.Thread(target=lower)
+    thread.start()
+    thread.join()
+    assert [os.getpgid(each.pid) for each in found] == [each.pid for each in found]
+    wait_for("their priorities", lambda: list(map(niceness, found)) == [usual, 19])
+
+
+def niceness(fork: Forked) -> int:
+    return os.getpriority(os.PRIO_PROCESS, fork.pid)
+
+
+def test_its_log_is_there_at_once(tmp_path: Path) -> None:
+    class Asked:
+        def ask(self, order: dict[str, Any]) -> dict[str, Any]:
+            assert Path(order["log"]).read_bytes() == b""
+            return {"pid": os.getpid()}
+
+    asked: Any = Asked()
+    assert not Forked(asked, ["worker"], env={}, log=tmp_path / "log").wait(0)

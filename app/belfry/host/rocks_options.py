@@ -23,6 +23,8 @@ from weakref import WeakSet
 
 from rocksdict import BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options
 
+from belfry.host import machine
+
 # Of all stores together, and of one: bytes.
 MEMTABLES_BYTES: Final = 64 * 1024 * 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
@@ -41,6 +43,8 @@ class StoreShares:
 
     def __init__(self) -> None:
         self._open: WeakSet[object] = WeakSet()
+        # The capacity is that of the stores that were open last, whichever thread was quicker.
+        self._lock = machine.Lock()
         self.cache: Final = Cache(CACHE_BYTES)
 
     @property
@@ -55,13 +59,15 @@ class StoreShares:
 
     def opened(self, store: object) -> None:
         """One store more is open."""
-        self._open.add(store)
-        self.cache.set_capacity(cache_bytes(len(self._open)))
+        with self._lock:
+            self._open.add(store)
+            self.cache.set_capacity(cache_bytes(len(self._open)))
 
     def closed(self, store: object) -> None:
         """It is open no more."""
-        self._open.discard(store)
-        self.cache.set_capacity(cache_bytes(len(self._open)))
+        with self._lock:
+            self._open.discard(store)
+            self.cache.set_capacity(cache_bytes(len(self._open)))
 
 
 SHARES: Final = StoreShares()

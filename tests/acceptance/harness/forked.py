@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,14 +45,34 @@ class Template:
                 pass_fds=[theirs.fileno()],
                 process_group=0,
             )
-        self._answers = self._orders.makefile("r", encoding="utf-8")
+        self._asked = 0
+        self._said = b""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended; nothing that it has forked lives longer."""
+        return self._process.poll() is None
 
     def ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Give an order, and wait for the answer."""
+        """Give an order, and wait for its answer.
+
+        A test that takes too long is interrupted, perhaps here. The answer that it has not waited
+        for is nobody else's, and what was forked for it is killed.
+        """
         with self._lock:
-            self._orders.sendall(json.dumps(order).encode() + b"\n")
-            line = self._answers.readline()
-        assert line, f"the template has ended with {self._process.wait(5)}"
+            self._asked += 1
+            self._orders.sendall(json.dumps({**order, "number": self._asked}).encode() + b"\n")
+            while (found := self._answer())["number"] != self._asked:
+                if "pid" in found:
+                    os.kill(found["pid"], signal.SIGKILL)
+        return found
+
+    def _answer(self) -> dict[str, Any]:
+        while b"\n" not in self._said:
+            more = self._orders.recv(4096)
+            assert more, f"the template has ended with {self._process.wait(5)}"
+            self._said += more
+        line, _, self._said = self._said.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
         return found
 
@@ -59,7 +80,6 @@ class Template:
         """End it, with all that it has forked."""
         self._process.kill()
         self._process.wait()
-        self._answers.close()
         self._orders.close()
 
 
@@ -69,9 +89,12 @@ class Forked:
     def __init__(
         self, template: Template, argv: list[str], *, env: Mapping[str, str], log: Path
     ) -> None:
-        """Become ``belfry`` with these arguments."""
+        """Become ``belfry`` with these arguments, at the priority that this thread has now."""
         order = {"argv": argv, "env": dict(env), "cwd": str(Path.cwd()), "log": str(log.absolute())}
-        self.pid: int = template.ask(order)["pid"]
+        # Whoever reads it need not wait until the fork has opened it.
+        log.touch()
+        priority = os.getpriority(os.PRIO_PROCESS, 0)
+        self.pid: int = template.ask({**order, "nice": priority})["pid"]
         self._template = template
         self._code: int | None = None
         # It stays a process until it is asked how it ended, so the id is nobody else's.
@@ -123,7 +146,7 @@ class Templates:
 
         Those that Python, the C library and packages read when they start are a template's own.
         """
-        if not sys.platform.startswith("linux"):
+        if not has_pidfds():
             return False
         with self._lock:
             if not self._running:
@@ -135,13 +158,31 @@ class Templates:
         with self._lock:
             if not self._running:
                 self._running = [Template(self._environment) for _ in range(2)]
-                atexit.register(self._end)
+                atexit.register(self.end)
             self._turn += 1
-            return self._running[self._turn % 2]
+            turn = self._turn % 2
+            if not self._running[turn].runs:
+                # The test that it ended in has failed; those that follow do not.
+                self._running[turn].end()
+                self._running[turn] = Template(self._environment)
+            return self._running[turn]
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End both, with all that they have forked."""
         for each in self._running:
             each.end()
+
+
+@cache
+def has_pidfds() -> bool:
+    """Whether a process can be waited for that is no child; old containers forbid it."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 def foreign(environment: Mapping[str, str]) -> dict[str, str]:

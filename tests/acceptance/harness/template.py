@@ -6,8 +6,10 @@
 It is a program, which `forked.py` starts and asks: one line of JSON for each order, one for each
 answer, on the socket whose number it is given.
 
-    {"argv": […], "env": {…}, "cwd": …, "log": …}    {"pid": 4711}
-    {"ended": 4711}                                  {"code": null}, or once {"code": -9}
+    {"argv": […], "env": {…}, "cwd": …, "log": …, "nice": 0}    {"pid": 4711}
+    {"ended": 4711}                                             {"code": null}, then {"code": -9}
+
+An answer has the `number` of its order.
 
 The template dies with the process that started it, and each fork with the template.
 """
@@ -43,14 +45,15 @@ def main() -> int:
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "an import has started a thread"
     gc.collect()
     gc.freeze()
-    with orders.makefile("rw", encoding="utf-8") as stream:
+    codes = dict[int, int]()
+    with orders.makefile("r", encoding="utf-8") as stream:
         for line in stream:
             order = json.loads(line)
-            answer = {"code": _ended(order["ended"])} if "ended" in order else _forked(order)
+            answer = _ended(order["ended"], codes) if "ended" in order else _forked(order, codes)
             if answer is None:
                 break
-            stream.write(json.dumps(answer) + "\n")
-            stream.flush()
+            # Past the stream, which would forget what it has read ahead.
+            orders.sendall(json.dumps({**answer, "number": order["number"]}).encode() + b"\n")
         else:
             # What was forked would be waited for by nobody.
             os._exit(0)
@@ -60,16 +63,25 @@ def main() -> int:
     return belfry()
 
 
-def _ended(pid: int) -> int | None:
-    found, status = os.waitpid(pid, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if found else None
+def _ended(pid: int, codes: dict[int, int]) -> dict[str, int | None]:
+    """How a fork has ended; it may be asked again by who was not told in time."""
+    if pid not in codes:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            codes[pid] = os.waitstatus_to_exitcode(status)
+    return {"code": codes.get(pid)}
 
 
-def _forked(order: dict[str, Any]) -> dict[str, int] | None:
+def _forked(order: dict[str, Any], codes: dict[int, int]) -> dict[str, int | None] | None:
     """The fork's id; None in the fork."""
     template = os.getpid()
     if pid := os.fork():
+        codes.pop(pid, None)
+        # Whoever is told its id may send something to its group.
+        os.setpgid(pid, pid)
         return {"pid": pid}
+    if os.getpriority(os.PRIO_PROCESS, 0) != order["nice"]:
+        os.setpriority(os.PRIO_PROCESS, 0, order["nice"])
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != template:

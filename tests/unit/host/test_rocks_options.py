@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -158,3 +159,23 @@ def test_stores_that_are_read_through_cache_no_more_than_the_bound(
         for store in stores[1:]:
             store.close()
         assert shares.cache.get_usage() <= 8 * MB
+
+
+def test_the_cache_has_room_for_all_whichever_thread_was_quicker() -> None:
+    told, slow, shares = list[int](), threading.Event(), StoreShares()
+
+    class Told:
+        def set_capacity(self, size: int) -> None:
+            if not slow.is_set():
+                slow.set()
+                time.sleep(0.1)
+            told.append(size)
+
+    shares.cache = Told()  # type: ignore[misc,assignment]
+    first, second = Told(), Told()
+    thread = threading.Thread(target=shares.opened, args=(first,))
+    thread.start()
+    assert slow.wait(30)
+    shares.opened(second)
+    thread.join()
+    assert told == [cache_bytes(1), cache_bytes(2)]
