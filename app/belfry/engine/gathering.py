@@ -13,7 +13,8 @@ one event of each.  So it looks at more rows of the timeline, and takes those of
   `MOST_EACH` of one tenant.  What a step fires lies among the next `WIDE` steps' rows.
 - **The scan position** stays before the first row that has not left, so the next step meets it, and
   so does a new owner.  Rows behind it that have left are gone from the timeline.
-- **It depends on nothing but rows and room,** so that who plays the log again comes to the same.
+- **No clock and no chance decides,** but rows, backlogs, topics of tenants and the room of a step.
+  So who plays the log again comes to the same.
 
 Rows of tenants that do not fire, as their topic is missing, join their backlogs as far as the scan
 position has passed them, as ever.  Backlogs leave in turns of their own (`queues.py`).

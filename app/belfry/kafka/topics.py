@@ -37,6 +37,8 @@ CREATE_S: Final = 30.0
 # Seconds between two looks whether new topics can be used: the first, and the longest.
 LOOK_S: Final = 0.05
 LATEST_LOOK_S: Final = 1.0
+# Names that an error tells; how many more there are is said.
+NAMED: Final = 5
 DENIED: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -118,10 +120,12 @@ def _wait_usable(admin: AdminClient, specs: list[TopicSpec]) -> None:
             machine.sleep(pause_s)
             pause_s = min(2 * pause_s, LATEST_LOOK_S)
     if waiting:
+        names = sorted(waiting)
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
         raise KafkaException(
             KafkaError(
                 KafkaError.LEADER_NOT_AVAILABLE,
-                f"topics {', '.join(sorted(waiting))} have no leader after {CREATE_S:.0f} s",
+                f"topics {', '.join(names[:NAMED])}{more} have no leader after {CREATE_S:.0f} s",
             )
         )
 
