@@ -367,7 +367,7 @@ rrules: install ## Compare RULES random rules of RFC 5545 with python-dateutil.
 soak: install ## Load two workers for HOURS, restart one over and over, audit; nothing may grow.
 	@HOURS=$${HOURS:-1} $(BIN)/python -m pytest -q -s tests/soak
 
-KILLS := 3
+KILLS ?= 3
 .PHONY: rescale
 rescale: install ## Grow 4 partitions to 16 under load, leave all but 6 of them, with KILLS kills for each; audited. PLANT=1 loses a row.
 	@KILLS=$(KILLS) SEED=$${SEED:-5} LOAD=$${LOAD:-150} PLANT=$(PLANT) $(BIN)/python -m pytest -q -s tests/rescale

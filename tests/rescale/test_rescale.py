@@ -98,6 +98,7 @@ class Run:
 
     def _passed(self, phase: str) -> None:
         self.seconds[phase] = round(time.monotonic() - self._began_s)
+        self.rescaling.phases[phase] = now_ms()
 
     def figures(self, log_dir: Path, patience_s: float = DRAIN_S) -> tuple[dict[str, Any], Report]:
         """Figures of the run, and what is wrong with it: stops the load and audits."""

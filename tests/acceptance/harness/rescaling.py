@@ -63,6 +63,8 @@ class Rescaling:
         self.chance = random.Random(shape.seed)
         self.workers = [site.worker() for _ in range(shape.workers)]
         self.kills: list[Kill] = []
+        # What was done, one after the other, and when each was over: epoch ms.
+        self.phases: dict[str, int] = {}
         # Partitions of the topics when `grow` was killed, and the tenants that have lain elsewhere.
         self.halfway: list[list[int]] = []
         self.moved: set[str] = set()
@@ -159,6 +161,7 @@ class Rescaling:
         """How late events of tenants that have moved were, and where nobody was killed."""
         sent = {token(one.payload): one for one in evidence.sent if one.action == UPSERT}
         late, calm = [0], [0]
+        worst: dict[str, int] = {}
         for record in evidence.fired:
             one = sent.get(token(record.value))
             if one is None or one.tenant not in self.moved:
@@ -169,6 +172,8 @@ class Rescaling:
             late.append(record.timestamp_ms - since_ms)
             if not any(self._touches(kill, since_ms, record.timestamp_ms) for kill in self.kills):
                 calm.append(late[-1])
+                phase = self._phase(since_ms)
+                worst[phase] = max(worst.get(phase, 0), late[-1])
         late.sort()
         calm.sort()
         return {
@@ -177,7 +182,12 @@ class Rescaling:
             "worst_ms": late[-1],
             "without_kills": len(calm) - 1,
             "without_kills_worst_ms": calm[-1],
+            "without_kills_worst_ms_until": worst,
         }
+
+    def _phase(self, at_ms: int) -> str:
+        """The first phase that was not over yet."""
+        return next((name for name, until_ms in self.phases.items() if at_ms < until_ms), "end")
 
     @staticmethod
     def _touches(kill: Kill, from_ms: int, until_ms: int) -> bool:
