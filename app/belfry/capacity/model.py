@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from belfry.capacity.constants import Constants
 from belfry.capacity.demand import Demand
-from belfry.capacity.estimate import GB, MB, Estimate, most_of, sum_of
+from belfry.capacity.estimate import GB, MIB, Estimate, most_of, sum_of
 from belfry.capacity.kafka_needs import KafkaNeeds
 
 
@@ -34,7 +34,7 @@ def plan(demand: Demand, constants: Constants) -> list[Estimate]:
     carry the sum of cores, disk and network.
     """
     demand.check()
-    ours, kafka = _WorkerNeeds(demand, constants), KafkaNeeds(demand, constants)
+    ours, kafka = WorkerNeeds(demand, constants), KafkaNeeds(demand, constants)
     cores = ours.worker_cores()
     workers = ours.workers(cores.value)
     partitions = ours.partitions(workers.value)
@@ -52,7 +52,7 @@ def plan(demand: Demand, constants: Constants) -> list[Estimate]:
     ]
 
 
-class _WorkerNeeds:
+class WorkerNeeds:
     """The formulas of workers, each a method; they are monotone in every demand but for recoveries.
 
     Monotone: more of a demand never needs less of anything.  Only what is read back after a loss
@@ -105,19 +105,45 @@ class _WorkerNeeds:
         )
 
     def memory(self, workers: float, partitions: float) -> Estimate:
-        """Memory of all workers; owners and standbys hold the same for a partition."""
+        """Memory of all workers under full load; owners and standbys hold the same.
+
+        A partition under load has full buffers: a step with its records, and tables that are not
+        yet written to disk.  All partitions of a worker have few of them full at a time.  So the
+        first ones take much and further ones little, with round constants (worker 200, partition
+        45, idle 1, of which 4 are full):
+
+            partitions of a worker      1     4     8    16    64
+            MB                        245   380   384   392   440
+
+        Beyond `smallest_tables` partitions what is full grows with their number.
+        """
         d, c = self._d, self._c
         copies = 1 + d.standbys
-        waiting = d.pending / 1e6 * c["waiting_mb_per_million"]
+        held = copies * partitions
+        full = c["full_partitions"] * max(workers, held / c["smallest_tables"])
         return sum_of(
             "worker memory",
             "GB",
-            "workers · worker_mb"
-            " + (1 + standbys) · (partitions · partition_mb + pending · waiting_mb)",
-            ("workers", workers * c["worker_mb"] * MB / GB),
-            ("partitions", copies * partitions * c["partition_mb"] * MB / GB),
-            ("pending", copies * waiting * MB / GB),
+            "workers · worker_mb + held · idle_partition_mb + the least of held and"
+            " full_partitions · the most of workers and held / smallest_tables, times buffers"
+            " + (1 + standbys) · pending · waiting_mb, where held = (1 + standbys) · partitions and"
+            " buffers = partition_mb - idle_partition_mb, more for larger payloads",
+            ("workers", workers * c["worker_mb"] * MIB / GB),
+            ("partitions", held * c["idle_partition_mb"] * MIB / GB),
+            ("buffers", min(held, full) * self._buffers_mb() * MIB / GB),
+            ("pending", copies * d.pending / 1e6 * c["waiting_mb_per_million"] * MIB / GB),
         )
+
+    def _buffers_mb(self) -> float:
+        """What a partition under load takes beyond one without.
+
+        A step has so many events at most, and so many bytes: from `full_step_payload` on larger
+        payloads do not make it larger.
+        """
+        c = self._c
+        larger = min(self._d.payload, c["full_step_payload"]) - c.payload_bytes
+        of_steps = c["partition_mb_per_byte"] * larger
+        return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + of_steps)
 
     def worker_disk(self) -> Estimate:
         """Local state of owners and standbys: what waits, and a day's ends with their markers.

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from belfry.bench.calibration import CalibrationRun, constants_of
+from belfry.bench.calibration import CalibrationRun, IdleWorker, constants_of
 from belfry.bench.result import Result
 from belfry.capacity.constants import MEASURED
 
 EVENTS, PAYLOAD, BIG = 1_000_000, 400, 2_000
 START_S = 2.0
+IDLE = IdleWorker(START_S, mb=150, many_mb=206)
 
 
 def run(
@@ -33,18 +34,20 @@ def runs() -> dict[str, CalibrationRun]:
     return {
         "in": run(START_S + 10 + 0.01 * PAYLOAD),
         "in_bigger": run(START_S + 10 + 0.01 * BIG, BIG),
-        "in_one": run(START_S + 14, seconds=20, mb=210),
+        "in_one": run(START_S + 14, seconds=20),
         # A worker that fires has started before.
         "out": run(16 + 0.005 * PAYLOAD),
-        "out_bigger": run(16 + 0.005 * BIG, BIG),
-        "out_one": run(18, seconds=25),
+        "out_bigger": run(16 + 0.005 * BIG, BIG, mb=364),
+        "out_one": run(18, seconds=25, mb=210),
+        # Five partitions have full buffers, and 27 have none.
+        "out_many": run(18, mb=180 + 32 * 2 + 5 * 28),
         "follow": run(START_S + 5),
         "follow_bigger": run(START_S + 4, BIG, seconds=12),
     }
 
 
 def test_what_the_runs_say() -> None:
-    found = constants_of(runs(), START_S)
+    found = constants_of(runs(), IDLE)
     assert found.keys() == set(MEASURED)
     expected = {
         "in_cpu_us": 10,
@@ -60,6 +63,9 @@ def test_what_the_runs_say() -> None:
         "out_per_second_of_a_partition": 40_000,
         "worker_mb": 180,
         "partition_mb": 30,
+        "partition_mb_per_byte": 64 / 4 / 1_600,
+        "idle_partition_mb": 2,
+        "full_partitions": 5,
         "cores_of_a_process": 3.0,
         "request_bytes": 90,
         "row_bytes": 150,
@@ -76,4 +82,14 @@ def test_what_the_runs_say() -> None:
 
 def test_without_a_broker_of_this_machine_nothing_is_said_of_it() -> None:
     found = {name: replace(each, broker_cpu_s=None) for name, each in runs().items()}
-    assert not any(name.startswith("broker") for name in constants_of(found, START_S))
+    assert not any(name.startswith("broker") for name in constants_of(found, IDLE))
+
+
+def test_memory_of_a_worker_is_never_less_than_nothing() -> None:
+    """Peaks scatter: the run with more may have had less."""
+    peaks = {"out_one": 400, "out_many": 250, "out_bigger": 200}
+    less = runs() | {name: run(18, mb=mb) for name, mb in peaks.items()}
+    found = constants_of(less, IdleWorker(START_S, mb=206, many_mb=150))
+    each = ("partition_mb", "partition_mb_per_byte", "idle_partition_mb", "full_partitions")
+    assert found["worker_mb"] == 400
+    assert [found[name] for name in each] == [0, 0, 0, 1]
