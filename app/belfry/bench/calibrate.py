@@ -4,11 +4,11 @@ Eleven short runs of the shipped worker, each on a belfry of its own, or the qui
 each.  `calibration.py` computes the constants from them:
 
     start, 4 and 32 partitions        what a worker takes before it does anything
-    fire, 32 partitions               memory of many partitions; meanwhile the broker warms up
-    ingest, 4 partitions              CPU and bytes of a request
+    ingest, 32 partitions             memory of many partitions; meanwhile the broker warms up
+    ingest, 4 partitions              CPU and bytes of a request, memory of a worker
     ingest, payload five times as big CPU and bytes of a payload's byte
-    ingest, 1 partition               what one partition takes in
-    fire, 4 and 1 partitions, bigger  the same for what fires; memory of a worker, of a partition
+    ingest, 1 partition               what one partition takes in; memory of a partition
+    fire, 4 and 1 partitions, bigger  the same for what fires
     recovery, bigger                  what following a changelog costs, and how quick it is
 """
 
@@ -68,7 +68,7 @@ def calibrated(
     runs: dict[str, CalibrationRun] = {}
     for name, bench, sized, partitions in (
         # The first one is the one that warms the broker up: only memory is taken from it.
-        ("out_many", "fire", plan, MANY),
+        ("in_many", "ingest", plan, MANY),
         ("in", "ingest", plan, PARTITIONS),
         ("in_bigger", "ingest", bigger, PARTITIONS),
         ("in_one", "ingest", plan, 1),

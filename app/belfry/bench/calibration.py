@@ -109,7 +109,7 @@ def constants_of(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str,
 
 
 def _of_memory(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, float]:
-    """Memory of a worker that has taken requests in and fires them, by its number of partitions.
+    """Memory of a worker that takes requests in, by its number of partitions, and what fires add.
 
     While there are few each has full buffers. A worker with many has full ones for some at a time,
     and a further partition takes what one takes that has nothing to do:
@@ -120,21 +120,26 @@ def _of_memory(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, f
            │  ·
            └──1──4───────────32──► partitions
     """
-    one, some, bigger, many = (
-        runs[name].rss_mb for name in ("out_one", "out", "out_bigger", "out_many")
-    )
+    one, some, many = (runs[name].rss_mb for name in ("in_one", "in", "in_many"))
+    payload = runs["in"].result.payload_bytes
+    larger = payload * (BIGGER - 1)
     partition_mb = max(0.0, (some - one) / (PARTITIONS - 1))
     worker_mb = max(0.0, one - partition_mb)
     idle_mb = max(0.0, (idle.many_mb - idle.mb) / (MANY - PARTITIONS))
-    larger = runs["out"].result.payload_bytes * (BIGGER - 1)
-    buffers_mb = max(1e-3, partition_mb - idle_mb)
+    in_buffers_mb = many - worker_mb - MANY * idle_mb
+    # A run that fires has taken in before, so its peak is the higher one.
+    steps_mb = max(0.0, (runs["out"].rss_mb - some) / PARTITIONS)
+    bigger_mb = max(0.0, (runs["out_bigger"].rss_mb - runs["in_bigger"].rss_mb) / PARTITIONS)
+    firing_byte = max(0.0, (bigger_mb - steps_mb) / larger)
     return {
         "worker_mb": worker_mb,
         "partition_mb": partition_mb,
-        "partition_mb_per_byte": max(0.0, (bigger - some) / PARTITIONS / larger),
+        "partition_mb_per_byte": max(0.0, (runs["in_bigger"].rss_mb - some) / PARTITIONS / larger),
         "idle_partition_mb": idle_mb,
         # Some partition has full buffers, and all of them have at most.
-        "full_partitions": min(max(1.0, (many - worker_mb - MANY * idle_mb) / buffers_mb), MANY),
+        "full_partitions": min(max(1.0, in_buffers_mb / max(1e-3, partition_mb - idle_mb)), MANY),
+        "firing_mb": max(0.0, steps_mb - firing_byte * payload),
+        "firing_mb_per_byte": firing_byte,
     }
 
 

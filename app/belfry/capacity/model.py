@@ -105,15 +105,16 @@ class WorkerNeeds:
         )
 
     def memory(self, workers: float, partitions: float) -> Estimate:
-        """Memory of all workers under full load; owners and standbys hold the same.
+        """Memory of all workers at full speed; standbys hold what owners do, but do not fire.
 
-        A partition under load has full buffers: a step with its records, and tables that are not
-        yet written to disk.  All partitions of a worker have few of them full at a time.  So the
-        first ones take much and further ones little, with round constants (worker 200, partition
-        45, idle 1, of which 4 are full):
+        A partition that takes requests in has buffers, and tables that are not yet written to disk.
+        All partitions of a worker have few of them full at a time.  A partition that fires has a
+        full step, however many others have one too.  With round constants (worker 200, partition
+        35, idle 1, of which 4 are full, 10 for a step that fires):
 
             partitions of a worker      1     4     8    16    64
-            MB                        245   380   384   392   440
+            MB, taking in             235   340   344   352   400
+            MB, firing                245   380   424   512  1040
 
         Beyond `smallest_tables` partitions what is full grows with their number.
         """
@@ -124,26 +125,32 @@ class WorkerNeeds:
         return sum_of(
             "worker memory",
             "GB",
-            "workers · worker_mb + held · idle_partition_mb + the least of held and"
-            " full_partitions · the most of workers and held / smallest_tables, times buffers"
-            " + (1 + standbys) · pending · waiting_mb, where held = (1 + standbys) · partitions and"
-            " buffers = partition_mb - idle_partition_mb, more for larger payloads",
+            "workers · worker_mb + held · idle_partition_mb + buffers · the least of held and"
+            " full_partitions · the most of workers and held / smallest_tables"
+            " + partitions · firing_mb + (1 + standbys) · pending · waiting_mb,"
+            " where held = (1 + standbys) · partitions",
             ("workers", workers * c["worker_mb"] * MIB / GB),
             ("partitions", held * c["idle_partition_mb"] * MIB / GB),
             ("buffers", min(held, full) * self._buffers_mb() * MIB / GB),
+            ("fires", partitions * self._firing_mb() * MIB / GB),
             ("pending", copies * d.pending / 1e6 * c["waiting_mb_per_million"] * MIB / GB),
         )
 
     def _buffers_mb(self) -> float:
-        """What a partition under load takes beyond one without.
-
-        A step has so many events at most, and so many bytes: from `full_step_payload` on larger
-        payloads do not make it larger.
-        """
+        """What a partition that takes requests in has beyond one without load."""
         c = self._c
-        larger = min(self._d.payload, c["full_step_payload"]) - c.payload_bytes
-        of_steps = c["partition_mb_per_byte"] * larger
-        return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + of_steps)
+        more = c["partition_mb_per_byte"] * (self._payload_of_a_step() - c.payload_bytes)
+        return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + more)
+
+    def _firing_mb(self) -> float:
+        """A full step of events; nothing where nothing fires."""
+        c = self._c
+        step_mb = c["firing_mb"] + c["firing_mb_per_byte"] * self._payload_of_a_step()
+        return step_mb if self._d.fires_per_second > 0 else 0.0
+
+    def _payload_of_a_step(self) -> float:
+        """A step has so many events at most, and so many bytes, so larger payloads add nothing."""
+        return min(self._d.payload, self._c["full_step_payload"])
 
     def worker_disk(self) -> Estimate:
         """Local state of owners and standbys: what waits, and a day's ends with their markers.

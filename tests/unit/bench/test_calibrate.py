@@ -33,14 +33,14 @@ def run(
 def runs() -> dict[str, CalibrationRun]:
     return {
         "in": run(START_S + 10 + 0.01 * PAYLOAD),
-        "in_bigger": run(START_S + 10 + 0.01 * BIG, BIG),
-        "in_one": run(START_S + 14, seconds=20),
-        # A worker that fires has started before.
-        "out": run(16 + 0.005 * PAYLOAD),
-        "out_bigger": run(16 + 0.005 * BIG, BIG, mb=364),
-        "out_one": run(18, seconds=25, mb=210),
+        "in_bigger": run(START_S + 10 + 0.01 * BIG, BIG, mb=364),
+        "in_one": run(START_S + 14, seconds=20, mb=210),
         # Five partitions have full buffers, and 27 have none.
-        "out_many": run(18, mb=180 + 32 * 2 + 5 * 28),
+        "in_many": run(START_S + 14, mb=180 + 32 * 2 + 5 * 28),
+        # A worker that fires has started before.
+        "out": run(16 + 0.005 * PAYLOAD, mb=300 + 4 * (2 + 8)),
+        "out_bigger": run(16 + 0.005 * BIG, BIG, mb=364 + 4 * (2 + 40)),
+        "out_one": run(18, seconds=25),
         "follow": run(START_S + 5),
         "follow_bigger": run(START_S + 4, BIG, seconds=12),
     }
@@ -66,6 +66,8 @@ def test_what_the_runs_say() -> None:
         "partition_mb_per_byte": 64 / 4 / 1_600,
         "idle_partition_mb": 2,
         "full_partitions": 5,
+        "firing_mb": 2,
+        "firing_mb_per_byte": 0.02,
         "cores_of_a_process": 3.0,
         "request_bytes": 90,
         "row_bytes": 150,
@@ -87,9 +89,10 @@ def test_without_a_broker_of_this_machine_nothing_is_said_of_it() -> None:
 
 def test_memory_of_a_worker_is_never_less_than_nothing() -> None:
     """Peaks scatter: the run with more may have had less."""
-    peaks = {"out_one": 400, "out_many": 250, "out_bigger": 200}
+    peaks = {"in_one": 400, "in_many": 250, "in_bigger": 200, "out": 290, "out_bigger": 190}
     less = runs() | {name: run(18, mb=mb) for name, mb in peaks.items()}
     found = constants_of(less, IdleWorker(START_S, mb=206, many_mb=150))
-    each = ("partition_mb", "partition_mb_per_byte", "idle_partition_mb", "full_partitions")
     assert found["worker_mb"] == 400
-    assert [found[name] for name in each] == [0, 0, 0, 1]
+    assert found["full_partitions"] == 1
+    others = ("partition_mb", "partition_mb_per_byte", "idle_partition_mb")
+    assert [found[name] for name in (*others, "firing_mb", "firing_mb_per_byte")] == [0] * 5

@@ -25,6 +25,8 @@ FILE: Final[dict[str, Any]] = {
         "partition_mb_per_byte": 0.02,
         "idle_partition_mb": 2,
         "full_partitions": 5,
+        "firing_mb": 3,
+        "firing_mb_per_byte": 0.01,
         "request_bytes": 100,
         "row_bytes": 200,
         "ended_bytes": 50,

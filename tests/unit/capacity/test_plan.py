@@ -46,7 +46,7 @@ def test_a_small_plan_by_hand() -> None:
     assert found["worker cores"] == pytest.approx((600 * 14e-6 + 1_200 * 20e-6) / 0.6)
     assert found["workers"] == 1
     assert found["partitions"] == 1
-    assert found["worker memory"] == pytest.approx((150 + 30 + 9.5) * MIB / 1e9)
+    assert found["worker memory"] == pytest.approx((150 + 30 + 7 + 9.5) * MIB / 1e9)
     # A million rows of 600 bytes, and 24 hours of ends.
     ends = 1_200 * 86_400 * 50
     assert found["worker disk"] == pytest.approx((6e8 + ends) * 2 / 0.7 / 1e9)
@@ -82,9 +82,18 @@ def test_a_small_plan_by_hand() -> None:
 def test_memory_by_hand(
     partitions: int, standbys: int, workers: int, payload: float, mb: float
 ) -> None:
-    demand = replace(SMALL, pending=0, standbys=standbys, payload=payload)
+    demand = replace(SMALL, pending=0, fires_per_second=0, standbys=standbys, payload=payload)
     needs = WorkerNeeds(demand, constants_from(FILE))
     assert needs.memory(workers, partitions).value == pytest.approx(mb * MIB / 1e9)
+
+
+@pytest.mark.parametrize(("payload", "step_mb"), [(400, 3 + 4), (2_000, 3 + 20), (9_000, 3 + 20)])
+def test_each_owned_partition_may_fire_a_full_step(payload: float, step_mb: float) -> None:
+    quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)
+    known = constants_from(FILE)
+    with_fires = WorkerNeeds(replace(quiet, fires_per_second=1), known).memory(2, 64)
+    without = WorkerNeeds(quiet, known).memory(2, 64)
+    assert with_fires.value - without.value == pytest.approx(64 * step_mb * MIB / 1e9)
 
 
 def test_ten_thousand_million_at_a_million_a_second_is_as_it_was() -> None:
@@ -110,7 +119,13 @@ def test_the_shipped_constants_are_measured_all() -> None:
 
 def test_a_file_of_a_release_that_measured_less(tmp_path: Path) -> None:
     """It is read, and the plan says which constants are not those of the file."""
-    added = {"partition_mb_per_byte", "idle_partition_mb", "full_partitions"}
+    added = {
+        "partition_mb_per_byte",
+        "idle_partition_mb",
+        "full_partitions",
+        "firing_mb",
+        "firing_mb_per_byte",
+    }
     older = {name: value for name, value in FILE["constants"].items() if name not in added}
     path = tmp_path / "older.json"
     path.write_bytes(orjson.dumps({**FILE, "constants": older}))

@@ -27,6 +27,8 @@ START_US: Final = 2.9
 CROWDED_IN: Final = "crowded, `ingest`, 8 partitions"
 CROWDED_OUT: Final = "crowded, `fire`, 2 partitions"
 CROWDED_FOLLOW: Final = "crowded, `recovery`, 8 partitions"
+BESIDE_IN: Final = "2026-11-27, `ingest`"
+BESIDE_OUT: Final = "2026-11-27, `fire`"
 CURVE: Final = "performance.md, curve"
 EVENING: Final = "performance.md, evening of 2026-11-27"
 
@@ -45,10 +47,16 @@ def cpu(way: str, payload: float, more_us: float = 0.0) -> Callable[[Constants],
     return lambda c: c[f"{way}_cpu_us"] + c[f"{way}_cpu_us_per_byte"] * payload + more_us
 
 
-def memory(partitions: int, pending: float = 4e5, payload: float = 400) -> Callable[..., float]:
-    """MB of one worker, as the model has it."""
+def memory(
+    partitions: int, *, fires: bool = False, pending: float = 0, payload: float = 400
+) -> Callable[[Constants], float]:
+    """MB of one worker, as the model has it; `pending` beyond the events of the run."""
     demand = Demand(
-        pending=pending, fires_per_second=1, requests_per_second=1, payload=payload, standbys=0
+        pending=pending,
+        fires_per_second=float(fires),
+        requests_per_second=1,
+        payload=payload,
+        standbys=0,
     )
     return lambda c: WorkerNeeds(demand, c).memory(1, partitions).value * GB / MIB
 
@@ -95,24 +103,41 @@ POINTS: Final = (
     Point("worker's CPU of a fire, 400 bytes", EVENING, 14.4, "µs", cpu("out", 400)),
     Point("worker's CPU of a fire, 1 000 bytes", CROWDED_OUT, 25.5, "µs", cpu("out", 1000)),
     Point("memory, 1 partition, taken in", CURVE, 216, "MB", memory(1)),
-    Point("memory, 4 partitions, taken in", "2026-11-27, `ingest`", 333, "MB", memory(4)),
-    Point("memory, 4 partitions, fired", "performance.md, `fire`", 386, "MB", memory(4)),
+    Point("memory, 4 partitions, taken in", BESIDE_IN, 333, "MB", memory(4)),
     Point(
-        "memory, 4 partitions, 1 400 000 waiting",
+        "memory, 4 partitions, taken in beside 1 000 000",
         "performance.md, `ingest`",
         361,
         "MB",
-        memory(4, 1.4e6),
+        memory(4, pending=1e6),
     ),
     Point("memory, 16 partitions, taken in", "performance.md, `ingest`", 353, "MB", memory(16)),
+    Point(
+        "memory, 16 partitions, 2 000 bytes, taken in",
+        BESIDE_OUT,
+        421,
+        "MB",
+        memory(16, payload=2000),
+    ),
     Point("memory, 64 partitions, taken in", "performance.md, `ingest`", 452, "MB", memory(64)),
-    Point("memory, 64 partitions, taken in", "2026-11-27, `ingest`", 391, "MB", memory(64)),
+    Point("memory, 64 partitions, taken in", BESIDE_IN, 391, "MB", memory(64)),
     Point(
         "memory, 64 partitions, 1 200 000 taken in",
-        "2026-11-27, `ingest`",
+        BESIDE_IN,
         437,
         "MB",
-        memory(64, 1.2e6),
+        memory(64, pending=8e5),
+    ),
+    Point(
+        "memory, 4 partitions, fired", "performance.md, `fire`", 386, "MB", memory(4, fires=True)
+    ),
+    Point("memory, 32 partitions, fired", BESIDE_OUT, 676, "MB", memory(32, fires=True)),
+    Point(
+        "memory, 16 partitions, 2 000 bytes, fired",
+        BESIDE_OUT,
+        1433,
+        "MB",
+        memory(16, fires=True, payload=2000),
     ),
     Point("local state of a schedule, 1 000 bytes", CROWDED_IN, 1053, "bytes", state(1000)),
     Point(
