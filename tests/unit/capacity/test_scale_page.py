@@ -104,6 +104,7 @@ POINTS: Final = (
     Point("worker's CPU of a fire, 1 000 bytes", CROWDED_OUT, 25.5, "µs", cpu("out", 1000)),
     Point("memory, 1 partition, taken in", CURVE, 216, "MB", memory(1)),
     Point("memory, 4 partitions, taken in", BESIDE_IN, 333, "MB", memory(4)),
+    Point("memory, 4 partitions, 1 200 000 taken in", BESIDE_IN, 364, "MB", memory(4, pending=8e5)),
     Point(
         "memory, 4 partitions, taken in beside 1 000 000",
         "performance.md, `ingest`",
@@ -119,6 +120,7 @@ POINTS: Final = (
         "MB",
         memory(16, payload=2000),
     ),
+    Point("memory, 32 partitions, 300 000 taken in", BESIDE_OUT, 368, "MB", memory(32)),
     Point("memory, 64 partitions, taken in", "performance.md, `ingest`", 452, "MB", memory(64)),
     Point("memory, 64 partitions, taken in", BESIDE_IN, 391, "MB", memory(64)),
     Point(
@@ -132,6 +134,7 @@ POINTS: Final = (
         "memory, 4 partitions, fired", "performance.md, `fire`", 386, "MB", memory(4, fires=True)
     ),
     Point("memory, 32 partitions, fired", BESIDE_OUT, 676, "MB", memory(32, fires=True)),
+    Point("memory, 64 partitions, fired", BESIDE_OUT, 925, "MB", memory(64, fires=True)),
     Point(
         "memory, 16 partitions, 2 000 bytes, fired",
         BESIDE_OUT,
@@ -141,11 +144,16 @@ POINTS: Final = (
     ),
     Point("local state of a schedule, 1 000 bytes", CROWDED_IN, 1053, "bytes", state(1000)),
     Point(
-        "a changelog row, 1 000 bytes", CROWDED_IN, 1153, "bytes", lambda c: c["row_bytes"] + 1000
+        "a changelog row and its end, 1 000 bytes",
+        BESIDE_OUT,
+        1216,
+        "bytes",
+        lambda c: c["row_bytes"] + c["ended_bytes"] + 1000,
     ),
     Point(
-        "a fired record, 1 000 bytes", CROWDED_OUT, 1153, "bytes", lambda c: c["fired_bytes"] + 1000
+        "a fired record, 1 000 bytes", BESIDE_OUT, 1207, "bytes", lambda c: c["fired_bytes"] + 1000
     ),
+    Point("a request, 1 000 bytes", BESIDE_OUT, 1106, "bytes", lambda c: c["request_bytes"] + 1000),
     Point("broker's CPU of a request, 1 000 bytes", CROWDED_IN, 47.2, "µs", broker(1, 0, 1000)),
     Point(
         "broker's CPU of a request and its fire, 1 000 bytes",
