@@ -139,18 +139,19 @@ class WorkerNeeds:
     def _buffers_mb(self) -> float:
         """What a partition that takes requests in has beyond one without load."""
         c = self._c
-        more = c["partition_mb_per_byte"] * (self._payload_of_a_step() - c.payload_bytes)
+        larger = self._in_a_step(self._d.payload) - self._in_a_step(c.payload_bytes)
+        more = c["partition_mb_per_byte"] * larger
         return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + more)
 
     def _firing_mb(self) -> float:
         """A full step of events; nothing where nothing fires."""
         c = self._c
-        step_mb = c["firing_mb"] + c["firing_mb_per_byte"] * self._payload_of_a_step()
+        step_mb = c["firing_mb"] + c["firing_mb_per_byte"] * self._in_a_step(self._d.payload)
         return step_mb if self._d.fires_per_second > 0 else 0.0
 
-    def _payload_of_a_step(self) -> float:
+    def _in_a_step(self, payload: float) -> float:
         """A step has so many events at most, and so many bytes, so larger payloads add nothing."""
-        return min(self._d.payload, self._c["full_step_payload"])
+        return min(payload, self._c["full_step_payload"])
 
     def worker_disk(self) -> Estimate:
         """Local state of owners and standbys: what waits, and a day's ends with their markers.

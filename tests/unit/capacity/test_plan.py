@@ -87,6 +87,13 @@ def test_memory_by_hand(
     assert needs.memory(workers, partitions).value == pytest.approx(mb * MIB / 1e9)
 
 
+def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -> None:
+    demand = replace(SMALL, pending=0, fires_per_second=0, payload=50_000)
+    known = constants_from({**FILE, "payload_bytes": 5_000})
+    needed = WorkerNeeds(demand, known).memory(1, 4).value
+    assert needed == pytest.approx((150 + 4 * 30) * MIB / 1e9)
+
+
 @pytest.mark.parametrize(("payload", "step_mb"), [(400, 3 + 4), (2_000, 3 + 20), (9_000, 3 + 20)])
 def test_each_owned_partition_may_fire_a_full_step(payload: float, step_mb: float) -> None:
     quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)

@@ -113,6 +113,7 @@ POINTS: Final = (
         memory(4, pending=1e6),
     ),
     Point("memory, 16 partitions, taken in", "performance.md, `ingest`", 353, "MB", memory(16)),
+    Point("memory, 16 partitions, taken in", BESIDE_IN, 408, "MB", memory(16)),
     Point(
         "memory, 16 partitions, 2 000 bytes, taken in",
         BESIDE_OUT,
