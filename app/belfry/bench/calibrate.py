@@ -1,9 +1,10 @@
 """Constants of the capacity model, measured on this machine and its broker.
 
-Eight short runs of the shipped worker, each on a belfry of its own, or the quickest of several of
+Eleven short runs of the shipped worker, each on a belfry of its own, or the quickest of several of
 each.  `calibration.py` computes the constants from them:
 
-    start                             what a worker takes before it does anything
+    start, 4 and 32 partitions        what a worker takes before it does anything
+    ingest, 32 partitions             memory of many partitions; meanwhile the broker warms up
     ingest, 4 partitions              CPU and bytes of a request, memory of a worker
     ingest, payload five times as big CPU and bytes of a payload's byte
     ingest, 1 partition               what one partition takes in; memory of a partition
@@ -22,7 +23,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from belfry.bench.calibration import BIGGER, PARTITIONS, CalibrationRun, constants_of
+from belfry.bench.calibration import (
+    BIGGER,
+    MANY,
+    PARTITIONS,
+    CalibrationRun,
+    IdleWorker,
+    constants_of,
+)
 from belfry.bench.cluster import BenchCluster
 from belfry.bench.logged import topic_bytes
 from belfry.bench.plan import BenchPlan
@@ -49,11 +57,18 @@ def calibrated(
     `told` gets a line after each run. It takes some minutes. Raises `WorkerFailed` where a run
     fails `ATTEMPTS` times.
     """
-    on, start = machine(), _start_cpu_s(settings)
-    told(f"{'start':10}  {start:.2f} s of CPU")
+    on, (cpu_s, few_mb), (_, many_mb) = (
+        machine(),
+        _idle(settings, PARTITIONS),
+        _idle(settings, MANY),
+    )
+    idle = IdleWorker(cpu_s, few_mb, many_mb)
+    told(f"{'start':10}  {cpu_s:.2f} s of CPU, {few_mb:.0f} MB, {MANY} partitions {many_mb:.0f} MB")
     bigger = replace(plan, payload_bytes=plan.payload_bytes * BIGGER)
     runs: dict[str, CalibrationRun] = {}
     for name, bench, sized, partitions in (
+        # The first one is the one that warms the broker up: only memory is taken from it.
+        ("in_many", "ingest", plan, MANY),
         ("in", "ingest", plan, PARTITIONS),
         ("in_bigger", "ingest", bigger, PARTITIONS),
         ("in_one", "ingest", plan, 1),
@@ -71,7 +86,7 @@ def calibrated(
         "events": plan.events,
         "payload_bytes": plan.payload_bytes,
         "tenants": plan.tenants,
-        "constants": {name: _rounded(value) for name, value in constants_of(runs, start).items()},
+        "constants": {name: _rounded(value) for name, value in constants_of(runs, idle).items()},
     }
 
 
@@ -130,12 +145,12 @@ def _mean_bytes(cluster: BenchCluster) -> float:
     return whole / max(1, count)
 
 
-def _start_cpu_s(settings: Settings) -> float:
-    """CPU seconds of a worker until it is ready, with nothing to do."""
-    with BenchCluster(settings, 1, PARTITIONS) as cluster:
+def _idle(settings: Settings, partitions: int) -> tuple[float, float]:
+    """CPU seconds of a worker until it is ready, with nothing to do, and its memory in MB."""
+    with BenchCluster(settings, 1, partitions) as cluster:
         cluster.start_workers()
         cluster.await_ready()
-        return cluster.usage()[0]
+        return cluster.usage()
 
 
 def _rounded(value: float) -> float:

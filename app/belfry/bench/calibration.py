@@ -15,13 +15,26 @@ in as values, and `calibrate.py` makes them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from belfry.bench.result import Result
 
 # The larger payload is so many times the usual one.
 BIGGER: Final = 5
 PARTITIONS: Final = 4
+# So many partitions that a worker has full buffers for some of them at a time.
+MANY: Final = 32
+
+
+class IdleWorker(NamedTuple):
+    """A worker that has nothing to do: its CPU until it is ready, and its memory then.
+
+    `cpu_s` are seconds, the others MB (2^20 bytes) with `PARTITIONS` and with `MANY` partitions.
+    """
+
+    cpu_s: float
+    mb: float
+    many_mb: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +64,9 @@ class CalibrationRun:
         return self.result.peak_rss_mb or 0.0
 
 
-def constants_of(runs: dict[str, CalibrationRun], start_s: float) -> dict[str, float]:
+def constants_of(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, float]:
     """What the runs say, for each event and each byte of a payload."""
+    start_s = idle.cpu_s
     events = runs["in"].result.events
     payload = runs["in"].result.payload_bytes
     in_us, in_byte = _line(runs["in"].cpu_s, runs["in_bigger"].cpu_s, start_s, events, payload)
@@ -63,7 +77,6 @@ def constants_of(runs: dict[str, CalibrationRun], start_s: float) -> dict[str, f
     read_us, read_byte = _line(
         runs["follow"].result.seconds, runs["follow_bigger"].result.seconds, 0.0, events, payload
     )
-    partition_mb = max(0.0, (runs["in"].rss_mb - runs["in_one"].rss_mb) / (PARTITIONS - 1))
     changelog_in = runs["in"].changelog_bytes / events - payload
     before = {"in": start_s, "in_bigger": start_s, "out": 0.0, "out_bigger": 0.0}
     grown = runs["in_bigger"].state_bytes - runs["in"].state_bytes
@@ -84,8 +97,6 @@ def constants_of(runs: dict[str, CalibrationRun], start_s: float) -> dict[str, f
             (runs[name].cpu_s - before_s) / runs[name].result.seconds
             for name, before_s in before.items()
         ),
-        "worker_mb": max(0.0, runs["in_one"].rss_mb - partition_mb),
-        "partition_mb": partition_mb,
         "request_bytes": runs["in"].request_bytes / events - payload,
         "row_bytes": changelog_in,
         # What a fire adds to the changelog: the end of a schedule, kept for a day.
@@ -94,7 +105,42 @@ def constants_of(runs: dict[str, CalibrationRun], start_s: float) -> dict[str, f
         "state_bytes": max(0.0, runs["in"].state_bytes / events - state_byte * payload),
         "state_bytes_per_byte": state_byte,
     }
-    return found | _of_the_broker(runs, events, payload)
+    return found | _of_memory(runs, idle) | _of_the_broker(runs, events, payload)
+
+
+def _of_memory(runs: dict[str, CalibrationRun], idle: IdleWorker) -> dict[str, float]:
+    """Memory of a worker that takes requests in, by its number of partitions, and what fires add.
+
+    While there are few each has full buffers. A worker with many has full ones for some at a time,
+    and a further partition takes what one takes that has nothing to do:
+
+        MB ▲           ________────────   worker + partitions × idle + full × (partition − idle)
+           │       ·‾‾‾
+           │    ·                         worker + partitions × partition
+           │  ·
+           └──1──4───────────32──► partitions
+    """
+    one, some, many = (runs[name].rss_mb for name in ("in_one", "in", "in_many"))
+    payload = runs["in"].result.payload_bytes
+    larger = payload * (BIGGER - 1)
+    partition_mb = max(0.0, (some - one) / (PARTITIONS - 1))
+    worker_mb = max(0.0, one - partition_mb)
+    idle_mb = max(0.0, (idle.many_mb - idle.mb) / (MANY - PARTITIONS))
+    in_buffers_mb = many - worker_mb - MANY * idle_mb
+    # A run that fires has taken in before, so its peak is the higher one.
+    steps_mb = max(0.0, (runs["out"].rss_mb - some) / PARTITIONS)
+    bigger_mb = max(0.0, (runs["out_bigger"].rss_mb - runs["in_bigger"].rss_mb) / PARTITIONS)
+    firing_byte = max(0.0, (bigger_mb - steps_mb) / larger)
+    return {
+        "worker_mb": worker_mb,
+        "partition_mb": partition_mb,
+        "partition_mb_per_byte": max(0.0, (runs["in_bigger"].rss_mb - some) / PARTITIONS / larger),
+        "idle_partition_mb": idle_mb,
+        # Some partition has full buffers, and all of them have at most.
+        "full_partitions": min(max(1.0, in_buffers_mb / max(1e-3, partition_mb - idle_mb)), MANY),
+        "firing_mb": max(0.0, steps_mb - firing_byte * payload),
+        "firing_mb_per_byte": firing_byte,
+    }
 
 
 def _of_the_broker(runs: dict[str, CalibrationRun], events: int, payload: int) -> dict[str, float]:

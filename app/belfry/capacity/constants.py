@@ -7,7 +7,9 @@
      "constants": {"in_cpu_us": 14.2, "out_cpu_us": 11.8, "busy": 0.5, …}}
 
 The release brings such a file (`shipped.json`).  A file of one's own is laid over it, and need not
-have all constants.  Units are in the names: `us` microseconds, `mb` megabytes of 10^6 bytes.
+have all constants: one that an older release has printed lacks newer ones.  What the release stands
+in for says so.  Units are in the names: `us` microseconds, `mb` MB of 2^20 bytes as `belfry bench`
+prints memory.
 
 "Without its payload" and "for each byte of a payload" are two constants of one straight line, which
 two runs with payloads of different sizes give:
@@ -18,7 +20,7 @@ two runs with payloads of different sizes give:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Final
@@ -36,8 +38,13 @@ MEASURED: Final = {
     "in_per_second_of_a_partition": "requests that one partition takes in",
     "out_per_second_of_a_partition": "events that one partition fires",
     "cores_of_a_process": "cores that one worker process can use",
-    "worker_mb": "memory of a worker without partitions",
-    "partition_mb": "memory of a partition",
+    "worker_mb": "memory of a worker that takes requests in, without its partitions",
+    "partition_mb": "memory of a partition that takes requests in, while a worker has few",
+    "partition_mb_per_byte": "the same for each byte by which payloads are larger",
+    "idle_partition_mb": "memory of a partition without load",
+    "full_partitions": "partitions of a worker whose buffers are full at a time",
+    "firing_mb": "memory of a full step of a partition that fires, without payloads",
+    "firing_mb_per_byte": "the same for each byte of a payload",
     "request_bytes": "a request's record, without its payload",
     "row_bytes": "a changelog row, without its payload",
     "ended_bytes": "changelog bytes that a fire leaves for a day",
@@ -54,6 +61,8 @@ ASSUMED: Final[dict[str, tuple[float, str]]] = {
     "disk_full": (0.7, "share of a disk that is planned for"),
     "waiting_mb_per_million": (9.5, "docs/performance.md: 327 to 422 MB from 0 to 10 000 000"),
     "rows_of_a_partition": (2.5e6, "docs/performance.md: 10 000 000 in 4 partitions"),
+    "full_step_payload": (2e3, "docs/workers.md: a step of larger payloads has fewer of them"),
+    "smallest_tables": (64.0, "partitions of a worker beyond which memory tables shrink no more"),
     "ended_hours": (24.0, "belfry keeps what has ended for a day"),
     "store_spare": (2.0, "RocksDB merges into new files before it drops the old ones"),
     "changelog_dirty": (2.0, "Kafka compacts when half of a log is dirty, by default"),
@@ -64,6 +73,10 @@ ASSUMED: Final[dict[str, tuple[float, str]]] = {
     "broker_mb_per_second": (600.0, "half of 10 Gbit/s each way"),
     "broker_partitions": (4_000.0, "replicas of partitions that a broker holds"),
 }
+
+
+# Ends the origin of a constant that the last file lacks.
+STANDS_IN: Final = "; they stand in for what the file of constants lacks"
 
 
 class BadConstants(ValueError):
@@ -108,7 +121,8 @@ def constants_from(*files: Mapping[str, Any]) -> Constants:
     """The constants of files, of which later ones win; `BadConstants` says what is wrong.
 
     `files` are decoded JSON as `belfry bench calibrate` prints it.  All of `MEASURED` have to be in
-    one of them; what is not in `MEASURED` or `ASSUMED` is refused, with the nearest name.
+    one of them; what is not in `MEASURED` or `ASSUMED` is refused, with the nearest name.  Where
+    the last file lacks a measured constant, the origin of the earlier one ends with `STANDS_IN`.
     """
     found = {name: Constant(name, value, why, "assumed") for name, (value, why) in ASSUMED.items()}
     payload = 0.0
@@ -121,12 +135,18 @@ def constants_from(*files: Mapping[str, Any]) -> Constants:
             raise BadConstants(
                 f"{error!r} is missing or wrong: give what `belfry bench calibrate` prints"
             ) from None
-        for name, value in given.items():
-            found[name] = _constant(name, value, origin)
+        found = {name: _standing_in(old, given) for name, old in found.items()}
+        found |= {name: _constant(name, value, origin) for name, value in given.items()}
     missing = MEASURED.keys() - found.keys()
     if missing or not payload > 0:
         raise BadConstants(f"these are missing: {', '.join(sorted(missing)) or 'payload_bytes'}")
     return Constants(payload, found)
+
+
+def _standing_in(old: Constant, given: Mapping[str, Any]) -> Constant:
+    """A constant of an earlier file; where a later one lacks what was measured, it says so."""
+    stays = old.name in ASSUMED or old.name in given or old.origin.endswith(STANDS_IN)
+    return old if stays else replace(old, origin=old.origin + STANDS_IN)
 
 
 def _constant(name: str, value: object, origin: str) -> Constant:

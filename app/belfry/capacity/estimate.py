@@ -14,6 +14,7 @@ from math import ceil
 from typing import Final
 
 MB: Final = 1e6
+MIB: Final = 2.0**20
 GB: Final = 1e9
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from belfry.capacity.constants import Constants
 from belfry.capacity.demand import Demand
-from belfry.capacity.estimate import GB, MB, Estimate, most_of, sum_of
+from belfry.capacity.estimate import GB, MIB, Estimate, most_of, sum_of
 from belfry.capacity.kafka_needs import KafkaNeeds
 
 
@@ -34,7 +34,7 @@ def plan(demand: Demand, constants: Constants) -> list[Estimate]:
     carry the sum of cores, disk and network.
     """
     demand.check()
-    ours, kafka = _WorkerNeeds(demand, constants), KafkaNeeds(demand, constants)
+    ours, kafka = WorkerNeeds(demand, constants), KafkaNeeds(demand, constants)
     cores = ours.worker_cores()
     workers = ours.workers(cores.value)
     partitions = ours.partitions(workers.value)
@@ -52,7 +52,7 @@ def plan(demand: Demand, constants: Constants) -> list[Estimate]:
     ]
 
 
-class _WorkerNeeds:
+class WorkerNeeds:
     """The formulas of workers, each a method; they are monotone in every demand but for recoveries.
 
     Monotone: more of a demand never needs less of anything.  Only what is read back after a loss
@@ -105,19 +105,53 @@ class _WorkerNeeds:
         )
 
     def memory(self, workers: float, partitions: float) -> Estimate:
-        """Memory of all workers; owners and standbys hold the same for a partition."""
+        """Memory of all workers at full speed; standbys hold what owners do, but do not fire.
+
+        A partition that takes requests in has buffers, and tables that are not yet written to disk.
+        All partitions of a worker have few of them full at a time.  A partition that fires has a
+        full step, however many others have one too.  With round constants (worker 200, partition
+        35, idle 1, of which 4 are full, 10 for a step that fires):
+
+            partitions of a worker      1     4     8    16    64
+            MB, taking in             235   340   344   352   400
+            MB, firing                245   380   424   512  1040
+
+        Beyond `smallest_tables` partitions what is full grows with their number.
+        """
         d, c = self._d, self._c
         copies = 1 + d.standbys
-        waiting = d.pending / 1e6 * c["waiting_mb_per_million"]
+        held = copies * partitions
+        full = c["full_partitions"] * max(workers, held / c["smallest_tables"])
         return sum_of(
             "worker memory",
             "GB",
-            "workers · worker_mb"
-            " + (1 + standbys) · (partitions · partition_mb + pending · waiting_mb)",
-            ("workers", workers * c["worker_mb"] * MB / GB),
-            ("partitions", copies * partitions * c["partition_mb"] * MB / GB),
-            ("pending", copies * waiting * MB / GB),
+            "workers · worker_mb + held · idle_partition_mb + buffers · the least of held and"
+            " full_partitions · the most of workers and held / smallest_tables"
+            " + partitions · firing_mb + (1 + standbys) · pending · waiting_mb,"
+            " where held = (1 + standbys) · partitions",
+            ("workers", workers * c["worker_mb"] * MIB / GB),
+            ("partitions", held * c["idle_partition_mb"] * MIB / GB),
+            ("buffers", min(held, full) * self._buffers_mb() * MIB / GB),
+            ("fires", partitions * self._firing_mb() * MIB / GB),
+            ("pending", copies * d.pending / 1e6 * c["waiting_mb_per_million"] * MIB / GB),
         )
+
+    def _buffers_mb(self) -> float:
+        """What a partition that takes requests in has beyond one without load."""
+        c = self._c
+        larger = self._in_a_step(self._d.payload) - self._in_a_step(c.payload_bytes)
+        more = c["partition_mb_per_byte"] * larger
+        return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + more)
+
+    def _firing_mb(self) -> float:
+        """A full step of events; nothing where nothing fires."""
+        c = self._c
+        step_mb = c["firing_mb"] + c["firing_mb_per_byte"] * self._in_a_step(self._d.payload)
+        return step_mb if self._d.fires_per_second > 0 else 0.0
+
+    def _in_a_step(self, payload: float) -> float:
+        """A step has so many events at most, and so many bytes, so larger payloads add nothing."""
+        return min(payload, self._c["full_step_payload"])
 
     def worker_disk(self) -> Estimate:
         """Local state of owners and standbys: what waits, and a day's ends with their markers.

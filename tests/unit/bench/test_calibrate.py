@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from belfry.bench.calibration import CalibrationRun, constants_of
+from belfry.bench.calibration import CalibrationRun, IdleWorker, constants_of
 from belfry.bench.result import Result
 from belfry.capacity.constants import MEASURED
 
 EVENTS, PAYLOAD, BIG = 1_000_000, 400, 2_000
 START_S = 2.0
+IDLE = IdleWorker(START_S, mb=150, many_mb=206)
 
 
 def run(
@@ -32,11 +33,13 @@ def run(
 def runs() -> dict[str, CalibrationRun]:
     return {
         "in": run(START_S + 10 + 0.01 * PAYLOAD),
-        "in_bigger": run(START_S + 10 + 0.01 * BIG, BIG),
+        "in_bigger": run(START_S + 10 + 0.01 * BIG, BIG, mb=364),
         "in_one": run(START_S + 14, seconds=20, mb=210),
+        # Five partitions have full buffers, and 27 have none.
+        "in_many": run(START_S + 14, mb=180 + 32 * 2 + 5 * 28),
         # A worker that fires has started before.
-        "out": run(16 + 0.005 * PAYLOAD),
-        "out_bigger": run(16 + 0.005 * BIG, BIG),
+        "out": run(16 + 0.005 * PAYLOAD, mb=300 + 4 * (2 + 8)),
+        "out_bigger": run(16 + 0.005 * BIG, BIG, mb=364 + 4 * (2 + 40)),
         "out_one": run(18, seconds=25),
         "follow": run(START_S + 5),
         "follow_bigger": run(START_S + 4, BIG, seconds=12),
@@ -44,7 +47,7 @@ def runs() -> dict[str, CalibrationRun]:
 
 
 def test_what_the_runs_say() -> None:
-    found = constants_of(runs(), START_S)
+    found = constants_of(runs(), IDLE)
     assert found.keys() == set(MEASURED)
     expected = {
         "in_cpu_us": 10,
@@ -60,6 +63,11 @@ def test_what_the_runs_say() -> None:
         "out_per_second_of_a_partition": 40_000,
         "worker_mb": 180,
         "partition_mb": 30,
+        "partition_mb_per_byte": 64 / 4 / 1_600,
+        "idle_partition_mb": 2,
+        "full_partitions": 5,
+        "firing_mb": 2,
+        "firing_mb_per_byte": 0.02,
         "cores_of_a_process": 3.0,
         "request_bytes": 90,
         "row_bytes": 150,
@@ -76,4 +84,15 @@ def test_what_the_runs_say() -> None:
 
 def test_without_a_broker_of_this_machine_nothing_is_said_of_it() -> None:
     found = {name: replace(each, broker_cpu_s=None) for name, each in runs().items()}
-    assert not any(name.startswith("broker") for name in constants_of(found, START_S))
+    assert not any(name.startswith("broker") for name in constants_of(found, IDLE))
+
+
+def test_memory_of_a_worker_is_never_less_than_nothing() -> None:
+    """Peaks scatter: the run with more may have had less."""
+    peaks = {"in_one": 400, "in_many": 250, "in_bigger": 200, "out": 290, "out_bigger": 190}
+    less = runs() | {name: run(18, mb=mb) for name, mb in peaks.items()}
+    found = constants_of(less, IdleWorker(START_S, mb=206, many_mb=150))
+    assert found["worker_mb"] == 400
+    assert found["full_partitions"] == 1
+    others = ("partition_mb", "partition_mb_per_byte", "idle_partition_mb")
+    assert [found[name] for name in (*others, "firing_mb", "firing_mb_per_byte")] == [0] * 5

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from belfry.capacity.constants import ASSUMED, MEASURED, BadConstants, constants_from
+from belfry.capacity.constants import (
+    ASSUMED,
+    MEASURED,
+    STANDS_IN,
+    BadConstants,
+    constants_from,
+)
 from belfry.capacity.demand import BadDemand, Demand
-from belfry.capacity.model import plan
+from belfry.capacity.estimate import MIB
+from belfry.capacity.model import WorkerNeeds, plan
 from belfry.cli.plan import constants_of, plan_text
 from tests.unit.capacity.constants import FILE
 
@@ -37,7 +46,7 @@ def test_a_small_plan_by_hand() -> None:
     assert found["worker cores"] == pytest.approx((600 * 14e-6 + 1_200 * 20e-6) / 0.6)
     assert found["workers"] == 1
     assert found["partitions"] == 1
-    assert found["worker memory"] == pytest.approx((150 + 30 + 9.5) / 1000)
+    assert found["worker memory"] == pytest.approx((150 + 30 + 7 + 9.5) * MIB / 1e9)
     # A million rows of 600 bytes, and 24 hours of ends.
     ends = 1_200 * 86_400 * 50
     assert found["worker disk"] == pytest.approx((6e8 + ends) * 2 / 0.7 / 1e9)
@@ -49,6 +58,49 @@ def test_a_small_plan_by_hand() -> None:
     assert found["start without local state"] == pytest.approx(
         2 * (1e6 * 12e-6 + 1_200 * 86_400 * 10e-6)
     )
+
+
+@pytest.mark.parametrize(
+    ("partitions", "standbys", "workers", "payload", "mb"),
+    [
+        (1, 0, 1, 400, 150 + 30),
+        (5, 0, 1, 400, 150 + 5 * 30),
+        # From the sixth on none has full buffers, while five others have.
+        (6, 0, 1, 400, 150 + 6 * 2 + 5 * 28),
+        (64, 0, 1, 400, 150 + 64 * 2 + 5 * 28),
+        # Two workers hold 16 partitions and their standbys.
+        (16, 1, 2, 400, 2 * 150 + 32 * 2 + 2 * 5 * 28),
+        # Beyond 64 of a worker their tables shrink no more.
+        (256, 0, 1, 400, 150 + 256 * 2 + 4 * 5 * 28),
+        # Payloads that are larger by 1 000 bytes, and beyond what a step has room for.
+        (4, 0, 1, 1_400, 150 + 4 * (30 + 20)),
+        (4, 0, 1, 50_000, 150 + 4 * (30 + 32)),
+        # Smaller ones, and none.
+        (64, 0, 1, 0, 150 + 64 * 2 + 5 * 20),
+    ],
+)
+def test_memory_by_hand(
+    partitions: int, standbys: int, workers: int, payload: float, mb: float
+) -> None:
+    demand = replace(SMALL, pending=0, fires_per_second=0, standbys=standbys, payload=payload)
+    needs = WorkerNeeds(demand, constants_from(FILE))
+    assert needs.memory(workers, partitions).value == pytest.approx(mb * MIB / 1e9)
+
+
+def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -> None:
+    demand = replace(SMALL, pending=0, fires_per_second=0, payload=50_000)
+    known = constants_from({**FILE, "payload_bytes": 5_000})
+    needed = WorkerNeeds(demand, known).memory(1, 4).value
+    assert needed == pytest.approx((150 + 4 * 30) * MIB / 1e9)
+
+
+@pytest.mark.parametrize(("payload", "step_mb"), [(400, 3 + 4), (2_000, 3 + 20), (9_000, 3 + 20)])
+def test_each_owned_partition_may_fire_a_full_step(payload: float, step_mb: float) -> None:
+    quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)
+    known = constants_from(FILE)
+    with_fires = WorkerNeeds(replace(quiet, fires_per_second=1), known).memory(2, 64)
+    without = WorkerNeeds(quiet, known).memory(2, 64)
+    assert with_fires.value - without.value == pytest.approx(64 * step_mb * MIB / 1e9)
 
 
 def test_ten_thousand_million_at_a_million_a_second_is_as_it_was() -> None:
@@ -70,6 +122,28 @@ def test_the_shipped_constants_are_measured_all() -> None:
     shipped = constants_of(None)
     assert {each.name for each in shipped if each.origin.startswith("measured")} == set(MEASURED)
     assert {each.name for each in shipped if each.origin == "assumed"} == set(ASSUMED)
+
+
+def test_a_file_of_a_release_that_measured_less(tmp_path: Path) -> None:
+    """It is read, and the plan says which constants are not those of the file."""
+    added = {
+        "partition_mb_per_byte",
+        "idle_partition_mb",
+        "full_partitions",
+        "firing_mb",
+        "firing_mb_per_byte",
+    }
+    older = {name: value for name, value in FILE["constants"].items() if name not in added}
+    path = tmp_path / "older.json"
+    path.write_bytes(orjson.dumps({**FILE, "constants": older}))
+    found, shipped = constants_of(path), constants_of(None)
+    assert {each.name for each in found if each.origin.endswith(STANDS_IN)} == added
+    assert all(found[name] == shipped[name] for name in added)
+    assert found["partition_mb"] == FILE["constants"]["partition_mb"]
+    text = plan_text(SMALL, plan(SMALL, found), found)
+    listed = text.partition(f"{STANDS_IN}:")[2].partition("\n\n")[0].split()
+    assert added <= set(listed)
+    assert "worker_mb" not in listed
 
 
 @pytest.mark.parametrize(

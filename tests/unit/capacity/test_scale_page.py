@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from belfry.capacity.constants import Constants
 from belfry.capacity.demand import Demand
-from belfry.capacity.model import plan
+from belfry.capacity.estimate import GB, MIB
+from belfry.capacity.model import WorkerNeeds, plan
 from belfry.cli.plan import constants_of
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "scale.md"
@@ -21,9 +22,15 @@ LARGE: Final = Demand(
 )
 
 
-HERE_IN: Final = "here, `ingest`, 8 partitions"
-HERE_OUT: Final = "here, `fire`, 2 partitions"
-HERE_FOLLOW: Final = "here, `recovery`, 8 partitions"
+# What a worker's start, of 1.17 s of CPU, adds to each of 400 000 requests.
+START_US: Final = 2.9
+CROWDED_IN: Final = "crowded, `ingest`, 8 partitions"
+CROWDED_OUT: Final = "crowded, `fire`, 2 partitions"
+CROWDED_FOLLOW: Final = "crowded, `recovery`, 8 partitions"
+BESIDE_IN: Final = "2026-11-27, `ingest`"
+BESIDE_OUT: Final = "2026-11-27, `fire`"
+CURVE: Final = "performance.md, curve"
+EVENING: Final = "performance.md, evening of 2026-11-27"
 
 
 class Point(NamedTuple):
@@ -36,14 +43,22 @@ class Point(NamedTuple):
     model: Callable[[Constants], float]
 
 
-def cpu(way: str, payload: float) -> Callable[[Constants], float]:
-    return lambda c: c[f"{way}_cpu_us"] + c[f"{way}_cpu_us_per_byte"] * payload
+def cpu(way: str, payload: float, more_us: float = 0.0) -> Callable[[Constants], float]:
+    return lambda c: c[f"{way}_cpu_us"] + c[f"{way}_cpu_us_per_byte"] * payload + more_us
 
 
-def memory(partitions: int, millions: float = 0.0) -> Callable[[Constants], float]:
-    return lambda c: (
-        c["worker_mb"] + partitions * c["partition_mb"] + millions * c["waiting_mb_per_million"]
+def memory(
+    partitions: int, *, fires: bool = False, pending: float = 0, payload: float = 400
+) -> Callable[[Constants], float]:
+    """MB of one worker, as the model has it; `pending` beyond the events of the run."""
+    demand = Demand(
+        pending=pending,
+        fires_per_second=float(fires),
+        requests_per_second=1,
+        payload=payload,
+        standbys=0,
     )
+    return lambda c: WorkerNeeds(demand, c).memory(1, partitions).value * GB / MIB
 
 
 def broker(requests: int, fires: int, payload: float) -> Callable[[Constants], float]:
@@ -58,61 +73,99 @@ def state(payload: float) -> Callable[[Constants], float]:
     return lambda c: c["state_bytes"] + c["state_bytes_per_byte"] * payload
 
 
-def rows_per_second(payload: float) -> Callable[[Constants], float]:
+def read_back(payload: float) -> Callable[[Constants], float]:
     return lambda c: 1e6 / (c["read_back_us"] + c["read_back_us_per_byte"] * payload)
 
 
-POINTS: Final[tuple[Point, ...]] = (
-    Point("worker's CPU of a request, 1 000 bytes", HERE_IN, 17.6, "µs", cpu("in", 1000)),
+POINTS: Final = (
     Point(
-        "worker's CPU of a request, 400 bytes", "performance.md, 400 000", 22, "µs", cpu("in", 400)
+        "worker's CPU of a request and its start, 400 bytes",
+        EVENING,
+        15.2,
+        "µs",
+        cpu("in", 400, START_US),
     ),
     Point(
-        "worker's CPU of a request, 10 000 bytes",
-        "performance.md, 400 000",
+        "worker's CPU of a request and its start, 2 000 bytes",
+        CURVE,
+        39,
+        "µs",
+        cpu("in", 2000, START_US),
+    ),
+    Point(
+        "worker's CPU of a request and its start, 10 000 bytes",
+        CURVE,
         186,
         "µs",
-        cpu("in", 1e4),
+        cpu("in", 1e4, START_US),
     ),
-    Point("worker's CPU of a fire, 1 000 bytes", HERE_OUT, 25.5, "µs", cpu("out", 1000)),
+    Point("worker's CPU of a request, 1 000 bytes", CROWDED_IN, 17.6, "µs", cpu("in", 1000)),
+    Point("worker's CPU of a fire, 400 bytes", EVENING, 14.4, "µs", cpu("out", 400)),
+    Point("worker's CPU of a fire, 1 000 bytes", CROWDED_OUT, 25.5, "µs", cpu("out", 1000)),
+    Point("memory, 1 partition, taken in", CURVE, 216, "MB", memory(1)),
+    Point("memory, 4 partitions, taken in", BESIDE_IN, 333, "MB", memory(4)),
+    Point("memory, 4 partitions, 1 200 000 taken in", BESIDE_IN, 364, "MB", memory(4, pending=8e5)),
     Point(
-        "worker's CPU of a fire, 400 bytes",
-        "performance.md, direct writer",
-        16,
-        "µs",
-        cpu("out", 400),
-    ),
-    Point("memory, 8 partitions", HERE_IN, 384, "MB", memory(8)),
-    Point("memory, 1 partition", "performance.md, curve", 216, "MB", memory(1)),
-    Point("memory, 16 partitions", "performance.md, curve", 641, "MB", memory(16)),
-    Point(
-        "memory, 4 partitions and 1 400 000 waiting",
+        "memory, 4 partitions, taken in beside 1 000 000",
         "performance.md, `ingest`",
         361,
         "MB",
-        memory(4, 1.4),
+        memory(4, pending=1e6),
     ),
-    Point("local state of a schedule, 1 000 bytes", HERE_IN, 1053, "bytes", state(1000)),
-    Point("a changelog row, 1 000 bytes", HERE_IN, 1153, "bytes", lambda c: c["row_bytes"] + 1000),
+    Point("memory, 16 partitions, taken in", "performance.md, `ingest`", 353, "MB", memory(16)),
+    Point("memory, 16 partitions, taken in", BESIDE_IN, 408, "MB", memory(16)),
     Point(
-        "a fired record, 1 000 bytes", HERE_OUT, 1153, "bytes", lambda c: c["fired_bytes"] + 1000
+        "memory, 16 partitions, 2 000 bytes, taken in",
+        BESIDE_OUT,
+        421,
+        "MB",
+        memory(16, payload=2000),
     ),
-    Point("broker's CPU of a request, 1 000 bytes", HERE_IN, 47.2, "µs", broker(1, 0, 1000)),
+    Point("memory, 32 partitions, 300 000 taken in", BESIDE_OUT, 368, "MB", memory(32)),
+    Point("memory, 64 partitions, taken in", "performance.md, `ingest`", 452, "MB", memory(64)),
+    Point("memory, 64 partitions, taken in", BESIDE_IN, 391, "MB", memory(64)),
+    Point(
+        "memory, 64 partitions, 1 200 000 taken in",
+        BESIDE_IN,
+        437,
+        "MB",
+        memory(64, pending=8e5),
+    ),
+    Point(
+        "memory, 4 partitions, fired", "performance.md, `fire`", 386, "MB", memory(4, fires=True)
+    ),
+    Point("memory, 32 partitions, fired", BESIDE_OUT, 676, "MB", memory(32, fires=True)),
+    Point("memory, 64 partitions, fired", BESIDE_OUT, 925, "MB", memory(64, fires=True)),
+    Point(
+        "memory, 16 partitions, 2 000 bytes, fired",
+        BESIDE_OUT,
+        1433,
+        "MB",
+        memory(16, fires=True, payload=2000),
+    ),
+    Point("local state of a schedule, 1 000 bytes", CROWDED_IN, 1053, "bytes", state(1000)),
+    Point(
+        "a changelog row and its end, 1 000 bytes",
+        BESIDE_OUT,
+        1216,
+        "bytes",
+        lambda c: c["row_bytes"] + c["ended_bytes"] + 1000,
+    ),
+    Point(
+        "a fired record, 1 000 bytes", BESIDE_OUT, 1207, "bytes", lambda c: c["fired_bytes"] + 1000
+    ),
+    Point("a request, 1 000 bytes", BESIDE_OUT, 1106, "bytes", lambda c: c["request_bytes"] + 1000),
+    Point("broker's CPU of a request, 1 000 bytes", CROWDED_IN, 47.2, "µs", broker(1, 0, 1000)),
     Point(
         "broker's CPU of a request and its fire, 1 000 bytes",
-        HERE_OUT,
+        CROWDED_OUT,
         36.6,
         "µs",
         broker(1, 1, 1000),
     ),
-    Point("rows read back, 1 000 bytes", HERE_FOLLOW, 69_100, "/s", rows_per_second(1000)),
-    Point(
-        "rows read back, 400 bytes",
-        "performance.md, 1 000 000",
-        158_500,
-        "/s",
-        rows_per_second(400),
-    ),
+    Point("rows read back, 400 bytes", "performance.md, 1 000 000", 122_800, "/s", read_back(400)),
+    Point("rows read back, 400 bytes", "performance.md, before", 158_500, "/s", read_back(400)),
+    Point("rows read back, 1 000 bytes", CROWDED_FOLLOW, 69_100, "/s", read_back(1000)),
 )
 
 
