@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from os import environ
 from pathlib import Path
@@ -30,6 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from belfry.cli.doctor_quotas import throttled
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.quotas import limit_requests
 from tests.acceptance.harness.requests import policy
 from tests.acceptance.harness.site import Site, now_ms, wait_for
@@ -162,7 +162,7 @@ def ask(site: Site, url: str, **more: str) -> list[str]:
         "BELFRY_HTTP_URL": url,
         **more,
     }
-    command = [sys.executable, "-m", "belfry.cli", "doctor", "--output", "jsonl"]
+    command = [*belfry(), "doctor", "--output", "jsonl"]
     ran = subprocess.run(
         command, env=kept | given, capture_output=True, text=True, check=False, timeout=60
     )
@@ -220,7 +220,7 @@ def reports(
 def _topics(site: Site) -> None:
     kept = {key: value for key, value in environ.items() if not key.startswith("BELFRY_")}
     given = {"BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix}
-    command = [sys.executable, "-m", "belfry.cli", "topics", "create"]
+    command = [*belfry(), "topics", "create"]
     command += ["--bootstrap-servers", site.bootstrap]
     subprocess.run(command, env=kept | given, capture_output=True, check=True, timeout=60)
 

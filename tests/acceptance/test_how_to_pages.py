@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ import pytest
 from belfry.devstack import Stack, free_port
 from belfry.devstack.stack import Worker
 from tests.acceptance.harness import java_tools
+from tests.acceptance.harness.commands import put_on_path
 from tests.acceptance.test_readme_commands import Shell, Step, steps
 from tests.architecture.tree import ROOT
 
@@ -100,10 +100,7 @@ def worker(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
 def shell(stack: Stack, worker: Worker, tmp_path: Path) -> Shell:
     """A shell whose `belfry` is this tree's, with Kafka's tools on its path."""
     programs = tmp_path / "bin"
-    programs.mkdir()
-    command = programs / "belfry"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m belfry.cli "$@"\n')
-    command.chmod(0o755)
+    put_on_path(programs)
     java_tools.install(programs)
     return Shell(tmp_path, stack, worker)
 

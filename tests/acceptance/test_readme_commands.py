@@ -26,6 +26,7 @@ from belfry.client import Client, Events
 from belfry.devstack import Stack
 from belfry.devstack.ports import free_port
 from belfry.devstack.stack import Worker
+from tests.acceptance.harness.commands import put_on_path
 from tests.architecture.tree import ROOT, markdown
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -105,6 +106,9 @@ SEEN: Final = {
         {"soon", "tick", "sweep", "report"},
     ),
 }
+# Pages whose commands are processes of their own, as readers start them; those of others are forks
+# (`harness/commands.py`), which differ in nothing but what they have imported before.
+BY_ITSELF: Final = ("README.md", "docs/quickstart.md", "docs/cli.md")
 # Fragments that show a shape; what they name is tested where it lives.
 SHAPES: Final = {
     "docs/dev-stack.md": "tests/integration/test_devstack_kafka.py",
@@ -223,17 +227,14 @@ def worker(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
 
 @pytest.fixture
 def shell(stack: Stack, worker: Worker, tmp_path: Path) -> Shell:
-    """A shell in an empty folder, whose `belfry` is this tree's."""
-    command = tmp_path / "bin" / "belfry"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m belfry.cli "$@"\n')
-    command.chmod(0o755)
+    """A shell in an empty folder, in whose `bin` its `belfry` will be."""
     return Shell(tmp_path, stack, worker)
 
 
 @pytest.mark.parametrize("page", SEEN)
 def test_what_the_page_says_works(page: str, shell: Shell) -> None:
     texts, schedules = SEEN[page]
+    put_on_path(shell.folder / "bin", forked=page not in BY_ITSELF)
     has_kcat = shutil.which("kcat") is not None
     typed = [step for step in steps(Path(page)) if step.kept_back is None]
     done = [step for step in typed if has_kcat or "kcat" not in step.text]

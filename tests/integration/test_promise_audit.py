@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from belfry.client.kafka import Cluster
 from belfry.client.tenants import TenantPolicies
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.audit import AuditEvent
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.http import Http, place, schedules
 from tests.acceptance.harness.site import Site, wait_for
 
@@ -170,7 +170,7 @@ def test_no_change_of_a_policy_is_missed_when_a_worker_is_killed(
 def shown(site: Site, *words: str) -> list[dict[str, Any]]:
     """What `belfry audit list` prints."""
     env = {"BELFRY_BOOTSTRAP_SERVERS": site.bootstrap, "BELFRY_CLUSTER__TOPIC_PREFIX": site.prefix}
-    command = [sys.executable, "-m", "belfry.cli", "audit", "list", *words, "-o", "jsonl"]
+    command = [*belfry(), "audit", "list", *words, "-o", "jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=env)
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from belfry.canary.rows import slots_until
 from belfry.canary.slots import AHEAD_MS
 from belfry.client.kafka import Cluster
 from belfry.tenants.canary import CANARY, SLO_TOPIC
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -37,7 +37,7 @@ SETTINGS = {"CANARY_INTERVAL_MS": "1000", "HTTP_WORKER_SECRET": "one that worker
 def slo(worker: Worker, *options: str) -> subprocess.CompletedProcess[str]:
     """What `belfry slo` says, as docs/slo.md has it typed."""
     env = {**os.environ, **worker.settings}
-    command = [sys.executable, "-m", "belfry.cli", "slo", "--output", "json", *options]
+    command = [*belfry(), "slo", "--output", "json", *options]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.http import Http, place, schedules
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 
@@ -60,7 +60,7 @@ def run(site: Site, *words: str) -> tuple[int, str]:
     """A command that knows a worker's port, and no Kafka."""
     where = ["--http-url", f"http://127.0.0.1:{site.workers[0].http_port}"]
     nowhere = ["--bootstrap-servers", "127.0.0.1:1"]
-    command = [sys.executable, "-m", "belfry.cli", *words, *where, *nowhere]
+    command = [*belfry(), *words, *where, *nowhere]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return done.returncode, done.stdout + done.stderr
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.http import Http
 from tests.acceptance.harness.load import TENANTS, Load, Shape
 from tests.acceptance.harness.reading import lifecycle_of, read_all
@@ -31,7 +31,7 @@ SETTINGS = {"METERING_INTERVAL_MS": str(LENGTH_MS), "LIFECYCLE": "ALL"}
 def usage(worker: Worker, *options: str) -> subprocess.CompletedProcess[str]:
     """What `belfry tenant usage` says, as docs/metering.md has it typed."""
     env = {**os.environ, **worker.settings}
-    command = [sys.executable, "-m", "belfry.cli", "tenant", "usage", *options]
+    command = [*belfry(), "tenant", "usage", *options]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 

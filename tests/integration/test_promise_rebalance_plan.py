@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from belfry.engine.reports import SourcePartition
 from belfry.schedules.identity import Homes, partition_of
 from belfry.wire.moves import END, MOVE, ROWS, MoveRecord
 from belfry.wire.origins import believed_origin
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.reading import read_all
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -36,7 +36,7 @@ def rebalance(
 ) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **worker.settings}
     env["BELFRY_HTTP_URL"] = f"http://127.0.0.1:{worker.http_port}"
-    command = [sys.executable, "-m", "belfry.cli", "rebalance", what, *options]
+    command = [*belfry(), "rebalance", what, *options]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 

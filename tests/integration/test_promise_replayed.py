@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ import tzdata
 from confluent_kafka import Producer
 
 from belfry.schedules.instants import format_instant
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.requests import policy
 from tests.acceptance.harness.site import Site, now_ms
 
@@ -29,7 +29,7 @@ def replayed(site: Site, *options: str) -> tuple[int, Any]:
     """Run the command on a site's topics; its exit code, and what it printed as JSON."""
     given = {"BOOTSTRAP_SERVERS": site.bootstrap, "CLUSTER__TOPIC_PREFIX": site.prefix}
     run = subprocess.run(
-        [sys.executable, "-m", "belfry.cli", "replay", "-o", "json", *options],
+        [*belfry(), "replay", "-o", "json", *options],
         env={**os.environ, **{f"BELFRY_{name}": value for name, value in given.items()}},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip

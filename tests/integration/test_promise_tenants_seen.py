@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.http import Http, place
 from tests.acceptance.harness.site import Site, now_ms, wait_for
 from tests.acceptance.harness.worker import Worker
@@ -32,7 +32,7 @@ def doctor(worker: Worker) -> list[dict[str, Any]]:
     """What `belfry doctor` says of tenants."""
     env = {**os.environ, **worker.settings}
     env["BELFRY_HTTP_URL"] = f"http://127.0.0.1:{worker.http_port}"
-    command = [sys.executable, "-m", "belfry.cli", "doctor", "--output", "jsonl"]
+    command = [*belfry(), "doctor", "--output", "jsonl"]
     ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     checks = [json.loads(line) for line in ran.stdout.splitlines()]
     return [each for each in checks if each["check"] == "tenants"]

@@ -30,6 +30,7 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.wire import framing
 from belfry.wire.fired import FiredEvent, encode_fired
 from belfry.wire.worker_keys import Purpose, first, keys_of
+from tests.acceptance.harness import commands
 from tests.acceptance.harness.delivered import wait_ends
 from tests.acceptance.harness.host_breaks import broken_for_both
 from tests.acceptance.harness.reading import Record
@@ -184,7 +185,7 @@ def belfry(site: Site, *words: str, code: int | None = 0) -> str:
     prefix["BELFRY_HTTP_WORKER_SECRET"] = WORKERS
     where = ["--bootstrap-servers", site.bootstrap]
     answer = subprocess.run(
-        [sys.executable, "-m", "belfry.cli", *words, *where],
+        [*commands.belfry(), *words, *where],
         capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **prefix},
     )  # fmt: skip
     assert code in (None, answer.returncode), answer.stderr

@@ -67,8 +67,9 @@ class RocksMap:
         self._unlogged.disable_wal = True  # type: ignore[method-assign,assignment]
         try:
             self.write({LAST: b""})
-        except Damaged:
-            # RocksDB compacts in the background from the first moment on, and meets damage there.
+        except Exception:
+            # RocksDB writes and compacts in the background from the first moment on, and meets
+            # damage there, or a disk that fails.  Left open, it would be locked for the next try.
             self.close()
             raise
 
@@ -227,7 +228,8 @@ class RocksMap:
     def _meaning_of(self, error: Exception) -> Exception:
         if not str(error).startswith("Corruption"):
             self.stuck = True
-            return error
+            # A new one: an error that is its own cause stays, with the store, until garbage goes.
+            return type(error)(*error.args)
         self._damaged = True
         return Damaged(f"{self._path}: {error}")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
+from tests.acceptance.harness.commands import PROCESS, belfry
 from tests.acceptance.harness.site import Site, wait_for
 from tests.acceptance.harness.worker import Worker
 
@@ -21,18 +22,23 @@ WITHIN_S = 240.0
 PASSING = ("workers_silent", "Not all is known", "No worker answers", "Give the command again")
 
 
-def rebalance(worker: Worker, *words: str) -> subprocess.Popen[str]:
-    """Begin `belfry rebalance …`, which asks this worker."""
+def rebalance(
+    worker: Worker, *words: str, program: Sequence[str] = PROCESS
+) -> subprocess.Popen[str]:
+    """Begin `belfry rebalance …`, which asks this worker.
+
+    Whoever kills it takes a process of its own, which is gone then, and not a fork.
+    """
     env = {**os.environ, **worker.settings}
     env["BELFRY_HTTP_URL"] = f"http://127.0.0.1:{worker.http_port}"
-    command = [sys.executable, "-m", "belfry.cli", "rebalance", *words, "--output", "json"]
+    command = [*program, "rebalance", *words, "--output", "json"]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
 
 
 def ended(worker: Worker, *words: str) -> tuple[int, str, str]:
     """Run the command to its end: its exit code, and what it wrote to output and errors."""
-    with rebalance(worker, *words) as command:
+    with rebalance(worker, *words, program=belfry()) as command:
         try:
             out, error = command.communicate(timeout=COMMAND_S)
         except subprocess.TimeoutExpired:

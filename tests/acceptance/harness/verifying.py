@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.acceptance.harness.commands import belfry
 from tests.acceptance.harness.site import Site
 
 # Seconds for one pass: it needs ten of a processor, of which a busy machine gives it a tenth.
@@ -38,7 +38,7 @@ def verifying(site: Site, *options: str, **settings: str) -> subprocess.Popen[st
         **settings,
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "belfry.cli", "verify", *options],
+        [*belfry(), "verify", *options],
         env={**os.environ, **{f"BELFRY_{name}": value for name, value in given.items()}},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -6,7 +6,8 @@ is closed and opened again, one that is damaged removes itself.
 
     python -m tests.unit.host.odd_disk FOLDER MODE_FILE SEED STEPS
 
-It prints how often each of these was met; an exception is a promise that did not hold.
+It prints how often each of these was met; an exception is a promise that did not hold.  What it
+does and meets on its way it says on its standard error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Final
 
 from belfry.host.rocks import RocksMap
@@ -46,6 +48,7 @@ class OddDisk:
         self._folder, self._mode = folder, mode
         self._random = Random(seed)
         self._log: list[Rows] = []
+        self._began = monotonic()
         self._be("-")
         self._store = RocksMap(folder)
 
@@ -54,12 +57,14 @@ class OddDisk:
         for number in range(steps):
             if number % STAYS == 0:
                 self._be(self._random.choice(MODES))
+            self._say(f"step {number} in mode {self.mode}")
             self._guarded(self._step)
             if number % STAYS == STAYS - 1:
                 # What was written in this mode is read from the disk, and not from a cache.
                 self._reopen()
                 self._guarded(self._compare)
         self._be("-")
+        self._say("as it should be")
         for _ in range(TRIES):
             self._reopen()
             self._guarded(self._compare)
@@ -71,6 +76,9 @@ class OddDisk:
         if self._offset() != len(self._log):
             raise Wrong(f"{self._offset()} of {len(self._log)} writes are there")
         self._store.close()
+
+    def _say(self, what: str) -> None:
+        sys.stderr.write(f"{monotonic() - self._began:7.2f} {what}\n")
 
     def _be(self, mode: str) -> None:
         self._mode.write_text(mode, encoding="ascii")
@@ -124,6 +132,7 @@ class OddDisk:
     def _tell(self, error: Exception) -> None:
         kind = "damaged" if isinstance(error, Damaged) else "failed"
         self.met[f"{self.mode} {kind}"] += 1
+        self._say(f"{kind} in mode {self.mode}: {error}")
 
     def _reopen(self) -> None:
         """Close the store and open it, with a disk as it should be where it has to be."""

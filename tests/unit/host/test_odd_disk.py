@@ -21,6 +21,8 @@ import pytest
 SEEDS: Final = 4
 STEPS: Final = 60
 TIMEOUT_S: Final = 120
+# So much of each log is shown where a process fails.
+TOLD: Final = 6_000
 # By its mode: what has to be met within these seeds.
 MET: Final = ("s failed", "w failed", "m failed", "r failed", "f damaged", "h damaged", "opened")
 COMPILER: Final = shutil.which("cc")
@@ -39,20 +41,32 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def played(library: Path, folder: Path, seed: int) -> Counter[str]:
-    """What a process met on such a disk."""
-    mode = folder / "mode"
-    command = [sys.executable, "-m", "tests.unit.host.odd_disk", str(folder / "store"), str(mode)]
+    """What a process met on such a disk; where it fails, all that it said of each step is told."""
+    mode, said, result = folder / "mode", folder / "said", folder / "result"
+    program = [sys.executable, "-X", "faulthandler", "-m", "tests.unit.host.odd_disk"]
     odd = {"LD_PRELOAD": str(library), "ODD_DISK": str(folder / "store")}
-    done = subprocess.run(
-        [*command, str(seed), str(STEPS)],
-        env={**os.environ, **odd, "ODD_DISK_MODE": str(mode)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2_000:]
-    return Counter(json.loads(done.stdout.splitlines()[-1]))
+    # Into files, so that a process that is killed for its time has not said it in vain.
+    with said.open("wb") as errors, result.open("wb") as output:
+        try:
+            code = subprocess.run(
+                [*program, str(folder / "store"), str(mode), str(seed), str(STEPS)],
+                env={**os.environ, **odd, "ODD_DISK_MODE": str(mode)},
+                stdout=output,
+                stderr=errors,
+                timeout=TIMEOUT_S,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"seed {seed} has not ended in {TIMEOUT_S} s\n{told(folder)}")
+    assert code == 0, f"seed {seed} ended with {code}\n{told(folder)}"
+    return Counter(json.loads(result.read_text("utf-8").splitlines()[-1]))
+
+
+def told(folder: Path) -> str:
+    """The end of what the process said and printed, and of RocksDB's own log."""
+    logs = [folder / "said", folder / "result", folder / "store" / "LOG"]
+    texts = [each.read_text("utf-8", errors="replace") for each in logs if each.is_file()]
+    return "\n---\n".join(text[-TOLD:] for text in texts)
 
 
 @pytest.mark.timeout(SEEDS * TIMEOUT_S)
@@ -64,4 +78,5 @@ def test_a_store_is_a_prefix_of_its_log_or_says_that_it_is_damaged(
         folder = tmp_path / str(seed)
         folder.mkdir()
         met += played(library, folder, seed)
-    assert not {*MET} - met.keys(), met
+    lacking = {*MET} - met.keys()
+    assert not lacking, f"not met: {lacking}; met: {met}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -112,3 +112,46 @@ def test_the_links_of_a_checkpoint_find_nothing_to_flush(
     store.checkpoint(tmp_path / "links")
     store.close()
     assert left == [0]
+
+
+def test_a_store_whose_first_write_fails_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever tries again, while the error is still told of, finds no lock."""
+    RocksMap(tmp_path / "store").close()
+
+    def fails(*_: object) -> None:
+        raise OSError("IO error: While appending to file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RocksMap, "write", fails)
+        with pytest.raises(OSError, match="appending") as caught:
+            RocksMap(tmp_path / "store")
+    again = RocksMap(tmp_path / "store")
+    again.close()
+    assert caught.value.__traceback__ is not None
+
+
+def test_an_error_of_the_disk_is_not_its_own_cause(rows: RocksMap) -> None:
+    """Nobody would let it go, with the store in its traceback, until garbage is looked for."""
+
+    class Failing:
+        def fails(self, *_: object) -> None:
+            raise OSError("IO error: While appending to file")
+
+        get = write = flush = fails
+
+    whole, rows._db = rows._db, Failing()  # type: ignore[assignment]
+    asked: list[Callable[[], object]] = [
+        lambda: rows.get(b"a"),
+        lambda: rows.get_many([b"a"]),
+        lambda: rows.write({b"a": b"1"}),
+        rows.flush,
+    ]
+    for each in asked:
+        with pytest.raises(OSError, match="appending") as caught:
+            each()
+        assert caught.value.__cause__ is not caught.value
+    assert rows.stuck
+    rows._db = whole
+    rows.close()
