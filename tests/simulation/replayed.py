@@ -20,11 +20,14 @@ from belfry.store.ordered_map import MemoryMap
 from belfry.store.signatures import FILLER
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.headers import FIRE_ID
+from belfry.wire.policies import decode_policy
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 from tests.simulation.broker import Log
 from tests.simulation.payload_keys import SECRETS
 from tests.simulation.stores import bare
+from tests.simulation.tenant_policies import HEAD
+from tests.simulation.tenant_policies import TOPIC as POLICIES
 from tests.simulation.trail import CHANGELOG, FIRED, REQUESTS
 from tests.simulation.world import World
 
@@ -67,7 +70,7 @@ def _played(world: World, log: Log, events: WrittenEvents) -> tuple[list[str], C
         done = behind
         effects, differs = player.play(step, requests)
         if differs is None:
-            for differs in events.differing(step, effects, lambda _topic: False):
+            for differs in events.differing(step, effects, player.treatment.enveloped):
                 compared += 1
                 if differs is not None:
                     break
@@ -82,10 +85,15 @@ def _played(world: World, log: Log, events: WrittenEvents) -> tuple[list[str], C
 def _treatment(world: World) -> Treatment:
     """Policies by their time, with the keys that they name."""
     changes = [
-        PolicyAt(at_ms, policy["tenant"], TenantPolicy(**policy))
-        for at_ms, policy in world.policies.written
+        PolicyAt(entry.timestamp_ms, (entry.key or b"").decode(), _policy(entry.value))
+        for entry in world.committed(POLICIES)
     ]
     return Treatment(changes, "belfry.", keys_of=_keys_of)
+
+
+def _policy(value: bytes | None) -> TenantPolicy | None:
+    """A policy as workers read it, with its targets; None for no policy."""
+    return None if value is None else decode_policy(value.removeprefix(HEAD))
 
 
 def _keys_of(policy: TenantPolicy) -> KeyRing | None:

@@ -78,6 +78,8 @@ COVERED: Final = (
 )
 # Found something once: scenario and seed, and the writer where it was named.
 FOUND: Final = (("clocks", 1597, "librdkafka"), ("calls", 1021, ""), ("calls", 1027, ""))
+# Could not be played again once, since tenants have targets.
+PLAYED_AGAIN: Final = (("webhooks", 1),)
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)
@@ -171,3 +173,13 @@ def test_a_seed_that_found_something_finds_nothing_any_more(
     started = start("--seeds", "1", "--first", str(seed), "--only", scenario, *asked)
     printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
+
+
+@pytest.mark.parametrize(("scenario", "seed"), PLAYED_AGAIN)
+@pytest.mark.timeout(2 * SHORT_S)
+def test_a_log_that_could_not_be_played_comes_out_again(scenario: str, seed: int) -> None:
+    asked = ("--seeds", "1", "--first", str(seed), "--only", scenario, "--replay")
+    started = start(*asked)
+    printed = finish(started, SHORT_S)
+    assert started.returncode == 0, printed
+    assert "replayed: " in printed
