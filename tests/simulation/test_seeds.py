@@ -78,6 +78,9 @@ COVERED: Final = (
 )
 # Found something once: scenario and seed, and the writer where it was named.
 FOUND: Final = (("clocks", 1597, "librdkafka"), ("calls", 1021, ""), ("calls", 1027, ""))
+# Could not be played again once: tenants with targets; groups whose walks wrote nothing; tenants
+# that were held before anything of theirs fired; a step that held back more than it was to fire.
+PLAYED_AGAIN: Final = (("webhooks", 1), ("features", 5014), ("features", 166), ("rules", 30))
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)
@@ -171,3 +174,14 @@ def test_a_seed_that_found_something_finds_nothing_any_more(
     started = start("--seeds", "1", "--first", str(seed), "--only", scenario, *asked)
     printed = finish(started, SHORT_S)
     assert started.returncode == 0, printed
+
+
+@pytest.mark.parametrize(("scenario", "seed"), PLAYED_AGAIN)
+@pytest.mark.timeout(2 * SHORT_S)
+def test_a_log_that_could_not_be_played_comes_out_again(scenario: str, seed: int) -> None:
+    asked = ("--seeds", "1", "--first", str(seed), "--only", scenario, "--replay")
+    started = start(*asked)
+    printed = finish(started, SHORT_S)
+    assert started.returncode == 0, printed
+    assert "replayed: " in printed
+    assert "unjudged" not in printed

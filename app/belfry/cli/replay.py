@@ -116,9 +116,9 @@ def replay(
     """Play the log of requests through the engine again, and compare it with what was written.
 
     Needs all of a partition's changelog and requests, from its birth on, or --from a later
-    take-over. Exit code 0 for the same
-    bytes, 4 for a difference, 1 for what cannot be played, 3 where there is no changelog. With
-    --with or --zone-data it shows what these would have done. Example:
+    take-over. Exit code 0 for the same bytes, 4 for a difference, 1 for what cannot be played or
+    judged, 3 where there is no changelog. With --with or --zone-data it shows what these would have
+    done. Example:
 
     belfry replay --with slower.json
     """
@@ -205,7 +205,8 @@ def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
         signed = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else None
         policies = topics.policies(Decoder("TenantPolicy", look, only=True), signed)
         counted = session.printer.counted
-        yield ReplayWorld(topics, settings, policies, counts, look, judges(session), chunk, counted)
+        judge_of, gone = judges(session), topics.policies_compacted
+        yield ReplayWorld(topics, settings, policies, counts, look, judge_of, chunk, counted, gone)
 
 
 def _chosen(world: ReplayWorld, partitions: list[int] | None) -> list[int]:
@@ -238,4 +239,7 @@ def _show_same(session: Session, world: ReplayWorld, chosen: list[int], bounds: 
             yield shown(found[-1]), line(found[-1])
 
     session.printer.many(all_of_them())
-    return DIFFERS if any(each.differs for each in found) else Exit.OK
+    differing = [each.differs for each in found if each.differs is not None]
+    if any(not each.doubt for each in differing):
+        return DIFFERS
+    return Exit.ERROR if differing else Exit.OK

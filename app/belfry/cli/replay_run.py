@@ -28,7 +28,7 @@ from belfry.host.rocks import RocksMap
 from belfry.placement.partition_count import PartitionCount
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference
-from belfry.playback.logged import Unplayable
+from belfry.playback.logged import LoggedRow, Unplayable
 from belfry.playback.played import PlayedCounts
 from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
@@ -62,6 +62,7 @@ class Bounds(NamedTuple):
 class PartitionPlayed(NamedTuple):
     """What a playback of a partition found; `differs` is None where all bytes are the same.
 
+    Where that has a doubt, `unjudged` transactions, from that one on, cannot be judged.
     `events` is how many fired records were compared byte for byte; the others are not in the
     output topics any more.
     """
@@ -70,6 +71,7 @@ class PartitionPlayed(NamedTuple):
     counts: PlayedCounts
     events: int
     differs: StepDifference | None
+    unjudged: int = 0
 
 
 class ReplayWorld(NamedTuple):
@@ -85,6 +87,8 @@ class ReplayWorld(NamedTuple):
     chunk: int
     # The same, while notes say how many of what have come.
     counted: Callable[[Iterable[Any], str], Iterator[Any]]
+    # Whether the topic of policies lacks some that were in effect once.
+    policies_compacted: bool = False
 
     def place(self, partition: int) -> SourcePartition:
         """The partition as an engine sees it."""
@@ -99,7 +103,8 @@ class ReplayWorld(NamedTuple):
         signing = Signing(False, *map(self.settings.worker_keys, wanted))
         prefix = self.settings.cluster.topic_prefix
         keys = keys_by(SecretPlaces(self.settings.secrets_dir))
-        return Treatment(self.policies, prefix, signing, always, keys)
+        gone = self.policies_compacted
+        return Treatment(self.policies, prefix, signing, always, keys, compacted=gone)
 
     def read_with(self, reader: RequestReader, requests: list[SourceRecord]) -> None:
         """Let the reader know the schemas of these requests; raises `CommandError`."""
@@ -139,7 +144,8 @@ def played(
         cutter = player.beginning(bounds.from_ms)
         stream, compared = None, 0
         rows = world.topics.rows(partition, span, world.judge_of(partition))
-        for record in world.counted(rows, f"records of partition {partition} played"):
+        records = iter(world.counted(rows, f"records of partition {partition} played"))
+        for record in records:
             step = cutter.feed(record)
             if step is None:
                 continue
@@ -152,14 +158,25 @@ def played(
             world.read_with(reader, requests)
             effects, found = player.play(step, requests, appended=stream.appended)
             if found is None:
-                for found in events.differing(step, effects, player.treatment.enveloped):
+                for other in events.differing(step, effects, player.treatment.enveloped):
                     compared += 1
-                    if found is not None:
+                    if other is not None:
+                        found = player.in_doubt(step, other)
                         break
             if found is not None:
-                return PartitionPlayed(partition, player.counts, compared, found)
+                left = 1 + _ended_by(records, bounds.until_ms) if found.doubt else 0
+                return PartitionPlayed(partition, player.counts, compared, found, left)
         cutter.ended()
         return PartitionPlayed(partition, player.counts, compared, player.owed)
+
+
+def _ended_by(records: Iterable[LoggedRow], until_ms: int | None) -> int:
+    """How many transactions more there are, up to an instant (epoch ms); None: to the end."""
+    return sum(
+        record.key.startswith(keys.MANIFEST_PREFIX) and record.row is not None
+        for record in records
+        if until_ms is None or record.written_ms <= until_ms
+    )
 
 
 class VirtualSide(NamedTuple):

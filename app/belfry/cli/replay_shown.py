@@ -14,16 +14,18 @@ from belfry.schedules.instants import format_duration, format_instant
 
 if TYPE_CHECKING:
     from belfry.cli.replay_run import PartitionPlayed
+    from belfry.playback.comparing import StepDifference
     from belfry.playback.contrast import MovedEvent, TenantContrast
 
 
 def shown(result: PartitionPlayed) -> dict[str, Any]:
     """A partition that was played, for programs."""
     counts = result.counts
-    difference = None if result.differs is None else result.differs._asdict()
+    found = result.differs
+    doubted = found is not None and bool(found.doubt)
     return {
         "partition": result.partition,
-        "same": result.differs is None,
+        "same": None if doubted else found is None,
         "transactions": counts.steps,
         "requests": counts.requests,
         "fires": counts.fires,
@@ -31,7 +33,22 @@ def shown(result: PartitionPlayed) -> dict[str, Any]:
         "events_compared": result.events,
         "owners": counts.owners,
         "rows_compacted": counts.owed,
-        "difference": difference,
+        "difference": None if found is None or doubted else _difference(found),
+        "not_judged": None if found is None or not doubted else _not_judged(result, found),
+    }
+
+
+def _difference(found: StepDifference) -> dict[str, Any]:
+    return {name: value for name, value in found._asdict().items() if name != "doubt"}
+
+
+def _not_judged(result: PartitionPlayed, found: StepDifference) -> dict[str, Any]:
+    """From which transaction on a partition cannot be judged, and why."""
+    return {
+        "transaction": found.transaction,
+        "offset": found.offset,
+        "transactions": result.unjudged,
+        "reason": found.doubt,
     }
 
 
@@ -45,6 +62,12 @@ def line(result: PartitionPlayed) -> str:
     )
     if found is None:
         return f"{head}: the same bytes."
+    if found.doubt:
+        some = f"{result.unjudged:,} of {counts.steps + result.unjudged:,}"
+        return plain(
+            f"{head}: the same bytes up to transaction {found.transaction}, offset {found.offset}"
+            f" of the changelog. From there on {some} transactions CANNOT BE JUDGED: {found.doubt}."
+        )
     place = f"transaction {found.transaction}, offset {found.offset} of the changelog"
     return plain(
         f"{head}: DIFFERS in {place}, {found.what} {found.name}: there is {found.logged}; played:"

@@ -90,6 +90,8 @@ class RequestStream:
 class ReplayTopics:
     """Reads what a replay needs of one belfry; `topic` gives a short name its prefix.
 
+    `policies_compacted` says whether the topic of policies lacked some when it was read.
+
     It makes two connections. Methods block, and raise `BelfryError` where brokers do not answer.
     """
 
@@ -99,6 +101,7 @@ class ReplayTopics:
         self._tenants, self._fired = topic("tenants"), topic("fired.")
         self._shared = topic("fired")
         self._reader, self._requests = TopicReader(cluster), TopicReader(cluster)
+        self.policies_compacted = False
 
     def partitions(self) -> list[int]:
         """Partitions of the changelog: where schedules are; none where it is not there."""
@@ -145,7 +148,12 @@ class ReplayTopics:
     def policies(self, decoder: Decoder, signed_by: Keys | None) -> list[PolicyAt]:
         """All policies that the topic still holds; with `signed_by` those that are signed alone."""
         found: list[PolicyAt] = []
+        following: dict[int, int] = {}
         for message in self._all_of([self._tenants]):
+            partition, offset = message.partition() or 0, message.offset() or 0
+            if offset != following.get(partition, 0):
+                self.policies_compacted = True
+            following[partition] = offset + 1
             headers, value = headers_of([message])[0], message.value()
             if signed_by is not None and not _is_signed(signed_by, message, headers):
                 continue

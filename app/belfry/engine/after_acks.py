@@ -23,6 +23,7 @@ roll-back leaves either both or neither.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final
 
@@ -126,8 +127,23 @@ class AfterAcks:
         """Whether a group is to be walked through, to see whether it has ended."""
         return self._groups.under_way or bool(self._dependents.fresh_groups)
 
-    def advance(self, step: Step, budget: Budget) -> Budget:
-        """Walk on through groups; what is left of the budget."""
+    def advance(
+        self, step: Step, budget: Budget, let_go: AbstractSet[bytes] | None = None
+    ) -> Budget:
+        """Walk on through groups; what is left of the budget.
+
+        Where a log tells which names were `let_go`, no walk is made: how far one has come is in no
+        log.  Those groups end that one of these waits for, unless a fire of theirs is awaited.
+        """
+        if let_go is not None:
+            told = [
+                lock
+                for lock in self._dependents.groups_of(let_go)
+                if not (self._is_quiet(lock.tenant) or self._groups.is_awaited(lock))
+            ]
+            for lock in told:
+                self._release(lock, step.now_ms, step)
+            return budget.less(0, len(told))
         for lock in list(self._dependents.fresh_groups):
             # Who joined in this very step is seen by no walk: the next step begins one.
             if not (self._dependents.has_joined(lock) or self._is_quiet(lock.tenant)):

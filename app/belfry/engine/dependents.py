@@ -17,6 +17,7 @@ anew.  What becomes of dependents is in `after_acks.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -46,8 +47,7 @@ class Dependents:
         self._store = store
         self._undo = undo
         self.locks = Tracked(undo, dict.fromkeys(locks, True))
-        groups = [lock for lock in self.locks if lock.name[:1] == OF_GROUP]
-        self.fresh_groups = Tracked(undo, dict.fromkeys(groups, True))
+        self.fresh_groups = Tracked(undo, dict.fromkeys(self.groups, True))
         self._bounds = [
             (due_ms, lock)
             for lock in self.locks
@@ -73,6 +73,19 @@ class Dependents:
             self.fresh_groups[lock] = True
         if row.due_ms < FAR_MS:
             heappush(self._bounds, (row.due_ms, lock))
+
+    @property
+    def groups(self) -> list[Lock]:
+        """The locks of those that wait for groups."""
+        return [lock for lock in self.locks if lock.name[:1] == OF_GROUP]
+
+    def groups_of(self, names: AbstractSet[bytes]) -> list[Lock]:
+        """The groups that one of these waits for, but those that somebody joined in this step."""
+        return [
+            lock
+            for lock in self.groups
+            if not (self.has_joined(lock) or names.isdisjoint(self.names(lock)))
+        ]
 
     def names(self, lock: Lock) -> list[bytes]:
         """Who waits behind a lock, in due order; what came in this step is at the end."""

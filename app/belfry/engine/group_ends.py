@@ -78,6 +78,10 @@ class GroupEnds:
         if lock in self._walks and lock not in self._now and not self._goes_on(lock):
             self._now[lock] = True
 
+    def is_awaited(self, lock: Lock) -> bool:
+        """Whether a fire of a group is to be acknowledged."""
+        return self._locks.awaits_group(lock.tenant, lock.name[1:])
+
     def walk(
         self, names: int, left_out: Iterable[Lock], is_quiet: Callable[[bytes], bool]
     ) -> tuple[list[Lock], int]:
@@ -127,7 +131,7 @@ class GroupEnds:
     def _goes_on(self, lock: Lock) -> bool:
         """Whether a group has not ended, without a walk."""
         witness = self._walks[lock].witness
-        if self._locks.awaits_group(lock.tenant, lock.name[1:]):
+        if self.is_awaited(lock):
             return True
         return bool(witness) and self._waits(lock, witness)
 

@@ -9,6 +9,8 @@ in a million is bounded by the names, one that matches all by the changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from belfry.engine.step import Step
@@ -38,6 +40,17 @@ class Budget(NamedTuple):
     def less(self, names: int, changes: int) -> Budget:
         """What is left of it."""
         return Budget(self.names - names, self.changes - changes)
+
+
+class WorkAsLogged(NamedTuple):
+    """What jobs and walks did in a step, as its log tells it.
+
+    Each job does what it is `allotted`, by its key; None: what its rate allows.  `let_go` are names
+    of schedules that waited for a group, which has ended in the step.
+    """
+
+    allotted: Mapping[bytes, Budget] | None
+    let_go: AbstractSet[bytes]
 
 
 class Walked(NamedTuple):

@@ -35,7 +35,7 @@ from belfry.engine.after_acks import AfterAcks
 from belfry.engine.backfill import Backfill
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.calendar_followers import CalendarFollowers
-from belfry.engine.job_counts import Budget, Counts, Walked
+from belfry.engine.job_counts import Budget, Counts, Walked, WorkAsLogged
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.moving import GroupMoves, Releases
 from belfry.engine.queues import Queues
@@ -107,23 +107,23 @@ class Jobs:
         """
         return self._moving.under_way
 
-    def advance(
-        self, step: Step, budget: Budget, allotted: Mapping[bytes, Budget] | None = None
-    ) -> None:
+    def advance(self, step: Step, budget: Budget, as_logged: WorkAsLogged | None = None) -> None:
         """Go on with the jobs, as far as the budget goes; schedules follow calendars first.
 
         Before both, groups that somebody waits for are walked through.
 
         Calendars have half of it where there are jobs, so that neither waits for the other's end.
-        Jobs that are `allotted` something, by their keys, do that in this order, and no other job
-        does anything.
+        Where a log tells it (`as_logged`), jobs that are allotted something do that in this order,
+        no other job does anything, and groups end that have ended there.
         """
+        allotted = None if as_logged is None else as_logged.allotted
         self._undo.attribute(self, "_last")
         self._undo.attribute(self, "left_off")
         if self._moving.under_way:
             self._moving.advance(step, self._releases)
         if self._after_acks.under_way:
-            budget = self._after_acks.advance(step, budget)
+            let_go = None if as_logged is None else as_logged.let_go
+            budget = self._after_acks.advance(step, budget, let_go)
         left = share = budget.half if self._kept.under_way else budget
         if self._followers.under_way:
             left = Budget(*self._followers.advance(step, *share))

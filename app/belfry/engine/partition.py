@@ -20,7 +20,7 @@ from belfry.engine.day_files import PutAside
 from belfry.engine.drained import Drained
 from belfry.engine.effects import Effects
 from belfry.engine.groups import GroupFigures
-from belfry.engine.job_counts import Budget
+from belfry.engine.job_counts import Budget, WorkAsLogged
 from belfry.engine.options import DEFAULTS, EngineOptions
 from belfry.engine.parts import EngineParts
 from belfry.engine.reports import SourcePartition
@@ -200,14 +200,14 @@ class PartitionEngine:
         return step.effects
 
     def advance_jobs(
-        self, now_ms: int, budget: Budget, allotted: Mapping[bytes, Budget] | None = None
+        self, now_ms: int, budget: Budget, as_logged: WorkAsLogged | None = None
     ) -> Effects:
         """Go on with bulk jobs and changed calendars; comes behind the other parts of a step.
 
-        `allotted` is what each job does, by its key, where a log tells it: else rates say.
+        Where a log tells what was done (`as_logged`), that is done: else rates and walks say.
         """
         step = self._at(now_ms)
-        self.jobs.advance(step, budget, allotted)
+        self.jobs.advance(step, budget, as_logged)
         return step.effects
 
     def put_aside(self, now_ms: int, rows: Sequence[PutAside]) -> Effects:

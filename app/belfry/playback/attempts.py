@@ -8,11 +8,14 @@ made until one does; by far most steps are what their first attempt says.
     first       all that is due by the watermark, then the requests up to the manifest's position
     then        other instants that rows tell; as many events as the manifest counts; no firing
     last        with a sweep behind; sizes to which `partitions/pacing.py` may have come
+                with large payloads refused, all of them or those on one side of some request
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from belfry.engine.after_acks import GRACE_MS
@@ -22,13 +25,12 @@ from belfry.playback.logged import LoggedStep
 from belfry.store.layout.calendars import CALENDAR_PREFIX
 from belfry.store.layout.jobs import JOB_PREFIX, RUNNING, JobRow, decode_job
 from belfry.store.layout.manifests import Manifest
+from belfry.wire.record import SourceRecord
 
-# Most events of a step by default, and what the pace of a partition makes of it.
+# Most events of a step by default, and what a term begins with where there are many topics.
 CHUNK: Final = 10_000
-SIZES: Final = (
-    *(500, 1_000, 2_000, 4_000, 8_000, 5_000, 2_500, 1_250, 625, 312, 156, 78, 50),
-    *(100, 200, 400, 800, 1_600, 3_200, 6_400, 250, 125, 62),
-)
+FIRST: Final = 500
+LEAST: Final = 50
 # Fires of a step that may have been those of a TRIGGER, which no size bounds.
 EXTRAS: Final = range(1, 9)
 # Budgets of jobs: names for each change, and changes that a step may have had room for.
@@ -41,6 +43,11 @@ FIRST_FEW: Final = 6
 LATER_MS: Final = (0, 2, 5, 10, 20, 50, 100)
 
 
+# Requests at which the store of large payloads may have gone away, or come back.
+MOST_TURNS: Final = 200
+NEVER: Final = range(0)
+ALWAYS: Final = range(1 << 62)
+
 # What each job of a step may do, by its key, in the order of their turns.
 Allotted = tuple[tuple[bytes, Budget], ...]
 
@@ -50,7 +57,8 @@ class Attempt(NamedTuple):
 
     It `fires` at most `at_most` events that are due by `now_ms`, and takes its requests in.  Sweeps
     may follow, each at an instant, and jobs go on within their `budget` at `later_ms`.  Each job
-    does what it is `allotted`, by its key; None: as much as its rate allows.
+    does what it is `allotted`, by its key; None: as much as its rate allows.  Large payloads are
+    refused of requests at the offsets `away`: their store was away then.
     """
 
     now_ms: int
@@ -60,6 +68,7 @@ class Attempt(NamedTuple):
     budget: Budget | None = None
     later_ms: int = 0
     allotted: Allotted | None = None
+    away: range = NEVER
 
     @property
     def without_jobs(self) -> Attempt:
@@ -87,8 +96,25 @@ def attempts_at(
         for number, later_ms in enumerate(told or [each.now_ms + later for later in LATER_MS])
         for budget, allotted in budgets[: None if number == 0 else 1]
     ]
-    has_worked = any(key.startswith(JOB_PREFIX) for key in step.rows)
+    has_worked = told or any(key.startswith(JOB_PREFIX) for key in step.rows)
     return worked + plain if has_worked else plain + worked
+
+
+@cache
+def sizes_of(chunk: int) -> tuple[int, ...]:
+    """What the pace of a partition makes of `chunk`: halved and doubled, in any order.
+
+    >>> sizes_of(200)
+    (200, 100, 50)
+    """
+    found: dict[int, None] = {}
+    left = deque(sorted({chunk, min(chunk, FIRST)}))
+    while left:
+        size = left.popleft()
+        if size not in found:
+            found[size] = None
+            left += (min(2 * size, chunk), max(size // 2, min(LEAST, chunk)))
+    return tuple(found)
 
 
 def likeliest(tries: Sequence[Attempt]) -> list[Attempt]:
@@ -115,6 +141,19 @@ def swept(step: LoggedStep, tries: Sequence[Attempt]) -> Iterator[Attempt]:
             yield each._replace(sweeps=(before_ms, before_ms, at_ms, at_ms))
 
 
+def refusing(tries: Sequence[Attempt], requests: Sequence[SourceRecord]) -> Iterator[Attempt]:
+    """The likeliest of these once more, while the store of large payloads was away.
+
+    It may have been so for all of the requests that the step took in, for those from one of them
+    on, or for those before one: a worker learns of it amid a step.
+    """
+    few = likeliest(tries)
+    yield from (each._replace(away=ALWAYS) for each in few)
+    for offset in [each[0] for each in requests[1 : MOST_TURNS + 1]]:
+        for away in (range(offset, ALWAYS.stop), range(offset)):
+            yield from (each._replace(away=away) for each in few[:1])
+
+
 def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
     """Attempts without jobs and sweeps."""
     manifest = step.manifest
@@ -131,7 +170,7 @@ def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
     found += [
         Attempt(now_ms, fired - each) for now_ms in instants for each in EXTRAS if fired > each
     ]
-    found += [Attempt(now_ms, size) for now_ms in instants for size in SIZES]
+    found += [Attempt(now_ms, size) for now_ms in instants for size in sizes_of(chunk)]
     return list(dict.fromkeys(found))
 
 

@@ -21,6 +21,7 @@ from belfry.engine.reports import SourcePartition
 from belfry.playback.attempts import CHUNK
 from belfry.playback.beginning import Beginning
 from belfry.playback.comparing import StepDifference
+from belfry.playback.doubts import GIVEN_UP, TAKEN_OVER, Tried, doubts_about, is_sure
 from belfry.playback.logged import LoggedStep
 from belfry.playback.played import PlayedCounts, PlayedPartition
 from belfry.playback.player import PartitionPlayer
@@ -50,6 +51,8 @@ class BranchingPlayer:
     ) -> None:
         self._new_treatment = new_treatment
         self._chunk = chunk
+        self._given_up = False
+        self._unsure = ""
         partition = PlayedPartition(place, new_rows, reader, new_treatment())
         self._branches = [PartitionPlayer(partition, chunk)]
 
@@ -89,17 +92,55 @@ class BranchingPlayer:
             # All have the same changelog, so one that folds it is enough.
             cold = first.cold_copy(self._new_treatment())
             self._branches.append(PartitionPlayer(cold, self._chunk))
+            self._unsure = TAKEN_OVER
+        elif first.takes_over(step):
+            self._unsure = ""
         results = [each.play(step, requests, appended=appended) for each in self._branches]
         pairs = zip(self._branches, results, strict=True)
         fits = [(each, result) for each, result in pairs if result[1] is None]
         if not fits:
-            return results[0]
+            effects, found = results[0]
+            assert found is not None
+            return effects, self._judged(step, requests, effects, found)
         self._branches = [each for each, _ in fits]
         for each, _ in fits:
             self._branches += each.twins
         if len(self._branches) > MOST_BRANCHES:
-            self._branches = _different(self._branches)[:MOST_BRANCHES]
+            different = _different(self._branches)
+            self._branches = different[:MOST_BRANCHES]
+            self._given_up = self._given_up or len(different) > MOST_BRANCHES
         return fits[0][1]
+
+    def in_doubt(self, step: LoggedStep, found: StepDifference) -> StepDifference:
+        """How an event of a step that fits differs, with the doubt that there is about the step."""
+        player = self._branches[0]
+        doubts = doubts_about(step, player.partition, Tried(), Effects(), ())
+        return found._replace(doubt="; ".join([*self._sticking, *doubts]))
+
+    @property
+    def _sticking(self) -> list[str]:
+        """Doubts about all that follows: ways that were given up, a take-over amid a backlog."""
+        return [each for each in (GIVEN_UP if self._given_up else "", self._unsure) if each]
+
+    def _judged(
+        self,
+        step: LoggedStep,
+        requests: Sequence[SourceRecord],
+        effects: Effects,
+        found: StepDifference,
+    ) -> StepDifference:
+        """How a step differs, with the doubt that there is about it in any of its branches."""
+        for each in self._branches:
+            if not is_sure(step, each.tried, each.partition.standing, requests):
+                break
+        else:
+            return found
+        doubts = dict.fromkeys(self._sticking)
+        for each in self._branches:
+            doubts |= dict.fromkeys(
+                doubts_about(step, each.partition, each.tried, effects, requests)
+            )
+        return found._replace(doubt="; ".join(doubts))
 
 
 def _different(branches: list[PartitionPlayer]) -> list[PartitionPlayer]:

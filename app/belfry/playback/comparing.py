@@ -51,7 +51,8 @@ SHOWN: Final = 12
 class StepDifference(NamedTuple):
     """The first thing in which a played step differs from the log; texts are for people.
 
-    `what` is one of row, manifest, event and place.  `offset` is in the changelog.
+    `what` is one of row, manifest, event and place.  `offset` is in the changelog.  With a `doubt`
+    it is no fault for certain: the step depended on what that says, which is in no log.
     """
 
     what: str
@@ -60,6 +61,7 @@ class StepDifference(NamedTuple):
     name: str
     logged: str
     played: str
+    doubt: str = ""
 
 
 def rows_differ(

@@ -13,13 +13,14 @@ what it wrote tells it:
     nothing, of tenants that           any instant at which all was due that fired: when the step
     remember no ends                   was written
     awaited fire, removed              any instant from its time-out on: likewise
+    nothing, and nothing fired         likewise
 
 One of them is right, and which one, the bytes say: all others give other rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from belfry.playback.logged import LoggedStep
 from belfry.schedules.jitter import jitter_ms
@@ -46,7 +47,9 @@ MOST_ROWS = 1_000
 
 def instants_of(step: LoggedStep) -> list[int]:
     """Epoch milliseconds, each once; the watermark is the first."""
-    found, last = {step.manifest.watermark_ms: None}, list[int]()
+    found = {step.manifest.watermark_ms: None}
+    # A step that fired nothing may have stopped amid what it held back.
+    last = [] if step.manifest.fired else [step.written_ms]
     for (key, row), _ in zip(step.rows.items(), range(MOST_ROWS), strict=False):
         if row is not None:
             found |= dict.fromkeys(_told_by(key, row))
@@ -91,6 +94,18 @@ def tenants_that_fired(step: LoggedStep) -> frozenset[str]:
         if row is not None and key[:1] != b"\0" and any(_told_by(key, row))
     }
     return frozenset(name.decode(errors="replace") for name in found)
+
+
+def concerned_by(step: LoggedStep, rows: Iterable[bytes]) -> Iterator[str]:
+    """Tenants of `rows` (changelog keys) that an attempt has and the step has not.
+
+    They may have been held back in the step, whether or not they would have fired.
+    """
+    for key in rows:
+        if key in step.rows or not (key[:1] != b"\0" or key.startswith(keys.AWAITED_PREFIX)):
+            continue
+        name = keys.tenant_of(key.removeprefix(keys.AWAITED_PREFIX))
+        yield name.decode(errors="replace")
 
 
 def _told_by(key: bytes, row: bytes) -> Iterator[int]:

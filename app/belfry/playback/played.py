@@ -99,7 +99,7 @@ class PlayedPartition:
         """The same partition with its changelog folded into an empty map; another owner is next."""
         assert self.engine is not None
         manifest = self.engine.manifest
-        folded = [(name, self._standing(name)) for name, _ in self.store.all_names()]
+        folded = [(name, self.standing(name)) for name, _ in self.store.all_names()]
         folded.append((keys.manifest_key(manifest.txn_seq), encode_manifest(manifest)))
         copy = PlayedPartition(self._place, self._new_rows, self._reader, treatment)
         Replay(copy.store).apply(folded, [*range(len(folded))], 0)
@@ -145,7 +145,7 @@ class PlayedPartition:
     def attempt(self, attempt: Attempt, step: LoggedStep, taken: StepInput) -> Judged:
         """Make an attempt at a step; the caller commits it or rolls it back."""
         assert self.engine is not None
-        redo(self.engine, self.store, attempt, step, taken)
+        redo(self.engine, self.store, attempt, step, taken, self.treatment.keep_large)
         return self._judged(self.engine, step)
 
     def commit(self, step: LoggedStep, requests: Sequence[SourceRecord], effects: Effects) -> None:
@@ -170,10 +170,10 @@ class PlayedPartition:
         effects = engine.claim(None)
         played = engine.seal(self._epoch, read_lease=step.manifest.read_lease)
         # What rows say tells more than what a manifest counts.
-        found = rows_differ(step, effects.rows, self._standing)
+        found = rows_differ(step, effects.rows, self.standing)
         return effects, found or manifests_differ(step, played)
 
-    def _standing(self, key: bytes) -> bytes | None:
+    def standing(self, key: bytes) -> bytes | None:
         """The row under a changelog key as it stands, as the changelog has it."""
         row = self.store.named(key)
         if row is None or key[:1] == b"\0" or not is_location(row):

@@ -23,8 +23,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from belfry.engine.partition import PartitionEngine
-from belfry.playback.attempts import Attempt
+from belfry.playback.attempts import Attempt, sizes_of
 from belfry.playback.comparing import distance
+from belfry.playback.doubts import Tried
+from belfry.playback.instants import concerned_by
 from belfry.playback.logged import LoggedStep, Unplayable
 from belfry.playback.played import Judged, PlayedPartition
 from belfry.playback.redoing import StepInput
@@ -39,11 +41,13 @@ class PartitionPlayer:
     """Plays one partition, step after step; `chunk` is the workers' `fire_chunk`.
 
     `twins` are players that go on besides this one, from a last step that fits in other ways too.
+    `tried` is what the attempts at a step that fits in none came to.
     """
 
     def __init__(self, partition: PlayedPartition, chunk: int) -> None:
         self.partition = partition
         self.twins: list[PartitionPlayer] = []
+        self.tried = Tried()
         self._chunk = chunk
 
     def play(
@@ -65,7 +69,7 @@ class PartitionPlayer:
                 " partition. How much of it a step moved is in no log: what lies before and behind"
                 " the move can be played."
             )
-        partition, self.twins = self.partition, []
+        partition, self.twins, self.tried = self.partition, [], Tried()
         if partition.engine is None or partition.takes_over(step):
             effects, found = partition.take_over(step)
         else:
@@ -82,7 +86,7 @@ class PartitionPlayer:
         begun = treatment.reached, treatment.held
         nearest: tuple[int, Judged] | None = None
         fired = set[str]()
-        for way in ways_of(step, engine, partition.store, treatment, self._chunk, fired):
+        for way in ways_of(step, partition, self._chunk, fired, taken.requests):
             way.prepare(treatment)
             partition.counts.attempts += 1
             effects, found = partition.attempt(way.attempt, step, taken)
@@ -92,7 +96,9 @@ class PartitionPlayer:
             apart = distance(step, effects.rows)
             if nearest is None or apart < nearest[0]:
                 nearest = apart, (effects, found)
+            self.tried.note(effects)
             fired |= {name for name, late in effects.lateness.items() if late}
+            fired.update(concerned_by(step, effects.rows))
             engine.aborted()
         treatment.reach(begun[0])
         treatment.hold(begun[1])
@@ -106,7 +112,7 @@ class PartitionPlayer:
         partition = self.partition
         if not partition.in_doubt:
             return
-        leaves = engine.unsaid
+        seen = [engine.unsaid]
         engine.aborted()
 
         def tried(attempt: Attempt) -> tuple[object, ...] | None:
@@ -115,11 +121,11 @@ class PartitionPlayer:
             engine.aborted()
             return unsaid if found is None else None
 
-        ways = [fit._replace(attempt=each) for each in other_ways(fit.attempt, step, leaves, tried)]
-        for way in let_go(fit):
+        ways: list[Way] = []
+        for way in (fit, *let_go(fit)):
             way.prepare(partition.treatment)
-            if tried(way.attempt) not in (None, leaves):
-                ways.append(way)
+            others = other_ways(way.attempt, step, sizes_of(self._chunk), seen, tried)
+            ways += [way._replace(attempt=each) for each in others]
         fit.prepare(partition.treatment)
         for way in ways:
             twin = PartitionPlayer(partition.twin(), self._chunk)

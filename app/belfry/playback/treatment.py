@@ -74,8 +74,14 @@ class Treatment:
         signing: Signing = Signing(),  # noqa: B008  # a frozen value
         always: Mapping[str, TenantPolicy] | None = None,
         keys_of: KeysOf = _no_keys,
+        *,
+        compacted: bool = False,
     ) -> None:
-        """`keys_of` gives the keys that a policy's payloads are encrypted with."""
+        """`keys_of` gives the keys that a policy's payloads are encrypted with.
+
+        Of a `compacted` topic some of the policies are gone that were in effect once.
+        """
+        self.compacted = compacted
         self._keys_of = keys_of
         self._changes = sorted(changes, key=lambda each: each.at_ms)
         self._instants = [each.at_ms for each in self._changes]
@@ -123,10 +129,14 @@ class Treatment:
             self.tenants.follow(self._effective_of(name) or self.tenants.defaults(name))
 
     @property
+    def in_effect(self) -> list[TenantPolicy]:
+        """All policies that are in effect by now."""
+        return [*self._stored.values(), *self._always.values()]
+
+    @property
     def keeps_elsewhere(self) -> bool:
         """Whether large payloads of anybody lie elsewhere."""
-        policies = (*self._stored.values(), *self._always.values())
-        return any(each.claim_check_over_bytes is not None for each in policies)
+        return any(each.claim_check_over_bytes is not None for each in self.in_effect)
 
     def keep_large(self, *, away: bool) -> None:
         """Let the store of large payloads be away, or take them."""

@@ -13,11 +13,11 @@ Both go on as players of their own (`branches.py`), until the bytes of one of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import Final
 
-from belfry.playback.attempts import SIZES, Attempt
+from belfry.playback.attempts import Attempt
 from belfry.playback.logged import LoggedStep
 from belfry.store.ordered_map import OrderedMap
 
@@ -29,15 +29,17 @@ COPIED_AT_ONCE: Final = 10_000
 def other_ways(
     fit: Attempt,
     step: LoggedStep,
-    leaves: tuple[object, ...],
+    sizes: Sequence[int],
+    seen: list[tuple[object, ...]],
     tried: Callable[[Attempt], tuple[object, ...] | None],
 ) -> list[Attempt]:
     """One attempt for each other thing that a step may leave behind, with the same bytes as `fit`.
 
-    `leaves` is what that one leaves, and `tried` says what an attempt does; None: other bytes.
+    A step may have been of one of these `sizes`.  `seen` is what others leave, that of the
+    likeliest first, and takes what is found.  `tried` says what an attempt does; None: other bytes.
     """
-    seen, others = [leaves], []
-    for attempts in _in_doubt(fit, step):
+    leaves, others = seen[0], list[Attempt]()
+    for attempts in _in_doubt(fit, step, sizes):
         fitted = False
         for attempt in attempts:
             found = tried(attempt)
@@ -51,17 +53,20 @@ def other_ways(
     return others
 
 
-def _in_doubt(fit: Attempt, step: LoggedStep) -> Iterator[list[Attempt]]:
+def _in_doubt(fit: Attempt, step: LoggedStep, sizes: Sequence[int]) -> Iterator[list[Attempt]]:
     """Attempts by instants that the step may have been at, from small sizes to large ones.
 
     What fires tells the instant.  Where nothing did, the watermark may be of long before: the step
-    may have stopped amid what was due.
+    may have stopped amid what was due.  Or it is the instant, and the step let go what a lock held,
+    of which no row tells.  Or the step did not look at what was due.
     """
     fired = step.manifest.fired
-    instants = [fit.now_ms] if fired else [max(fit.now_ms, step.written_ms), fit.now_ms]
-    sizes = sorted({fit.at_most, max(1, fired), *(each for each in SIZES if each >= fired)})
-    for now_ms in instants:
+    instants = [max(fit.now_ms, step.written_ms), fit.now_ms, step.manifest.watermark_ms]
+    sizes = sorted({fit.at_most, max(1, fired), *(each for each in sizes if each >= fired)})
+    for now_ms in [fit.now_ms] if fired else dict.fromkeys(instants):
         yield [fit._replace(now_ms=now_ms, at_most=size, fires=True) for size in sizes]
+    if not fired:
+        yield [fit._replace(fires=False)]
 
 
 def copied(rows: OrderedMap, into: OrderedMap) -> OrderedMap:

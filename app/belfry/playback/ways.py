@@ -4,6 +4,7 @@
     held        as before, then tenants besides or fewer, of those that would have fired
     sweep       the likeliest attempts once more, with sweeps behind
     away        the likeliest once more, with large payloads refused, where tenants have such
+                and the step took requests in
 
 What an attempt fires says whose events would have come, and rows of the log say whose came.  A
 tenant of whom only the attempts have events was held by the worker, which is in no log.  So who was
@@ -12,51 +13,47 @@ held is guessed after the first attempts have been made, and not before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from belfry.engine.partition import PartitionEngine
-from belfry.playback.attempts import Attempt, attempts_at, likeliest, swept
+from belfry.playback.attempts import Attempt, attempts_at, likeliest, refusing, swept
 from belfry.playback.instants import tenants_that_fired, worked_at
 from belfry.playback.logged import LoggedStep
+from belfry.playback.played import PlayedPartition
 from belfry.playback.treatment import Treatment
 from belfry.store.layout.jobs import JOB_END, JOB_PREFIX, decode_job
-from belfry.store.schedules import ScheduleStore
+from belfry.wire.record import SourceRecord
 
 
 class Way(NamedTuple):
-    """An attempt, with so many policies in effect and these tenants held.
-
-    Large payloads are refused where their store is `away`.
-    """
+    """An attempt, with so many policies in effect and these tenants held."""
 
     policies: int
     held: frozenset[str]
     attempt: Attempt
-    away: bool = False
 
     def prepare(self, treatment: Treatment) -> None:
         """Let tenants be treated in this way."""
         treatment.reach(self.policies)
         treatment.hold(self.held)
-        treatment.keep_large(away=self.away)
 
 
 def ways_of(
     step: LoggedStep,
-    engine: PartitionEngine,
-    store: ScheduleStore,
-    treatment: Treatment,
+    partition: PlayedPartition,
     chunk: int,
     fired: AbstractSet[str],
+    requests: Sequence[SourceRecord],
 ) -> Iterator[Way]:
     """All that the step may have been, the likeliest first.
 
-    Engine, its store and treatment are as the step before has left them, `chunk` is the workers'
-    `fire_chunk`.  `fired` are tenants that had events in the attempts so far: it grows while the
-    ways are gone through.
+    The partition is as the step before has left it, `chunk` is the workers' `fire_chunk`.  `fired`
+    are tenants that did something in the attempts so far: it grows while the ways are gone through.
+    The step took these `requests` in.
     """
+    engine, store, treatment = partition.engine, partition.store, partition.treatment
+    assert engine is not None
     jobs = None
     # An ACK may end a group that nothing was walked for before.
     if engine.jobs.under_way or worked_at(step):
@@ -72,8 +69,8 @@ def ways_of(
             yield from (Way(count, others, each) for each in likeliest(tries))
     for each in swept(step, tries):
         yield Way(counts[0], held, each)
-    if treatment.keeps_elsewhere:
-        yield from (Way(counts[0], held, each, away=True) for each in likeliest(tries))
+    if treatment.keeps_elsewhere and requests:
+        yield from (Way(counts[0], held, each) for each in refusing(tries, requests))
 
 
 def let_go(fit: Way) -> list[Way]:

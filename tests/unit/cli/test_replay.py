@@ -11,7 +11,8 @@ import pytest
 from belfry.cli.entry import main
 from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld, played, played_virtually
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
-from belfry.cli.replay_topics import RequestStream
+from belfry.cli.replay_topics import ReplayTopics, RequestStream
+from belfry.client.decoding import Decoder
 from belfry.placement.partition_count import PartitionCount
 from belfry.playback.comparing import StepDifference
 from belfry.playback.contrast import MovedEvent, TenantContrast
@@ -144,3 +145,48 @@ def test_a_long_playback_says_how_far_it_is() -> None:
     played(world, 0, nothing, Bounds(), nothing)
     played_virtually(world, 0, 1, [])
     assert told == ["records of partition 0 played", "batches of partition 0 played"]
+
+
+def test_what_cannot_be_judged_is_told_with_its_reason_and_how_much_it_is() -> None:
+    found = StepDifference("row", 57, 812, "demo/a", "no row", "a tombstone", "something waited")
+    result = PartitionPlayed(3, COUNTS, 9, found, 64)
+    told = line(result)
+    assert "DIFFERS" not in told
+    assert told.endswith(
+        "the same bytes up to transaction 57, offset 812 of the changelog. From there on 64 of"
+        " 1,348 transactions CANNOT BE JUDGED: something waited."
+    )
+    fields = shown(result)
+    assert (fields["same"], fields["difference"]) == (None, None)
+    assert fields["not_judged"] == {
+        "transaction": 57,
+        "offset": 812,
+        "transactions": 64,
+        "reason": "something waited",
+    }
+
+
+@pytest.mark.parametrize(
+    ("offsets", "compacted"), [([0, 1, 2], False), ([1, 2], True), ([0, 2], True)]
+)
+def test_policies_that_compaction_has_removed_are_noticed(
+    offsets: list[int], compacted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def message(offset: int) -> Any:
+        said = {
+            "partition": 0, "offset": offset, "key": b"demo", "value": None,
+            "headers": None, "timestamp": (1, 5),
+        }  # fmt: skip
+        return SimpleNamespace(**{name: lambda value=value: value for name, value in said.items()})
+
+    reader = SimpleNamespace(
+        topics=lambda: {"tenants": [0]},
+        spans=lambda _: {"tenants": {0: SimpleNamespace(low=0, end=3)}},
+        read=lambda *_: [[message(each) for each in offsets]],
+    )
+    monkeypatch.setattr("belfry.cli.replay_topics.TopicReader", lambda _: reader)
+    monkeypatch.setattr("belfry.cli.replay_topics.headers_of", lambda some: [None for _ in some])
+    cluster: Any = None
+    topics = ReplayTopics(cluster, str)
+    assert len(topics.policies(Decoder("TenantPolicy", None, only=True), None)) == len(offsets)
+    assert topics.policies_compacted is compacted

@@ -91,16 +91,23 @@ class Outcome:
     effects: list[Any] = field(default_factory=list)
 
 
-def play(trail: Leaving, log: list[LoggedRow] | None = None, from_ms: int | None = None) -> Outcome:
+def play(
+    trail: Leaving,
+    log: list[LoggedRow] | None = None,
+    from_ms: int | None = None,
+    *,
+    compacted: bool = False,
+) -> Outcome:
     """Play a trail, or a log in place of its own, to its end or to the first difference.
 
     With `from_ms` it begins with the first take-over from then on that a playback may begin with.
+    Some policies are gone where their topic is `compacted`.
     """
     player = BranchingPlayer(
         trail.place,
         MemoryMap,
         RequestReader(),
-        lambda: Treatment(trail.policies, "belfry.", keys_of=trail.keys_of),
+        lambda: Treatment(trail.policies, "belfry.", keys_of=trail.keys_of, compacted=compacted),
     )
     written = WrittenEvents()
     for identity, (topic, key, _, value, headers) in trail.events:
