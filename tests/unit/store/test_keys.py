@@ -72,6 +72,27 @@ def test_no_schedule_has_the_key_of_something_else() -> None:
     assert keys.SETTINGS_KEY not in {keys.request_key("", ""), keys.manifest_key(0)}
 
 
+def test_what_a_lock_holds_lies_in_due_order_and_no_other_lock_within() -> None:
+    """The size of a lock's name lies before it, so none is the beginning of another."""
+    place = bytes(7) + b"\5" + bytes(7) + b"\7"
+    assert keys.locked_key(b"shop", b"gpack", 5, 7) == b"hshop\0g\4pack" + place
+    assert keys.lock_of(keys.locked_key(b"shop", b"gpack", 5, 7)) == (b"shop", b"gpack")
+    for lock in (b"g", b"gp", b"gpa", b"dpa"):
+        inside = [keys.locked_key(b"shop", lock, due, 2**64 - 1) for due in (0, T0, 2**62)]
+        assert inside == sorted(inside)
+        for other in (b"g", b"gp", b"gpa", b"dpa"):
+            start, end = keys.locked_prefix(b"shop", other), keys.behind_lock(b"shop", other)
+            assert [start <= key < end for key in inside] == [other == lock] * 3
+
+
+def test_names_of_a_tenant_lie_apart_from_those_of_others() -> None:
+    start, end = keys.names_range(b"demo")
+    for tenant in ("demo", "dem", "demo-", "demo.x", "demo0"):
+        for schedule_id in ("a", "~", "é/1"):
+            key = keys.named_key(keys.schedule_key(tenant, schedule_id))
+            assert (start <= key < end) == (tenant == "demo")
+
+
 def test_manifests_take_turns_on_their_slots() -> None:
     slots = {keys.manifest_key(number) for number in range(keys.MANIFEST_SLOTS)}
     assert len(slots) == keys.MANIFEST_SLOTS
