@@ -217,7 +217,7 @@ def test_a_number_for_h_in_a_preview_without_names_is_that_of_no_names() -> None
     del request["tenant"], request["schedule_id"]
     assert named == "57 * * * * | 57 1 * * *"
     unnamed = plain_cron(request)
-    assert unnamed == plain_cron({**request, "tenant": "", "schedule_id": ""})
+    assert unnamed == plain_cron(request | {"tenant": "", "schedule_id": ""})
     assert unnamed != named
 
 
