@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 
-from belfry.store.layout import keys
+from belfry.schedules.rule import Rule, encode_rule
+from belfry.store.layout import groups, keys
 from belfry.store.layout.buckets import bucket_name, left_by_names
+from belfry.store.layout.dependence import dependence_in, dependence_of
 from belfry.store.layout.keys import timeline_key
 from belfry.store.layout.locations import (
     IN_TIMELINE,
@@ -16,6 +18,8 @@ from belfry.store.layout.locations import (
     encode_location,
     timeline_keys_at,
 )
+from belfry.store.layout.pending import KIND_CODES, encode_pending
+from tests.unit.store.test_records import ROW
 
 T0 = 1_800_000_000_000
 NOON = T0 - T0 % 60_000
@@ -91,6 +95,24 @@ def test_names_of_a_tenant_lie_apart_from_those_of_others() -> None:
         for schedule_id in ("a", "~", "é/1"):
             key = keys.named_key(keys.schedule_key(tenant, schedule_id))
             assert (start <= key < end) == (tenant == "demo")
+
+
+def test_requests_that_wait_for_a_group_lie_between_those_of_others() -> None:
+    start, end = groups.held_range(7)
+    for group in (6, 7, 8):
+        for offset in (0, 900, 2**64 - 1):
+            assert (start <= groups.held_key(group, offset) < end) == (group == 7)
+
+
+def test_a_schedule_waits_behind_the_lock_of_whom_it_waits_for() -> None:
+    one, all_of = Rule("AFTER_ACK", awaited="é"), Rule("AFTER_GROUP", awaited="g")
+    assert dependence_in(one) == "dé".encode()
+    assert dependence_in(all_of) == b"eg"
+    assert dependence_in(Rule("AFTER_ACK")) == dependence_in(Rule("EVERY", 7)) == b""
+    row = ROW._replace(kind=KIND_CODES["AFTER_GROUP"], extra=encode_rule(all_of))
+    assert dependence_of(encode_pending(row)) == b"eg"
+    later = row._replace(extra=b"\2" + row.extra[1:])
+    assert dependence_of(encode_pending(later)) == b"", "a later release has written its rule"
 
 
 def test_manifests_take_turns_on_their_slots() -> None:
