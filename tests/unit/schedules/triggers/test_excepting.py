@@ -37,10 +37,11 @@ def walked(trigger: Trigger, accepted_ms: int, most: int) -> list[str]:
     return [format_instant(ms + offset * 1000)[5:16] for ms, offset in found]
 
 
+@pytest.mark.parametrize("text", [NIGHT, "* 9,18-23 * * *"])
 @pytest.mark.parametrize("interval_ms", [15 * MINUTE, 7 * HOUR])
-def test_what_is_counted_is_what_a_walk_finds(interval_ms: int) -> None:
+def test_what_is_counted_is_what_a_walk_finds(interval_ms: int, text: str) -> None:
     """Up to each half an hour of two days, by night and by day; also where there is nothing."""
-    trigger = every(interval_ms)
+    trigger = every(interval_ms, text)
     due_ms, found = trigger.first_ms(EVENING), list[int]()
     while due_ms is not None and due_ms < EVENING + 3 * DAY:
         found.append(due_ms)

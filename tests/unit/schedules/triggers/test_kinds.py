@@ -10,7 +10,15 @@ from belfry.schedules.fields import EMPTY
 from belfry.schedules.instant_bounds import SECONDS_LIMIT, YEARS_100_MS
 from belfry.schedules.preview import Preview, preview
 from belfry.schedules.rejections import Rejection
-from belfry.schedules.rule import Rule, awaits, encode_rule, leaves_out, rule_of, targets_in
+from belfry.schedules.rule import (
+    Rule,
+    awaits,
+    encode_rule,
+    leaves_out,
+    rule_of,
+    targets_in,
+    without_targets,
+)
 from belfry.schedules.targets import decode_targets, record_of
 from belfry.schedules.triggers.acknowledged import FAR_MS, Depending, dependence_problem
 from belfry.schedules.triggers.cron import plain_cron
@@ -259,7 +267,9 @@ def test_what_a_rules_bytes_say_without_being_read() -> None:
     assert leaves_out(encode_rule(Rule("EVERY", 7, calendar="de", packed_days=b"\x60")))
     assert not leaves_out(encode_rule(Rule("EVERY", 7, "Asia/Tokyo", priority=3)))
     assert not leaves_out(b"")
-    assert targets_in(encode_rule(Rule("EVERY", 7, targets=b'[{"url":"x"}]'))) == b'[{"url":"x"}]'
+    with_targets = encode_rule(Rule("EVERY", 7, targets=b'[{"url":"x"}]'))
+    assert targets_in(with_targets) == b'[{"url":"x"}]'
+    assert without_targets(with_targets) == encode_rule(Rule("EVERY", 7))
 
 
 def test_kinds_that_depend_and_that_recur_are_told_apart() -> None:

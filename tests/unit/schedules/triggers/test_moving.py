@@ -44,6 +44,16 @@ def test_a_moved_instant_keeps_its_time_on_the_wall(
     assert format_instant(due_ms) == found
 
 
+def test_milliseconds_move_along() -> None:
+    """Also on a day on which the clock changes: 03:30:00.250 of the Saturday, on the Sunday."""
+    start_ms = parse_instant("2026-03-21T03:30:00.250+01:00")
+    rule = Rule("RRULE", "FREQ=WEEKLY", "Europe/Paris", start_at=start_ms, calendar="fr",
+                on_holiday="NEXT_BUSINESS_DAY", packed_days=packed_days([], {5}))  # fmt: skip
+    due_ms = trigger_by(rule).after_ms(MONDAY)
+    assert due_ms is not None
+    assert format_instant(due_ms) == "2026-03-29T01:30:00.250Z"
+
+
 def test_what_came_before_is_the_one_that_it_follows() -> None:
     trigger = moving("30 2 1,28 * *", {5, 6}, "NEXT")
     due_ms = trigger.first_ms(MONDAY)
