@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 
-from belfry.store.layout import keys
+from belfry.schedules.rule import Rule, encode_rule
+from belfry.store.layout import groups, keys
 from belfry.store.layout.buckets import bucket_name, left_by_names
+from belfry.store.layout.dependence import dependence_in, dependence_of
 from belfry.store.layout.keys import timeline_key
 from belfry.store.layout.locations import (
     IN_TIMELINE,
@@ -16,6 +18,8 @@ from belfry.store.layout.locations import (
     encode_location,
     timeline_keys_at,
 )
+from belfry.store.layout.pending import KIND_CODES, encode_pending
+from tests.unit.store.test_records import ROW
 
 T0 = 1_800_000_000_000
 NOON = T0 - T0 % 60_000
@@ -70,6 +74,45 @@ def test_rooms_do_not_overlap() -> None:
 def test_no_schedule_has_the_key_of_something_else() -> None:
     assert keys.request_key("demo", "r")[:1] == keys.manifest_key(1)[:1] == b"\0"
     assert keys.SETTINGS_KEY not in {keys.request_key("", ""), keys.manifest_key(0)}
+
+
+def test_what_a_lock_holds_lies_in_due_order_and_no_other_lock_within() -> None:
+    """The size of a lock's name lies before it, so none is the beginning of another."""
+    place = bytes(7) + b"\5" + bytes(7) + b"\7"
+    assert keys.locked_key(b"shop", b"gpack", 5, 7) == b"hshop\0g\4pack" + place
+    assert keys.lock_of(keys.locked_key(b"shop", b"gpack", 5, 7)) == (b"shop", b"gpack")
+    for lock in (b"g", b"gp", b"gpa", b"dpa"):
+        inside = [keys.locked_key(b"shop", lock, due, 2**64 - 1) for due in (0, T0, 2**62)]
+        assert inside == sorted(inside)
+        for other in (b"g", b"gp", b"gpa", b"dpa"):
+            start, end = keys.locked_prefix(b"shop", other), keys.behind_lock(b"shop", other)
+            assert [start <= key < end for key in inside] == [other == lock] * 3
+
+
+def test_names_of_a_tenant_lie_apart_from_those_of_others() -> None:
+    start, end = keys.names_range(b"demo")
+    for tenant in ("demo", "dem", "demo-", "demo.x", "demo0"):
+        for schedule_id in ("a", "~", "é/1"):
+            key = keys.named_key(keys.schedule_key(tenant, schedule_id))
+            assert (start <= key < end) == (tenant == "demo")
+
+
+def test_requests_that_wait_for_a_group_lie_between_those_of_others() -> None:
+    start, end = groups.held_range(7)
+    for group in (6, 7, 8):
+        for offset in (0, 900, 2**64 - 1):
+            assert (start <= groups.held_key(group, offset) < end) == (group == 7)
+
+
+def test_a_schedule_waits_behind_the_lock_of_whom_it_waits_for() -> None:
+    one, all_of = Rule("AFTER_ACK", awaited="é"), Rule("AFTER_GROUP", awaited="g")
+    assert dependence_in(one) == "dé".encode()
+    assert dependence_in(all_of) == b"eg"
+    assert dependence_in(Rule("AFTER_ACK")) == dependence_in(Rule("EVERY", 7)) == b""
+    row = ROW._replace(kind=KIND_CODES["AFTER_GROUP"], extra=encode_rule(all_of))
+    assert dependence_of(encode_pending(row)) == b"eg"
+    later = row._replace(extra=b"\2" + row.extra[1:])
+    assert dependence_of(encode_pending(later)) == b"", "a later release has written its rule"
 
 
 def test_manifests_take_turns_on_their_slots() -> None:

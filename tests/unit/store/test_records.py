@@ -6,9 +6,9 @@ import pytest
 
 from belfry.store.layout import locations, manifests, pending, pending_bytes, records, verdicts
 from belfry.store.layout.aside import Waits, encode_aside
-from belfry.store.layout.calendars import CalendarRow, encode_calendar
+from belfry.store.layout.calendars import CalendarRow, decode_calendar, encode_calendar
 from belfry.store.layout.groups import GroupRow, encode_group
-from belfry.store.layout.jobs import JobRow, encode_job
+from belfry.store.layout.jobs import JobRow, decode_job, encode_job
 from belfry.store.layout.locations import Location
 from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.pending import Pending
@@ -101,9 +101,9 @@ def test_a_verdict_may_have_neither_instant_nor_version(
 
 
 def test_a_verdict_keeps_as_much_of_long_names_as_has_room() -> None:
-    given = VerdictRow("REJECTED", 9, None, None, "bad", b"d" * 16, "A" * 999, "é" * 999, 7)
+    given = VerdictRow("REJECTED", 9, None, None, "bad", b"d" * 16, "é" * 999, "é" * 999, 7)
     kept = verdicts.decode_verdict(verdicts.encode_verdict(given))
-    assert (kept.action, kept.schedule_id[:127]) == ("A" * 255, "é" * 127)
+    assert (kept.action[:127], kept.schedule_id[:127]) == ("é" * 127, "é" * 127)
     assert (kept.digest, kept.generation, kept.code) == (given.digest, 7, "bad")
 
 
@@ -111,6 +111,23 @@ def test_the_verdict_on_a_plain_request_is_the_general_one() -> None:
     plain = (b"demo", b"a/1", 8, None, None, None, b"x", b"r")
     general = VerdictRow("ACCEPTED", 9, 8, 1, "", b"d" * 16, "UPSERT", "a/1", 7)
     assert verdicts.encode_accepted(plain, 9, 7, b"d" * 16) == verdicts.encode_verdict(general)
+
+
+def test_rows_of_json_are_short_and_come_back_whole() -> None:
+    """Without blanks, in UTF-8; what a later release has added is left out."""
+    calendar = CalendarRow(b"\x60\x05", "Ferien é", 1, 3, under_way=True, cursor="demo/é", moved=2)
+    row = encode_calendar(calendar)
+    assert row.startswith('\1\x0f{"days":"6005","source":"Ferien é","changed_ms":1,'.encode())
+    assert decode_calendar(row) == calendar
+    assert decode_calendar(row[:-1] + b',"later":1}') == calendar
+    job = JobRow(
+        '{"action":"CANCEL"}', 7, 1, (3, 4), 2, "é", "DONE", "demo/é", 9, 1, 2, 3, {"x": 3}
+    )
+    row = encode_job(job)
+    assert '"offset":7,"begun_ms":1,"origin":[3,4],"homes":2,"reason":"é"'.encode() in row
+    assert decode_job(row) == job
+    assert decode_job(row[:-1] + b',"later":1}') == job
+    assert job.matched == 6
 
 
 WHOLE = {

@@ -124,7 +124,8 @@ def read_cron(text: str) -> CronFields:
     layout = LAYOUTS.get(len(words))
     if layout is None:
         where = words[7].start() if len(words) > 7 else len(text)
-        raise CronMistake(f"it has {len(words)} fields; give {SHAPE}", where)
+        plural = "" if len(words) == 1 else "s"
+        raise CronMistake(f"it has {len(words)} field{plural}; give {SHAPE}", where)
     found: dict[object, list[object]] = {Unit.SECOND: [0]}
     for unit, word in zip(layout, words, strict=True):
         found[unit] = _items(unit, word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import pytest
@@ -35,6 +35,25 @@ def walked(trigger: Trigger, accepted_ms: int, most: int) -> list[str]:
     place = zone("Europe/Paris")
     found = [(ms, place.offset(ms // 1000)) for ms in islice(instants(), most)]
     return [format_instant(ms + offset * 1000)[5:16] for ms, offset in found]
+
+
+@pytest.mark.parametrize("text", [NIGHT, "* 9,18-23 * * *"])
+@pytest.mark.parametrize("interval_ms", [15 * MINUTE, 7 * HOUR])
+def test_what_is_counted_is_what_a_walk_finds(interval_ms: int, text: str) -> None:
+    """Up to each half an hour of two days, by night and by day; also where there is nothing."""
+    trigger = every(interval_ms, text)
+    due_ms, found = trigger.first_ms(EVENING), list[int]()
+    while due_ms is not None and due_ms < EVENING + 3 * DAY:
+        found.append(due_ms)
+        due_ms = trigger.after_ms(due_ms)
+    first = found[0]
+    for until_ms in range(first, first + 2 * DAY, 30 * MINUTE):
+        passed = [each for each in found[1:] if each <= until_ms]
+        expected = (passed[-1] if passed else first, len(passed))
+        assert trigger.latest_ms(first, until_ms) == expected
+        assert trigger.count(first, until_ms, 1_000) == len(passed)
+    for before, after in pairwise(found):
+        assert trigger.before_ms(after, EVENING) == before
 
 
 def test_the_rhythm_goes_on_beneath_what_is_left_out() -> None:
