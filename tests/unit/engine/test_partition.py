@@ -72,6 +72,14 @@ def test_the_manifest_is_the_last_row_of_its_step() -> None:
     assert decode_manifest(row) == effects.manifest
 
 
+@pytest.mark.parametrize("lends", [False, True])
+def test_the_manifest_tells_whether_its_owner_answers_reads_alone(lends: bool) -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5)
+    driver.engine.accept(driver.batch(), T0)
+    assert driver.engine.seal(1, read_lease=lends).read_lease == lends
+
+
 def test_the_manifest_proves_what_was_fired() -> None:
     driver = Driver()
     for schedule_id in "ab":
