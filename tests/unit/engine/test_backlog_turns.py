@@ -1,0 +1,149 @@
+"""What a step takes from backlogs and the timeline: no more than it may, and all that it may."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from belfry.engine import firing
+from tests.unit.engine.acknowledging import WAIT, serial
+from tests.unit.engine.driver import HOUR, T0, Driver
+
+
+def backlogs(driver: Driver) -> int:
+    """How many wait in backlogs."""
+    return sum(driver.engine._parts.waiting.backlog.values())
+
+
+def held(*tenants: str, each: int) -> Driver:
+    """So many events of each tenant wait in its backlog."""
+    driver = Driver()
+    driver.step(T0)
+    for number in range(each):
+        for tenant in tenants:
+            driver.ask(tenant=tenant, schedule_id=f"{tenant}/{number}", at=T0 - 1)
+    driver.step(T0)
+    assert backlogs(driver) == each * len(tenants)
+    return driver
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3, 4, 7, 10, 19])
+def test_backlogs_together_fire_no_more_than_a_step_may(at_most: int) -> None:
+    driver = held(*"abcde", each=4)
+    assert len(driver.step(T0, at_most).ids) == at_most
+    fired = at_most
+    while driver.engine.pending:
+        ids = driver.step(T0, at_most).ids
+        assert 0 < len(ids) <= at_most
+        fired += len(ids)
+    assert fired == 20
+
+
+def test_tenants_share_a_step_and_what_one_leaves_goes_on() -> None:
+    driver = held("a", "b", "c", each=2)
+    for number in range(9):
+        driver.ask(tenant="d", schedule_id=f"d/{number}", at=T0 - 1)
+    driver.step(T0, fire=False)
+    ids = driver.step(T0, 12).ids
+    assert Counter(each[0] for each in ids) == {"a": 2, "b": 2, "c": 2, "d": 6}
+
+
+def test_a_share_is_of_all_levels_together() -> None:
+    driver = Driver()
+    driver.step(T0)
+    for name, priority, number in (("low", 1, 5), ("urgent", 5, 3)):
+        for each in range(number):
+            driver.ask(schedule_id=f"{name}{each}", at=T0 - 1, priority=priority)
+    driver.step(T0)
+    assert driver.step(T0, 4).ids == ["urgent0", "urgent1", "urgent2", "low0"]
+    assert driver.step(T0, 4).ids == ["low1", "low2", "low3", "low4"]
+
+
+def recurring_in_a_group() -> Driver:
+    """Nine occurrences, each 100 ms after the one before, of which the first waits in a backlog."""
+    driver = Driver()
+    every: dict[str, Any] = {"kind": "EVERY", "interval_ms": 100, "start_at": T0 + 100}
+    driver.ask(group="g", max_fires=9, **every)
+    driver.step(T0)
+    driver.tenants.hold("demo", "its topic is missing")
+    driver.step(T0 + 100)
+    assert backlogs(driver) == 1
+    driver.tenants.hold("demo", "")
+    return driver
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3, 8])
+def test_what_comes_again_amid_a_turn_counts_for_its_share(at_most: int) -> None:
+    driver = recurring_in_a_group()
+    fired = []
+    while driver.engine.pending:
+        fired.append(len(driver.step(T0 + HOUR // 100, at_most).ids))
+    assert sum(fired) == 9
+    assert set(fired[:-1]) == {at_most}
+
+
+def test_what_comes_again_amid_a_turn_fires_up_to_now_and_not_beyond() -> None:
+    driver = recurring_in_a_group()
+    assert len(driver.step(T0 + 400, take=0).ids) == 4
+    assert driver.step(T0 + 499).ids == []
+    assert driver.engine.next_due_ms() == T0 + 500
+    assert len(driver.step(T0 + 500).ids) == 1
+
+
+# -- the timeline --------------------------------------------------------------------------------
+
+
+def sorted_tenant() -> Driver:
+    """A tenant `s` that has used priorities, so a step sorts what is due of it before it fires."""
+    driver = Driver()
+    driver.ask(tenant="s", schedule_id="seen", at=T0, priority=1)
+    driver.step(T0 - 1)
+    assert driver.run(T0) == ["seen"]
+    return driver
+
+
+def test_a_step_moves_at_most_twice_as_many_as_it_may_fire() -> None:
+    driver = sorted_tenant()
+    for number in range(100):
+        driver.ask(tenant="s", schedule_id=f"{number}", at=T0 + 1_000 + number)
+    driver.step(T0 + 1)
+    assert driver.step(T0 + HOUR, 10).ids == []
+    assert backlogs(driver) == firing.MOST_MOVED * 10
+
+
+def test_the_scan_goes_on_behind_what_it_moves_until_the_step_is_full() -> None:
+    driver = sorted_tenant()
+    for number in range(40):
+        tenant = "ps"[number % 2]
+        driver.ask(tenant=tenant, schedule_id=f"{tenant}{number}", at=T0 + 1_000 + number)
+    driver.step(T0 + 1)
+    assert driver.step(T0 + HOUR, 10).ids == [f"p{number}" for number in range(0, 20, 2)]
+    assert backlogs(driver) == 9
+
+
+@pytest.mark.parametrize(("policy", "fires"), [({}, 12), ({"max_fires_per_second": 1e3}, 5)])
+def test_where_an_isolated_tenant_waits_a_step_is_short(
+    monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any], fires: int
+) -> None:
+    monkeypatch.setattr(firing, "SHORT_STEP", 5)
+    driver = Driver()
+    driver.apply("slow", **policy)
+    driver.ask(tenant="slow", schedule_id="s", at=T0 + HOUR)
+    for number in range(20):
+        driver.ask(schedule_id=f"{number}", at=T0 + 1)
+    driver.step(T0)
+    assert driver.step(T0 + 1, 12).ids == [f"{number}" for number in range(fires)]
+
+
+def test_a_step_that_only_puts_a_row_behind_a_lock_is_committed() -> None:
+    driver = Driver()
+    serial(driver, "s1", T0 + 1)
+    driver.ask(schedule_id="n2", at=T0 + 2, group="g")
+    driver.step(T0)
+    assert driver.step(T0 + 1).ids == ["s1"]
+    step = driver.step(T0 + 2)
+    assert step.ids == []
+    assert not step.effects.empty
+    assert driver.engine.next_due_ms() == T0 + 1 + WAIT
