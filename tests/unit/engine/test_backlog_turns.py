@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from belfry.engine import firing
-from tests.unit.engine.acknowledging import WAIT, serial
+from tests.unit.engine.acknowledging import WAIT, ack, fires, serial
 from tests.unit.engine.driver import HOUR, T0, Driver
+
+LONG = bytes(500)
 
 
 def backlogs(driver: Driver) -> int:
@@ -92,6 +95,34 @@ def test_what_comes_again_amid_a_turn_fires_up_to_now_and_not_beyond() -> None:
     assert len(driver.step(T0 + 500).ids) == 1
 
 
+def test_what_comes_again_lets_rows_of_the_timeline_pass_that_are_due_before_it() -> None:
+    #  T0 +   100   120 … 170   200   300
+    #         r     s0 … s5     r     r        a step has room for two of them
+    driver = Driver()
+    driver.ask(
+        schedule_id="r", kind="EVERY", interval_ms=100, start_at=T0 + 100, max_fires=3, group="g"
+    )
+    for number in range(6):
+        driver.ask(schedule_id=f"s{number}", at=T0 + 120 + 10 * number, group="g")
+    driver.step(T0)
+    assert driver.run(T0 + 1_000, 2) == ["r", *(f"s{n}" for n in range(6)), "r", "r"]
+
+
+def test_a_run_of_late_ones_waits_behind_a_lock_where_its_last_one_is_due() -> None:
+    #  T0 +   1 min … 17    17.5       17.8    18         19   20 min, the first step since
+    #         r missed      s1 locks   n       r for all   r    r
+    driver = Driver()
+    minute = HOUR // 60
+    driver.ask(schedule_id="r", kind="EVERY", interval_ms=minute, start_at=T0 + minute, group="g")
+    serial(driver, "s1", T0 + 35 * minute // 2)
+    driver.ask(schedule_id="n", at=T0 + 89 * minute // 5, group="g")
+    driver.step(T0)
+    (shot,) = fires(driver, T0 + 20 * minute)
+    assert shot.id == "s1"
+    ack(driver, shot, T0 + 20 * minute)
+    assert driver.run(T0 + 20 * minute) == ["n", "r", "r", "r"]
+
+
 # -- the timeline --------------------------------------------------------------------------------
 
 
@@ -104,13 +135,22 @@ def sorted_tenant() -> Driver:
     return driver
 
 
-def test_a_step_moves_at_most_twice_as_many_as_it_may_fire() -> None:
+def test_a_step_with_room_for_all_sorts_nothing() -> None:
+    driver = sorted_tenant()
+    for number in range(5):
+        driver.ask(tenant="s", schedule_id=f"{number}", at=T0 + 1_000 + number, priority=number)
+    driver.step(T0 + 1)
+    assert driver.step(T0 + HOUR, 10).ids == [f"{number}" for number in range(5)]
+
+
+@pytest.mark.parametrize("at_most", [1, 10])
+def test_a_step_moves_at_most_twice_as_many_as_it_may_fire(at_most: int) -> None:
     driver = sorted_tenant()
     for number in range(100):
         driver.ask(tenant="s", schedule_id=f"{number}", at=T0 + 1_000 + number)
     driver.step(T0 + 1)
-    assert driver.step(T0 + HOUR, 10).ids == []
-    assert backlogs(driver) == firing.MOST_MOVED * 10
+    assert driver.step(T0 + HOUR, at_most).ids == []
+    assert backlogs(driver) == firing.MOST_MOVED * at_most
 
 
 def test_the_scan_goes_on_behind_what_it_moves_until_the_step_is_full() -> None:
@@ -123,9 +163,9 @@ def test_the_scan_goes_on_behind_what_it_moves_until_the_step_is_full() -> None:
     assert backlogs(driver) == 9
 
 
-@pytest.mark.parametrize(("policy", "fires"), [({}, 12), ({"max_fires_per_second": 1e3}, 5)])
+@pytest.mark.parametrize(("policy", "at_once"), [({}, 12), ({"max_fires_per_second": 1e3}, 5)])
 def test_where_an_isolated_tenant_waits_a_step_is_short(
-    monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any], fires: int
+    monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any], at_once: int
 ) -> None:
     monkeypatch.setattr(firing, "SHORT_STEP", 5)
     driver = Driver()
@@ -134,7 +174,7 @@ def test_where_an_isolated_tenant_waits_a_step_is_short(
     for number in range(20):
         driver.ask(schedule_id=f"{number}", at=T0 + 1)
     driver.step(T0)
-    assert driver.step(T0 + 1, 12).ids == [f"{number}" for number in range(fires)]
+    assert driver.step(T0 + 1, 12).ids == [f"{number}" for number in range(at_once)]
 
 
 def test_a_step_that_only_puts_a_row_behind_a_lock_is_committed() -> None:
@@ -147,3 +187,68 @@ def test_a_step_that_only_puts_a_row_behind_a_lock_is_committed() -> None:
     assert step.ids == []
     assert not step.effects.empty
     assert driver.engine.next_due_ms() == T0 + 1 + WAIT
+
+
+# -- the room of a step, in bytes ----------------------------------------------------------------
+
+
+def in_timeline(driver: Driver) -> int:
+    """Events of one tenant that are due."""
+    for number in range(9):
+        driver.ask(schedule_id=f"{number}", at=T0 + 1, payload=LONG)
+    driver.step(T0)
+    return T0 + 1
+
+
+def in_backlog(driver: Driver) -> int:
+    """Events of one tenant that came too late for the timeline."""
+    driver.step(T0 + 1)
+    for number in range(9):
+        driver.ask(schedule_id=f"{number}", at=T0 + 1, payload=LONG)
+    driver.step(T0 + 1)
+    return T0 + 1
+
+
+def in_backlogs(driver: Driver) -> int:
+    """One event each of several tenants that came too late for the timeline."""
+    driver.step(T0 + 1)
+    for number in range(9):
+        driver.ask(tenant=f"t{number}", schedule_id=f"{number}", at=T0 + 1, payload=LONG)
+    driver.step(T0 + 1)
+    return T0 + 1
+
+
+def of_many_tenants(driver: Driver) -> int:
+    """So many tenants that a step gathers."""
+    for number in range(40):
+        driver.ask(tenant=f"t{number + 10}", schedule_id=f"{number + 10}", at=T0 + 1, payload=LONG)
+    driver.step(T0)
+    return T0 + 1
+
+
+def in_catch_up(driver: Driver) -> int:
+    """Occurrences that were missed."""
+    every: dict[str, Any] = {"kind": "EVERY", "interval_ms": 1_000, "misfire": "FIRE_ALL"}
+    driver.ask(payload=LONG, **every)
+    driver.step(T0)
+    driver.step(T0 + HOUR, take=0)
+    return T0 + HOUR + 1_000
+
+
+# Of one queue, a step reads no more rows than their own bytes leave room for.
+ONE_QUEUE = (in_timeline, in_backlog)
+SEVERAL = (in_backlogs, of_many_tenants, in_catch_up)
+FULL = [(wait, spare, 2) for wait in ONE_QUEUE + SEVERAL for spare in (-1, 0)]
+
+
+@pytest.mark.parametrize(("wait", "spare", "fit"), [*FULL, *((wait, 1, 3) for wait in SEVERAL)])
+def test_a_step_is_full_when_its_last_byte_is_used(
+    wait: Callable[[Driver], int], spare: int, fit: int
+) -> None:
+    driver = Driver()
+    now_ms = wait(driver)
+    given = driver.engine._step.effects.room
+    step = driver.step(now_ms, 10, take=0, commit=False)
+    size = (given - step.effects.room) // len(step.ids)
+    driver.engine._step.effects.room = 2 * size + spare
+    assert len(driver.step(now_ms, 10, take=0).ids) == fit

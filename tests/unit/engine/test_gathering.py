@@ -254,6 +254,15 @@ def test_a_step_holds_back_as_many_as_it_may_fire() -> None:
     assert_each_in_order(fired + driver.run(T0 + HOUR, STEP))
 
 
+@pytest.mark.parametrize("at_most", [STEP, STEP - 1])
+def test_a_step_that_fires_nothing_holds_back_just_as_many_as_it_might_fire(at_most: int) -> None:
+    driver = in_turn(apart_ms=1)
+    for number in range(TENANTS):
+        driver.tenants.hold(f"t{number}", "its topic is missing")
+    assert driver.step(T0 + HOUR, at_most).ids == []
+    assert sum(driver.engine._parts.waiting.backlog.values()) == at_most
+
+
 def test_many_rows_that_leave_take_none_along_that_lies_between_them() -> None:
     """A store drops many rows that follow one another as one range; these do not."""
     tenants, each = 300, 3
