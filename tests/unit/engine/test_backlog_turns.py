@@ -53,6 +53,17 @@ def test_tenants_share_a_step_and_what_one_leaves_goes_on() -> None:
     assert Counter(each[0] for each in ids) == {"a": 2, "b": 2, "c": 2, "d": 6}
 
 
+def test_backlogs_leave_the_timeline_its_half_of_a_step_and_no_more() -> None:
+    driver = Driver()
+    for number in range(6):
+        driver.ask(tenant="b", schedule_id=f"b/{number}", at=T0 + 1)
+    driver.step(T0)
+    for number in range(6):
+        driver.ask(tenant="a", schedule_id=f"a/{number}", at=T0 - 1)
+    driver.step(T0, fire=False)
+    assert driver.step(T0 + 1, 4).ids == ["a/0", "a/1", "b/0", "b/1"]
+
+
 def test_a_share_is_of_all_levels_together() -> None:
     driver = Driver()
     driver.step(T0)
@@ -218,6 +229,15 @@ def in_backlogs(driver: Driver) -> int:
     return T0 + 1
 
 
+def in_levels(driver: Driver) -> int:
+    """Events of one tenant, each of another priority, that came too late for the timeline."""
+    driver.step(T0 + 1)
+    for number in range(9):
+        driver.ask(schedule_id=f"{number}", at=T0 + 1, payload=LONG, priority=9 - number)
+    driver.step(T0 + 1)
+    return T0 + 1
+
+
 def of_many_tenants(driver: Driver) -> int:
     """So many tenants that a step gathers."""
     for number in range(40):
@@ -235,8 +255,8 @@ def in_catch_up(driver: Driver) -> int:
     return T0 + HOUR + 1_000
 
 
-# Of one queue, a step reads no more rows than their own bytes leave room for.
-ONE_QUEUE = (in_timeline, in_backlog)
+# Of one tenant, a step reads no more rows than their own bytes leave room for.
+ONE_QUEUE = (in_timeline, in_backlog, in_levels)
 SEVERAL = (in_backlogs, of_many_tenants, in_catch_up)
 FULL = [(wait, spare, 2) for wait in ONE_QUEUE + SEVERAL for spare in (-1, 0)]
 
@@ -252,3 +272,15 @@ def test_a_step_is_full_when_its_last_byte_is_used(
     size = (given - step.effects.room) // len(step.ids)
     driver.engine._step.effects.room = 2 * size + spare
     assert len(driver.step(now_ms, 10, take=0).ids) == fit
+
+
+def test_where_bytes_are_short_no_lower_level_passes_an_urgent_one() -> None:
+    driver = Driver()
+    driver.step(T0)
+    for number in range(3):
+        driver.ask(schedule_id=f"urgent{number}", at=T0 - 1, payload=LONG, priority=5)
+        driver.ask(schedule_id=f"low{number}", at=T0 - 1, payload=b"x", priority=1)
+    driver.step(T0)
+    driver.engine._step.effects.room = len(LONG) + 1
+    assert driver.step(T0).ids == ["urgent0"]
+    assert driver.step(T0).ids == ["urgent1", "urgent2", "low0", "low1", "low2"]
