@@ -75,11 +75,11 @@ def test_a_share_is_of_all_levels_together() -> None:
     assert driver.step(T0, 4).ids == ["low1", "low2", "low3", "low4"]
 
 
-def recurring_in_a_group() -> Driver:
+def recurring_in_a_group(payload: bytes = b"") -> Driver:
     """Nine occurrences, each 100 ms after the one before, of which the first waits in a backlog."""
     driver = Driver()
     every: dict[str, Any] = {"kind": "EVERY", "interval_ms": 100, "start_at": T0 + 100}
-    driver.ask(group="g", max_fires=9, **every)
+    driver.ask(group="g", max_fires=9, payload=payload, **every)
     driver.step(T0)
     driver.tenants.hold("demo", "its topic is missing")
     driver.step(T0 + 100)
@@ -96,6 +96,12 @@ def test_what_comes_again_amid_a_turn_counts_for_its_share(at_most: int) -> None
         fired.append(len(driver.step(T0 + HOUR // 100, at_most).ids))
     assert sum(fired) == 9
     assert set(fired[:-1]) == {at_most}
+
+
+def test_what_comes_again_amid_a_turn_fills_the_step_with_its_bytes() -> None:
+    driver = recurring_in_a_group(LONG)
+    driver.engine._step.effects.room = 1
+    assert driver.step(T0 + 1_000).ids == ["a"]
 
 
 def test_what_comes_again_amid_a_turn_fires_up_to_now_and_not_beyond() -> None:
@@ -188,15 +194,21 @@ def test_where_an_isolated_tenant_waits_a_step_is_short(
     assert driver.step(T0 + 1, 12).ids == [f"{number}" for number in range(at_once)]
 
 
-def test_a_step_that_only_puts_a_row_behind_a_lock_is_committed() -> None:
+@pytest.mark.parametrize("from_backlog", [False, True])
+def test_a_step_that_only_puts_a_row_behind_a_lock_is_committed(from_backlog: bool) -> None:
     driver = Driver()
     serial(driver, "s1", T0 + 1)
     driver.ask(schedule_id="n2", at=T0 + 2, group="g")
     driver.step(T0)
     assert driver.step(T0 + 1).ids == ["s1"]
+    if from_backlog:
+        driver.tenants.hold("demo", "its topic is missing")
+        driver.step(T0 + 2)
+        driver.tenants.hold("demo", "")
     step = driver.step(T0 + 2)
     assert step.ids == []
     assert not step.effects.empty
+    assert backlogs(driver) == 0
     assert driver.engine.next_due_ms() == T0 + 1 + WAIT
 
 

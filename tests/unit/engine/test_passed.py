@@ -71,6 +71,46 @@ def test_a_day_that_was_taken_and_freed_while_nothing_fired_loses_no_instant(rea
     assert driver.run(NINE_MS + HOUR) == ["a"][: read_ms < NINE_MS]
 
 
+@pytest.mark.parametrize("read_ms", [NINE_MS - 1, NINE_MS, NINE_MS + HOUR])
+def test_a_change_of_another_day_leaves_what_is_pending_though_it_is_read_late(
+    read_ms: int,
+) -> None:
+    driver = begun("a")
+    change(driver, NINE_MS - 20, "2026-12-25", "2026-12-30", now_ms=read_ms)
+    assert driver.run(NINE_MS + HOUR) == ["a"]
+    assert due(driver) == "2026-12-23T09"
+
+
+def test_a_day_that_is_freed_brings_nothing_back_that_was_over_by_the_brokers_clock() -> None:
+    """The change arrives behind nine o'clock, and the worker that reads it is a little behind."""
+    driver = begun("a")
+    change(driver, NOW + 1, "2026-12-22", now_ms=NOW + 1)
+    change(driver, NINE_MS + 1, now_ms=NINE_MS - 1)
+    assert due(driver) == "2026-12-23T09"
+
+
+def test_a_day_that_was_taken_and_freed_brings_no_fire_back_where_the_clock_went_back() -> None:
+    driver = begun("a")
+    assert driver.step(NINE_MS + 5, take=0).ids == ["a"]
+    for arrives_ms, taken in ((NINE_MS - 20, ["2026-12-22", "2026-12-23"]), (NINE_MS - 10, [])):
+        change(driver, arrives_ms, *taken, now_ms=NINE_MS - 5)
+    assert due(driver) == "2026-12-23T09"
+
+
+def test_an_interval_goes_on_at_its_own_time_of_day_when_days_change() -> None:
+    driver = Driver()
+    set_calendar(driver)
+    daily: dict[str, Any] = {"kind": "EVERY", "interval_ms": 24 * HOUR, "start_at": NINE_MS}
+    driver.ask(NOW, calendar="de", **daily)
+    driver.step(NOW, fire=False)
+    change(driver, NOW + 1, "2026-12-22", "2026-12-23", now_ms=NOW + 1)
+    assert due(driver) == "2026-12-24T09"
+    standing = {"next_at": NINE_MS + 24 * HOUR, "occurrence": 3, "version": 2, "paused": False}
+    driver.ask(NOW + 2, schedule_id="b", calendar="de", standing=standing, **daily)
+    assert driver.step(NOW + 2, fire=False).outcomes == ["ACCEPTED"]
+    assert due(driver, "b") == "2026-12-24T09"
+
+
 @pytest.mark.parametrize(
     ("next_ms", "arrives_ms", "wanted"),
     [
@@ -124,3 +164,15 @@ def test_another_rhythm_may_begin_at_the_instant_that_is_pending() -> None:
     driver.ask(NOW, kind="EVERY", start_at=NINE_MS + HOUR, interval_ms=2 * HOUR)
     driver.step(NINE_MS + 5, fire=False)
     assert driver.engine.next_due_ms() == NINE_MS + HOUR
+
+
+def test_another_rhythm_begins_behind_what_was_given_up_as_well() -> None:
+    driver = Driver()
+    skips: dict[str, Any] = {"misfire": "SKIP", "max_lateness_ms": 0}
+    before, after = RHYTHMS["EVERY"]
+    driver.ask(NOW, kind="EVERY", **before, **skips)
+    driver.step(NOW, fire=False)
+    assert driver.step(NINE_MS + 5, take=0).outcomes == ["MISSED"]
+    driver.ask(NOW, kind="EVERY", **after, **skips)
+    driver.step(NINE_MS + 5, fire=False)
+    assert driver.engine.next_due_ms() == NINE_MS + HOUR // 2
