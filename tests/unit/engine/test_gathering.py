@@ -190,6 +190,27 @@ def test_a_step_that_is_full_by_bytes_leaves_the_rest_in_the_timeline() -> None:
     assert_each_in_order(first + driver.run(T0 + HOUR, STEP), each=2)
 
 
+def test_a_run_that_is_cut_by_bytes_leaves_its_rest_in_the_timeline() -> None:
+    driver = Driver()
+    for number in range(2 * TENANTS):
+        tenant = f"t{number % TENANTS}"
+        driver.ask(tenant=tenant, schedule_id=f"{number}", at=T0 + 1, payload=bytes(1_000))
+    driver.step(T0)
+    driver.engine._step.effects.room = 2_500
+    assert driver.step(T0 + HOUR, STEP).ids == ["0", f"{TENANTS}", "1"]
+    assert not driver.engine._parts.waiting.backlog
+
+
+def test_what_backlogs_have_fired_is_room_that_gathering_lacks_once() -> None:
+    driver = in_turn(apart_ms=1)
+    for number in range(4):
+        driver.ask(tenant="z", schedule_id=f"z/{number}", at=T0 - 1)
+    driver.step(T0, fire=False)
+    ids = driver.step(T0 + HOUR, STEP).ids
+    assert ids[:4] == [f"z/{number}" for number in range(4)]
+    assert len(ids) == STEP
+
+
 def test_order_holds_where_groups_recur_amid_the_crowd() -> None:
     driver = Driver()
     for tenant in range(TENANTS):
