@@ -73,8 +73,11 @@ class Reach:
     failed: list[str] = field(default_factory=list)
 
     def of(self, function: str, most_s: float) -> list[int]:
-        """Tests of a function, the shortest first, as far as they compute no longer together."""
-        ordered = sorted(self.tests.get(function, ()), key=self.took_s.__getitem__)
+        """Tests of a function, as far as they compute no longer together.
+
+        Those that compute least come first: on a crowded machine, what a test took says nothing.
+        """
+        ordered = sorted(self.tests.get(function, ()), key=self.cpu_s.__getitem__)
         computed = accumulate(self.cpu_s[each] for each in ordered)
         return [
             each for each, so_far_s in zip(ordered, computed, strict=True) if so_far_s <= most_s

@@ -127,6 +127,9 @@ class AskedRows:
         if asked.request["kind"] in RECURRING:
             trigger = trigger_of(rule)
             first_ms = trigger.first_ms(max(asked.accepted_ms, passed_ms))
+            if first_ms == passed_ms:
+                # EVERY with a start counts the very instant, which another definition has passed.
+                first_ms = trigger.first_ms(passed_ms + 1)
             if first_ms is None:
                 first_ms = trigger.first_ms(asked.accepted_ms)
             standing = asked.request["standing"]

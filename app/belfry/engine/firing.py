@@ -187,8 +187,11 @@ class Firing:
         route = route_to(turn.tenant, step)
         waiting.begin_turn()
         while done < look.most and (effects.room > 0 or not done):
-            place, record, again = _next_of(look, left, waiting.next_put_back)
-            if record is None or (again and place[0] > step.now_ms):
+            following = _next_of(look, left, waiting.next_put_back)
+            if following is None:
+                break
+            place, record, again = following
+            if again and place[0] > step.now_ms:
                 break
             row = decode_pending(record)
             if waiting.overtakes(place, turn.name, step):
@@ -217,13 +220,13 @@ class Firing:
             self._occurrences.leave(row, record, place_ms, route, step)
 
 
-def _next_of(look: Look, left: int, again: PutBack | None) -> tuple[SortKey, bytes | None, bool]:
-    """Place and record of what leaves next, if anything may; and whether it was put back before."""
+def _next_of(look: Look, left: int, again: PutBack | None) -> tuple[SortKey, bytes, bool] | None:
+    """What leaves next, if anything may: place, record, and whether it was put back before."""
     if left < len(look.rows):
         key, record = look.rows[left]
         place = sort_key(key)
         if again is None or place < again[0]:
             return place, record, False
     elif again is None or again[0][0] >= look.beyond_ms:
-        return (0, 0), None, False
+        return None
     return again[0], again[2], True

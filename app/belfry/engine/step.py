@@ -98,7 +98,7 @@ class Step:
         self.horizon_ms = max(now_ms, self.scan.reached_ms)
 
     def sealed(
-        self, owner_epoch: int, pending_change: int, *, read_lease: bool, grouped: bool = False
+        self, owner_epoch: int, pending_change: int, *, read_lease: bool, grouped: bool
     ) -> Manifest:
         """The manifest of the step, which is complete: what it did, and where it leads to.
 

@@ -30,6 +30,8 @@ def test_only_strays_are_re_routed(home: int) -> None:
     assert [stray.partition for stray in step.effects.rerouted] == ([home] if home else [])
     assert step.outcomes == ([] if home else ["ACCEPTED"])
     assert driver.engine.pending == (home == 0)
+    # A mirror carries requests that were sent on before the step that sent them.
+    assert driver.engine.manifest.sent_on == bool(home)
 
 
 def test_a_stray_keeps_key_value_and_headers_and_says_where_it_came_from() -> None:

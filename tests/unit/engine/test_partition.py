@@ -7,6 +7,7 @@ from hashlib import blake2b
 import pytest
 
 from belfry.engine.batches import GapInSource
+from belfry.firing.due import ScanPosition
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import decode_manifest
 from belfry.wire.batch import SourceBatch
@@ -70,6 +71,23 @@ def test_the_manifest_is_the_last_row_of_its_step() -> None:
     assert key == keys.manifest_key(1)
     assert row is not None
     assert decode_manifest(row) == effects.manifest
+
+
+def test_a_new_owner_scans_from_the_watermark_on() -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5)
+    driver.step(T0)
+    driver.run(T0 + 9)
+    driver.start(driver.rows)
+    assert driver.engine._stands.scan == ScanPosition.at(T0 + 9)
+
+
+@pytest.mark.parametrize("lends", [False, True])
+def test_the_manifest_tells_whether_its_owner_answers_reads_alone(lends: bool) -> None:
+    driver = Driver()
+    driver.ask(at=T0 + 5)
+    driver.engine.accept(driver.batch(), T0)
+    assert driver.engine.seal(1, read_lease=lends).read_lease == lends
 
 
 def test_the_manifest_proves_what_was_fired() -> None:
