@@ -8,8 +8,9 @@ tables together have a bound instead, and so each is smaller where there are man
     a table       8 MB       4 MB        2 MB    1 MB
 
 Blocks of files that were read are cached.  All stores have one cache in common, with room for 8 MB
-of each, and for those of 8 stores at most.  With a cache for each, 64 stores that were read through
-held 195 MB, and would have come to 512.
+of each, and for those of 2 stores at most.  What an owner reads in order it reads once, and its
+looks for stale schedules pass over all rows in turn, so the cache is full of blocks that nobody
+wants again, however large it is.  The system caches the files as well.
 
 RocksDB has a bound of its own for several stores (`WriteBufferManager`).  It makes the store that
 is written to give its table up, however little is in it: where the others are idle and full, each
@@ -30,7 +31,7 @@ MEMTABLES_BYTES: Final = 64 * 1024 * 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
 LEAST_BYTES: Final = 1024 * 1024
 # Of the blocks that are cached, likewise.
-CACHES_BYTES: Final = 64 * 1024 * 1024
+CACHES_BYTES: Final = 16 * 1024 * 1024
 CACHE_BYTES: Final = 8 * 1024 * 1024
 NAMES_FILTER: Final = 0.05
 

@@ -114,7 +114,10 @@ class SelfCheck:
         guard: ClockGuard,
         owners: Owners,
         group: Group,
+        beside: Callable[[], object] = lambda: None,
     ) -> None:
+        """`beside` is called after each look, in the same thread."""
+        self._beside = beside
         self._opener = opener
         self._guard = guard
         self._owners = owners
@@ -150,6 +153,7 @@ class SelfCheck:
         """One turn of the thread: wait, then look unless the end was asked for meanwhile."""
         if not self._thread.stopping.wait(LOOK_S):
             self._look()
+            self._beside()
 
     def _look(self) -> None:
         """Look once: at what the state belongs to, how many partitions there are, at marks of

@@ -20,6 +20,7 @@ from belfry.group.batch_agent import BatchAgent
 from belfry.group.group import Group, Surroundings
 from belfry.group.heartbeats import Heartbeats
 from belfry.group.membership import MembershipApp
+from belfry.host.memory import SpareMemory
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.surroundings import TakesBatches
@@ -93,7 +94,7 @@ class WorkerProcess:
         self._stop = stop
         self._input = opener.output_topics.schedules
         self._hand_over_limit_s = settings.hand_over_limit_ms / 1000
-        self.self_check = SelfCheck(opener, guard, owners, group)
+        self.self_check = SelfCheck(opener, guard, owners, group, SpareMemory().look)
         on_assigned: Any = self._assigned
         app.on_partitions_assigned.connect(on_assigned)
 
