@@ -22,7 +22,7 @@ from belfry.schedules.instants import format_instant
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.request import KEEPING
 from belfry.schedules.throttle import CODE, is_within
-from belfry.store.layout.pending import decode_pending
+from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.records import (
     ENDED_COMPLETED,
     ENDED_FIRED,
@@ -153,6 +153,17 @@ def used_up(asked: Asked, fires: int) -> Reply:
         " more, or cancel it."
     )
     return Reply(Outcome.REJECTED, None, None, "bad_max_fires", reason)
+
+
+def all_passed(row: Pending, until_ms: int) -> Reply | None:
+    """The reply to another rhythm with nothing due behind what has fired (epoch ms), else None."""
+    if row.nominal_ms > until_ms or not row.extra:
+        return None
+    reason = (
+        f"The rule has no instant after {format_instant(until_ms)}, up to which the schedule has"
+        " fired: give one that goes on, or cancel it."
+    )
+    return Reply(Outcome.REJECTED, None, None, "never_fires", reason)
 
 
 def oversize(tenant: Tenant, size: int) -> Reply:

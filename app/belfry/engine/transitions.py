@@ -32,6 +32,7 @@ from belfry.engine.asked_rows import (
 from belfry.engine.calendars import Calendars
 from belfry.engine.compiled_rule import compiled
 from belfry.engine.conditions import (
+    all_passed,
     changed_too_often,
     not_found,
     over,
@@ -129,8 +130,8 @@ class Transitions:
         passed = self._rows.passed_ms(old, step) if readable else 0
         row = self._rows.row(asked, old.life, version, passed)
         same_trigger = readable and goes_on(old, row)
-        longest_ms = asked.request["max_wait_ms"]
-        if longest_ms is not None:
+        no = None if same_trigger else all_passed(row, passed)
+        if (longest_ms := asked.request["max_wait_ms"]) is not None:
             row = slid(row, old if readable else None, longest_ms)
         elif same_trigger:
             if row.extra and old.occurrence >= compiled(row.extra).max_fires:
@@ -147,7 +148,7 @@ class Transitions:
             return changed_too_often(old.version)
         if (size := fired_bytes(row, record)) > asked.tenant.max_record_bytes:
             return oversize(asked.tenant, size)
-        if flags and not same_trigger and (no := self._checks.problem(asked)):
+        if no or (flags and not same_trigger and (no := self._checks.problem(asked))):
             return no
         if paused(before) and same_trigger:
             # Another payload is no reason to go on.
@@ -219,8 +220,6 @@ class Transitions:
             return Reply(Outcome.CONFLICT, old.version, old.due_ms, "same_definition", reason)
         reason = "A schedule with this id exists; UPSERT replaces it."
         return Reply(Outcome.CONFLICT, asked.version, None, "exists", reason)
-
-    # -- keeping a schedule ----------------------------------------------------------------------
 
     def _keep(self, asked: Asked, row: Pending, record: bytes, step: Step) -> Reply:
         step.effects.room -= len(record)

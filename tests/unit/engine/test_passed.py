@@ -156,6 +156,25 @@ def test_another_rhythm_begins_behind_what_has_fired(kind: str, arrives_ms: int)
     assert driver.engine.next_due_ms() == NINE_MS + HOUR // 2
 
 
+@pytest.mark.parametrize("arrives_ms", [NOW, NINE_MS - 1, NINE_MS])
+@pytest.mark.parametrize("kind", ["EVERY", "CRON"])
+def test_another_rhythm_with_nothing_behind_what_has_fired_is_refused(
+    kind: str, arrives_ms: int
+) -> None:
+    """It had an instant when it arrived, but that one has fired before the request was read."""
+    driver = Driver()
+    before, after = RHYTHMS[kind]
+    driver.ask(NOW, kind=kind, **before)
+    driver.step(NOW, fire=False)
+    assert driver.run(NINE_MS + 5) == ["a"]
+    following_ms = driver.engine.next_due_ms()
+    driver.ask(arrives_ms, kind=kind, end_at=NINE_MS, **after)
+    step = driver.step(NINE_MS + 5, fire=False)
+    assert (step.outcomes, step.codes) == (["REJECTED"], ["never_fires"])
+    assert driver.engine.next_due_ms() == following_ms
+    assert driver.run(NINE_MS + HOUR - 1) == []
+
+
 def test_another_rhythm_may_begin_at_the_instant_that_is_pending() -> None:
     driver = Driver()
     driver.ask(NOW, kind="EVERY", start_at=NINE_MS, interval_ms=HOUR)
