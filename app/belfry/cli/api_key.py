@@ -54,9 +54,7 @@ Tenants = Annotated[
         show_default=False,
     ),
 ]
-GivenRole = Annotated[
-    KeyRole, typer.Option("--role", help="read, schedule, admin or operate.  [default: read]")
-]
+GivenRole = Annotated[KeyRole, typer.Option("--role", help="What its holder may do.")]
 
 
 class _WithNew(HelpGroup):

@@ -213,12 +213,20 @@ def _input(setting: str, given: object) -> str:
 
 
 def confirmed(question: str, unasked: str) -> bool:
-    """Whether somebody at the terminal says yes; `WrongUse` (`unasked`) where nobody can."""
+    """Whether somebody at the terminal says yes; `WrongUse` (`unasked`) where nobody can.
+
+    Ctrl-C and Ctrl-D are a no.
+    """
     import typer
 
     if not sys.stdin.isatty():
         raise WrongUse(unasked)
-    return typer.confirm(question, err=True)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        # The cursor still stands behind the question.
+        print(file=sys.stderr)
+        return False
 
 
 def ask_to_begin(question: str) -> None:

@@ -110,6 +110,10 @@ def test_a_group_alone_shows_its_help_and_is_wrong_use(
         ),
         (["events", "tail", "t", "-n", "0"], "--max 0 is not allowed: 1 or more."),
         (["bench", "--events", "5"], "--events 5 is not allowed: 1000 to 20000000."),
+        (["bench", "curve", "--sweep", "payloads"], "Did you mean 'payload'?"),
+        (["bench", "curve", "--steps", "1;2"], "--steps '1;2' is not allowed: whole numbers"),
+        (["bench", "curve", "--steps", "0", "--sweep", "tenants"], "1 to 10000"),
+        (["bench", "fire", "--guarantee", "exactly"], "'EXACTLY_ONCE', 'AT_LEAST_ONCE'"),
         (["plan", "--pending", "x"], "--pending x is not allowed: a number."),
         (["topics", "check", "-X", "oops"], "-X 'oops' is no property"),
         (["topics", "check", "-X", "no.such=1"], "-X no.such is no property of librdkafka"),
@@ -215,6 +219,17 @@ def test_commands_in_a_process_of_others_leave_its_garbage_alone() -> None:
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("belfry ")
+
+
+def test_ctrl_c_ends_a_command_silently_while_it_is_still_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(first: str) -> typer.Typer:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("belfry.cli.program.program", interrupted)
+    assert main(["schedule", "list", "demo"]) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
