@@ -117,6 +117,23 @@ class ReplayWorld(NamedTuple):
                 reader.learn(reference, writer)
 
 
+def without_registry(
+    world: ReplayWorld, reader: RequestReader, requests: list[SourceRecord]
+) -> bool:
+    """Whether requests name schemas of a registry, and none is given here."""
+    return world.look is None and bool(reader.unknown_schemas(requests))
+
+
+def check_registry(unread: bool, partition: int) -> None:
+    """Raise `Unplayable` where a playback would refuse what workers with a registry have read."""
+    if unread:
+        raise Unplayable(
+            f"Requests of partition {partition} name schemas of a registry, and none is given, so"
+            " they would be refused: name that of the workers (--schema-registry-url,"
+            " BELFRY_SCHEMA_REGISTRY_URL)."
+        )
+
+
 def played(
     world: ReplayWorld,
     partition: int,
@@ -137,7 +154,7 @@ def played(
 
         player = BranchingPlayer(place, new_rows, reader, world.treatment, world.chunk)
         cutter = player.beginning(bounds.from_ms)
-        stream, compared = None, 0
+        stream, compared, unread = None, 0, False
         rows = world.topics.rows(partition, span, world.judge_of(partition))
         for record in world.counted(rows, f"records of partition {partition} played"):
             step = cutter.feed(record)
@@ -150,6 +167,7 @@ def played(
                 _, stream = world.topics.requests(partition, step.manifest.position)
             requests = stream.up_to(step.manifest.position)
             world.read_with(reader, requests)
+            unread |= without_registry(world, reader, requests)
             effects, found = player.play(step, requests, appended=stream.appended)
             if found is None:
                 for found in events.differing(step, effects, player.treatment.enveloped):
@@ -157,6 +175,8 @@ def played(
                     if found is not None:
                         break
             if found is not None:
+                # Workers without a registry have refused them as well, and then nothing differs.
+                check_registry(unread, partition)
                 return PartitionPlayed(partition, player.counts, compared, found)
         cutter.ended()
         return PartitionPlayed(partition, player.counts, compared, player.owed)
@@ -198,6 +218,7 @@ def played_virtually(
                 break
             behind = requests[-1][0] + 1
             for each, reader in playing:
+                check_registry(without_registry(world, reader, requests), partition)
                 world.read_with(reader, requests)
                 each.take(SourceBatch(start, behind, requests, appended=appended), now_ms)
             start, count = behind, count + len(requests)

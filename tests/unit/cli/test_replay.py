@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 
 from belfry.cli.entry import main
-from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld, played, played_virtually
+from belfry.cli.replay_run import (
+    Bounds,
+    PartitionPlayed,
+    ReplayWorld,
+    VirtualSide,
+    played,
+    played_virtually,
+)
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import RequestStream
 from belfry.placement.partition_count import PartitionCount
 from belfry.playback.comparing import StepDifference
 from belfry.playback.contrast import MovedEvent, TenantContrast
+from belfry.playback.logged import Unplayable
 from belfry.playback.played import PlayedCounts
 from belfry.settings import CommandSettings
 
@@ -105,7 +113,7 @@ def test_requests_of_one_instant_are_taken_together(monkeypatch: pytest.MonkeyPa
     [
         (["--zone-data", "."], "there is no package tzdata"),
         (["--events", "--zone-data", "."], "leave --zone-data out"),
-        (["--with", "no-such-file"], "no-such-file"),
+        (["--with", "no-such-file"], "--with no-such-file cannot be read: No such file"),
         (["--until", "yesterday"], "--until"),
     ],
 )
@@ -123,6 +131,21 @@ def test_a_file_without_a_policy_is_refused(
     file.write_text("[]")
     assert main(["replay", "--with", str(file)]) == 2
     assert "no policy is in it" in capsys.readouterr().err
+
+
+def test_requests_with_schemas_of_a_registry_are_not_played_without_one() -> None:
+    framed = (0, 1, b"demo", b"\0\0\0\0\1rest", None)
+    topics: Any = SimpleNamespace(
+        rows=lambda *_: iter(()),
+        span=lambda _: None,
+        requests=lambda *_: (0, SimpleNamespace(rest=lambda: iter([([framed], True)]))),
+    )
+    judge_of: Any = lambda _: None  # noqa: E731
+    counted: Any = lambda each, _: each  # noqa: E731
+    settings = CommandSettings()
+    world = ReplayWorld(topics, settings, [], PartitionCount(1), None, judge_of, 100, counted)
+    with pytest.raises(Unplayable, match="--schema-registry-url"):
+        played_virtually(world, 0, 10, [VirtualSide({}, lambda _: None)])
 
 
 def test_a_long_playback_says_how_far_it_is() -> None:
