@@ -118,6 +118,8 @@ def test_a_group_alone_shows_its_help_and_is_wrong_use(
         (["api-key", "new", "x", "--tenant", "**"], "--tenant '**' can be no tenant"),
         (["apply", "no-such-file"], "no-such-file cannot be read: No such file or directory."),
         (["tenant", "set", "-f", "no-such"], "--file no-such cannot be read: No such file"),
+        (["schedule", "list", "t", "--state", "NOPE"], "'NOPE' is no state: give one of PENDING"),
+        (["schedule", "history", "t", "i", "--outcome", "X"], "'X' is no outcome: give one of ACC"),
         (["topics", "check", "-X", "oops"], "-X 'oops' is no property"),
         (["topics", "check", "-X", "no.such=1"], "-X no.such is no property of librdkafka"),
         (["schema", "check"], "No schema registry is configured"),
