@@ -113,6 +113,8 @@ def _wrong_number(error: TyperException) -> str | None:
         allowed = f"{allowed}, {bounds}" if "parsing" in problem["type"] else bounds
     # The long form of an option's name is the one that people know.
     name, given = max(option.opts, key=len), str(problem["input"])[:40]
+    if option.param_type_name == "argument":
+        name = option.metavar or name.upper()
     return f"{name} {given} is not allowed: {allowed}."
 
 

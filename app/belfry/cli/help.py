@@ -103,13 +103,22 @@ class HelpGroup(TyperGroup):
         self.format_commands(ctx, formatter)
         _write(self, ctx, formatter)
 
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Commands with the whole of their first sentence, where Typer would cut it."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        shown = [(name, each) for name, each in found if each is not None and not each.hidden]
+        rows = [(name, (each.help or "").split("\n\n")[0].strip()) for name, each in shown]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, " ".join(said.split())) for name, said in rows])
+
 
 class Program(typer.Typer):
     """A group of commands, or the whole program, with this house's help pages."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
-            cls=HelpGroup,
+            cls=options.pop("cls", HelpGroup),
             no_args_is_help=True,
             rich_markup_mode=None,
             pretty_exceptions_enable=False,

@@ -58,6 +58,21 @@ def test_help_fits_a_terminal_and_is_on_stdout(
     assert max(len(line) for line in shown.out.splitlines()) <= 80
 
 
+@pytest.mark.parametrize("group", [[], ["schedule"], ["mirror"], ["rebalance"]], ids=" ".join)
+def test_a_list_of_commands_cuts_no_sentence(
+    group: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*group, "--help"])
+    assert "..." not in capsys.readouterr().out.split("Commands:")[1]
+
+
+def test_what_a_beginner_needs_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--help"])
+    lines = capsys.readouterr().out.split("Commands:")[1].splitlines()
+    shown = [line.split()[0] for line in lines if line[:2] == "  " and line[2:3].strip()]
+    assert shown[:4] == ["dev", "worker", "schedule", "events"]
+
+
 @pytest.mark.parametrize("command", [c for c in COMMANDS if len(c) != 1 or c == ["worker"]])
 def test_the_common_options_are_everywhere(
     command: list[str], capsys: pytest.CaptureFixture[str]
@@ -114,6 +129,7 @@ def test_a_group_alone_shows_its_help_and_is_wrong_use(
         (["bench", "curve", "--steps", "1;2"], "--steps '1;2' is not allowed: whole numbers"),
         (["bench", "curve", "--steps", "0", "--sweep", "tenants"], "1 to 10000"),
         (["bench", "fire", "--guarantee", "exactly"], "'EXACTLY_ONCE', 'AT_LEAST_ONCE'"),
+        (["rebalance", "call-off", "x"], "GROUP x is not allowed: a whole number, 0 or more."),
         (["plan", "--pending", "x"], "--pending x is not allowed: a number."),
         (["api-key", "new", "x", "--tenant", "**"], "--tenant '**' can be no tenant"),
         (["apply", "no-such-file"], "no-such-file cannot be read: No such file or directory."),
