@@ -141,6 +141,9 @@ def _known(error: Exception) -> tuple[str, int] | None:
         return setting_text(error), Exit.USAGE
     if isinstance(error, SettingsError):
         return unparsed_text(error), Exit.USAGE
+    if isinstance(error, ConnectionError) and not isinstance(error, BrokenPipeError):
+        # Kafka went away amid the work; a pipe that nobody reads is Typer's.
+        return f"{str(error).rstrip('.')}. `belfry doctor` says which brokers answer.", Exit.ERROR
     return _of_client(error) or _of_kafka(error) or _of_registry(error)
 
 
