@@ -11,6 +11,7 @@ from belfry.canary import rows
 from belfry.cli.entry import main
 from belfry.cli.failures import CommandError, tell
 from belfry.cli.mirror_sides import told as mirror_told
+from belfry.cli.remote import _refused
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 
@@ -61,6 +62,14 @@ def test_a_side_of_a_mirror_that_does_not_answer_is_told_with_what_to_give() -> 
         raise ConnectionError("source at kafka-a:9092: no answer")
     with pytest.raises(BrokenPipeError), mirror_told():
         raise BrokenPipeError
+
+
+@pytest.mark.parametrize(("status", "is_told"), [(401, True), (403, False)])
+def test_who_shows_no_key_is_told_where_a_command_takes_it_from(
+    status: int, *, is_told: bool
+) -> None:
+    refused = _refused(status, b'{"detail": "Show a key.", "code": "no"}')
+    assert ("BELFRY_HTTP_TOKEN" in str(refused)) is is_told
 
 
 @pytest.mark.parametrize("command", [["list"], ["list", "--open"], ["replay", "--all"]])
