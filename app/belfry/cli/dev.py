@@ -32,7 +32,8 @@ from typing import Annotated
 import orjson
 import typer
 
-from belfry.cli.failures import CommandError
+from belfry.cli.failures import Exit
+from belfry.cli.shown import tame
 from belfry.devstack import DevStackError, Stack, StartCancelledError, open_stack
 from belfry.devstack.artifacts import prepare
 from belfry.devstack.child import StopSignals
@@ -97,7 +98,9 @@ def dev(
     except DevStackError as failure:
         complaint = str(failure)
     if complaint:
-        raise CommandError(complaint)
+        # Several lines where it ends with those of a log.
+        typer.echo(tame(f"belfry: {complaint}"), err=True)
+        raise typer.Exit(Exit.ERROR)
 
 
 def _run(options: DevOptions) -> str | None:
