@@ -131,8 +131,9 @@ def request_fields(given: object) -> dict[str, Any]:
     for name in ("tenant", "schedule_id"):
         if name not in given:
             raise NotPortable(f"{name} is missing")
-    if fields["kind"] == "AT" and fields["at"] is None and fields["delay_ms"] is not None:
-        # Exports of earlier builds told delays so.
+    is_delay = fields["at"] is None and fields["delay_ms"] is not None
+    if fields["kind"] == "AT" and is_delay and "standing" in given:
+        # Exports of earlier builds told delays so. What people write themselves stays as it is.
         fields["kind"] = "AFTER"
     for name in _BYTES:
         fields[name] = _bytes(name, given)

@@ -97,8 +97,13 @@ def test_there_and_back(rule: Rule, flags: int) -> None:
 
 def test_a_delay_that_an_earlier_build_called_an_instant_is_a_delay() -> None:
     given = {"tenant": "d", "schedule_id": "a", "kind": "AT", "delay_ms": 250}
-    assert request_fields(given)["kind"] == "AFTER"
-    assert request_fields({**given, "at": NEXT})["kind"] == "AT"
+    exported = {**given, "standing": {"next_at": NEXT}}
+    assert request_fields(exported)["kind"] == "AFTER"
+    # It goes on where it stood, and does not begin anew.
+    assert request_fields(exported)["standing"]["next_at"] == NEXT
+    assert request_fields({**exported, "at": NEXT})["kind"] == "AT"
+    # Nobody has exported this one, so workers say what is wrong with it.
+    assert request_fields(given)["kind"] == "AT"
 
 
 @pytest.mark.parametrize("value", [None, b"", b"text", b"\xff"])
