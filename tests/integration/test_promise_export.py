@@ -27,6 +27,7 @@ def asked(now: int) -> dict[str, dict[str, Any]]:
     return {
         "at": {"at": now + DAY, "headers": [{"name": "h", "value": None}], "key": b"\xff"},
         "after": {"kind": "AFTER", "delay_ms": DAY, "misfire": "SKIP", "max_lateness_ms": 5},
+        "soon": {"kind": "AFTER", "delay_ms": DAY},
         "every": {"kind": "EVERY", "interval_ms": DAY + 1, "max_fires": 700, "group": "g"},
         "cron": {"kind": "CRON", "cron": "30 2 * * *", "timezone": "Europe/Paris",
                  "jitter_ms": 60_000},

@@ -18,6 +18,13 @@ SWEEPS: dict[str, tuple[str, tuple[int, ...]]] = {
     "partitions": ("partitions", (1, 2, 4, 8, 16)),
     "tenants": ("tenants", (1, 10, 100, 1_000)),
 }
+# Least and most that each of these fields may be, on a command line as well.
+BOUNDS: dict[str, tuple[int, int]] = {
+    "pending": (0, 20_000_000),
+    "payload_bytes": (16, 500_000),
+    "partitions": (1, 256),
+    "tenants": (1, 10_000),
+}
 
 
 def silent(_what: str, _done: int, _of: int) -> None:
@@ -54,11 +61,13 @@ class BenchPlan:
 def curve(plan: BenchPlan, sweep: str, steps: tuple[int, ...] = ()) -> list[tuple[BenchPlan, int]]:
     """The plans of a curve with the value that each varies: ingest, or fire for tenants.
 
-    Raises `ValueError` where there is no such curve.
+    Raises `ValueError`, which says what is allowed, for a step that no benchmark can have.
     """
-    if sweep not in SWEEPS:
-        raise ValueError(f"sweep {sweep!r}: choose one of {', '.join(SWEEPS)}")
     name, usual = SWEEPS[sweep]
+    least, most = BOUNDS[name]
+    for each in steps:
+        if not least <= each <= most:
+            raise ValueError(f"{each} is not allowed: {least} to {most}.")
     bench = "fire" if sweep == "tenants" else "ingest"
     changes: list[dict[str, Any]] = [{name: value} for value in steps or usual]
     return [(replace(plan, bench=bench, **change), change[name]) for change in changes]

@@ -72,7 +72,9 @@ def worker(
     ] = False,
     output_topic: Annotated[
         list[str] | None,
-        typer.Option(help="An output topic outside of the prefix; may be repeated."),
+        typer.Option(
+            metavar="TOPIC", help="An output topic outside of the prefix; may be repeated."
+        ),
     ] = None,
     form: As = AclFormat.KAFKA_ACLS,
     kafka: Cluster = "kafka",
@@ -122,7 +124,10 @@ def sink(
     of: Annotated[
         list[str] | None,
         typer.Option(
-            "--tenant", help="Whose events it reads; may be repeated.", show_default=False
+            "--tenant",
+            metavar="TENANT",
+            help="Whose events it reads; may be repeated.",
+            show_default=False,
         ),
     ] = None,
     shared_output: SharedOutput = False,

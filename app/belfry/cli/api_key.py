@@ -13,12 +13,14 @@ their counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from belfry.cli.failures import WrongUse
 from belfry.cli.help import HelpGroup, Program
 from belfry.cli.session import Session, with_session
 from belfry.cli.shown import plain
@@ -40,6 +42,8 @@ class KeyRole(StrEnum):
     OPERATE = "operate"
 
 
+# The name of a tenant, or the beginning of one with a star.
+OPENED: Final = re.compile(r"[A-Za-z0-9_.-]{0,100}\*|[A-Za-z0-9_.-]{1,100}")
 # Above the lines of a list.
 KEYS: Final = "key, name, role, tenants, until when, and what it was used for"
 Name = Annotated[
@@ -54,9 +58,7 @@ Tenants = Annotated[
         show_default=False,
     ),
 ]
-GivenRole = Annotated[
-    KeyRole, typer.Option("--role", help="read, schedule, admin or operate.  [default: read]")
-]
+GivenRole = Annotated[KeyRole, typer.Option("--role", help="What its holder may do.")]
 
 
 class _WithNew(HelpGroup):
@@ -126,6 +128,12 @@ def new(session: Session, name: Name, *, tenant: Tenants, role: GivenRole = KeyR
     """
     from belfry.api.auth.keys import digest, new_key
 
+    for each in tenant:
+        if not OPENED.fullmatch(each):
+            raise WrongUse(
+                f"--tenant {each[:100]!r} can be no tenant: give a name, such as payments, the"
+                " beginning of some, such as payments.*, or * for all of them."
+            )
     key = new_key()
     entry = {"name": name, "sha256": digest(key), "tenants": tenant, "role": str(role)}
     text = f"key    {key}\nentry  {_json(entry)}"

@@ -17,11 +17,35 @@ is.
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
+from belfry.cli.bench_options import (
+    Bench,
+    BrokerPid,
+    CommonTopic,
+    Events,
+    Guarantee,
+    Kinds,
+    Outcomes,
+    Partitions,
+    Payload,
+    Pending,
+    Pipelined,
+    Promised,
+    Rate,
+    Runs,
+    ScheduleKind,
+    Seconds,
+    Steps,
+    Sweep,
+    Tenants,
+    Varied,
+    Which,
+    Workers,
+)
 from belfry.cli.failures import WrongUse
 from belfry.cli.progress import progress_of
 from belfry.cli.session import Session, with_session
@@ -31,88 +55,6 @@ if TYPE_CHECKING:
     from belfry.bench.plan import BenchPlan
     from belfry.bench.result import Result
     from belfry.settings import Settings
-
-
-class ScheduleKind(StrEnum):
-    """What the schedules of a benchmark are: due once, every day by a duration, or by cron."""
-
-    AT = "AT"
-    EVERY = "EVERY"
-    CRON = "CRON"
-
-
-class Bench(StrEnum):
-    """What can be measured.
-
-    - `ingest`: requests that are taken in, a second. `fire`: events that come out, a second.
-    - `lateness`: from the due instant until a reader has the event, under a steady rate, in ms.
-    - `recovery`: records of the changelog that a worker without local state replays, a second.
-      `restart`: the same way, with the state on disk.
-    - `raw`: the yardstick, without belfry. `curve`: a benchmark with one parameter varied.
-    - `calibrate`: the constants that `belfry plan` takes for this hardware.
-    """
-
-    INGEST = "ingest"
-    FIRE = "fire"
-    LATENESS = "lateness"
-    RECOVERY = "recovery"
-    RAW = "raw"
-    RESTART = "restart"
-    CURVE = "curve"
-    CALIBRATE = "calibrate"
-
-
-Which = Annotated[
-    Bench,
-    typer.Argument(metavar="WHAT", help=f"What to measure: {', '.join(Bench)}."),
-]
-Events = Annotated[
-    int, typer.Option("--events", min=1_000, max=20_000_000, help="Requests of a run.")
-]
-Runs = Annotated[int, typer.Option("--runs", min=1, max=20, help="Runs; the line is the median.")]
-Workers = Annotated[int, typer.Option("--workers", min=1, max=16, help="Worker processes.")]
-Partitions = Annotated[int, typer.Option("--partitions", min=1, max=256, help="Partitions.")]
-Tenants = Annotated[int, typer.Option("--tenants", min=1, max=10_000, help="Tenants.")]
-Payload = Annotated[
-    int, typer.Option("--payload", min=16, max=500_000, metavar="BYTES", help="Bytes of a payload.")
-]
-Rate = Annotated[
-    int, typer.Option("--rate", min=1, max=200_000, help="lateness: requests a second.")
-]
-Seconds = Annotated[
-    int, typer.Option("--seconds", min=5, max=3_600, help="lateness: how long requests come in.")
-]
-Pending = Annotated[
-    int,
-    typer.Option("--pending", min=0, max=20_000_000, help="ingest: schedules that wait already."),
-]
-Kinds = Annotated[
-    ScheduleKind, typer.Option("--kind", help="fire: kind of the schedules, due once or every day.")
-]
-Outcomes = Annotated[
-    bool, typer.Option("--outcomes", help="Give every request an id, so each gets its outcome.")
-]
-Promised = Annotated[
-    str, typer.Option("--guarantee", help="fire: guarantee of the tenants' policies.")
-]
-CommonTopic = Annotated[
-    bool,
-    typer.Option("--common-topic", help="fire, lateness: an output that all tenants share."),
-]
-Pipelined = Annotated[
-    bool, typer.Option("--pipelined", help="raw: two producers in turn, one fills, one commits.")
-]
-Sweep = Annotated[
-    str, typer.Option("--sweep", help="curve: pending, payload, partitions or tenants.")
-]
-
-BrokerPid = Annotated[
-    int | None,
-    typer.Option("--broker-pid", help="calibrate: a broker of this machine, to count its CPU."),
-]
-Steps = Annotated[
-    str, typer.Option("--steps", metavar="N,N…", help="curve: the values, instead of the usual.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -135,10 +77,10 @@ def bench(
     pending: Pending = 0,
     kind: Kinds = ScheduleKind.AT,
     outcomes: Outcomes = False,
-    guarantee: Promised = "EXACTLY_ONCE",
+    guarantee: Promised = Guarantee.EXACTLY_ONCE,
     common_topic: CommonTopic = False,
     pipelined: Pipelined = False,
-    sweep: Sweep = "pending",
+    sweep: Sweep = Varied.PENDING,
     steps: Steps = "",
     broker_pid: BrokerPid = None,
 ) -> None:
@@ -147,7 +89,7 @@ def bench(
     Give the broker nothing else to do.  Figures of one machine differ from day to day, so run `raw`
     in the same minutes and compare: it copies the same bytes in plain transactions.
     """
-    from belfry.bench.plan import BenchPlan, curve
+    from belfry.bench.plan import BenchPlan
 
     if pipelined and which is not Bench.RAW:
         raise WrongUse(f"--pipelined is for raw, and not for {which}: leave it out.")
@@ -163,18 +105,34 @@ def bench(
         pending=pending,
         with_ids=outcomes,
         kind=str(kind),
-        guarantee=guarantee,
+        guarantee=str(guarantee),
         common_topic=common_topic,
         pipelined=pipelined,
     )
+    varied = _curve(plan, sweep, steps) if which is Bench.CURVE else [(plan, None)]
     # A broker that does not answer is told before anything is started.
     session.admin()
     if which is Bench.CALIBRATE:
         _calibrate(session, plan, runs, broker_pid)
         return
-    values = tuple(int(value) for value in steps.split(",") if value)
-    for step, varied in curve(plan, sweep, values) if which is Bench.CURVE else [(plan, None)]:
-        _measure(session, step, varied, runs)
+    for step, value in varied:
+        _measure(session, step, value, runs)
+
+
+def _curve(plan: BenchPlan, sweep: str, steps: str) -> Sequence[tuple[BenchPlan, int | None]]:
+    """The plans of a curve, with the value that each varies; `WrongUse` for what is no value."""
+    from belfry.bench.plan import curve
+
+    try:
+        values = tuple(int(value) for value in steps.split(",") if value)
+    except ValueError:
+        raise WrongUse(
+            f"--steps {steps[:60]!r} is not allowed: whole numbers with commas, such as 1,10,100."
+        ) from None
+    try:
+        return curve(plan, sweep, values)
+    except ValueError as error:
+        raise WrongUse(f"--steps {error}") from None
 
 
 def _measure(session: Session, plan: BenchPlan, varied: int | None, runs: int) -> None:

@@ -73,12 +73,21 @@ Country = Annotated[
     ),
 ]
 FromYear = Annotated[
-    int | None, typer.Option("--from-year", min=1970, metavar="YEAR", help="[default: this year]")
+    int | None,
+    typer.Option(
+        "--from-year",
+        min=1970,
+        metavar="YEAR",
+        help="First year whose days are imported.  [default: this year]",
+    ),
 ]
 UntilYear = Annotated[
     int | None,
     typer.Option(
-        "--until-year", max=2200, metavar="YEAR", help="[default: four years after --from-year]"
+        "--until-year",
+        max=2200,
+        metavar="YEAR",
+        help="Last of these years.  [default: four years after --from-year]",
     ),
 ]
 

@@ -37,7 +37,9 @@ def texts(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
                 yield from ((str(each), each.read_text("utf-8")) for each in sorted(inside))
             else:
                 yield str(file), file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise WrongUse(f"{error.filename or file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
         raise WrongUse(f"{file} cannot be read: {error}.") from None
 
 

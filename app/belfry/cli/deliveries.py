@@ -121,6 +121,8 @@ def _letters(session: Session, open_ms: int | None) -> Iterator[Letter]:
     from belfry.delivery.dead_letters import dead_letters
     from belfry.delivery.open_deliveries import open_deliveries
 
+    # Brokers that do not answer are told of once, and not by each client that looks for them.
+    session.admin()
     if open_ms is None:
         return dead_letters(session.settings)
     return open_deliveries(session.settings, int(time() * 1000) - open_ms)

@@ -32,6 +32,8 @@ from typing import Annotated
 import orjson
 import typer
 
+from belfry.cli.failures import Exit
+from belfry.cli.shown import tame
 from belfry.devstack import DevStackError, Stack, StartCancelledError, open_stack
 from belfry.devstack.artifacts import prepare
 from belfry.devstack.child import StopSignals
@@ -43,7 +45,13 @@ WORKER_TIMEOUT_S = 120.0
 # Seconds between two looks at the processes.
 WATCH_S = 0.1
 
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="A taken port moves on; 0: any.")]
+Port = Annotated[
+    int, typer.Option(min=0, max=65_535, metavar="PORT", help="A taken port moves on; 0: any.")
+]
+ReadyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="JSON file of addresses and pids, written when all answers."),
+]
 
 
 @dataclass(frozen=True)
@@ -69,14 +77,12 @@ def register(app: typer.Typer) -> None:
 
 def dev(
     *,
-    ready_file: Annotated[
-        Path | None, typer.Option(help="JSON file of addresses and pids, written when all answers.")
-    ] = None,
+    ready_file: ReadyFile = None,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Broker and registry only.")
     ] = False,
     data_dir: Annotated[
-        Path, typer.Option(help="Topics, schemas and state; survives a restart.")
+        Path, typer.Option(metavar="PATH", help="Topics, schemas and state; survives a restart.")
     ] = Path(".belfry/dev"),
     kafka_port: Port = DEFAULT_KAFKA_PORT,
     registry_port: Port = 8081,
@@ -92,8 +98,9 @@ def dev(
     except DevStackError as failure:
         complaint = str(failure)
     if complaint:
-        typer.secho(complaint, fg="red", err=True)
-        raise typer.Exit(1)
+        # Several lines where it ends with those of a log.
+        typer.echo(tame(f"belfry: {complaint}"), err=True)
+        raise typer.Exit(Exit.ERROR)
 
 
 def _run(options: DevOptions) -> str | None:

@@ -19,6 +19,8 @@ from typing import Final
 
 # So many new objects, not 700, before Python looks for garbage among them.
 NEW_OBJECTS: Final = 50_000
+# Exit code of a command that Ctrl-C ends, as shells have it: 128 and the number of the signal.
+INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,6 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    try:
+        return _told(given)
+    except KeyboardInterrupt:
+        # Typer ends a command so; this is for Ctrl-C while modules are still loaded.
+        return INTERRUPTED
+
+
+def _told(given: list[str]) -> int:
+    """The exit code of a command, whose expected errors are told."""
     from belfry.cli.failures import tell
     from belfry.cli.program import program
 

@@ -16,7 +16,7 @@ timeout are an error, so that a script notices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # Longest wait for one event, so that the end of the time is noticed.
 STEP_S = 0.5
+# Who waits for so long without a first event may wait for one that has fired.
+QUIET_S = 3.0
 
 TailTenant = Annotated[
     str, typer.Argument(metavar="TENANT", help="Whose events.", show_default=False)
@@ -106,14 +108,23 @@ def tail(
     client = session.client()
     start = {"from_beginning": from_beginning, "shared": shared}
     with client, client.events(tenant, group=group, **start) as events:
-        if not events.exists:
+        existed = events.exists
+        if not existed:
             session.printer.note(f"{events.topic} does not exist yet: waiting for a first event.")
         came = 0
+
+        def quiet() -> None:
+            """Say what is waited for: an event that fired a moment ago does not come."""
+            if existed and not from_beginning and group is None:
+                session.printer.note(
+                    f"Waiting for what fires on {events.topic} from now on; --from-beginning shows"
+                    " what has fired."
+                )
 
         def results() -> Iterator[tuple[dict[str, object], str]]:
             """Events as they come, counted for the check at the end."""
             nonlocal came
-            for event in _until(events, max_, timeout):
+            for event in _until(events, max_, timeout, quiet):
                 came += 1
                 yield event_json(event), event_text(event)
 
@@ -129,13 +140,17 @@ def tail(
         )
 
 
-def _until(events: Events, most: int | None, timeout_s: float | None) -> Iterator[FiredRecord]:
+def _until(
+    events: Events, most: int | None, timeout_s: float | None, quiet: Callable[[], None]
+) -> Iterator[FiredRecord]:
     """Events until there were `most` of them, or until `timeout_s` seconds have passed.
 
     None means without such an end. It waits in steps of `STEP_S`, so that Ctrl-C and the end of the
-    time are noticed in a quiet topic too.
+    time are noticed in a quiet topic too. Where no event has come after `QUIET_S`, it calls `quiet`
+    once.
     """
-    deadline = None if timeout_s is None else monotonic() + timeout_s
+    began, told = monotonic(), False
+    deadline = None if timeout_s is None else began + timeout_s
     for number in count():
         if number == most:
             return
@@ -145,4 +160,7 @@ def _until(events: Events, most: int | None, timeout_s: float | None) -> Iterato
             if left <= 0:
                 return
             found = events.next_within(min(STEP_S, left))
+            if found is None and not (number or told) and monotonic() - began >= QUIET_S:
+                told = True
+                quiet()
         yield found

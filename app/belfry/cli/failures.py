@@ -113,6 +113,8 @@ def _wrong_number(error: TyperException) -> str | None:
         allowed = f"{allowed}, {bounds}" if "parsing" in problem["type"] else bounds
     # The long form of an option's name is the one that people know.
     name, given = max(option.opts, key=len), str(problem["input"])[:40]
+    if option.param_type_name == "argument":
+        name = option.metavar or name.upper()
     return f"{name} {given} is not allowed: {allowed}."
 
 
@@ -139,6 +141,9 @@ def _known(error: Exception) -> tuple[str, int] | None:
         return setting_text(error), Exit.USAGE
     if isinstance(error, SettingsError):
         return unparsed_text(error), Exit.USAGE
+    if isinstance(error, ConnectionError) and not isinstance(error, BrokenPipeError):
+        # Kafka went away amid the work; a pipe that nobody reads is Typer's.
+        return f"{str(error).rstrip('.')}. `belfry doctor` says which brokers answer.", Exit.ERROR
     return _of_client(error) or _of_kafka(error) or _of_registry(error)
 
 
@@ -213,12 +218,20 @@ def _input(setting: str, given: object) -> str:
 
 
 def confirmed(question: str, unasked: str) -> bool:
-    """Whether somebody at the terminal says yes; `WrongUse` (`unasked`) where nobody can."""
+    """Whether somebody at the terminal says yes; `WrongUse` (`unasked`) where nobody can.
+
+    Ctrl-C and Ctrl-D are a no.
+    """
     import typer
 
     if not sys.stdin.isatty():
         raise WrongUse(unasked)
-    return typer.confirm(question, err=True)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        # The cursor still stands behind the question.
+        print(file=sys.stderr)
+        return False
 
 
 def ask_to_begin(question: str) -> None:

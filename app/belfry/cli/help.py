@@ -16,6 +16,7 @@ pages. `belfry.cli.reference` makes docs/cli.md from the same rows.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -28,6 +29,12 @@ OWN: Final = "Options"
 EVERYWHERE: Final = "Everywhere"
 Row = tuple[str, str]
 
+# How Typer writes what a number may be, and how people do.
+BOUNDS: Final = (
+    (re.compile(r"\b(-?[0-9.]+)<=x<=(-?[0-9.]+)"), r"\1 to \2"),
+    (re.compile(r"\bx>=(-?[0-9.]+)"), r"\1 or more"),
+    (re.compile(r"\bx<=(-?[0-9.]+)"), r"\1 or less"),
+)
 # Both spellings of help, and lines of at most 100 characters.
 CONTEXT: Final = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -45,9 +52,21 @@ def sections(command: TyperCommand | TyperGroup, context: Context) -> dict[str, 
         heading = getattr(parameter, "rich_help_panel", None) or OWN
         if parameter.param_type_name == "argument":
             # Typer adds its type, and that it is required, which the line of usage shows.
-            heading, row = "Arguments", (row[0].split(" ")[0], row[1].replace("  [required]", ""))
-        found.setdefault(heading, []).append((row[0], row[1].removesuffix("  [x>=1]")))
+            said = row[1].replace("  [required]", "").replace("; required]", "]")
+            heading, row = "Arguments", (row[0].split(" ")[0], said)
+        found.setdefault(heading, []).append((row[0], _worded(row[1])))
     return dict(sorted(found.items(), key=_rank))
+
+
+def _worded(text: str) -> str:
+    """A help text with bounds as people write them, in the bracket of the default.
+
+    That a number is 1 or more goes without saying.
+    """
+    text = text.removesuffix("  [x>=1]").replace("]  [", "; ")
+    for typed, said in BOUNDS:
+        text = typed.sub(said, text)
+    return text
 
 
 def _rank(section: tuple[str, list[Row]]) -> int:
@@ -84,13 +103,22 @@ class HelpGroup(TyperGroup):
         self.format_commands(ctx, formatter)
         _write(self, ctx, formatter)
 
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Commands with the whole of their first sentence, where Typer would cut it."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        shown = [(name, each) for name, each in found if each is not None and not each.hidden]
+        rows = [(name, (each.help or "").split("\n\n")[0].strip()) for name, each in shown]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, " ".join(said.split())) for name, said in rows])
+
 
 class Program(typer.Typer):
     """A group of commands, or the whole program, with this house's help pages."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
-            cls=HelpGroup,
+            cls=options.pop("cls", HelpGroup),
             no_args_is_help=True,
             rich_markup_mode=None,
             pretty_exceptions_enable=False,

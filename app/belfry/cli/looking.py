@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from belfry.cli.bound_options import one_of
 from belfry.cli.options import ScheduleId, Tenant
 from belfry.cli.remote import Remote, schedule_path
 from belfry.cli.session import Session
@@ -30,6 +31,15 @@ from belfry.schedules.instants import format_instant, parse_instant
 MOST: Final = 1_000
 SCHEDULES: Final = f"{'due':24}  {'state':9} {'kind':5} ver  schedule"
 LOCKS: Final = f"{'fire id':32}  schedule, group, and until when it waits"
+
+# What a schedule that is shown may be; ends are remembered for a day.
+STATES: Final = ("PENDING", "PAUSED", "FIRED", "CANCELLED", "COMPLETED", "MISSED")
+
+
+def _state(text: str) -> str:
+    """The state that was typed."""
+    return one_of("state", STATES, text)
+
 
 Prefix = Annotated[
     str | None, typer.Option("--prefix", metavar="TEXT", help="Only ids that begin so.")
@@ -44,7 +54,9 @@ DueUntil = Annotated[
 ]
 State = Annotated[
     str | None,
-    typer.Option("--state", metavar="STATE", help="PENDING, PAUSED, FIRED, COMPLETED, MISSED."),
+    typer.Option(
+        "--state", parser=_state, metavar="STATE", help=f"Only these: {', '.join(STATES)}."
+    ),
 ]
 Group = Annotated[str | None, typer.Option("--group", metavar="TEXT", help="Only this group.")]
 EventType = Annotated[

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from belfry.cli.mirror_sides import Told
+from belfry.cli.shown import amount
 from belfry.mirror.looking import Lost, losses
 from belfry.mirror.losses import FiredBehind, LostRequest
 from belfry.mirror.sides import Side
@@ -42,7 +43,7 @@ def _text(lost: Lost) -> str:
         return f"{lost.action or 'request'} of {whose}, written {format_instant(lost.at_ms)}"
     if isinstance(lost, FiredBehind):
         name = lost.name.decode(errors="backslashreplace")
-        times = "perhaps" if lost.times is None else f"{lost.times} time(s)"
+        times = "perhaps" if lost.times is None else amount(lost.times, "time")
         by = ", and may come here by another id" if lost.again and not lost.same_id else ""
         return f"{name} fired there, {times}, due {format_instant(lost.due_ms)}{by}"
     return f"{lost.fires} fires that no row names"

@@ -36,8 +36,16 @@ def told() -> Iterator[None]:
 
     try:
         yield
-    except (CannotMirror, CannotRecover, ConnectionError) as error:
+    except (CannotMirror, CannotRecover) as error:
         raise CommandError(str(error)) from None
+    except BrokenPipeError:
+        # Who reads the output has gone, and no broker.
+        raise
+    except ConnectionError as error:
+        raise CommandError(
+            f"A cluster does not answer: {error}. Give brokers that run: those of the source by"
+            " --source, those of the target by --bootstrap-servers."
+        ) from None
 
 
 def servers(session: Session, source: str | None) -> str | None:

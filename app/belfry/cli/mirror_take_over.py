@@ -13,6 +13,7 @@ import typer
 from belfry.cli.failures import Exit
 from belfry.cli.mirror_sides import SourceHosts, Told, both, line, now_ms, status_line, told
 from belfry.cli.session import Session
+from belfry.cli.shown import amount
 
 if TYPE_CHECKING:
     from belfry.mirror.taking_over import Said
@@ -100,7 +101,7 @@ def lost(session: Session, *, source: SourceHosts = None) -> int:
 
     with told():
         session.printer.many(listed())
-    session.printer.note(f"{found} lines" if found else "nothing is lost")
+    session.printer.note(amount(found, "line") if found else "nothing is lost")
     return Exit.CONFLICT if found else Exit.OK
 
 

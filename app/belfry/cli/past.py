@@ -19,12 +19,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from belfry.cli.bound_options import one_of
 from belfry.cli.looking import Most, pages
 from belfry.cli.options import ScheduleId, Tenant
 from belfry.cli.remote import Remote, schedule_path, tenant_path
 from belfry.cli.session import Session
 from belfry.cli.shown import plain
 from belfry.schedules.instants import format_duration, parse_instant
+from belfry.schedules.outcomes import Outcome
 
 # Characters of the longest bar of `counts`.
 BAR: Final = 40
@@ -39,6 +41,12 @@ Until = Annotated[
 ]
 
 
+def _outcome(text: str) -> str:
+    """The outcome that was typed."""
+    allowed = tuple(each.value for each in Outcome if each is not Outcome.UNKNOWN)
+    return one_of("outcome", allowed, text)
+
+
 def history(
     session: Session,
     tenant: Tenant,
@@ -49,7 +57,11 @@ def history(
     newest: Annotated[bool, typer.Option("--newest", help="The newest event first.")] = False,
     outcome: Annotated[
         list[str] | None,
-        typer.Option(metavar="OUTCOME", help="Only these, such as CANCELLED; may be repeated."),
+        typer.Option(
+            parser=_outcome,
+            metavar="OUTCOME",
+            help="Only these, such as CANCELLED; may be repeated.",
+        ),
     ] = None,
     limit: Most = None,
 ) -> None:
@@ -130,7 +142,9 @@ def event_line(event: dict[str, Any]) -> str:
     if event["attempt"] is not None:
         parts.append(f"attempt {event['attempt']} to {plain(event['target'] or '-')}")
     if event["code"] or event["reason"]:
-        parts.append(plain(f"{event['code'] or ''}: {event['reason'] or ''}".strip(": ")))
+        said = f"{event['code'] or ''}: {event['reason'] or ''}".strip(": ")
+        # Reasons are sentences, and this is a part of one.
+        parts.append(plain(said.removesuffix(".")))
     if place := asked_at(event):
         parts.append(f"asked at {place}")
     elif event.get("told_offset") is not None:

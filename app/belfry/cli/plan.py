@@ -143,8 +143,12 @@ def constants_of(file: Path | None) -> Constants:
         return constants_from(shipped)
     try:
         return constants_from(shipped, orjson.loads(file.read_bytes()))
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise WrongUse(f"--constants {file}: {error}.") from None
+    except OSError as error:
+        raise WrongUse(f"--constants {file} cannot be read: {error.strerror}.") from None
+    except orjson.JSONDecodeError as error:
+        raise WrongUse(
+            f"--constants {file} is no JSON ({error}): give what `belfry bench calibrate` prints."
+        ) from None
 
 
 def _record(demand: Demand, estimates: list[Estimate], known: Constants) -> dict[str, Any]:

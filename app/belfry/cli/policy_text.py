@@ -46,14 +46,16 @@ def _value(value: object) -> str:
     return plain(value if isinstance(value, str) else orjson.dumps(value).decode())
 
 
-def from_file(file: Path) -> Iterator[TenantPolicy]:
-    """Whole policies of a file; `WrongUse` where it cannot be read."""
+def from_file(file: Path, option: str = "--file") -> Iterator[TenantPolicy]:
+    """Whole policies of a file; `WrongUse` where it cannot be read, by the option's name."""
     from belfry.client.policy_fields import policy_from
 
     try:
         records = _records(file)
-    except (OSError, ValueError) as error:
-        raise WrongUse(f"--file {file}: {error}") from None
+    except OSError as error:
+        raise WrongUse(f"{option} {file} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise WrongUse(f"{option} {file}: {error}") from None
     for record in records:
         yield policy_from(record)
 

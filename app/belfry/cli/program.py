@@ -15,13 +15,16 @@ import little: what a command works with, such as Kafka's client, is imported wh
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from belfry import __version__
-from belfry.cli.help import Program
+from belfry.cli.help import HelpGroup, Program
 from belfry.cli.session import root_options
+
+if TYPE_CHECKING:
+    from typer._click import Context
 
 # Last lines of the help page of the program itself.
 EPILOG: Final = (
@@ -33,7 +36,7 @@ EPILOG: Final = (
 
 # Modules of this room that add commands.
 MODULES: Final = (
-    *("dev", "worker", "schedule", "why", "bulk", "backfill", "redrive", "calendar", "events"),
+    *("dev", "worker", "schedule", "events", "why", "bulk", "backfill", "redrive", "calendar"),
     *("deliveries", "tenant", "apply", "topics", "doctor", "audit", "verify", "replay", "slo"),
     *("top", "backup", "recover", "mirror", "api_key", "acls", "config", "bench", "plan"),
     *("rebalance", "payloads", "day_files", "mcp", "sql"),
@@ -48,13 +51,27 @@ ELSEWHERE: Final = {
 }
 
 
+class Beginning(HelpGroup):
+    """The program itself, whose commands and groups come in the order of `MODULES`."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Typer's list has groups behind all commands."""
+        return sorted(super().list_commands(ctx), key=_rank)
+
+
+def _rank(name: str) -> int:
+    """Where the module of a command stands."""
+    module = ELSEWHERE.get(name, name)
+    return MODULES.index(module) if module in MODULES else len(MODULES)
+
+
 def program(first: str = "") -> typer.Typer:
     """The command line, made anew at each call: it has no state of a run.
 
     `first` is the first word that was typed. Where it names a command, only the commands of its
     module are known; otherwise all are, which is what help, the reference page and tests ask for.
     """
-    app = Program(name="belfry", epilog=EPILOG)
+    app = Program(name="belfry", epilog=EPILOG, cls=Beginning)
     app.callback()(root_options(belfry))
     named = ELSEWHERE.get(first, first)
     for module in [named] if named in MODULES else MODULES:

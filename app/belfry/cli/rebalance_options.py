@@ -72,7 +72,7 @@ Dry = Annotated[
 ]
 Tenants = Annotated[
     list[str],
-    typer.Argument(metavar="TENANT …", help="Tenants whose key groups move.", show_default=False),
+    typer.Argument(metavar="TENANT", help="Tenants whose key groups move.", show_default=False),
 ]
 To = Annotated[
     int, typer.Option("--to", min=0, max=1023, metavar="PARTITION", help="Where they are to lie.")

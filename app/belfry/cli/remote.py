@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from belfry.cli.session import Session
 
 TIMEOUT_S: Final = 30.0
+UNAUTHORIZED: Final = 401
 _EXITS: Final = {404: Exit.NOT_FOUND, 409: Exit.CONFLICT, 412: Exit.CONFLICT}
 
 
@@ -114,6 +115,8 @@ def _refused(status: int, raw: bytes) -> WorkerRefusal:
         detail, code = str(problem["detail"]), str(problem.get("code", "unknown"))
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         detail, code = f"The worker answers with HTTP status {status}.", "unknown"
+    if status == UNAUTHORIZED:
+        detail += " A command shows what BELFRY_HTTP_TOKEN holds."
     return WorkerRefusal(detail, status, code)
 
 

@@ -153,7 +153,7 @@ def _policies(other: OtherWorld) -> dict[str, TenantPolicy]:
         )
     if other.with_ is None:
         return {}
-    policies = {each.tenant: each for each in from_file(other.with_)}
+    policies = {each.tenant: each for each in from_file(other.with_, "--with")}
     if not policies:
         raise WrongUse(f"--with {other.with_}: no policy is in it.")
     return policies
@@ -185,7 +185,7 @@ def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
     from belfry.cli.replay_topics import ReplayTopics
     from belfry.client.decoding import Decoder
     from belfry.client.kafka import Cluster
-    from belfry.registry.subjects import look_in, open_registry
+    from belfry.registry.subjects import ask_in, look_in, open_registry
     from belfry.wire.worker_keys import Purpose
 
     settings = session.settings
@@ -201,12 +201,14 @@ def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
                 " BELFRY_CLUSTER__TOPIC_PREFIX.",
                 Exit.NOT_FOUND,
             )
-        look = look_in(open_registry(settings))
+        registry = open_registry(settings)
+        look = look_in(registry)
         signed = settings.worker_keys(Purpose.POLICIES) if settings.policies == "signed" else None
         policies = topics.policies(Decoder("TenantPolicy", look, only=True), signed)
         counted = session.printer.counted
         judge_of, gone = judges(session), topics.policies_compacted
-        yield ReplayWorld(topics, settings, policies, counts, look, judge_of, chunk, counted, gone)
+        ask = ask_in(registry)
+        yield ReplayWorld(topics, settings, policies, counts, ask, judge_of, chunk, counted, gone)
 
 
 def _chosen(world: ReplayWorld, partitions: list[int] | None) -> list[int]:

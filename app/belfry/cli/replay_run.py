@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from belfry.cli.failures import CommandError
 from belfry.cli.replay_keys import keys_by
+from belfry.cli.replay_schemas import Refusals, check_registry, learn, without_registry
 from belfry.cli.replay_topics import ReplayTopics
 from belfry.cli.verify_topics import ReadableRange
 from belfry.engine.reports import SourcePartition
@@ -34,15 +34,12 @@ from belfry.playback.treatment import PolicyAt, Treatment, said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.playback.written_events import WrittenEvents
 from belfry.policies.secrets import SecretPlaces
-from belfry.registry.answers import RegistryError
 from belfry.schedules.identity import Homes
-from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
 from belfry.store.ordered_map import OrderedMap
 from belfry.tenants.effective import Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
-from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 from belfry.wire.worker_keys import Purpose
 
@@ -106,21 +103,6 @@ class ReplayWorld(NamedTuple):
         gone = self.policies_compacted
         return Treatment(self.policies, prefix, signing, always, keys, compacted=gone)
 
-    def read_with(self, reader: RequestReader, requests: list[SourceRecord]) -> None:
-        """Let the reader know the schemas of these requests; raises `CommandError`."""
-        if self.look is None:
-            return
-        for reference in reader.unknown_schemas(requests):
-            try:
-                writer = self.look(reference)
-            except RegistryError as error:
-                raise CommandError(f"The schema {reference!r} was not found: {error}") from None
-            if writer is None:
-                unknown = Rejection("unknown_schema_id", f"No schema {reference!r} is known.")
-                reader.refuse(reference, unknown)
-            else:
-                reader.learn(reference, writer)
-
 
 def played(
     world: ReplayWorld,
@@ -142,7 +124,7 @@ def played(
 
         player = BranchingPlayer(place, new_rows, reader, world.treatment, world.chunk)
         cutter = player.beginning(bounds.from_ms)
-        stream, compared = None, 0
+        stream, compared, unread = None, 0, False
         rows = world.topics.rows(partition, span, world.judge_of(partition))
         records = iter(world.counted(rows, f"records of partition {partition} played"))
         for record in records:
@@ -155,7 +137,8 @@ def played(
                 check_secrets(world, step.rows.get(keys.STATEMENT_KEY) or player.statement)
                 _, stream = world.topics.requests(partition, step.manifest.position)
             requests = stream.up_to(step.manifest.position)
-            world.read_with(reader, requests)
+            learn(world.look, reader, requests)
+            unread |= bool(without_registry(world.look, reader, requests))
             effects, found = player.play(step, requests, appended=stream.appended)
             if found is None:
                 for other in events.differing(step, effects, player.treatment.enveloped):
@@ -164,6 +147,8 @@ def played(
                         found = player.in_doubt(step, other)
                         break
             if found is not None:
+                # Workers without a registry have refused them as well, and then nothing differs.
+                check_registry(unread, partition)
                 left = 1 + _ended_by(records, bounds.until_ms) if found.doubt else 0
                 return PartitionPlayed(partition, player.counts, compared, found, left)
         cutter.ended()
@@ -207,7 +192,7 @@ def played_virtually(
         start, stream = world.topics.requests(partition, None)
         for each, _ in playing:
             each.begin_at(start)
-        count, now_ms = 0, 0
+        count, now_ms, refusals = 0, 0, Refusals(world.look, world.topics, partition)
         batches = world.counted(stream.rest(), f"batches of partition {partition} played")
         for requests, appended in batches:
             now_ms = max(now_ms, requests[0][1])
@@ -215,7 +200,8 @@ def played_virtually(
                 break
             behind = requests[-1][0] + 1
             for each, reader in playing:
-                world.read_with(reader, requests)
+                refusals.check(reader, requests)
+                learn(world.look, reader, requests)
                 each.take(SourceBatch(start, behind, requests, appended=appended), now_ms)
             start, count = behind, count + len(requests)
         for each, _ in playing:

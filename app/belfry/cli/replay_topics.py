@@ -97,7 +97,7 @@ class ReplayTopics:
 
     def __init__(self, cluster: Cluster, topic: Callable[[str], str]) -> None:
         self._changelog, self._schedules = topic("changelog"), topic("schedules")
-        self._homes = topic("homes")
+        self._homes, self._rejected = topic("homes"), topic("rejected")
         self._tenants, self._fired = topic("tenants"), topic("fired.")
         self._shared = topic("fired")
         self._reader, self._requests = TopicReader(cluster), TopicReader(cluster)
@@ -175,6 +175,23 @@ class ReplayTopics:
             if identity is not None and REDRIVEN not in names:
                 topic = message.topic() or ""
                 found.add(identity, topic, message.key(), message.value(), headers)
+        return found
+
+    def refused_schemas(self, partition: int) -> set[int]:
+        """Offsets of a partition's requests that workers refused, for they did not know the schema.
+
+        Only of refusals that the topic still holds.
+        """
+        wanted = b"unknown_schema_id", self._schedules.encode(), b"%d" % partition
+        found: set[int] = set()
+        for message in self._all_of([self._rejected]):
+            # The last of a name is belfry's; a sender may have given others.
+            said = dict(headers_of([message])[0] or [])
+            names = ("code", "topic", "partition")
+            told = tuple(said.get(f"belfry-error-{name}") for name in names)
+            offset = said.get("belfry-error-offset") or b""
+            if told == wanted and offset.isdigit():
+                found.add(int(offset))
         return found
 
     def _all_of(self, topics: Sequence[str]) -> Iterator[Message]:

@@ -26,6 +26,7 @@ import typer
 from belfry.cli.options import seconds
 from belfry.cli.remote import Remote
 from belfry.cli.session import Session, with_session
+from belfry.cli.shown import amount
 from belfry.cli.tables import add_row, looked_at, table_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,15 @@ def top(session: Session, *, interval: Interval = None, count: Times = None) -> 
     Pending schedules, lag and the oldest due event of each partition, and fires a second.
     """
     looks = _looks(Remote(session), PAUSE_S if interval is None else interval, count)
+    try:
+        _show(session, looks)
+    # The usual end of the command: exit code 0.
+    except KeyboardInterrupt:
+        return
+
+
+def _show(session: Session, looks: Iterable[ClusterShown]) -> None:
+    """Show each look, as a table at a terminal and as lines elsewhere."""
     if looked_at(session.printer):
         _watch(looks)
         return
@@ -118,7 +128,7 @@ def _heading(cluster: ClusterShown) -> str:
     # A key that is bound to some tenants is told no counts; then no sum is shown, rather than 0.
     known = all(worker["pending"] is not None for worker in cluster["workers"])
     told = f", {pending:,} pending" if known else ""
-    return f"{cluster['app_id']}: {len(cluster['workers'])} workers{told}"
+    return f"{cluster['app_id']}: {amount(len(cluster['workers']), 'worker')}{told}"
 
 
 def _state(worker: dict[str, Any]) -> str:

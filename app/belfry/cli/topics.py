@@ -52,7 +52,10 @@ def create(
     session: Session,
     tenant: Annotated[
         list[str] | None,
-        typer.Option(help="Create an input topic of this tenant's own as well; may be repeated."),
+        typer.Option(
+            metavar="TENANT",
+            help="Create an input topic of this tenant's own as well; may be repeated.",
+        ),
     ] = None,
     dead_letters: Annotated[
         list[str] | None,

@@ -93,7 +93,11 @@ OverdueAfter = Annotated[
 Remember = Annotated[
     int,
     typer.Option(
-        "--remember-days", min=1, max=365, help="Find events that come twice so far back."
+        "--remember-days",
+        min=1,
+        max=365,
+        metavar="DAYS",
+        help="Find events that come twice so far back.",
     ),
 ]
 Also = Annotated[

@@ -50,7 +50,8 @@ def answer(name: str, found: Event | None, last: Event | None, now_ms: int) -> s
         )
     if last["outcome"] not in TELLING:
         said = ": ".join(each for each in (last["code"], last["reason"]) if each)
-        return plain(f"{name} was never accepted: {last['outcome']}, {said}.{_asked(last)}")
+        why = said.removesuffix(".")
+        return plain(f"{name} was never accepted: {last['outcome']}, {why}.{_asked(last)}")
     return plain(
         f"{name} was accepted, due {last['due_at']}, and is over. How it ended is not kept: fires"
         " are written where the tenant's lifecycle is ALL, and ends are remembered for a day."

@@ -8,6 +8,7 @@ does it get in the way of other tenants (`conflicts`), and may one be forgotten
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
@@ -20,6 +21,7 @@ from belfry.tenants.policy import TenantPolicy
 from belfry.tenants.policy_references import REFERRING, secret_ref_problem
 
 _POLICY: Final = TypeAdapter(TenantPolicy)
+_QUOTED: Final = re.compile(r"'([^']*)'")
 
 
 class BadPolicy(BelfryError, ValueError):
@@ -73,16 +75,32 @@ def policy_from(given: Mapping[str, Any]) -> TenantPolicy:
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            guess = f" Did you mean {near[0]}?" if near else ""
-            raise BadPolicy(f"A policy has no field {name!r}.{guess} See docs/schemas.md.")
+            guess = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known[1:])}."
+            raise BadPolicy(f"A policy has no field {name!r}. {guess} See docs/schemas.md.")
     try:
         return _POLICY.validate_python({"tenant": "", **given})
     except ValidationError as error:
         found = "; ".join(
-            f"{'.'.join(str(part) for part in each['loc'])} is {each['input']!r}: {each['msg']}"
+            f"{'.'.join(str(part) for part in each['loc'])} is {each['input']!r}: {_wanted(each)}"
             for each in error.errors()
         )
         raise BadPolicy(f"Policy of {given.get('tenant', '?')}: {found}.") from None
+
+
+def _wanted(problem: Mapping[str, Any]) -> str:
+    """What a field may be, for people; `problem` is pydantic's."""
+    kind = str(problem["type"])
+    if kind.startswith("bool"):
+        return "give true or false"
+    if kind.startswith("int"):
+        return "give a whole number"
+    if kind != "literal_error":
+        return str(problem["msg"])
+    # What only a reader of a later release needs is nothing to be given.
+    names = [each for each in _QUOTED.findall(problem["ctx"]["expected"]) if each != "UNKNOWN"]
+    near = get_close_matches(str(problem["input"]).upper(), names, n=1)
+    guess = f"; did you mean {near[0]}?" if near else ""
+    return f"give one of {', '.join(names)}{guess}"
 
 
 def changed(before: TenantPolicy, change: Mapping[str, Any], *, used: bool) -> TenantPolicy:

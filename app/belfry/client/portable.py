@@ -83,9 +83,10 @@ def portable(record: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {
         "tenant": row.tenant.decode(),
         "schedule_id": row.schedule_id.decode(),
+        **{name: getattr(rule, name) for name in OF_A_RULE},
+        # The row's, and behind the rule's: a delay has no bytes of a rule, which read as AT.
         "kind": kind.name,
         kind.field.name: kind.said(rule, row.when),
-        **{name: getattr(rule, name) for name in OF_A_RULE},
         "jitter_ms": row.jitter_ms or None,
         "event_type": row.event_type.decode() or None,
         "group": row.group.decode() or None,
@@ -130,6 +131,10 @@ def request_fields(given: object) -> dict[str, Any]:
     for name in ("tenant", "schedule_id"):
         if name not in given:
             raise NotPortable(f"{name} is missing")
+    is_delay = fields["at"] is None and fields["delay_ms"] is not None
+    if fields["kind"] == "AT" and is_delay and "standing" in given:
+        # Exports of earlier builds told delays so. What people write themselves stays as it is.
+        fields["kind"] = "AFTER"
     for name in _BYTES:
         fields[name] = _bytes(name, given)
     fields["payload"] = _payload(given, fields["payload"])

@@ -17,6 +17,7 @@ whose name says that they are secret are blotted out.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -82,8 +83,14 @@ def renderers(log_format: str, stream: TextIO) -> list[Processor]:
     """Last processors of a line; ``auto`` takes the console where a person looks on."""
     if log_format == "console" or (log_format == "auto" and stream.isatty()):
         plain = structlog.dev.plain_traceback  # a rich one shows local variables, payloads included
-        return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
+        return [structlog.dev.ConsoleRenderer(colors=_coloured(stream), exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_json)]
+
+
+def _coloured(stream: TextIO) -> bool:
+    """Whether lines have colours: at a terminal that knows them, unless NO_COLOR says no."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and stream.isatty()
 
 
 def trace_of_fire(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:

@@ -10,6 +10,8 @@ from confluent_kafka import KafkaError, KafkaException
 from belfry.canary import rows
 from belfry.cli.entry import main
 from belfry.cli.failures import CommandError, tell
+from belfry.cli.mirror_sides import told as mirror_told
+from belfry.cli.remote import _refused
 from belfry.client.errors import Unavailable
 from belfry.client.kafka import Cluster
 
@@ -44,6 +46,40 @@ def test_an_answer_that_did_not_come_is_no_bug(
 ) -> None:
     told = said(TimeoutError(), monkeypatch, capsys)
     assert told.startswith("belfry: Kafka at one:9092 gave no answer in time. ")
+
+
+def test_brokers_that_went_away_amid_the_work_are_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(ConnectionError("3 requests were not acknowledged"), monkeypatch, capsys)
+    assert told == (
+        "belfry: 3 requests were not acknowledged. `belfry doctor` says which brokers answer.\n"
+    )
+
+
+def test_a_side_of_a_mirror_that_does_not_answer_is_told_with_what_to_give() -> None:
+    with pytest.raises(CommandError, match="by --source, those of the target by"), mirror_told():
+        raise ConnectionError("source at kafka-a:9092: no answer")
+    with pytest.raises(BrokenPipeError), mirror_told():
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize(("status", "is_told"), [(401, True), (403, False)])
+def test_who_shows_no_key_is_told_where_a_command_takes_it_from(
+    status: int, *, is_told: bool
+) -> None:
+    refused = _refused(status, b'{"detail": "Show a key.", "code": "no"}')
+    assert ("BELFRY_HTTP_TOKEN" in str(refused)) is is_told
+
+
+@pytest.mark.parametrize("command", [["list"], ["list", "--open"], ["replay", "--all"]])
+def test_deliveries_without_a_broker_are_told_in_one_sentence(
+    command: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["deliveries", *command, "--bootstrap-servers", "127.0.0.1:1"]) == 1
+    told = capfd.readouterr().err
+    assert told.startswith("belfry: No Kafka broker answers at 127.0.0.1:1")
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize("raised", [KafkaException(), KafkaException("")])

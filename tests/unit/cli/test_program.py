@@ -58,6 +58,21 @@ def test_help_fits_a_terminal_and_is_on_stdout(
     assert max(len(line) for line in shown.out.splitlines()) <= 80
 
 
+@pytest.mark.parametrize("group", [[], ["schedule"], ["mirror"], ["rebalance"]], ids=" ".join)
+def test_a_list_of_commands_cuts_no_sentence(
+    group: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*group, "--help"])
+    assert "..." not in capsys.readouterr().out.split("Commands:")[1]
+
+
+def test_what_a_beginner_needs_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--help"])
+    lines = capsys.readouterr().out.split("Commands:")[1].splitlines()
+    shown = [line.split()[0] for line in lines if line[:2] == "  " and line[2:3].strip()]
+    assert shown[:4] == ["dev", "worker", "schedule", "events"]
+
+
 @pytest.mark.parametrize("command", [c for c in COMMANDS if len(c) != 1 or c == ["worker"]])
 def test_the_common_options_are_everywhere(
     command: list[str], capsys: pytest.CaptureFixture[str]
@@ -110,7 +125,17 @@ def test_a_group_alone_shows_its_help_and_is_wrong_use(
         ),
         (["events", "tail", "t", "-n", "0"], "--max 0 is not allowed: 1 or more."),
         (["bench", "--events", "5"], "--events 5 is not allowed: 1000 to 20000000."),
+        (["bench", "curve", "--sweep", "payloads"], "Did you mean 'payload'?"),
+        (["bench", "curve", "--steps", "1;2"], "--steps '1;2' is not allowed: whole numbers"),
+        (["bench", "curve", "--steps", "0", "--sweep", "tenants"], "1 to 10000"),
+        (["bench", "fire", "--guarantee", "exactly"], "'EXACTLY_ONCE', 'AT_LEAST_ONCE'"),
+        (["rebalance", "call-off", "x"], "GROUP x is not allowed: a whole number, 0 or more."),
         (["plan", "--pending", "x"], "--pending x is not allowed: a number."),
+        (["api-key", "new", "x", "--tenant", "**"], "--tenant '**' can be no tenant"),
+        (["apply", "no-such-file"], "no-such-file cannot be read: No such file or directory."),
+        (["tenant", "set", "-f", "no-such"], "--file no-such cannot be read: No such file"),
+        (["schedule", "list", "t", "--state", "NOPE"], "'NOPE' is no state: give one of PENDING"),
+        (["schedule", "history", "t", "i", "--outcome", "X"], "'X' is no outcome: give one of ACC"),
         (["topics", "check", "-X", "oops"], "-X 'oops' is no property"),
         (["topics", "check", "-X", "no.such=1"], "-X no.such is no property of librdkafka"),
         (["schema", "check"], "No schema registry is configured"),
@@ -215,6 +240,17 @@ def test_commands_in_a_process_of_others_leave_its_garbage_alone() -> None:
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("belfry ")
+
+
+def test_ctrl_c_ends_a_command_silently_while_it_is_still_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(first: str) -> typer.Typer:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("belfry.cli.program.program", interrupted)
+    assert main(["schedule", "list", "demo"]) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

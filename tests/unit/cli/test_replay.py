@@ -9,13 +9,21 @@ from typing import Any
 import pytest
 
 from belfry.cli.entry import main
-from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld, played, played_virtually
+from belfry.cli.replay_run import (
+    Bounds,
+    PartitionPlayed,
+    ReplayWorld,
+    VirtualSide,
+    played,
+    played_virtually,
+)
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import ReplayTopics, RequestStream
 from belfry.client.decoding import Decoder
 from belfry.placement.partition_count import PartitionCount
 from belfry.playback.comparing import StepDifference
 from belfry.playback.contrast import MovedEvent, TenantContrast
+from belfry.playback.logged import Unplayable
 from belfry.playback.played import PlayedCounts
 from belfry.settings import CommandSettings
 
@@ -106,7 +114,7 @@ def test_requests_of_one_instant_are_taken_together(monkeypatch: pytest.MonkeyPa
     [
         (["--zone-data", "."], "there is no package tzdata"),
         (["--events", "--zone-data", "."], "leave --zone-data out"),
-        (["--with", "no-such-file"], "no-such-file"),
+        (["--with", "no-such-file"], "--with no-such-file cannot be read: No such file"),
         (["--until", "yesterday"], "--until"),
     ],
 )
@@ -124,6 +132,50 @@ def test_a_file_without_a_policy_is_refused(
     file.write_text("[]")
     assert main(["replay", "--with", str(file)]) == 2
     assert "no policy is in it" in capsys.readouterr().err
+
+
+def world_without_registry(refused: set[int]) -> ReplayWorld:
+    """One request that names a schema of a registry; offsets of those that workers refused."""
+    framed = (0, 1, b"demo", b"\0\0\0\0\1rest", None)
+    topics: Any = SimpleNamespace(
+        rows=lambda *_: iter(()),
+        span=lambda _: None,
+        requests=lambda *_: (0, SimpleNamespace(rest=lambda: iter([([framed], True)]))),
+        refused_schemas=lambda _: refused,
+    )
+    judge_of: Any = lambda _: None  # noqa: E731
+    counted: Any = lambda each, _: each  # noqa: E731
+    settings = CommandSettings()
+    return ReplayWorld(topics, settings, [], PartitionCount(1), None, judge_of, 100, counted)
+
+
+def test_requests_with_schemas_of_a_registry_are_not_played_without_one() -> None:
+    with pytest.raises(Unplayable, match="--schema-registry-url"):
+        played_virtually(world_without_registry({7}), 0, 10, [VirtualSide({}, lambda _: None)])
+
+
+def test_what_workers_without_a_registry_refused_is_played() -> None:
+    sides = [VirtualSide({}, lambda _: None), VirtualSide({}, lambda _: None)]
+    assert played_virtually(world_without_registry({0}), 0, 10, sides)[0] == 1
+
+
+def test_refusals_for_a_schema_are_those_of_belfry_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusal(partition: bytes, offset: bytes, code: bytes = b"unknown_schema_id") -> Any:
+        place = [("topic", b"b.schedules"), ("partition", partition), ("offset", offset)]
+        said = [("code", code), *place]
+        # The first one is the sender's own.
+        return [("belfry-error-offset", b"9"), *((f"belfry-error-{name}", x) for name, x in said)]
+
+    found = [
+        *(refusal(b"0", b"4"), refusal(b"1", b"5"), refusal(b"0", b"6", b"not_a_request")),
+        *(refusal(b"0", b"x"), None),
+    ]
+    monkeypatch.setattr(ReplayTopics, "__init__", lambda self: None)
+    topics = ReplayTopics()  # type: ignore[call-arg]
+    topics._schedules, topics._rejected = "b.schedules", "b.rejected"
+    monkeypatch.setattr(ReplayTopics, "_all_of", lambda _self, _names: iter(found))
+    monkeypatch.setattr("belfry.cli.replay_topics.headers_of", lambda each: each)
+    assert topics.refused_schemas(0) == {4}
 
 
 def test_a_long_playback_says_how_far_it_is() -> None:

@@ -76,7 +76,7 @@ def test_a_pipe_gets_lines_with_fires_a_second_of_two_looks(
     assert "\x1b" not in out
     rates = [line for line in out.splitlines() if line.startswith("w1")]
     assert [line.rsplit("  ", 1)[1] for line in rates] == ["0 fires/s", "200 fires/s", "0 fires/s"]
-    assert out.count("belfry: 1 workers, 1,204 pending") == 3
+    assert out.count("belfry: 1 worker, 1,204 pending") == 3
     assert out.count("w2  does not answer") == 3
     assert "   3  firing" in out
     assert "7 to take in  next 2026-12-01T09:00:00.000Z" in out
@@ -133,7 +133,7 @@ def test_a_key_of_some_tenants_is_told_no_counts(
     bare = {**PARTITION, "pending": None, "ingest_lag_records": None, "oldest_due_at": None}
     run(monkeypatch, Worker(0, pending=None, partitions=[bare]), "--count", "1")
     out = capsys.readouterr().out
-    assert "belfry: 1 workers" in out
+    assert "belfry: 1 worker" in out
     assert "None" not in out
 
 
@@ -189,3 +189,15 @@ def test_tenants_are_a_table_on_a_terminal(
     assert "\x1b[2J" not in out
     for told in ("tenant", "ms late", "shop", "300", "its policy allows 5 a second", "x\\x1b[2J"):
         assert told in out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--interval", "1"]])
+def test_ctrl_c_is_its_usual_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(top, "sleep", interrupted)
+    run(monkeypatch, Worker(1000), *arguments)
+    assert "w1" in capsys.readouterr().out

@@ -188,6 +188,16 @@ def test_of_a_long_history_the_newest_page_is_asked_for_alone(
     assert len(lines) == 2 + SHOWN
 
 
+def test_a_reason_that_is_a_sentence_ends_with_one_dot(capsys: pytest.CaptureFixture[str]) -> None:
+    found = event("NOT_FOUND", code="not_found", reason="No schedule has this id.", at=at(-4_000))
+    history = "/v1/tenants/demo/schedules/a/history"
+    with worker({history: [{"events": [found], "cursor": None}]}) as url:
+        lines = said(url, "a", capsys)
+    assert "No schedule has this id. Asked for" in lines[0] or lines[0].endswith("has this id.")
+    assert ".." not in "".join(lines)
+    assert "id., " not in lines[-1]
+
+
 @pytest.mark.parametrize(
     ("behind", "told"), [(0, "was cancelled"), (1, "was cancelled"), (MOST_PAGES, "never")]
 )

@@ -18,6 +18,7 @@ from belfry.store.layout.pending_bytes import PAUSED
 NEXT = 1_800_000_060_000
 RULES = (
     Rule("AT"),
+    Rule("AFTER"),
     Rule("AFTER", misfire="SKIP", max_lateness_ms=0),
     Rule("EVERY", when=1, start_at=NEXT - 5, end_at=NEXT + 5, max_fires=9),
     Rule("CRON", when="0 9 * * MON", timezone="Europe/Paris", overlap="SKIP", serial=True,
@@ -92,6 +93,17 @@ def test_there_and_back(rule: Rule, flags: int) -> None:
         ],
         "standing": {"next_at": NEXT, "occurrence": 2, "version": 3, "paused": flags == PAUSED},
     }
+
+
+def test_a_delay_that_an_earlier_build_called_an_instant_is_a_delay() -> None:
+    given = {"tenant": "d", "schedule_id": "a", "kind": "AT", "delay_ms": 250}
+    exported = {**given, "standing": {"next_at": NEXT}}
+    assert request_fields(exported)["kind"] == "AFTER"
+    # It goes on where it stood, and does not begin anew.
+    assert request_fields(exported)["standing"]["next_at"] == NEXT
+    assert request_fields({**exported, "at": NEXT})["kind"] == "AT"
+    # Nobody has exported this one, so workers say what is wrong with it.
+    assert request_fields(given)["kind"] == "AT"
 
 
 @pytest.mark.parametrize("value", [None, b"", b"text", b"\xff"])

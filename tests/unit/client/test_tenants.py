@@ -49,6 +49,13 @@ def test_nested_records_are_read() -> None:
         ({"delivery": "WRAPPED"}, "delivery is 'WRAPPED'"),
         ({"spread": "many"}, "spread is 'many'"),
         ({"max_pending": "all"}, "max_pending is 'all'"),
+        ({"nothing_like_it": 1}, "There are: output_topic, delivery, "),
+        ({"paused": "maybe"}, "paused is 'maybe': give true or false."),
+        ({"spread": "x"}, "spread is 'x': give a whole number."),
+        (
+            {"delivery": "ENVELOP"},
+            "give one of PAYLOAD, ENVELOPE; did you mean ENVELOPE?",
+        ),
     ],
 )
 def test_a_wrong_field_is_named(given: dict[str, object], says: str) -> None:

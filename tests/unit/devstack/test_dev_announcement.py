@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from belfry.cli import dev
-from belfry.devstack import Apicurio, Kafka, Stack
+from belfry.cli.entry import main
+from belfry.devstack import Apicurio, DevStackError, Kafka, Stack
 from belfry.devstack.child import Child, StopSignals
 
 
@@ -104,6 +105,18 @@ def test_the_death_of_a_child_ends_the_watch(stack: Stack) -> None:
     assert f"The registry (process {stack.registry.pid}) ended with exit code -9" in said
     assert str(stack.registry.log_file) in said
     stack.stop()
+
+
+def test_the_end_of_a_log_keeps_its_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dies() -> None:
+        raise DevStackError("Kafka ended while starting. The end of kafka.log:\none\n\x1b[2Jtwo")
+
+    monkeypatch.setattr(dev, "prepare", dies)
+    assert main(["dev"]) == 1
+    told = "belfry: Kafka ended while starting. The end of kafka.log:\none\n\\u001b[2Jtwo\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

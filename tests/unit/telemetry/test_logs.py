@@ -119,3 +119,20 @@ def test_where_a_process_traces_a_line_about_a_fire_names_its_trace(stream: io.S
     configure(Settings(log_format="json"), stream)
     structlog.get_logger("belfry").warning("late", fire_id="4bf9")
     assert [line.get("trace_id") for line in read(stream)] == ["4bf9", None]
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_lines_have_colours_where_a_terminal_wants_them(
+    variables: dict[str, str], *, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    configure(Settings(), terminal)
+    structlog.get_logger("belfry").info("the worker starts")
+    assert ("\x1b[" in terminal.getvalue()) is coloured

@@ -11,6 +11,8 @@ const key = () => sessionStorage.getItem(KEY);
 // The key goes with requests of this page alone; htmx asks nobody but this worker.
 document.addEventListener("htmx:configRequest", (event) => {
   if (key()) event.detail.headers.authorization = `Bearer ${key()}`;
+  // A worker that hangs is told of as well, but for an action, which may take long.
+  if (event.detail.target?.id === "live") event.detail.timeout = 15000;
 });
 
 // The key is kept for as long as the tab is open, and nowhere else.
@@ -37,8 +39,9 @@ function localTimes(root) {
     if (zone === "UTC" || element.nextElementSibling?.dataset.zone === zone) continue;
     const local = document.createElement("span");
     local.className = "soft";
-    local.textContent = ` ${new Date(ms).toLocaleString("sv")} ${zone}`;
-    element.after(local);
+    local.textContent = `${new Date(ms).toLocaleString("sv")} ${zone}`;
+    // The space between both may break a line; one within could not.
+    element.after(" ", local);
   }
 }
 
@@ -195,7 +198,7 @@ function silent(why) {
   byId("silent").hidden = false;
 }
 
-document.addEventListener("htmx:sendError", () => silent("The worker does not answer."));
+for (const each of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(each, () => silent("The worker does not answer."));
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { target, xhr } = event.detail;
   if (target.id === "live" && xhr.status !== 200) {
