@@ -84,7 +84,8 @@ def policy_from(given: Mapping[str, Any]) -> TenantPolicy:
             f"{'.'.join(str(part) for part in each['loc'])} is {each['input']!r}: {_wanted(each)}"
             for each in error.errors()
         )
-        raise BadPolicy(f"Policy of {given.get('tenant', '?')}: {found}.") from None
+        end = "" if found.endswith("?") else "."
+        raise BadPolicy(f"Policy of {given.get('tenant', '?')}: {found}{end}") from None
 
 
 def _wanted(problem: Mapping[str, Any]) -> str:
