@@ -13,9 +13,10 @@ This is the façade: it hands its parts (`parts.py`) the step, and nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from belfry.engine.aside import Need
+from belfry.engine.batches import never
 from belfry.engine.day_files import PutAside
 from belfry.engine.drained import Drained
 from belfry.engine.effects import Effects
@@ -166,31 +167,40 @@ class PartitionEngine:
             self._parts.due.fire(step, at_most)
         return step.effects
 
-    def take_aside(self, now_ms: int, refused: Mapping[Need, Rejection]) -> Effects:
+    def take_aside(
+        self,
+        now_ms: int,
+        refused: Mapping[Need, Rejection],
+        time_is_up: Callable[[], bool] = never,
+    ) -> Effects:
         """Take in what was set aside and can be read by now; comes before `accept` in a step.
 
-        A request that needs one of these schemas is `refused` unread.
+        A request that needs one of these schemas is `refused` unread.  `time_is_up` as in `accept`.
         """
         step = self._at(now_ms)
-        self._parts.batches.take_aside(step, refused)
+        self._parts.batches.take_aside(step, refused, time_is_up)
         return step.effects
 
     def accept(
-        self, batch: SourceBatch, now_ms: int, refused: Mapping[Need, Rejection] | None = None
+        self,
+        batch: SourceBatch,
+        now_ms: int,
+        refused: Mapping[Need, Rejection] | None = None,
+        time_is_up: Callable[[], bool] = never,
     ) -> Effects:
         """Take a batch of requests in; the second half of a step.
 
         Each request counts from its own arrival (`arrival.py`).  `now_ms` is when its verdict is
         told of, and when the fire of a TRIGGER leaves.
 
-        Where the step has no room left, `position` stays amid the batch, and
-        `batch.behind(position)` is for the next step.
+        Where the step has no room left, or its `time_is_up`, `position` stays amid the batch, and
+        `batch.behind(position)` is for the next step.  Verdicts do not depend on where a step ends.
 
         A request whose schema is not known is set aside (`aside.py`), unless it is `refused`.
         With None all schemas are known.  Raises GapInSource.
         """
         step = self._at(now_ms)
-        self._parts.batches.accept(batch, step, refused)
+        self._parts.batches.accept(batch, step, refused, time_is_up)
         return step.effects
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:
