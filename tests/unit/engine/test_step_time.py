@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 
 from tests.unit.engine.driver import T0, Driver
 
-SLOW = {
+SLOW: Final[dict[str, Any]] = {
     "kind": "RRULE",
     "rrule": "FREQ=DAILY EXRULE:FREQ=YEARLY",
     "except_cron": "0-58 * * * *",
