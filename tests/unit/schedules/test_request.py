@@ -125,6 +125,32 @@ def test_an_instant_in_seconds_is_shown_in_milliseconds() -> None:
     assert "1800000000000" in found.reason
 
 
+def standing(next_at: int, occurrence: int = 0, version: int = 1) -> dict[str, Any]:
+    return {"next_at": next_at, "occurrence": occurrence, "version": version, "paused": False}
+
+
+@pytest.mark.parametrize(
+    ("next_at", "occurrence", "version", "taken"),
+    [
+        (NOW + 5, 0, 1, True),
+        (NOW + 4, 0, 1, False),
+        (NOW + 9, 0, 1, True),
+        (NOW + 10, 0, 1, False),
+        (NOW + 5, 2**32 - 2, 2**32 - 1, True),
+        (NOW + 5, 2**32 - 1, 1, False),
+        (NOW + 5, 0, 2**32, False),
+    ],
+)
+def test_a_standing_is_taken_where_an_export_can_hold_it(
+    next_at: int, occurrence: int, version: int, *, taken: bool
+) -> None:
+    stood = standing(next_at, occurrence, version)
+    bounds = {"start_at": NOW + 5, "end_at": NOW + 9}
+    found = problem(kind="EVERY", at=None, interval_ms=1, standing=stood, **bounds)
+    assert (found is None) is taken
+    assert taken or (found is not None and found.code == "bad_standing")
+
+
 @pytest.mark.parametrize("at", [0, -1, -(2**63), 10**12 - 1])
 def test_what_would_be_refused_again_is_not_advised(at: int) -> None:
     found = problem(at=at)
