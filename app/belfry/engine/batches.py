@@ -30,7 +30,7 @@ from belfry.engine.admission import Admission
 from belfry.engine.aside import Aside, Need, Unread
 from belfry.engine.fast_path import FastPath
 from belfry.engine.intake import Intake
-from belfry.engine.step import Step
+from belfry.engine.step import Step, never
 from belfry.engine.traces import TracedIntake
 from belfry.engine.waiting import Waiting
 from belfry.firing.hot_tenants import HotTenants
@@ -43,11 +43,6 @@ from belfry.wire.requests import RequestReader
 FEW: Final = 64
 # Requests that were set aside and are taken in by one step: others come between.
 MOST_ASIDE: Final = 500
-
-
-def never() -> bool:
-    """A step's time is never up: for those who are not waited for."""
-    return False
 
 
 class GapInSource(Exception):

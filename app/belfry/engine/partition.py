@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from belfry.engine.aside import Need
-from belfry.engine.batches import never
 from belfry.engine.day_files import PutAside
 from belfry.engine.drained import Drained
 from belfry.engine.effects import Effects
@@ -25,7 +24,7 @@ from belfry.engine.job_counts import Budget
 from belfry.engine.options import DEFAULTS, EngineOptions
 from belfry.engine.parts import EngineParts
 from belfry.engine.reports import SourcePartition
-from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step
+from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step, never
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.firing.due import ScanPosition
 from belfry.schedules.rejections import Rejection
@@ -155,8 +154,14 @@ class PartitionEngine:
         self._step.effects.moved = True
         return self._step.effects
 
-    def fire_due(self, now_ms: int, at_most: int) -> Effects:
-        """Fire at most `at_most` events that are due by `now_ms`; the first half of a step."""
+    def fire_due(
+        self, now_ms: int, at_most: int, time_is_up: Callable[[], bool] = never
+    ) -> Effects:
+        """Fire at most `at_most` events that are due by `now_ms`; the first half of a step.
+
+        Some take long, for their next instant is far to find.  Where the `time_is_up`, what is left
+        is for the next step, which goes on behind the last that has left.
+        """
         step, first_ms = self._step, self._parts.due.first_ms
         if (first_ms is None or first_ms > now_ms) and now_ms > step.scan.watermark_ms:
             # Nothing lies between the watermark and now, so this needs no transaction.
@@ -164,6 +169,7 @@ class PartitionEngine:
         due_ms = self.next_due_ms()
         if due_ms is not None and due_ms <= now_ms:
             step.begin_firing(now_ms)
+            step.time_is_up = time_is_up
             self._parts.due.fire(step, at_most)
         return step.effects
 

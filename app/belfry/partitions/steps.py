@@ -29,6 +29,9 @@ from belfry.wire.batch import SourceBatch
 
 # A step takes requests in for so long, and for one request more: what others have due waits.
 MOST_TAKING_MS: Final = 250
+# It fires for so long, and a few events more: some take long to find their next instant.  A step of
+# plain events has ended before.
+MOST_FIRING_MS: Final = 2_000
 
 
 class Steps:
@@ -96,7 +99,8 @@ class Steps:
         effects: Effects | None = None
         if self._may_fire():
             self._linger.fires(now_ms)
-            effects = engine.fire_due(now_ms, self._commits.at_most)
+            up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
+            effects = engine.fire_due(now_ms, self._commits.at_most, up)
             self._failpoint("S0")
         batch = None
         up = self._time_is_up(self._clock.monotonic_ms() + MOST_TAKING_MS)
