@@ -25,6 +25,9 @@ backlog of 300:
 Where thousands of tenants have something due, and there is no room for all of it, a step fires
 several events of some of them (`gathering.py`).
 
+Some events take long to fire, for their next instant is far to find.  A step whose time is up ends
+behind the rows that have left, as one with less room does.
+
 The step reads only what is committed.  So no row is met twice in a step, and a cancel of the same
 step comes too late.
 """
@@ -55,7 +58,7 @@ from belfry.tenants.step_tenants import StepTenants
 MOST_CHUNKS: Final = 8
 MOST_MOVED: Final = 2
 # Rows that leave before a step asks whether its time is up.
-AT_A_TIME: Final = 64
+AT_A_TIME: Final = 32
 NOBODY: Final[Mapping[bytes, bool]] = {}
 
 

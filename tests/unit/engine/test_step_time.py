@@ -109,6 +109,18 @@ def test_a_step_without_time_is_one_that_fires_fewer() -> None:
     assert slow.changelog == small.changelog
 
 
+def test_a_backlog_leaves_in_order_however_little_time_there_is() -> None:
+    driver = due(7)
+    driver.tenants.hold("t0", "its topic is missing")
+    while driver.engine.next_due_ms() is not None:
+        assert fired(driver, T0 + HOUR, after(1)) == []
+    driver.tenants.hold("t0", "")
+    steps = [fired(driver, T0 + 2 * HOUR, after(1)) for _ in range(20)]
+    assert max(map(len, steps)) < 100
+    ids = [one for step in steps for one in step]
+    assert ids == sorted(f"{number % 7:03} {number:03}" for number in range(200))
+
+
 def test_what_catches_up_goes_on_in_the_next_step() -> None:
     driver = Driver()
     for number in range(3):
