@@ -12,20 +12,25 @@ read, and twice as many with each step that has room:
     batch of 2 000      step 1   reads 2 000, no room behind 40
     the 1 960 left      step 2   reads 64         step 3   reads 128       step 4   reads 256  …
 
+Some requests take long to be judged: the first instant of a rule that leaves out nearly everything
+is looked for in a hundred milliseconds, and a batch may hold thousands of such rules.  So the shell
+says when a step's `time_is_up`, and the step stops amid the batch as well.  Others' events fire
+before the next one.
+
 What was set aside and can be read by now comes first in a step, in the order of its lanes, and not
 too much of it: others come between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.admission import Admission
 from belfry.engine.aside import Aside, Need, Unread
 from belfry.engine.fast_path import FastPath
 from belfry.engine.intake import Intake
-from belfry.engine.step import Step
+from belfry.engine.step import Step, never
 from belfry.engine.traces import TracedIntake
 from belfry.engine.waiting import Waiting
 from belfry.firing.hot_tenants import HotTenants
@@ -77,20 +82,29 @@ class Batches:
         # How many requests the next step looks at, where the last one had no room for more.
         self._few: int | None = None
 
-    def take_aside(self, step: Step, refused: Mapping[Need, Rejection]) -> None:
+    def take_aside(
+        self,
+        step: Step,
+        refused: Mapping[Need, Rejection],
+        time_is_up: Callable[[], bool] = never,
+    ) -> None:
         """Take in what was set aside and can be read by now, or is `refused` by now."""
         for taken, (record, appended, why) in enumerate(self._aside.ready(refused), 1):
             self._admission.appended = appended
             self._taker.take(record, why or self._reader.read_whole(record), step)
-            if step.effects.room <= 0 or taken == MOST_ASIDE:
+            if step.effects.room <= 0 or taken == MOST_ASIDE or time_is_up():
                 break
 
     def accept(
-        self, batch: SourceBatch, step: Step, refused: Mapping[Need, Rejection] | None
+        self,
+        batch: SourceBatch,
+        step: Step,
+        refused: Mapping[Need, Rejection] | None,
+        time_is_up: Callable[[], bool] = never,
     ) -> None:
-        """Take a batch in as far as there is room; the step's position follows.
+        """Take a batch in as far as there is room and time; the step's position follows.
 
-        Raises GapInSource.
+        One request at least is taken in.  Raises GapInSource.
         """
         if batch.start != step.position:
             raise GapInSource(f"expected offset {step.position}, the batch begins at {batch.start}")
@@ -102,18 +116,23 @@ class Batches:
             records, behind = records[: self._few], records[self._few][0]
         split = self._aside.split(records, refused, appended=batch.appended)
         batch_of_step = batch._replace(records=split.taken, next_position=behind)
-        last, behind = self._take_in(batch_of_step, split.decided, step)
+        last, behind = self._take_in(batch_of_step, split.decided, step, time_is_up)
         self._aside.keep([each for each in split.waits if each.record[0] < behind])
-        self._few = _next_few(self._few, behind < batch.next_position, effects.room)
+        room = 0 if behind < batch_of_step.next_position else effects.room
+        self._few = _next_few(self._few, behind < batch.next_position, room)
         effects.moved = effects.moved or behind != step.position
         step.position = behind
         if last is not None:
             step.heard_ms = max(step.heard_ms, last[1])
 
     def _take_in(
-        self, batch: SourceBatch, decided: Mapping[int, Rejection | Unread], step: Step
+        self,
+        batch: SourceBatch,
+        decided: Mapping[int, Rejection | Unread],
+        step: Step,
+        time_is_up: Callable[[], bool],
     ) -> tuple[SourceRecord | None, int]:
-        """Take in as much as has room; the last record, and the offset behind it."""
+        """Take in as much as has room and time; the last record, and the offset behind it."""
         records = batch.records
         last = records[-1] if records else None
         read = self._reader.read
@@ -133,7 +152,7 @@ class Batches:
             else:
                 whole = self._reader.read_whole(record) if type(request) is tuple else request
                 self._taker.take(record, whole, step)
-            if step.effects.room <= 0 and record is not last:
+            if record is not last and (step.effects.room <= 0 or time_is_up()):
                 taking.close()
                 return record, record[0] + 1
         return last, batch.next_position

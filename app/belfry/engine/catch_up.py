@@ -65,7 +65,7 @@ class CatchUp:
         ready = [n for n in self._waiting.catch_up if not self._tenants.of_bytes(n).stopped]
         for number, name in enumerate(ready):
             share = -(-left // (len(ready) - number))
-            if share > 0:
+            if share > 0 and not (left < budget and step.time_is_up()):
                 left -= self._fire_of(name, share, step)
                 step.effects.moved = True
         self._occurrences.judgement.set_rate(rate.less(budget - left))
@@ -87,11 +87,14 @@ class CatchUp:
         if not rows:
             # They joined in this step.
             return 0
-        self._store.take(rows)
         fired = 0
         for number, (_, record) in enumerate(rows):
+            if number and step.time_is_up():
+                rows = rows[:number]
+                break
             burst = max(1, (share - fired) // (len(rows) - number))
             fired += self._fire_some(record, route, burst, step)
+        self._store.take(rows)
         self._waiting.levels.grow(IN_CATCH_UP, name, level, -len(rows))
         self._waiting.shrink(name, len(rows), IN_CATCH_UP)
         return fired
@@ -105,7 +108,7 @@ class CatchUp:
         now_ms = step.now_ms
         fired = 0
         while fired < burst and now_ms - row.due_ms > rule.limit_ms:
-            if fired and step.effects.room <= 0:
+            if fired and (step.effects.room <= 0 or step.time_is_up()):
                 break
             if too_old(row, rule, route.tenant, step):
                 following = self._occurrences.judgement.pass_over(row, record, rule, route, step)

@@ -25,6 +25,9 @@ backlog of 300:
 Where thousands of tenants have something due, and there is no room for all of it, a step fires
 several events of some of them (`gathering.py`).
 
+Some events take long to fire, for their next instant is far to find.  A step whose time is up ends
+behind the rows that have left, as one with less room does.
+
 The step reads only what is committed.  So no row is met twice in a step, and a cancel of the same
 step comes too late.
 """
@@ -42,7 +45,7 @@ from belfry.engine.occurrences import Occurrences
 from belfry.engine.queues import SHORT_STEP, Look, Queues, Turn
 from belfry.engine.step import Step
 from belfry.engine.waiting import PutBack, Waiting
-from belfry.firing.due import Most, Rows, ScanPosition, due_chunk
+from belfry.firing.due import Chunk, Most, Rows, ScanPosition, due_chunk, first_of
 from belfry.store.layout.keys import SortKey, sort_key
 from belfry.store.layout.pending import Pending, as_pending, decode_pending, decode_row, named
 from belfry.store.layout.pending_bytes import fires_once, is_plain_one_shot
@@ -54,6 +57,8 @@ from belfry.tenants.step_tenants import StepTenants
 # event that the step may fire: what is moved costs time as well.
 MOST_CHUNKS: Final = 8
 MOST_MOVED: Final = 2
+# Rows that leave before a step asks whether its time is up.
+AT_A_TIME: Final = 32
 NOBODY: Final[Mapping[bytes, bool]] = {}
 
 
@@ -99,12 +104,11 @@ class Firing:
             routes = Routes(self._tenants, sorts, step)
             if crowded and step.effects.room > 0 and self._gathering.pays(chunk.rows, sorts):
                 return self._gathering.fire(position, most.rows, routes, step)
-            self._store.take(chunk.rows)
-            position, before = chunk.position, len(step.effects.fired)
-            self._leave_timeline(chunk.rows, routes, step)
-            fired = len(step.effects.fired) - before
+            before = len(step.effects.fired)
+            chunk = self._leave_in_time(chunk, position, routes, step)
+            position, fired = chunk.position, len(step.effects.fired) - before
             room, moved = room - fired, moved + len(chunk.rows) - fired
-            if moved >= MOST_MOVED * at_most:
+            if moved >= MOST_MOVED * at_most or step.time_is_up():
                 break
             if room <= 0 or step.effects.room <= 0 or sorts.keys().isdisjoint(routes):
                 break
@@ -119,6 +123,19 @@ class Firing:
         let_go = locks.release()
         self._waiting.let_go(let_go)
         step.effects.moved = step.effects.moved or bool(let_go)
+
+    def _leave_in_time(
+        self, chunk: Chunk, before: ScanPosition, routes: Routes, step: Step
+    ) -> Chunk:
+        """Let rows leave, as many as there is time for; those, and the position behind them."""
+        rows = chunk.rows
+        for number in range(0, len(rows), AT_A_TIME):
+            self._leave_timeline(rows[number : number + AT_A_TIME], routes, step)
+            if number + AT_A_TIME < len(rows) and step.time_is_up():
+                chunk = first_of(chunk, number + AT_A_TIME, before)
+                break
+        self._store.take(chunk.rows)
+        return chunk
 
     def _leave_timeline(
         self, rows: Rows, routes: Routes, step: Step, *, stops: bool = False
@@ -153,7 +170,7 @@ class Firing:
     def _fire_backlogs(self, at_most: int, step: Step) -> int:
         fired = 0
         for turn, turns in self._queues.turns(step):
-            if fired >= at_most or step.effects.room <= 0:
+            if fired >= at_most or step.effects.room <= 0 or (fired and step.time_is_up()):
                 break
             share = Most((at_most - fired) // turns, step.effects.room // turns)
             fired += self._take_turn(turn, share, step)
@@ -172,6 +189,8 @@ class Firing:
             seen, gone, fired = seen + len(look.rows), gone + left, fired + did
             more = look.beyond_ms <= turn.until_ms
             if more or fired >= rows or step.effects.room <= 0 or turn.name in waiting.slowed:
+                break
+            if step.time_is_up():
                 break
             size = max(1, size - sum([len(record) for _, record in taken]))
         if gone or not (seen or turn.behind or turn.name in waiting.hints):
@@ -192,6 +211,8 @@ class Firing:
                 break
             place, record, again = following
             if again and place[0] > step.now_ms:
+                break
+            if done and not done % AT_A_TIME and step.time_is_up():
                 break
             row = decode_pending(record)
             if waiting.overtakes(place, turn.name, step):

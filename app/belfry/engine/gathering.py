@@ -14,7 +14,8 @@ one event of each.  So it looks at more rows of the timeline, and takes those of
 - **The scan position** stays before the first row that has not left, so the next step meets it, and
   so does a new owner.  Rows behind it that have left are gone from the timeline.
 - **No clock and no chance decides,** but rows, backlogs, topics of tenants and the room of a step.
-  So who plays the log again comes to the same.
+  So who plays the log again comes to the same.  A step that has no time left ends sooner, as if it
+  had less room.
 
 Rows of tenants that do not fire, as their topic is missing, join their backlogs as far as the scan
 position has passed them, as ever.  Backlogs leave in turns of their own (`queues.py`).
@@ -113,7 +114,7 @@ class Gathering:
         for tenant, run in runs_of(tenants).items():
             # A row may fire several times, or not at all: it is locked, or too late.
             left = room - max(taken, len(effects.fired) - begun)
-            if left <= 0 or effects.room <= 0:
+            if left <= 0 or effects.room <= 0 or (taken and step.time_is_up()):
                 break
             if not self._waits(tenant, routes):
                 rows = [window.rows[number] for number in run[:left]]

@@ -28,6 +28,7 @@ from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.rerouting import Rerouting
 from belfry.engine.step import Step
 from belfry.engine.transitions import Transitions
+from belfry.engine.unforeseen import problem_of
 from belfry.engine.waiting import Waiting
 from belfry.schedules.checks import RequestChecks, names_problem
 from belfry.schedules.outcomes import Outcome
@@ -106,7 +107,8 @@ class Intake:
             problem = names_problem(named)
         else:
             exhausted = None
-            problem = self._checks.problem(request, self.accepted_ms) or unknown_header(record[4])
+            problem = problem_of(self._checks, request, self.accepted_ms, step)
+            problem = problem or unknown_header(record[4])
         if problem is not None and problem.code in NAMELESS:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
         tenant = self._tenants.of(request["tenant"])

@@ -101,7 +101,7 @@ class Occurrences:
                 # group that are due between the two come first.
                 self._waiting.hold_again(row, record)
                 return
-            if step.effects.room <= 0:
+            if step.effects.room <= 0 or step.time_is_up():
                 break
         step.set_aside.append((row, record))
 

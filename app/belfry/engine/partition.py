@@ -13,7 +13,7 @@ This is the façade: it hands its parts (`parts.py`) the step, and nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from belfry.engine.aside import Need
 from belfry.engine.day_files import PutAside
@@ -24,7 +24,7 @@ from belfry.engine.job_counts import Budget, WorkAsLogged
 from belfry.engine.options import DEFAULTS, EngineOptions
 from belfry.engine.parts import EngineParts
 from belfry.engine.reports import SourcePartition
-from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step
+from belfry.engine.step import NO_MANIFEST, PartitionStatus, Step, never
 from belfry.engine.tenant_figures import TenantFigures
 from belfry.firing.due import ScanPosition
 from belfry.schedules.rejections import Rejection
@@ -154,8 +154,14 @@ class PartitionEngine:
         self._step.effects.moved = True
         return self._step.effects
 
-    def fire_due(self, now_ms: int, at_most: int) -> Effects:
-        """Fire at most `at_most` events that are due by `now_ms`; the first half of a step."""
+    def fire_due(
+        self, now_ms: int, at_most: int, time_is_up: Callable[[], bool] = never
+    ) -> Effects:
+        """Fire at most `at_most` events that are due by `now_ms`; the first half of a step.
+
+        Some take long, for their next instant is far to find.  Where the `time_is_up`, what is left
+        is for the next step, which goes on behind the last that has left.
+        """
         step, first_ms = self._step, self._parts.due.first_ms
         if (first_ms is None or first_ms > now_ms) and now_ms > step.scan.watermark_ms:
             # Nothing lies between the watermark and now, so this needs no transaction.
@@ -163,34 +169,44 @@ class PartitionEngine:
         due_ms = self.next_due_ms()
         if due_ms is not None and due_ms <= now_ms:
             step.begin_firing(now_ms)
+            step.time_is_up = time_is_up
             self._parts.due.fire(step, at_most)
         return step.effects
 
-    def take_aside(self, now_ms: int, refused: Mapping[Need, Rejection]) -> Effects:
+    def take_aside(
+        self,
+        now_ms: int,
+        refused: Mapping[Need, Rejection],
+        time_is_up: Callable[[], bool] = never,
+    ) -> Effects:
         """Take in what was set aside and can be read by now; comes before `accept` in a step.
 
-        A request that needs one of these schemas is `refused` unread.
+        A request that needs one of these schemas is `refused` unread.  `time_is_up` as in `accept`.
         """
         step = self._at(now_ms)
-        self._parts.batches.take_aside(step, refused)
+        self._parts.batches.take_aside(step, refused, time_is_up)
         return step.effects
 
     def accept(
-        self, batch: SourceBatch, now_ms: int, refused: Mapping[Need, Rejection] | None = None
+        self,
+        batch: SourceBatch,
+        now_ms: int,
+        refused: Mapping[Need, Rejection] | None = None,
+        time_is_up: Callable[[], bool] = never,
     ) -> Effects:
         """Take a batch of requests in; the second half of a step.
 
         Each request counts from its own arrival (`arrival.py`).  `now_ms` is when its verdict is
         told of, and when the fire of a TRIGGER leaves.
 
-        Where the step has no room left, `position` stays amid the batch, and
-        `batch.behind(position)` is for the next step.
+        Where the step has no room left, or its `time_is_up`, `position` stays amid the batch, and
+        `batch.behind(position)` is for the next step.  Verdicts do not depend on where a step ends.
 
         A request whose schema is not known is set aside (`aside.py`), unless it is `refused`.
         With None all schemas are known.  Raises GapInSource.
         """
         step = self._at(now_ms)
-        self._parts.batches.accept(batch, step, refused)
+        self._parts.batches.accept(batch, step, refused, time_is_up)
         return step.effects
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:

@@ -13,6 +13,7 @@ All of this belongs to one thread, the one that owns the partition.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -22,6 +23,11 @@ from belfry.store.layout.manifests import Manifest, StoredState
 from belfry.store.layout.pending import Pending
 
 NO_MANIFEST: Final = Manifest(0, 0, 0, 0, 0, 0, b"")
+
+
+def never() -> bool:
+    """A step's time is never up: for those who are not waited for."""
+    return False
 
 
 class PartitionStatus(NamedTuple):
@@ -50,7 +56,7 @@ class Step:
     goes on, `horizon_ms` is the instant up to which it may empty it: a schedule that comes due
     again until then is `set_aside`, and put where it belongs when the position is known.  `begins`
     is where the partition stood before.  `first_ms` is the instant at which the step began to do
-    something.
+    something.  Once its `time_is_up` it fires no more than it has to.
     """
 
     __slots__ = (
@@ -63,6 +69,7 @@ class Step:
         "position",
         "scan",
         "set_aside",
+        "time_is_up",
     )
 
     def __init__(self, begins: PartitionStatus, effects: Effects) -> None:
@@ -73,6 +80,7 @@ class Step:
         self.heard_ms = begins.heard_ms
         self.now_ms = self.horizon_ms = self.first_ms = 0
         self.set_aside: list[tuple[Pending, bytes]] = []
+        self.time_is_up: Callable[[], bool] = never
 
     @property
     def number(self) -> int:

@@ -88,5 +88,15 @@ def due_chunk(
     rows, more = take(iter(timeline), most)
     if not more:
         return Chunk(rows, ScanPosition.at(max(now_ms, before.watermark_ms)))
-    due_ms, seq = keys.timeline_sort_key(rows[-1][0])
-    return Chunk(rows, ScanPosition(max(due_ms - 1, before.watermark_ms), (due_ms, seq + 1)))
+    return Chunk(rows, _behind(rows[-1], before))
+
+
+def first_of(chunk: Chunk, rows: int, before: ScanPosition) -> Chunk:
+    """So many rows of a chunk that began at a position, where more of it are left."""
+    first = chunk.rows[:rows]
+    return Chunk(first, _behind(first[-1], before))
+
+
+def _behind(row: tuple[bytes, bytes], before: ScanPosition) -> ScanPosition:
+    due_ms, seq = keys.timeline_sort_key(row[0])
+    return ScanPosition(max(due_ms - 1, before.watermark_ms), (due_ms, seq + 1))

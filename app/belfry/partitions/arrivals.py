@@ -18,6 +18,7 @@ instead of a second as long as anything is set aside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from belfry.engine.arrival import newest_ms
@@ -58,7 +59,9 @@ class Arrivals:
         return now_ms if self._guard.may_fire else newest_ms(batch) or now_ms
 
 
-def take_aside(owned: Owned, effects: Effects | None, now_ms: int | None) -> Effects | None:
+def take_aside(
+    owned: Owned, effects: Effects | None, now_ms: int | None, time_is_up: Callable[[], bool]
+) -> Effects | None:
     """Look after what is set aside, and add what can be taken in to the step's effects.
 
     Without a clock that is trusted (`now_ms` is None) it goes on to wait.
@@ -67,7 +70,9 @@ def take_aside(owned: Owned, effects: Effects | None, now_ms: int | None) -> Eff
     if not (resolver.deferred.any or engine.aside.any):
         return effects
     resolver.look_after(engine.aside.heads())
-    return effects if now_ms is None else engine.take_aside(now_ms, resolver.deferred.refused)
+    if now_ms is None:
+        return effects
+    return engine.take_aside(now_ms, resolver.deferred.refused, time_is_up)
 
 
 def longest_s(owned: Owned) -> float:

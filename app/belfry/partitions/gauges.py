@@ -108,6 +108,12 @@ class Gauges:
         if effects.unreadable:
             self._metrics.steps.unreadable(len(effects.unreadable))
             self._tell_unreadable(effects.unreadable)
+        for fault in effects.faults:
+            self._faults.error(
+                "check failed",
+                "a request was refused, for a check of it failed: a fault of belfry",
+                exc_info=fault,
+            )
         if effects.drained:
             self._metrics.steps.drained([each.late_ms for each in effects.drained])
         if effects.lateness_ms:

@@ -9,6 +9,7 @@ turns meanwhile.  A step itself is one turn, its commit included.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from belfry.engine.batches import GapInSource
 from belfry.engine.effects import Effects
@@ -25,6 +26,12 @@ from belfry.partitions.surroundings import RunnerDependencies
 from belfry.partitions.term import Owned
 from belfry.partitions.upkeep import Upkeep
 from belfry.wire.batch import SourceBatch
+
+# A step takes requests in for so long, and for one request more: what others have due waits.
+MOST_TAKING_MS: Final = 250
+# It fires for so long, and a few events more: some take long to find their next instant.  A step of
+# plain events has ended before.
+MOST_FIRING_MS: Final = 2_000
 
 
 class Steps:
@@ -92,14 +99,16 @@ class Steps:
         effects: Effects | None = None
         if self._may_fire():
             self._linger.fires(now_ms)
-            effects = engine.fire_due(now_ms, self._commits.at_most)
+            up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
+            effects = engine.fire_due(now_ms, self._commits.at_most, up)
             self._failpoint("S0")
         batch = None
+        up = self._time_is_up(self._clock.monotonic_ms() + MOST_TAKING_MS)
         if not self._early.under_way:
-            effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None)
+            effects = take_aside(owned, effects, now_ms if self._guard.may_fire else None, up)
             batch = self._ready_batch(owned)
         if batch is not None:
-            effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms))
+            effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms), up)
         if self._early.puts_off(owned, effects):
             return
         effects = self._upkeep.add_to(owned, effects, self._clock.monotonic_ms(), self.guarded_ms)
@@ -176,8 +185,13 @@ class Steps:
             ready = owned.resolver.ready(batch.records)
         return batch if ready and self.arrivals.may_enter(batch) else None
 
-    def _accept(self, owned: Owned, batch: SourceBatch, now_ms: int) -> Effects:
+    def _time_is_up(self, until_ms: float) -> Callable[[], bool]:
+        return lambda: self._clock.monotonic_ms() >= until_ms
+
+    def _accept(
+        self, owned: Owned, batch: SourceBatch, now_ms: int, time_is_up: Callable[[], bool]
+    ) -> Effects:
         try:
-            return owned.engine.accept(batch, now_ms, owned.resolver.refused)
+            return owned.engine.accept(batch, now_ms, owned.resolver.refused, time_is_up)
         except GapInSource as error:
             raise Unknown(f"a batch is missing: {error}") from error

@@ -32,10 +32,14 @@ def instant_problem(at_ms: int, now_ms: int, name: str = "at") -> Rejection | No
     January 1970, and micro- or nanoseconds like a far future.
     """
     if at_ms < SECONDS_LIMIT:
+        as_seconds_ms = at_ms * 1000
+        # Only what would be taken is advised: not 0, and not the year 33658.
+        allowed = SECONDS_LIMIT <= as_seconds_ms <= now_ms + YEARS_100_MS
+        advice = f"; if it counts seconds, send {as_seconds_ms}" if allowed else ""
         return Rejection(
             "instant_in_seconds",
-            f"{name} {at_ms} is before 2001: instants are epoch milliseconds (13 digits today);"
-            f" if it counts seconds, send {at_ms * 1000}.",
+            f"{name} {at_ms} is before 2001: instants are epoch milliseconds (13 digits"
+            f" today){advice}.",
         )
     if at_ms > now_ms + YEARS_100_MS:
         return Rejection(

@@ -34,6 +34,8 @@ from belfry.schedules.triggers.trigger import ZonedTrigger
 from belfry.schedules.triggers.zones import zone_problem
 
 MAX_NUMBER: Final = (1 << 31) - 1
+# Numbers of fires and versions that a schedule may have come to: what its record has room for.
+MOST_STOOD: Final = (1 << 32) - 1
 _OF_RECURRING: Final = (
     *("start_at", "end_at", "max_fires", "except_cron", "calendar", "on_holiday"),
 )
@@ -141,8 +143,9 @@ def only_recurring(name: str, request: Request) -> Rejection:
 def standing_problem(request: Request, now_ms: int) -> Rejection | None:
     """Why the standing that an import brings along is not allowed, or None.
 
-    The next instant must lie within the rule's end and the number of the occurrence below
-    `max_fires`; otherwise the schedule would begin where it has already ended.  Whether the instant
+    The next instant must lie within the rule's bounds and the number of the occurrence below
+    `max_fires`; otherwise the schedule would fire before its start, or begin where it has already
+    ended.  Whatever an export can hold is allowed.  Whether the instant
     is one of the rule is not asked: zone data may have changed between export and import.
     """
     standing = request["standing"]
@@ -154,18 +157,23 @@ def standing_problem(request: Request, now_ms: int) -> Rejection | None:
     )
     if found is not None:
         return found
-    end_at = request["end_at"]
+    start_at, end_at = request["start_at"], request["end_at"]
+    if start_at is not None and standing["next_at"] < start_at:
+        return Rejection(
+            "bad_standing",
+            f"standing.next_at {standing['next_at']} is before start_at {start_at}.",
+        )
     if end_at is not None and standing["next_at"] > end_at:
         return Rejection(
             "bad_standing", f"standing.next_at {standing['next_at']} is after end_at {end_at}."
         )
-    most = request["max_fires"] or MAX_NUMBER
-    if 0 <= standing["occurrence"] < most and 1 <= standing["version"] <= MAX_NUMBER:
+    most = request["max_fires"] or MOST_STOOD
+    if 0 <= standing["occurrence"] < most and 1 <= standing["version"] <= MOST_STOOD:
         return None
     return Rejection(
         "bad_standing",
         f"standing.occurrence {standing['occurrence']} with version {standing['version']} is not"
-        f" allowed: an occurrence from 0 to {most - 1}, a version from 1 to {MAX_NUMBER}.",
+        f" allowed: an occurrence from 0 to {most - 1}, a version from 1 to {MOST_STOOD}.",
     )
 
 

@@ -155,7 +155,7 @@ def _bad_symbols(policy: TenantPolicy) -> list[str]:
 
 def _bad_numbers(policy: TenantPolicy) -> list[str]:
     found = [
-        f"{name} is {value}; {least:g} to {most} is allowed."
+        f"{name} is {value}; {least} to {most} is allowed."
         for name, (least, most) in BOUNDS.items()
         if (value := getattr(policy, name)) is not None
         and not (isfinite(value) and least <= value <= most)

@@ -67,6 +67,11 @@ def test_a_policys_numbers_have_bounds(name: str) -> None:
         assert f"{name} is {value};" in found[0]
 
 
+def test_bounds_of_a_policy_are_told_in_full() -> None:
+    (told,) = problems(TenantPolicy("demo", priority=-(2**31)))
+    assert told == "priority is -2147483648; -2147483647 to 2147483647 is allowed."
+
+
 @pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e-7, 1e10, 1e308, float("inf"), float("nan")])
 def test_a_rate_that_cannot_be_counted_is_refused(rate: float) -> None:
     assert problems(TenantPolicy("demo", max_fires_per_second=rate))

@@ -41,6 +41,13 @@ def test_how_a_move_of_a_key_group_has_ended_is_told() -> None:
     ]
 
 
+def test_a_fault_of_a_check_is_in_the_log_with_what_led_to_it() -> None:
+    fault = ZeroDivisionError()
+    with capture_logs() as told:
+        Gauges(Metrics(CollectorRegistry())).committed(Effects(faults=[fault]), 0.1)
+    assert [(each["log_level"], each["exc_info"]) for each in told] == [("error", fault)]
+
+
 def test_what_fired_is_counted_by_tenant_and_hour_where_a_clock_is_given() -> None:
     gauges = Gauges(Metrics(CollectorRegistry()), None, lambda: 8.0 * HOUR_MS)
     step = Step.alone(8 * HOUR_MS - 1, Effects(lateness={"t": [0, 1_001], "u": [0]}))

@@ -290,7 +290,7 @@ class Firing:
                 self._sleep(pause_s)
         return self.commits[-1] if self.commits[before:] else None
 
-    def _accept(self, batch: SourceBatch, _now_ms: int, _deferred: object) -> Effects:
+    def _accept(self, batch: SourceBatch, *_: object) -> Effects:
         self.engine.position = min(batch.start + self.most, batch.next_position)
         return self.effects
 

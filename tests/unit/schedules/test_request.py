@@ -125,6 +125,92 @@ def test_an_instant_in_seconds_is_shown_in_milliseconds() -> None:
     assert "1800000000000" in found.reason
 
 
+def standing(next_at: int, occurrence: int = 0, version: int = 1) -> dict[str, Any]:
+    return {"next_at": next_at, "occurrence": occurrence, "version": version, "paused": False}
+
+
+@pytest.mark.parametrize(
+    ("next_at", "occurrence", "version", "taken"),
+    [
+        (NOW + 5, 0, 1, True),
+        (NOW + 4, 0, 1, False),
+        (NOW + 9, 0, 1, True),
+        (NOW + 10, 0, 1, False),
+        (NOW + 5, 2**32 - 2, 2**32 - 1, True),
+        (NOW + 5, 2**32 - 1, 1, False),
+        (NOW + 5, 0, 2**32, False),
+    ],
+)
+def test_a_standing_is_taken_where_an_export_can_hold_it(
+    next_at: int, occurrence: int, version: int, *, taken: bool
+) -> None:
+    stood = standing(next_at, occurrence, version)
+    bounds = {"start_at": NOW + 5, "end_at": NOW + 9}
+    found = problem(kind="EVERY", at=None, interval_ms=1, standing=stood, **bounds)
+    assert (found is None) is taken
+    assert taken or (found is not None and found.code == "bad_standing")
+
+
+@pytest.mark.parametrize("at", [0, -1, -(2**63), 10**12 - 1])
+def test_what_would_be_refused_again_is_not_advised(at: int) -> None:
+    found = problem(at=at)
+    assert found is not None
+    assert "send" not in found.reason
+
+
+@pytest.mark.parametrize(
+    ("start_at", "code"),
+    [
+        (-(2**63), "instant_in_seconds"),
+        (-62_135_596_800_001, "instant_in_seconds"),
+        (10**12 - 1, "instant_in_seconds"),
+        (NOW + YEARS_100_MS + 1, "instant_too_far"),
+        (253_402_300_799_999, "instant_too_far"),
+        (2**63 - 1, "instant_too_far"),
+    ],
+)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"kind": "EVERY", "interval_ms": 1},
+        {"kind": "CRON", "cron": "* * * * *"},
+        {"kind": "RRULE", "rrule": "FREQ=DAILY"},
+        {"kind": "RRULE", "rrule": "DTSTART:20400101T000000Z RRULE:FREQ=DAILY"},
+    ],
+)
+def test_a_start_beyond_all_calendars_is_refused(
+    rule: dict[str, Any], start_at: int, code: str
+) -> None:
+    found = problem(at=None, start_at=start_at, **rule)
+    assert found is not None
+    assert found.code == code
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "DTSTART:99961031T194608Z",
+        "DTSTART:99991231T235959Z",
+        "DTSTART:99991231T235959",
+        "DTSTART;VALUE=DATE:99991231",
+        "DTSTART;TZID=Pacific/Kiritimati:99991231T235959",
+    ],
+)
+def test_a_dtstart_at_the_end_of_all_calendars_is_refused(start: str) -> None:
+    found = problem(kind="RRULE", at=None, rrule=f"{start} RRULE:FREQ=DAILY")
+    assert found is not None
+    assert found.code == "bad_rule"
+    assert "9996-10-31" in found.reason
+
+
+def test_the_last_dtstart_of_all_calendars_ends_nobody() -> None:
+    for zone in ("Pacific/Kiritimati", "Etc/GMT+12", "America/New_York"):
+        text = f"DTSTART;TZID={zone}:99961031T194607 RRULE:FREQ=DAILY"
+        found = problem(kind="RRULE", at=None, rrule=text)
+        assert found is not None
+        assert found.code == "never_fires"
+
+
 def test_a_full_memory_of_tenants_changes_no_answer() -> None:
     checks = RequestChecks(known_limit=1)
     for tenant in ("a", "b", "b"):

@@ -55,6 +55,7 @@ _STATUS: Final[Mapping[Outcome, HTTPStatus]] = {
     Outcome.REJECTED: HTTPStatus.UNPROCESSABLE_ENTITY,
 }
 _REJECTED: Final[Mapping[str, HTTPStatus]] = {
+    "check_failed": HTTPStatus.INTERNAL_SERVER_ERROR,
     "payload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "payload_away": HTTPStatus.SERVICE_UNAVAILABLE,

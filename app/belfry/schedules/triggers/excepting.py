@@ -11,7 +11,8 @@ it.
 To find the next instant, a whole run of minutes that are left out is passed over at once.  After
 `MOST_PASSED` such runs in a row, each of which held an instant, or `LONGEST_MS`, nothing more is
 looked for: the door refuses a rule whose first instant is not found, and a schedule that comes to
-such a place ends and says so (`why_over`).
+such a place ends and says so (`why_over`).  What a long search has found is remembered: all
+schedules of a rule ask for the same, and who tells why one is over asks once more.
 
 The search for the next instant, with the picture above, after 23:45:
 
@@ -37,6 +38,9 @@ MOST_PASSED: Final = 4_000
 LONGEST_MS: Final = 50 * 366 * DAY_MS
 # Counts of days that are alike.
 MEMO_SIZE: Final = 64
+# A search that passed so many runs is a long one; and so many of a rule are remembered.
+LONG: Final = 50
+LONG_ONES: Final = 8
 
 
 class Excepting(ZonedTrigger):
@@ -50,6 +54,7 @@ class Excepting(ZonedTrigger):
         self._left_out = LeftOut(whole.rule.except_cron, self._zone)
         self._text = self._left_out.expression.text
         self._counted: dict[tuple[bool, object], int] = {}
+        self._long: dict[int, int | None] = {}
 
     @property
     def whole(self) -> Trigger:
@@ -78,20 +83,34 @@ class Excepting(ZonedTrigger):
         """The next that is not left out."""
         return self._from(self._whole.after_ms(nominal_ms))
 
-    def _from(self, found_ms: int | None) -> int | None:
+    def _from(self, from_ms: int | None) -> int | None:
         """The first from this instant on that is not left out."""
+        if from_ms is None or from_ms >= END_S * 1000:
+            return None
+        known = self._long
+        if from_ms in known:
+            return known[from_ms]
+        found_ms, passed = self._search(from_ms)
+        if passed >= LONG:
+            # Other threads may look meanwhile, so it is not changed but replaced.
+            self._long = {**(known if len(known) < LONG_ONES else {}), from_ms: found_ms}
+        return found_ms
+
+    def _search(self, found_ms: int) -> tuple[int | None, int]:
+        """The same by a look at each run; and how many runs were passed over."""
         whole, left_out = self._whole, self._left_out
-        end_ms = END_S * 1000 if found_ms is None else min(END_S * 1000, found_ms + LONGEST_MS)
-        for _ in range(MOST_PASSED + 1):
-            if found_ms is None or found_ms >= end_ms:
-                return None
+        end_ms = min(END_S * 1000, found_ms + LONGEST_MS)
+        for passed in range(MOST_PASSED + 1):
             if not left_out.holds(found_ms):
-                return found_ms
+                return found_ms, passed
             free_ms = left_out.free_ms(found_ms)
             if free_ms is None:
-                return None
-            found_ms = whole.after_ms(whole.anchor_ms(found_ms, free_ms - 1))
-        return None
+                return None, passed
+            after_ms = whole.after_ms(whole.anchor_ms(found_ms, free_ms - 1))
+            if after_ms is None or after_ms >= end_ms:
+                return None, passed
+            found_ms = after_ms
+        return None, MOST_PASSED
 
     def latest_ms(self, after_ms: int, until_ms: int) -> tuple[int, int]:
         """Counts day by day; of days that are alike only the first one is counted."""

@@ -12,6 +12,9 @@ work together.  A rule is refused where it cannot be read, has no start, names t
 COUNT whose end is too far away to be found within some milliseconds, or lines whose times take too
 long to be joined (`rrule_cost`).
 
+The start is judged before the rule is compiled, for compiling asks the zone about it.  A zone knows
+the years of Python's calendar alone, so any other number would end the thread that asks.
+
 The standard is RFC 5545, 3.3.10 and 3.8.5; EXRULE is that of RFC 2445, which RFC 5545 deprecates.
 """
 
@@ -21,6 +24,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from belfry.schedules.field import Field, Form
+from belfry.schedules.instant_bounds import instant_problem
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
 from belfry.schedules.triggers.kind import Recurring, Warned
@@ -33,19 +37,22 @@ from belfry.schedules.triggers.rrule_words import words_of
 from belfry.schedules.triggers.rule import Rule
 from belfry.schedules.triggers.trigger import DEFAULT_ZONE, Trigger
 from belfry.schedules.triggers.turns import turn_warnings
-from belfry.schedules.triggers.zones import zone_problem
+from belfry.schedules.triggers.zones import END_S, zone_problem
 
 MAX_SHOWN: Final = 200
 
 
-def rrule_problem(request: Request) -> Rejection | None:
-    """Why the rule of a request of kind RRULE is not allowed, or None."""
-    text = request["rrule"]
+def rrule_problem(request: Request, now_ms: int) -> Rejection | None:
+    """Why the rule of a request of kind RRULE is not allowed at `now_ms`, or None."""
+    text, start_at = request["rrule"], request["start_at"]
     if text is None:
         return Rejection("no_instant", f"Kind RRULE needs the field `rrule`: {SHAPE}.")
+    too_far = None if start_at is None else instant_problem(start_at, now_ms, "start_at")
+    if too_far is not None:
+        return too_far
     try:
         found = read_rule(text)
-        if found.start is None and request["start_at"] is None:
+        if found.start is None and start_at is None:
             return Rejection(
                 "no_instant",
                 "Kind RRULE needs the field `start_at`, or a line DTSTART in `rrule`: the rule"
@@ -55,6 +62,7 @@ def rrule_problem(request: Request) -> Rejection | None:
         if wrong_zone is not None:
             return wrong_zone
         _check_zone(found, request["timezone"])
+        _check_start(found)
         _check_cost(found)
         return _bounds_problem(request)
     except RRuleMistake as mistake:
@@ -67,6 +75,11 @@ def _check_zone(found: RuleText, given: str | None) -> None:
         raise RRuleMistake(
             f"its TZID is {found.zone[:60]}, and timezone is {given[:60]}: give one of them"
         )
+
+
+def _check_start(found: RuleText) -> None:
+    if found.start is not None and found.start.second >= END_S:
+        raise RRuleMistake("its DTSTART is after 9996-10-31, and nothing is due from then on")
 
 
 def _check_cost(found: RuleText) -> None:
@@ -139,9 +152,9 @@ class RRuleKind(Recurring):
         },
     )
 
-    def problem(self, request: Request, now_ms: int) -> Rejection | None:  # noqa: ARG002  # AT's
-        """A rule that can be read, with a start, in a zone that exists."""
-        return rrule_problem(request)
+    def problem(self, request: Request, now_ms: int) -> Rejection | None:
+        """A rule that can be read, with a start within bounds, in a zone that exists."""
+        return rrule_problem(request, now_ms)
 
     def zone_name(self, request: Request) -> str | None:
         """That of its TZID, or the field's."""

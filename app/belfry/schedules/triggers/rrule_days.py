@@ -13,7 +13,8 @@ Two sorts of rules have two sorts of days; a day counts from 1970-01-01.
 A page depends on the first day's weekday, on the leap years here and before (numbers of weeks), and
 on where INTERVAL stands at its beginning.  So pages are few, schedules with other starts share
 them, and a rule that never matches is known after some of them.  Beside another rule it is asked of
-each day of that one, so the stretch of years that was searched in vain is remembered.
+each day of that one, so the stretch of years that was searched in vain is remembered, and so is the
+stretch of days before the one that was found last.
 
 FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR from Monday 2027-01-04 on, as `PeriodicDays` has it:
 
@@ -128,14 +129,21 @@ class YearlyDays(Days):
         self._empty = range(0)
         self._few_pages = _phases(choice) * SORTS_OF_YEARS <= MOST_PAGES
         self.looks = 0 if self._few_pages else LOOKS_OF_PAGES
+        # From a day on the next one is known: no day lies between the two.
+        self._gap = (0, -1)
 
     def next_day(self, day: int) -> int | None:
         """Most often a look into the page of its year; years without a day are searched once."""
+        since, known = self._gap
+        if since <= day <= known:
+            return known
         empty: list[int] = []
         for year, days in self._from(year_of(day)):
             place = bisect_left(days, day - year.first)
             if place < len(days):
-                return int(year.first + days[place])
+                found = int(year.first + days[place])
+                self._gap = (day, found)
+                return found
             # The first year may have days before this one.
             if not days:
                 empty.append(year.number)

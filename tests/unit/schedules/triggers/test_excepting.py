@@ -11,6 +11,7 @@ from belfry.schedules.instants import format_instant, parse_instant
 from belfry.schedules.rule import Rule
 from belfry.schedules.triggers import Trigger, excepting, trigger_by
 from belfry.schedules.triggers.every import Every
+from belfry.schedules.triggers.left_out import LeftOut
 from belfry.schedules.triggers.zones import zone
 
 MINUTE = 60_000
@@ -139,6 +140,28 @@ def test_so_many_in_a_row_are_passed_over(step_ms: int, *, is_found: bool) -> No
         return
     assert found_ms == last_ms + (excepting.MOST_PASSED + 1) * (2 * MINUTE + step_ms)
     assert trigger.why_over(last_ms) == ""
+
+
+def test_a_long_search_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    holds = LeftOut.holds
+
+    def counted(self: LeftOut, ms: int) -> bool:
+        asked.append(ms)
+        return holds(self, ms)
+
+    monkeypatch.setattr(LeftOut, "holds", counted)
+    trigger = trigger_by(Rule("CRON", "0 0 * * *", None, except_cron="0-58 * * * *"))
+    assert trigger.after_ms(EVENING) is None
+    looks = len(asked)
+    assert looks > excepting.LONG
+    assert trigger.after_ms(EVENING) is None
+    assert trigger.why_over(EVENING)
+    assert len(asked) == looks
+    for number in range(3 * excepting.LONG_ONES):
+        assert trigger.after_ms(EVENING + number * DAY) is None
+    assert isinstance(trigger, excepting.Excepting)
+    assert len(trigger._long) <= excepting.LONG_ONES
 
 
 def test_nothing_is_found_where_all_is_left_out() -> None:

@@ -33,6 +33,7 @@ def days(text: str) -> YearlyDays:
         "FREQ=YEARLY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO",
         "FREQ=MONTHLY;INTERVAL=1000;BYMONTHDAY=29;BYMONTH=2",
         "FREQ=HOURLY;BYMONTH=12;BYYEARDAY=78",
+        "FREQ=YEARLY;BYWEEKNO=53;BYDAY=SU",
     ],
 )
 def test_what_was_searched_in_vain_changes_no_answer(text: str) -> None:
@@ -46,6 +47,8 @@ def test_what_was_searched_in_vain_changes_no_answer(text: str) -> None:
             # Right behind a day of the rule, and on it.
             assert used.next_day(found + 1) == days(text).next_day(found + 1)
             assert used.next_day(found) == found
+            between = chance.randrange(day, max(day, used.next_day(day) or day) + 1)
+            assert used.next_day(between) == days(text).next_day(between)
 
 
 @pytest.mark.parametrize(
