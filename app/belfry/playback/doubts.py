@@ -8,19 +8,23 @@ asks hears that it cannot be judged, and why.
     nothing held back, nobody late        differs
     a backlog, a lock, a job under way    cannot be judged
     a row that nobody asked for           differs, whatever else there is
+    a row of a schedule that had its      differs in spite of a backlog and a lock (`tried.py`)
+    turn, or that was asked for
 
-The last line holds always: names come from requests, and which requests a step took in is in its
-manifest.
+That a row is asked for is always told: names come from requests, and which requests a step took in
+is in its manifest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.playback.comparing import is_manifest
 from belfry.playback.logged import LoggedStep
 from belfry.playback.played import PlayedPartition
+from belfry.playback.tried import Tried
 from belfry.store.layout.calendars import CALENDAR_PREFIX
 from belfry.store.layout.jobs import JOB_PREFIX
 from belfry.store.layout.pending_bytes import is_pending, last_fires
@@ -54,19 +58,8 @@ SCHEMAS = (
     "requests that name schemas of a registry were taken or refused: what it said is in no log"
 )
 POLICIES = "compaction has removed policies that were in effect once"
-
-
-class Tried:
-    """What the attempts at one step came to: the most events, and the names of all rows."""
-
-    def __init__(self) -> None:
-        self.most_fired = 0
-        self.names: set[bytes] = set()
-
-    def note(self, effects: Effects) -> None:
-        """Note what an attempt came to, before it is rolled back."""
-        self.most_fired = max(self.most_fired, len(effects.fired))
-        self.names |= effects.rows.keys()
+# These are about turns: who had one, and how many events a step meant to fire.
+OF_TURNS: Final = frozenset({GIVEN_UP, TAKEN_OVER, HELD_BACK, LATE})
 
 
 def is_sure(
@@ -86,7 +79,7 @@ def is_sure(
         for key, row in step.rows.items()
         if row is not None and key[:1] != b"\0" and key not in tried.names
     )
-    return any(standing(key) is None and not _is_named(key, requests) for key in new)
+    return any(standing(key) is None and not is_named(key, requests) for key in new)
 
 
 def doubts_about(
@@ -124,7 +117,7 @@ def doubts_about(
         yield POLICIES
 
 
-def _is_named(key: bytes, requests: Sequence[SourceRecord]) -> bool:
+def is_named(key: bytes, requests: Sequence[SourceRecord]) -> bool:
     """Whether a request may name the schedule of a row: its id stands somewhere in the record."""
     name = key.partition(b"/")[2]
     for _, _, given, value, headers in requests:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from belfry.cli.entry import main
-from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld, played, played_virtually
+from belfry.cli.replay_run import Bounds, PartitionPlayed, played, played_virtually
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import ReplayTopics, RequestStream
+from belfry.cli.replay_world import ReplayWorld
 from belfry.client.decoding import Decoder
 from belfry.placement.partition_count import PartitionCount
 from belfry.playback.comparing import StepDifference
