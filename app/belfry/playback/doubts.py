@@ -27,8 +27,10 @@ from belfry.playback.played import PlayedPartition
 from belfry.playback.tried import Tried
 from belfry.store.layout.calendars import CALENDAR_PREFIX
 from belfry.store.layout.jobs import JOB_PREFIX
+from belfry.store.layout.keys import tenant_of
 from belfry.store.layout.pending_bytes import is_pending, last_fires
 from belfry.store.layout.verdicts import is_answer
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.framing import VALUE_SCHEMA_ID
 from belfry.wire.record import SourceRecord
 
@@ -102,9 +104,9 @@ def doubts_about(
     kept = JOB_PREFIX, CALENDAR_PREFIX
     if (engine is not None and engine.jobs.under_way) or any(k.startswith(kept) for k in step.rows):
         yield WORKED
-    if treatment.keeps_elsewhere and requests:
+    policies = _concerned(treatment.in_effect, step, effects.rows)
+    if requests and any(each.claim_check_over_bytes is not None for each in policies):
         yield AWAY
-    policies = treatment.in_effect
     if any(each.payload_key_ref is not None for each in policies):
         yield KEYS
     if any(not each.remember_ms for each in policies):
@@ -113,8 +115,20 @@ def doubts_about(
         yield SCHEMAS
     if any(_keeps_otherwise(row, effects.rows.get(key)) for key, row in step.rows.items()):
         yield LAST_FIRES
-    if treatment.compacted:
+    if treatment.lacks_policies_at(step.written_ms):
         yield POLICIES
+
+
+def _concerned(
+    policies: Sequence[TenantPolicy], step: LoggedStep, played: Mapping[bytes, bytes | None]
+) -> list[TenantPolicy]:
+    """Policies of the tenants whose schedules differ; all where anything else differs."""
+    keys = [key for key in step.rows.keys() | played.keys() if not is_manifest(key)]
+    apart = [key for key in keys if step.rows.get(key, b"") != played.get(key, b"")]
+    if not apart or any(key[:1] == b"\0" for key in apart):
+        return [*policies]
+    names = {tenant_of(key).decode(errors="replace") for key in apart}
+    return [each for each in policies if each.tenant in names]
 
 
 def is_named(key: bytes, requests: Sequence[SourceRecord]) -> bool:

@@ -191,7 +191,7 @@ def test_policies_that_are_gone_and_keys_are_doubts() -> None:
     found = play(trail, altered(trail, b"demo/later"), compacted=True).differs
     assert found is not None
     assert found.doubt == POLICIES
-    trail.set(T0 - HOUR, tenant="other", payload_key_ref="env:KEY")
+    trail.set(T0 - HOUR, tenant="demo", payload_key_ref="env:KEY")
     found = play(trail, altered(trail, b"demo/later")).differs
     assert found is not None
     assert found.doubt == KEYS

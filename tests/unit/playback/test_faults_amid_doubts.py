@@ -136,3 +136,14 @@ def test_a_playback_that_knows_few_ways_accuses_nobody(
     monkeypatch.setattr(player, "ways_of", lambda *given: islice(ways_of(*given), 2))
     found = play(trail).differs
     assert found is None or found.doubt
+
+
+def test_what_other_tenants_have_is_no_reason_for_doubt() -> None:
+    """Nor is a policy that compaction has removed, once the last one has replaced it."""
+    trail = Leaving()
+    trail.ask(T0, schedule_id="later", at=T0 + HOUR)
+    trail.step(T0 + 5)
+    for each in ({"payload_key_ref": "env:KEY"}, {"remember_ms": 0}, {"claim_check_over_bytes": 9}):
+        trail.set(T0 - HOUR, tenant="other", **each)
+        found = judged(play(trail, altered(trail, b"demo/later"), compacted=True).differs)
+        assert found.name == "demo/later"
