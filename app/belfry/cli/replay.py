@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -29,74 +27,16 @@ from belfry.cli.changelog import judges
 from belfry.cli.common_options import BOOTSTRAP
 from belfry.cli.failures import CommandError, Exit, WrongUse
 from belfry.cli.policy_text import from_file
+from belfry.cli.replay_options import Chunk, From, OtherWorld, Partitions, Until
 from belfry.cli.session import Session, with_session
-from belfry.schedules.instants import parse_instant
 
 if TYPE_CHECKING:
-    from belfry.cli.replay_run import Bounds, PartitionPlayed, ReplayWorld
+    from belfry.cli.replay_run import Bounds, PartitionPlayed
+    from belfry.cli.replay_world import ReplayWorld
     from belfry.tenants.policy import TenantPolicy
 
 # A difference was found, where 1 is an error.
 DIFFERS = Exit.CONFLICT
-
-Partitions = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--partition",
-        min=0,
-        metavar="NUMBER",
-        help="Only this partition; repeatable.  [default: all]",
-    ),
-]
-Until = Annotated[
-    int | None,
-    typer.Option(
-        "--until", parser=parse_instant, metavar="INSTANT", help="Play up to then.  [default: now]"
-    ),
-]
-From = Annotated[
-    int | None,
-    typer.Option(
-        "--from",
-        parser=parse_instant,
-        metavar="INSTANT",
-        help="Begin with the first take-over from then on.  [default: the partition's birth]",
-    ),
-]
-With = Annotated[
-    Path | None,
-    typer.Option(
-        "--with",
-        metavar="FILE",
-        help="Policies, as `belfry tenant set --file` takes them: show what they would change.",
-    ),
-]
-
-ZoneData = Annotated[
-    Path | None,
-    typer.Option(
-        "--zone-data",
-        metavar="FOLDER",
-        help="Time zone data of another release (pip install --target FOLDER tzdata==2024.1):"
-        " show what it would change.",
-    ),
-]
-Chunk = Annotated[
-    int,
-    typer.Option("--fire-chunk", min=1, metavar="NUMBER", help="BELFRY_FIRE_CHUNK of the workers."),
-]
-ShowEvents = Annotated[
-    bool, typer.Option("--events", help="Print the events that fire on a virtual clock.")
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherWorld:
-    """What a playback on a virtual clock takes in place of what was; nothing: no such playback."""
-
-    with_: With = None
-    zone_data: ZoneData = None
-    events: ShowEvents = False
 
 
 def register(app: typer.Typer) -> None:
@@ -181,8 +121,8 @@ def _show_virtual(
 @contextmanager
 def _world(session: Session, chunk: int) -> Iterator[ReplayWorld]:
     """What is read once for all partitions; its connections are closed at the end."""
-    from belfry.cli.replay_run import ReplayWorld
     from belfry.cli.replay_topics import ReplayTopics
+    from belfry.cli.replay_world import ReplayWorld
     from belfry.client.decoding import Decoder
     from belfry.client.kafka import Cluster
     from belfry.registry.subjects import ask_in, look_in, open_registry

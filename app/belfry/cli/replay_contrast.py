@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from belfry.cli.failures import CommandError
-from belfry.cli.replay_run import ReplayWorld, VirtualSide, played_virtually
+from belfry.cli.replay_run import VirtualSide, played_virtually
 from belfry.cli.replay_shown import contrast_lines, contrast_shown
+from belfry.cli.replay_world import ReplayWorld
 from belfry.cli.session import Session
 from belfry.cli.shown import plain
 from belfry.playback.contrast import Contrast

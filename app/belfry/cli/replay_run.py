@@ -17,36 +17,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from belfry.cli.replay_keys import keys_by
 from belfry.cli.replay_schemas import Refusals, check_registry, learn, without_registry
-from belfry.cli.replay_topics import ReplayTopics
+from belfry.cli.replay_world import ReplayWorld, check_secrets
 from belfry.cli.verify_topics import ReadableRange
-from belfry.engine.reports import SourcePartition
 from belfry.host.rocks import RocksMap
-from belfry.placement.partition_count import PartitionCount
 from belfry.playback.branches import BranchingPlayer
 from belfry.playback.comparing import StepDifference
-from belfry.playback.logged import LoggedRow, Unplayable
+from belfry.playback.logged import LoggedRow
 from belfry.playback.played import PlayedCounts
-from belfry.playback.treatment import PolicyAt, Treatment, said_in
+from belfry.playback.treatment import said_in
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.playback.written_events import WrittenEvents
-from belfry.policies.secrets import SecretPlaces
-from belfry.schedules.identity import Homes
 from belfry.store.layout import keys
 from belfry.store.ordered_map import OrderedMap
-from belfry.tenants.effective import Signing
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
 from belfry.wire.requests import RequestReader
-from belfry.wire.worker_keys import Purpose
-
-if TYPE_CHECKING:
-    from belfry.registry.subjects import Look
-    from belfry.settings import CommandSettings
-    from belfry.store.row_judge import Judge
 
 
 class Bounds(NamedTuple):
@@ -69,39 +57,6 @@ class PartitionPlayed(NamedTuple):
     events: int
     differs: StepDifference | None
     unjudged: int = 0
-
-
-class ReplayWorld(NamedTuple):
-    """What all partitions of a replay share."""
-
-    topics: ReplayTopics
-    settings: CommandSettings
-    policies: list[PolicyAt]
-    partitions: PartitionCount
-    look: Look | None
-    judge_of: Callable[[int], Judge]
-    # Most events that the workers fire in a transaction.
-    chunk: int
-    # The same, while notes say how many of what have come.
-    counted: Callable[[Iterable[Any], str], Iterator[Any]]
-    # Whether the topic of policies lacks some that were in effect once.
-    policies_compacted: bool = False
-
-    def place(self, partition: int) -> SourcePartition:
-        """The partition as an engine sees it."""
-        keys_of_origin = self.settings.worker_keys(Purpose.ORIGIN)
-        name = self.settings.topic("schedules")
-        homes = Homes(self.partitions.homes)
-        return SourcePartition(name, partition, homes, keys_of_origin, self.partitions, False)
-
-    def treatment(self, always: Mapping[str, TenantPolicy] | None = None) -> Treatment:
-        """Policies by their time; those that hold `always` win."""
-        wanted = (Purpose.REQUESTS, Purpose.DELIVERIES, Purpose.CANARY)
-        signing = Signing(False, *map(self.settings.worker_keys, wanted))
-        prefix = self.settings.cluster.topic_prefix
-        keys = keys_by(SecretPlaces(self.settings.secrets_dir))
-        gone = self.policies_compacted
-        return Treatment(self.policies, prefix, signing, always, keys, compacted=gone)
 
 
 def played(
@@ -216,22 +171,6 @@ def _virtual(
     treatment.begin(said)
     place = world.place(partition)
     return VirtualPartition(place, rows, reader, treatment, side.told), reader
-
-
-def check_secrets(world: ReplayWorld, statement: bytes | None) -> None:
-    """Raise `Unplayable` where requests were judged by secrets that are not here."""
-    if said_in(statement).get("http_worker_secret") and not world.settings.worker_secrets():
-        raise Unplayable(
-            "The workers sign with a secret, and the settings here have none, so requests would be"
-            " judged otherwise: set BELFRY_HTTP_WORKER_SECRET."
-        )
-    policies = [each.policy for each in world.policies if each.policy is not None]
-    signed = sorted({each.tenant for each in policies if each.signing_secret_ref})
-    if signed:
-        raise Unplayable(
-            f"Requests of {', '.join(signed[:5])} are signed with secrets of their own, which a"
-            " playback does not read: it cannot judge them as a worker did."
-        )
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from typing import Final
 
 from belfry.engine.asked_rows import Asked
 from belfry.engine.conditions import not_found
+from belfry.engine.giving_up import give_up
 from belfry.engine.group_ends import GroupEnds
 from belfry.engine.job_counts import Budget
 from belfry.engine.locks import Lock
@@ -36,11 +37,9 @@ from belfry.engine.reply import Reply
 from belfry.engine.step import Step
 from belfry.engine.undo import UndoLog
 from belfry.engine.waiting import Waiting
-from belfry.schedules.identity import generation_of
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rule import decode_rule
-from belfry.schedules.triggers.acknowledged import FAR_MS
 from belfry.store.layout.dependence import (
     OF_GROUP,
     OF_SCHEDULE,
@@ -49,22 +48,15 @@ from belfry.store.layout.keys import awaited_key
 from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import decode_pending, encode_pending
 from belfry.store.layout.records import (
-    ENDED_MISSED,
-    MARKER_MS,
     Awaited,
-    Marker,
-    encode_marker,
 )
 from belfry.store.schedules import ScheduleStore
-from belfry.wire.lifecycle import LifecycleEvent
 
-CODE: Final = "never_acknowledged"
 # For so long nothing is left of a schedule before those that wait for it are given up: who replaces
 # it by a cancel and a create, or imports it later, is in time.
 GRACE_MS: Final = 60_000
 # Locks that one sweep looks at.
 LOOKS: Final = 200
-EVENT_BYTES: Final = 300
 
 
 class AfterAcks:
@@ -136,14 +128,7 @@ class AfterAcks:
         log.  Those groups end that one of these waits for, unless a fire of theirs is awaited.
         """
         if let_go is not None:
-            told = [
-                lock
-                for lock in self._dependents.groups_of(let_go)
-                if not (self._is_quiet(lock.tenant) or self._groups.is_awaited(lock))
-            ]
-            for lock in told:
-                self._release(lock, step.now_ms, step)
-            return budget.less(0, len(told))
+            return budget.less(0, self._end_as_logged(let_go, step))
         for lock in list(self._dependents.fresh_groups):
             # Who joined in this very step is seen by no walk: the next step begins one.
             if not (self._dependents.has_joined(lock) or self._is_quiet(lock.tenant)):
@@ -155,6 +140,17 @@ class AfterAcks:
         for lock in ended:
             self._release(lock, step.now_ms, step)
         return budget.less(budget.names - names, len(ended))
+
+    def _end_as_logged(self, let_go: AbstractSet[bytes], step: Step) -> int:
+        """Let the groups end that one of these has waited for; how many those are."""
+        told = [
+            lock
+            for lock in self._dependents.groups_of(let_go)
+            if not (self._is_quiet(lock.tenant) or self._groups.is_awaited(lock))
+        ]
+        for lock in told:
+            self._release(lock, step.now_ms, step)
+        return len(told)
 
     def _release(self, lock: Lock, from_ms: int, step: Step) -> None:
         """Let all that wait behind a lock be due, each its delay behind this instant."""
@@ -205,7 +201,7 @@ class AfterAcks:
             self._gone_ms.pop(lock, None)
         elif step.now_ms - self._gone_ms.setdefault(lock, step.now_ms) >= GRACE_MS:
             for name in self._dependents.names(lock):
-                self._give_up(name, whom, step)
+                give_up(self._store, name, whom, step)
             self._forget(lock)
 
     def _may_be_acknowledged(self, tenant: bytes, schedule_id: bytes) -> bool:
@@ -213,33 +209,6 @@ class AfterAcks:
         row = self._store.named(tenant + b"/" + schedule_id)
         waits = row is not None and is_location(row)
         return waits or self._waiting.locks.awaits_fire_of(tenant, schedule_id)
-
-    def _give_up(self, name: bytes, whom: bytes, step: Step) -> None:
-        """End one that waits for nobody, unless it has an instant by which it fires."""
-        place = self._store.named(name)
-        assert place is not None, "who waits behind a lock has a place"
-        row = decode_pending(self._store.pending_at(name, place))
-        if row.due_ms < FAR_MS:
-            return
-        now_ms = step.now_ms
-        ended = Marker(ENDED_MISSED, now_ms, now_ms, row.life, row.version, row.occurrence)
-        self._store.remove(name, place)
-        self._store.end(name, encode_marker(ended), MARKER_MS)
-        step.effects.outcomes[Outcome.MISSED] += 1
-        step.effects.room -= EVENT_BYTES
-        step.effects.lifecycle.append(
-            LifecycleEvent(
-                tenant=row.tenant.decode(),
-                schedule_id=row.schedule_id.decode(),
-                outcome=Outcome.MISSED,
-                version=row.version,
-                at=now_ms,
-                code=CODE,
-                reason=f"it waits for the acknowledgement of {whom.decode(errors='replace')!r}, of"
-                " which nothing is left: it is over, and no fire of it is to be acknowledged",
-                generation=generation_of(row.life),
-            )
-        )
 
     def _forget(self, lock: Lock) -> bool:
         """Forget whom nobody waits for any more; whether that is so."""

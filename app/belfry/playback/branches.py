@@ -21,11 +21,21 @@ from belfry.engine.reports import SourcePartition
 from belfry.playback.attempts import CHUNK
 from belfry.playback.beginning import Beginning
 from belfry.playback.comparing import StepDifference
-from belfry.playback.doubts import GIVEN_UP, TAKEN_OVER, Tried, doubts_about, is_sure
+from belfry.playback.doubts import (
+    GIVEN_UP,
+    HELD_BACK,
+    OF_TURNS,
+    TAKEN_OVER,
+    doubts_about,
+    is_named,
+    is_sure,
+)
+from belfry.playback.instants import tells_when_it_fired
 from belfry.playback.logged import LoggedStep
-from belfry.playback.played import PlayedCounts, PlayedPartition
+from belfry.playback.played import Judged, PlayedCounts, PlayedPartition
 from belfry.playback.player import PartitionPlayer
 from belfry.playback.treatment import Treatment
+from belfry.playback.tried import Tried, certain
 from belfry.store.layout import keys
 from belfry.store.ordered_map import OrderedMap
 from belfry.wire.record import SourceRecord
@@ -53,6 +63,8 @@ class BranchingPlayer:
         self._chunk = chunk
         self._given_up = False
         self._unsure = ""
+        # In how many ways the step before has come out.
+        self._fits = 1
         partition = PlayedPartition(place, new_rows, reader, new_treatment())
         self._branches = [PartitionPlayer(partition, chunk)]
 
@@ -99,10 +111,8 @@ class BranchingPlayer:
         pairs = zip(self._branches, results, strict=True)
         fits = [(each, result) for each, result in pairs if result[1] is None]
         if not fits:
-            effects, found = results[0]
-            assert found is not None
-            return effects, self._judged(step, requests, effects, found)
-        self._branches = [each for each, _ in fits]
+            return results[0][0], self._judged(step, requests, results)
+        self._branches, self._fits = [each for each, _ in fits], len(fits)
         for each, _ in fits:
             self._branches += each.twins
         if len(self._branches) > MOST_BRANCHES:
@@ -114,7 +124,10 @@ class BranchingPlayer:
     def in_doubt(self, step: LoggedStep, found: StepDifference) -> StepDifference:
         """How an event of a step that fits differs, with the doubt that there is about the step."""
         player = self._branches[0]
-        doubts = doubts_about(step, player.partition, Tried(), Effects(), ())
+        doubts = [*doubts_about(step, player.partition, Tried(), Effects(), ())]
+        if self._fits == 1 and tells_when_it_fired(step):
+            # Which events it fired, the manifest says: turns are in no doubt.
+            return found._replace(doubt="; ".join(each for each in doubts if each != HELD_BACK))
         return found._replace(doubt="; ".join([*self._sticking, *doubts]))
 
     @property
@@ -126,10 +139,11 @@ class BranchingPlayer:
         self,
         step: LoggedStep,
         requests: Sequence[SourceRecord],
-        effects: Effects,
-        found: StepDifference,
+        results: Sequence[Judged],
     ) -> StepDifference:
         """How a step differs, with the doubt that there is about it in any of its branches."""
+        effects, found = results[0]
+        assert found is not None
         for each in self._branches:
             if not is_sure(step, each.tried, each.partition.standing, requests):
                 break
@@ -140,7 +154,24 @@ class BranchingPlayer:
             doubts |= dict.fromkeys(
                 doubts_about(step, each.partition, each.tried, effects, requests)
             )
+        if doubts and doubts.keys() <= OF_TURNS:
+            if all(map(_fires_otherwise, results)):
+                return found
+            sides = [(each.tried, each.partition.place) for each in self._branches]
+            sure = certain(step, sides, lambda key: is_named(key, requests))
+            if sure is not None:
+                return sure
         return found._replace(doubt="; ".join(doubts))
+
+
+def _fires_otherwise(result: Judged) -> bool:
+    """Whether all rows fit, and events of one tenant are others, or in another order.
+
+    Turns are in no doubt then: those of one tenant leave in due order.
+    """
+    effects, found = result
+    only_digest = found is not None and (found.what, found.name) == ("manifest", "digest")
+    return only_digest and len([each for each in effects.lateness.values() if each]) == 1
 
 
 def _different(branches: list[PartitionPlayer]) -> list[PartitionPlayer]:

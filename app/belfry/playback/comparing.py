@@ -88,6 +88,14 @@ def rows_differ(
     return None
 
 
+def difference_at(step: LoggedStep, key: bytes, played: bytes | None) -> StepDifference:
+    """How a row of a step differs from the one that was played under the same key."""
+    if key not in step.rows:
+        return _of_row(step, key, "no row", row_in_words(played, b""))
+    logged = step.rows[key]
+    return _of_row(step, key, row_in_words(logged, played), row_in_words(played, logged))
+
+
 def distance(step: LoggedStep, rows: Mapping[bytes, bytes | None]) -> int:
     """How many rows a played step has otherwise than the log, to tell which attempt came near."""
     names = step.rows.keys() | rows.keys()

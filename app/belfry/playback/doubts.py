@@ -8,23 +8,29 @@ asks hears that it cannot be judged, and why.
     nothing held back, nobody late        differs
     a backlog, a lock, a job under way    cannot be judged
     a row that nobody asked for           differs, whatever else there is
+    a row of a schedule that had its      differs in spite of a backlog and a lock (`tried.py`)
+    turn, or that was asked for
 
-The last line holds always: names come from requests, and which requests a step took in is in its
-manifest.
+That a row is asked for is always told: names come from requests, and which requests a step took in
+is in its manifest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from belfry.engine.effects import Effects
 from belfry.playback.comparing import is_manifest
 from belfry.playback.logged import LoggedStep
 from belfry.playback.played import PlayedPartition
+from belfry.playback.tried import Tried
 from belfry.store.layout.calendars import CALENDAR_PREFIX
 from belfry.store.layout.jobs import JOB_PREFIX
+from belfry.store.layout.keys import tenant_of
 from belfry.store.layout.pending_bytes import is_pending, last_fires
 from belfry.store.layout.verdicts import is_answer
+from belfry.tenants.policy import TenantPolicy
 from belfry.wire.framing import VALUE_SCHEMA_ID
 from belfry.wire.record import SourceRecord
 
@@ -54,19 +60,8 @@ SCHEMAS = (
     "requests that name schemas of a registry were taken or refused: what it said is in no log"
 )
 POLICIES = "compaction has removed policies that were in effect once"
-
-
-class Tried:
-    """What the attempts at one step came to: the most events, and the names of all rows."""
-
-    def __init__(self) -> None:
-        self.most_fired = 0
-        self.names: set[bytes] = set()
-
-    def note(self, effects: Effects) -> None:
-        """Note what an attempt came to, before it is rolled back."""
-        self.most_fired = max(self.most_fired, len(effects.fired))
-        self.names |= effects.rows.keys()
+# These are about turns: who had one, and how many events a step meant to fire.
+OF_TURNS: Final = frozenset({GIVEN_UP, TAKEN_OVER, HELD_BACK, LATE})
 
 
 def is_sure(
@@ -86,7 +81,7 @@ def is_sure(
         for key, row in step.rows.items()
         if row is not None and key[:1] != b"\0" and key not in tried.names
     )
-    return any(standing(key) is None and not _is_named(key, requests) for key in new)
+    return any(standing(key) is None and not is_named(key, requests) for key in new)
 
 
 def doubts_about(
@@ -109,9 +104,9 @@ def doubts_about(
     kept = JOB_PREFIX, CALENDAR_PREFIX
     if (engine is not None and engine.jobs.under_way) or any(k.startswith(kept) for k in step.rows):
         yield WORKED
-    if treatment.keeps_elsewhere and requests:
+    policies = _concerned(treatment.in_effect, step, effects.rows)
+    if requests and any(each.claim_check_over_bytes is not None for each in policies):
         yield AWAY
-    policies = treatment.in_effect
     if any(each.payload_key_ref is not None for each in policies):
         yield KEYS
     if any(not each.remember_ms for each in policies):
@@ -120,11 +115,23 @@ def doubts_about(
         yield SCHEMAS
     if any(_keeps_otherwise(row, effects.rows.get(key)) for key, row in step.rows.items()):
         yield LAST_FIRES
-    if treatment.compacted:
+    if treatment.lacks_policies_at(step.written_ms):
         yield POLICIES
 
 
-def _is_named(key: bytes, requests: Sequence[SourceRecord]) -> bool:
+def _concerned(
+    policies: Sequence[TenantPolicy], step: LoggedStep, played: Mapping[bytes, bytes | None]
+) -> list[TenantPolicy]:
+    """Policies of the tenants whose schedules differ; all where anything else differs."""
+    keys = [key for key in step.rows.keys() | played.keys() if not is_manifest(key)]
+    apart = [key for key in keys if step.rows.get(key, b"") != played.get(key, b"")]
+    if not apart or any(key[:1] == b"\0" for key in apart):
+        return [*policies]
+    names = {tenant_of(key).decode(errors="replace") for key in apart}
+    return [each for each in policies if each.tenant in names]
+
+
+def is_named(key: bytes, requests: Sequence[SourceRecord]) -> bool:
     """Whether a request may name the schedule of a row: its id stands somewhere in the record."""
     name = key.partition(b"/")[2]
     for _, _, given, value, headers in requests:

@@ -33,6 +33,8 @@ from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import depends, is_pending, last_fires
 from belfry.store.layout.records import (
     ENDED_CANCELLED,
+    ENDED_COMPLETED,
+    ENDED_FIRED,
     ENDED_MISSED,
     HEAD_OF_MARKER,
     decode_awaited,
@@ -94,6 +96,14 @@ def tenants_that_fired(step: LoggedStep) -> frozenset[str]:
         if row is not None and key[:1] != b"\0" and any(_told_by(key, row))
     }
     return frozenset(name.decode(errors="replace") for name in found)
+
+
+def tells_when_it_fired(step: LoggedStep) -> bool:
+    """Whether a row says at which instant the events of a step fired."""
+    rows = [row for row in step.rows.values() if row is not None]
+    ends = (decode_marker(row).how for row in rows if is_marker(row))
+    fires = (is_pending(row) and bool(last_fires(row)) for row in rows)
+    return any(how in (ENDED_FIRED, ENDED_COMPLETED) for how in ends) or any(fires)
 
 
 def concerned_by(step: LoggedStep, rows: Iterable[bytes]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from belfry.playback.comparing import OwedRows, StepDifference, manifests_differ
 from belfry.playback.logged import LoggedStep
 from belfry.playback.redoing import StepInput, redo
 from belfry.playback.treatment import Treatment, said_in
+from belfry.playback.tried import Standing
 from belfry.playback.twins import copied, same_rows
 from belfry.store.layout import keys
 from belfry.store.layout.locations import IN_BACKLOG, IN_CATCH_UP, is_location
@@ -172,6 +173,12 @@ class PlayedPartition:
         # What rows say tells more than what a manifest counts.
         found = rows_differ(step, effects.rows, self.standing)
         return effects, found or manifests_differ(step, played)
+
+    def place(self, key: bytes) -> Standing:
+        """The row under a changelog key, and what the store has for it."""
+        tenant = self.treatment.tenants.of_bytes(keys.tenant_of(key))
+        bounded = tenant.effective.policy.max_pending is not None
+        return Standing(self.standing(key), self.store.named(key), bounded)
 
     def standing(self, key: bytes) -> bytes | None:
         """The row under a changelog key as it stands, as the changelog has it."""

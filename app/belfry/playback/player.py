@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from belfry.engine.partition import PartitionEngine
 from belfry.playback.attempts import Attempt, sizes_of
 from belfry.playback.comparing import distance
-from belfry.playback.doubts import Tried
 from belfry.playback.instants import concerned_by
 from belfry.playback.logged import LoggedStep, Unplayable
 from belfry.playback.played import Judged, PlayedPartition
 from belfry.playback.redoing import StepInput
+from belfry.playback.tried import Tried
 from belfry.playback.twins import other_ways
 from belfry.playback.ways import Way, let_go, ways_of
 from belfry.store.layout.aside import ASIDE_PREFIX
@@ -96,10 +96,10 @@ class PartitionPlayer:
             apart = distance(step, effects.rows)
             if nearest is None or apart < nearest[0]:
                 nearest = apart, (effects, found)
-            self.tried.note(effects)
             fired |= {name for name, late in effects.lateness.items() if late}
             fired.update(concerned_by(step, effects.rows))
             engine.aborted()
+            self.tried.note(step, len(effects.fired), effects.rows, partition.standing)
         treatment.reach(begun[0])
         treatment.hold(begun[1])
         assert nearest is not None, "there is always a first attempt"

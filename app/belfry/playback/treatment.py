@@ -81,7 +81,7 @@ class Treatment:
 
         Of a `compacted` topic some of the policies are gone that were in effect once.
         """
-        self.compacted = compacted
+        self._compacted = compacted
         self._keys_of = keys_of
         self._changes = sorted(changes, key=lambda each: each.at_ms)
         self._instants = [each.at_ms for each in self._changes]
@@ -99,6 +99,13 @@ class Treatment:
         self._closed = said.get("unknown_tenants") == "closed"
         self.held = NOBODY
         self.tenants = self._directory(said)
+
+    def lacks_policies_at(self, at_ms: int) -> bool:
+        """Whether a policy may be gone that was in effect at an instant.
+
+        Compaction removes what a later policy has replaced, and the last one stays.
+        """
+        return self._compacted and not (self._instants and at_ms > self._instants[-1])
 
     def due(self, at_ms: int) -> int:
         """How many policies were written by an instant."""

@@ -12,13 +12,13 @@ from belfry.cli.entry import main
 from belfry.cli.replay_run import (
     Bounds,
     PartitionPlayed,
-    ReplayWorld,
     VirtualSide,
     played,
     played_virtually,
 )
 from belfry.cli.replay_shown import contrast_lines, contrast_shown, line, shown
 from belfry.cli.replay_topics import ReplayTopics, RequestStream
+from belfry.cli.replay_world import ReplayWorld
 from belfry.client.decoding import Decoder
 from belfry.placement.partition_count import PartitionCount
 from belfry.playback.comparing import StepDifference
