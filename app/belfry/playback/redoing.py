@@ -59,7 +59,7 @@ def redo(
     `store` is the engine's own.
     """
     if attempt.fires:
-        engine.fire_due(attempt.now_ms, attempt.at_most)
+        _fire(engine, attempt)
     behind = step.manifest.position
     if behind > engine.position:
         requests, appended = taken.requests, taken.appended
@@ -72,6 +72,16 @@ def redo(
         allotted = None if attempt.allotted is None else dict(attempt.allotted)
         engine.advance_jobs(attempt.later_ms, attempt.budget, allotted)
     file_as_logged(engine, store, step.rows, attempt.now_ms)
+
+
+def _fire(engine: PartitionEngine, attempt: Attempt) -> None:
+    """Fire what is due, to where the time of the attempt is up."""
+    in_time = attempt.in_time
+    if in_time is None:
+        engine.fire_due(attempt.now_ms, attempt.at_most)
+        return
+    effects = engine.effects
+    engine.fire_due(attempt.now_ms, attempt.at_most, lambda: len(effects.fired) >= in_time)
 
 
 def _forget_as_logged(store: ScheduleStore, step: LoggedStep, taken: StepInput) -> None:
