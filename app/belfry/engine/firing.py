@@ -190,7 +190,8 @@ class Firing:
             more = look.beyond_ms <= turn.until_ms
             if more or fired >= rows or step.effects.room <= 0 or turn.name in waiting.slowed:
                 break
-            if step.time_is_up():
+            if fired and step.time_is_up():
+                # Before, all levels are looked at: nothing in one says nothing of the others.
                 break
             size = max(1, size - sum([len(record) for _, record in taken]))
         if gone or not (seen or turn.behind or turn.name in waiting.hints):

@@ -154,6 +154,11 @@ class PartitionEngine:
         self._step.effects.moved = True
         return self._step.effects
 
+    @property
+    def effects(self) -> Effects:
+        """What the step under way has done so far."""
+        return self._step.effects
+
     def fire_due(
         self, now_ms: int, at_most: int, time_is_up: Callable[[], bool] = never
     ) -> Effects:

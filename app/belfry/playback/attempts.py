@@ -55,7 +55,8 @@ Allotted = tuple[tuple[bytes, Budget], ...]
 class Attempt(NamedTuple):
     """One way in which a step may have been; instants are epoch ms.
 
-    It `fires` at most `at_most` events that are due by `now_ms`, and takes its requests in.  Sweeps
+    It `fires` at most `at_most` events that are due by `now_ms`, and takes its requests in.  Its
+    time is up once it has fired `in_time`; None: it had time for all of them.  Sweeps
     may follow, each at an instant, and jobs go on within their `budget` at `later_ms`.  Each job
     does what it is `allotted`, by its key; None: as much as its rate allows.  Large payloads are
     refused of requests at the offsets `away`: their store was away then.
@@ -69,6 +70,7 @@ class Attempt(NamedTuple):
     later_ms: int = 0
     allotted: Allotted | None = None
     away: range = NEVER
+    in_time: int | None = None
 
     @property
     def without_jobs(self) -> Attempt:
@@ -171,6 +173,8 @@ def _plain(step: LoggedStep, before: Manifest, chunk: int) -> list[Attempt]:
         Attempt(now_ms, fired - each) for now_ms in instants for each in EXTRAS if fired > each
     ]
     found += [Attempt(now_ms, size) for now_ms in instants for size in sizes_of(chunk)]
+    # A step that was slow meant to fire more, so it had not the order of one that fires fewer.
+    found += [Attempt(now_ms, chunk, in_time=fired) for now_ms in instants]
     return list(dict.fromkeys(found))
 
 

@@ -65,7 +65,7 @@ def redo(
     `store` is the engine's own.  `keep_large(away=…)` lets the store of large payloads be away.
     """
     if attempt.fires:
-        engine.fire_due(attempt.now_ms, attempt.at_most)
+        _fire(engine, attempt)
     _take_in(engine, attempt, step.manifest.position, taken, keep_large)
     _forget_as_logged(store, step, taken)
     for swept_ms in attempt.sweeps:
@@ -75,6 +75,16 @@ def redo(
         done = WorkAsLogged(allotted, _let_go_as_logged(store, step))
         engine.advance_jobs(attempt.later_ms, attempt.budget, done)
     file_as_logged(engine, store, step.rows, attempt.now_ms)
+
+
+def _fire(engine: PartitionEngine, attempt: Attempt) -> None:
+    """Fire what is due, to where the time of the attempt is up."""
+    in_time = attempt.in_time
+    if in_time is None:
+        engine.fire_due(attempt.now_ms, attempt.at_most)
+        return
+    effects = engine.effects
+    engine.fire_due(attempt.now_ms, attempt.at_most, lambda: len(effects.fired) >= in_time)
 
 
 def _take_in(
