@@ -111,6 +111,8 @@ class Played(dict[str, list[tuple[str, str, str]]]):
             self._run(driver, now_ms, time_of)
         # By now all is due, and what waits for a rate or an ACK leaves in time.
         while driver.engine.pending:
+            self.steps += 1
+            assert self.steps < MOST_STEPS, "some never fire"
             now_ms += 100
             assert now_ms < INSTANTS[-1] + HOUR, "something is left for ever"
             self._run(driver, now_ms, time_of)
