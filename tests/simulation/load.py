@@ -203,6 +203,7 @@ class Load:
             again = Sent(
                 first.name, first.tenant, first.schedule_id, first.action, dict(first.fields),
                 first.request_id, schema_id=first.schema_id, topic=first.topic, home=first.home,
+                table=first.table,
             )  # fmt: skip
             self.append(again, first.partition, first.value, first.headers)
 
