@@ -99,8 +99,10 @@ def test_the_bounds_are_allowed(kind: str, fields: dict[str, Any]) -> None:
         ("AFTER_ACK", {"after_ack": "b", "ack_delay_ms": MOST + 1}, "bad_after_ack",
          f"ack_delay_ms {MOST + 1} is not allowed: 0 to {MOST} (100 years)."),
         ("AFTER_ACK", {"after_ack": "b", "latest_at": 7}, "instant_in_seconds",
-         ("latest_at 7 is before 2001: instants are epoch milliseconds (13 digits today); if it"
-         " counts seconds, send 7000.")),
+         "latest_at 7 is before 2001: instants are epoch milliseconds (13 digits today)."),
+        ("AFTER_ACK", {"after_ack": "b", "latest_at": 1_790_000_000}, "instant_in_seconds",
+         ("latest_at 1790000000 is before 2001: instants are epoch milliseconds (13 digits today);"
+         " if it counts seconds, send 1790000000000.")),
         ("AFTER_ACK", {"after_ack": "b", "latest_at": NOW + MOST + 1}, "instant_too_far",
          (f"latest_at {NOW + MOST + 1} is more than 100 years ahead: instants are epoch"
          " milliseconds; if it counts micro- or nanoseconds, divide it.")),
