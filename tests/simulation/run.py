@@ -18,7 +18,7 @@ from tests.simulation.grown import moved
 from tests.simulation.replayed import OTHERS, played_again
 from tests.simulation.respreading import parted
 from tests.simulation.scenario import Scenario
-from tests.simulation.seams import replaced, slotted
+from tests.simulation.seams import HURRIED, replaced, slotted
 from tests.simulation.stage import enter, here, leave
 from tests.simulation.stores import check_believed
 from tests.simulation.treated import struck_by_policies
@@ -92,8 +92,9 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
 
 
 def _doors(world: World) -> list[tuple[Any, str, Any]]:
-    """What else stands in where commands are given or workers are called; imported only then."""
+    """What else stands in where commands are given or workers are called, and in a hurry."""
     found = [] if world.growing is None else growing.doors()
+    found += HURRIED if world.scenario.hurried else []
     if world.calling is not None:
         from tests.simulation import ports
 

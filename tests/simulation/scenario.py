@@ -31,6 +31,7 @@ alike = false          plain schedules have no priorities, and those of the back
 slots = 0              a changelog keeps so many manifests; 0: as many as shipped
 grows_after_ms = 0     the first growth (`growing`) is so much later
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
+hurried = false        a step has no time left from its first fire and its first request on
 named = false          is played only where it is named: sharp for a planted bug, or slow
 [settings]             of the worker, over those of `worker.settings_of`
 [weather]              chances and durations (`machine.Weather`)
@@ -98,6 +99,7 @@ class Scenario:
     backlog: int = 0
     alike: bool = False
     slots: int = 0
+    hurried: bool = False
     named: bool = False
 
     @property

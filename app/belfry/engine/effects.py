@@ -123,7 +123,7 @@ class Effects:
     `rows` are changelog records by key (None: tombstone), the last one of a key wins.  `unframed`
     are tenants whose envelopes were made before their head was known: such a step is not committed.
     `unreadable` are schedules (changelog key, why) that were due and cannot be understood here.
-    `faults` are errors of checks, for the log (`unforeseen.py`).
+    `failed_checks` are for the log: where checks have raised (`unforeseen.py`).
     `objects` are large payloads by tenant and digest: they are stored before the commit.
     `move_ends` are moves of key groups that are over; the home tells of them.
     `non_transactional` are topics whose fired records need not be in the transaction, only be there
@@ -162,7 +162,7 @@ class Effects:
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
     move_ends: list[MoveEnd] = field(default_factory=list)
-    faults: list[Exception] = field(default_factory=list, compare=False)
+    failed_checks: list[str] = field(default_factory=list, compare=False)
     rederived: int = 0
     drained: list[Drained] = field(default_factory=list)
     now_ms: int = field(default=0, compare=False)

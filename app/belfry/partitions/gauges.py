@@ -108,12 +108,9 @@ class Gauges:
         if effects.unreadable:
             self._metrics.steps.unreadable(len(effects.unreadable))
             self._tell_unreadable(effects.unreadable)
-        for fault in effects.faults:
-            self._faults.error(
-                "check failed",
-                "a request was refused, for a check of it failed: a fault of belfry",
-                exc_info=fault,
-            )
+        for where in effects.failed_checks:
+            told = "a request was refused, for a check of it failed: a fault of belfry"
+            self._faults.error("check failed", told, where=where)
         if effects.drained:
             self._metrics.steps.drained([each.late_ms for each in effects.drained])
         if effects.lateness_ms:

@@ -97,7 +97,8 @@ def doubts_about(
     `requests` in.
     """
     treatment, engine = partition.treatment, partition.engine
-    if partition.holds_back or treatment.held or any(partition.store.awaited()):
+    waits = partition.holds_back or treatment.held or any(partition.store.awaited())
+    if waits or partition.ended_early:
         yield HELD_BACK
     if tried.most_fired > step.manifest.fired:
         yield LATE

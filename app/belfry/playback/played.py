@@ -52,7 +52,9 @@ class PlayedPartition:
     """One partition; `new_rows` makes an empty map, which the engine keeps its state in.
 
     `reader` has to know the schemas of all requests that it is given.  `engine` is None before the
-    first owner; `heard_ms` is the newest arrival of a request so far (epoch ms).
+    first owner; `heard_ms` is the newest arrival of a request so far (epoch ms).  `ended_early`
+    says that a step has left something that was due, which is due still: its worker may have moved
+    it to a backlog, which no row tells.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class PlayedPartition:
         self.engine: PartitionEngine | None = None
         self._epoch = -1
         self.heard_ms = 0
+        self.ended_early = False
         self.owed = OwedRows()
 
     @property
@@ -155,12 +158,23 @@ class PlayedPartition:
         counts = self.counts
         counts.owed += self.owed.note(step, effects.rows)
         self.engine.committed(step.last + 1, step.written_ms)
+        self.ended_early = self._ended_early(step, effects)
         if requests:
             self.heard_ms = max(self.heard_ms, requests[-1][1])
         counts.steps += 1
         counts.requests += len(requests)
         counts.fires += len(effects.fired)
         counts.rows += len(step.rows) + 1
+
+    def _ended_early(self, step: LoggedStep, effects: Effects) -> bool:
+        """Whether this step, or one before it, has left something that is due still."""
+        assert self.engine is not None
+        due_ms = self.engine.next_due_ms()
+        if due_ms is None or due_ms > step.written_ms:
+            return False
+        # When a step without rows and events began, is not known: something was due when it ended.
+        is_silent = not (step.rows or step.manifest.fired)
+        return self.ended_early or is_silent or due_ms <= effects.now_ms
 
     def remember_ms(self, name: bytes) -> int:
         """For how long it is remembered that a schedule is over, by its tenant's policy now."""

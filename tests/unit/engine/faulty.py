@@ -13,7 +13,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def planted(request: Request) -> Rejection | None:
         if request["schedule_id"] == "fault":
-            raise ZeroDivisionError
+            raise ZeroDivisionError(request["payload"])
         if request["schedule_id"] == "memory":
             raise MemoryError
         return text_problem(request)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from belfry.engine.unforeseen import MOST_FAULTS
+from belfry.engine.unforeseen import MOST_TOLD
 from tests.unit.engine.driver import T0, Driver
 from tests.unit.engine.faulty import plant
 
@@ -23,14 +23,18 @@ def _faulty(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_check_that_fails_stops_nobody_and_is_told_of() -> None:
     driver = Driver()
     driver.ask(schedule_id="before", at=T0 + 5)
-    for number in range(MOST_FAULTS + 4):
-        driver.ask(schedule_id="fault", at=T0 + 5, request_id=f"r{number}")
+    for number in range(MOST_TOLD + 4):
+        driver.ask(schedule_id="fault", at=T0 + 5, request_id=f"r{number}", payload=b"hidden")
     driver.ask(schedule_id="behind", at=T0 + 5)
     step = driver.step(T0)
-    assert step.codes == ["check_failed"] * (MOST_FAULTS + 4)
+    assert step.codes == ["check_failed"] * (MOST_TOLD + 4)
     assert {each.reason for each in step.effects.lifecycle if each.code} == {SAID["check_failed"]}
-    assert step.outcomes == ["ACCEPTED", *["REJECTED"] * (MOST_FAULTS + 4), "ACCEPTED"]
-    assert [type(each) for each in step.effects.faults] == [ZeroDivisionError] * MOST_FAULTS
+    assert step.outcomes == ["ACCEPTED", *["REJECTED"] * (MOST_TOLD + 4), "ACCEPTED"]
+    assert len(step.effects.failed_checks) == MOST_TOLD
+    for where in step.effects.failed_checks:
+        assert "faulty.py" in where
+        assert where.endswith("\nZeroDivisionError")
+        assert "hidden" not in where
     assert driver.step(T0 + 5).ids == ["before", "behind"]
 
 

@@ -41,11 +41,10 @@ def test_how_a_move_of_a_key_group_has_ended_is_told() -> None:
     ]
 
 
-def test_a_fault_of_a_check_is_in_the_log_with_what_led_to_it() -> None:
-    fault = ZeroDivisionError()
+def test_where_a_check_has_failed_is_in_the_log() -> None:
     with capture_logs() as told:
-        Gauges(Metrics(CollectorRegistry())).committed(Effects(faults=[fault]), 0.1)
-    assert [(each["log_level"], each["exc_info"]) for each in told] == [("error", fault)]
+        Gauges(Metrics(CollectorRegistry())).committed(Effects(failed_checks=["checks.py"]), 0.1)
+    assert [(each["log_level"], each["where"]) for each in told] == [("error", "checks.py")]
 
 
 def test_what_fired_is_counted_by_tenant_and_hour_where_a_clock_is_given() -> None:
