@@ -9,6 +9,7 @@ import pytest
 
 from belfry.engine.firing import AT_A_TIME
 from tests.unit.engine.driver import HOUR, T0, Driver
+from tests.unit.engine.test_aside import SEVEN, learn, lying, send, take, two_tenants
 
 SLOW: Final[dict[str, Any]] = {
     "kind": "RRULE",
@@ -45,6 +46,22 @@ def test_each_request_has_one_verdict_however_little_time_there_is(each: int, st
         done += 1
     assert told == [f"s{number} never_fires" for number in range(7)]
     assert done == steps
+
+
+def test_what_was_set_aside_is_taken_in_by_as_many_steps_as_it_takes() -> None:
+    driver = two_tenants()
+    for number in range(5):
+        send(driver, "slow", SEVEN, schedule_id=f"s{number}", request_id=f"r{number}")
+    take(driver)
+    learn(driver)
+    told, left = list[str](), list[int]()
+    while driver.engine.aside.any:
+        effects = driver.engine.take_aside(T0, {}, after(2))
+        told += [each.schedule_id for each in effects.lifecycle]
+        driver.end(T0)
+        left.append(lying(driver))
+    assert told == [f"s{number}" for number in range(5)]
+    assert left == [3, 1, 0]
 
 
 def test_others_fire_between_two_steps() -> None:
