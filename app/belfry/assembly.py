@@ -197,7 +197,7 @@ def _worker(
 async def _run(make: Callable[[], _Worker], view: View, group: Group) -> int:
     # Faust's services belong to the event loop in which they are made.
     app, shared, front, deliverer = make()
-    opener, guard, outputs, _ = shared
+    opener, guard, outputs, *_ = shared
     settings, app_id = opener.settings, opener.settings.cluster.app_id
     stop = StopRequest()
     stop.on_signals()

@@ -160,10 +160,15 @@ class PartitionEngine:
         return self._step.effects
 
     def fire_due(
-        self, now_ms: int, at_most: int, time_is_up: Callable[[], bool] = never
+        self,
+        now_ms: int,
+        at_most: int,
+        time_is_up: Callable[[], bool] = never,
+        most_bytes: int | None = None,
     ) -> Effects:
         """Fire at most `at_most` events that are due by `now_ms`; the first half of a step.
 
+        They have about `most_bytes`, None: as many as a step has room for; the last may be larger.
         Some take long, for their next instant is far to find.  Where the `time_is_up`, what is left
         is for the next step, which goes on behind the last that has left.
         """
@@ -175,6 +180,8 @@ class PartitionEngine:
         if due_ms is not None and due_ms <= now_ms:
             step.begin_firing(now_ms)
             step.time_is_up = time_is_up
+            if most_bytes is not None:
+                step.effects.room = min(step.effects.room, most_bytes)
             self._parts.due.fire(step, at_most)
         return step.effects
 

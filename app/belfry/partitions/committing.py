@@ -44,10 +44,9 @@ class StepCommits:
         self._upkeep = upkeep
         self._pace = Pace(opener.settings.fire_chunk)
 
-    @property
-    def at_most(self) -> int:
-        """How many events the next step may fire."""
-        return self._pace.at_most
+    def at_most(self, halved: int) -> int:
+        """How many events the next step may fire, which others make smaller by so many halvings."""
+        return self._pace.halved(halved)
 
     def begin(self) -> None:
         """A term of ownership begins."""

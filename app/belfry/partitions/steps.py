@@ -1,6 +1,7 @@
 """The steps of one partition while it is owned: what each waits for, and what goes into it.
 
 wait for a batch or the next due instant ─► fire_due ─► accept ─► one transaction ─► committed
+                                            └ held of what all steps may hold ─────┘
 
 Each wait is a pause of the partition's loop (`host/loops.py`): other partitions' loops have their
 turns meanwhile.  A step itself is one turn, its commit included.
@@ -20,8 +21,9 @@ from belfry.partitions.committing import StepCommits
 from belfry.partitions.early_payloads import EarlyPayloads
 from belfry.partitions.failure import PAUSE_AFTER_ABORT_S
 from belfry.partitions.mailbox import Mailbox, MissingBatch
-from belfry.partitions.pacing import Linger
+from belfry.partitions.pacing import Linger, parts_of
 from belfry.partitions.resolver import MOST_AT_ONCE
+from belfry.partitions.step_shares import StepShare
 from belfry.partitions.surroundings import RunnerDependencies
 from belfry.partitions.term import Owned
 from belfry.partitions.upkeep import Upkeep
@@ -58,6 +60,8 @@ class Steps:
         self._upkeep = upkeep
         self._fires = fires
         self._loop = loop
+        self._settings = settings
+        self._fired, self._taken = StepShare(given.shares.fired), StepShare(given.shares.taken)
         self._missing = MissingBatch()
         self._linger = Linger(settings.batch_records)
         self._waiting: SourceBatch | None = None
@@ -95,13 +99,14 @@ class Steps:
         yield from self._await_work(owned)
         self.comes_round()
         owned.producer.serve()
-        engine, now_ms = owned.engine, self.guarded_ms()
-        effects: Effects | None = None
-        if self._may_fire():
-            self._linger.fires(now_ms)
-            up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
-            effects = engine.fire_due(now_ms, self._commits.at_most, up)
-            self._failpoint("S0")
+        with self._fired, self._taken:
+            done = self._do(owned, self.guarded_ms())
+        if not done:
+            yield from self._rest(PAUSE_AFTER_ABORT_S)
+
+    def _do(self, owned: Owned, now_ms: int) -> bool:
+        """Do what there is to do; False if it was rolled back and is to be done after a pause."""
+        effects = self._fire(owned, now_ms) if self._may_fire() else None
         batch = None
         up = self._time_is_up(self._clock.monotonic_ms() + MOST_TAKING_MS)
         if not self._early.under_way:
@@ -110,12 +115,25 @@ class Steps:
         if batch is not None:
             effects = self._accept(owned, batch, self.arrivals.instant_ms(batch, now_ms), up)
         if self._early.puts_off(owned, effects):
-            return
+            return True
         effects = self._upkeep.add_to(owned, effects, self._clock.monotonic_ms(), self.guarded_ms)
-        if effects is None or effects.empty or self.commit(owned, effects):
+        done = effects is None or effects.empty or self.commit(owned, effects)
+        if done:
             self._settle(owned, effects, batch)
-        else:
-            yield from self._rest(PAUSE_AFTER_ABORT_S)
+        return done
+
+    def _fire(self, owned: Owned, now_ms: int) -> Effects:
+        """Fire what is due, as much as fits beside what steps of other partitions hold."""
+        self._linger.fires(now_ms)
+        up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
+        halved = self._fired.take()
+        most_bytes = self._settings.step_bytes >> halved
+        effects = owned.engine.fire_due(now_ms, self._commits.at_most(halved), up, most_bytes)
+        fired = parts_of(len(effects.fired), self._settings.fire_chunk)
+        used = parts_of(most_bytes - effects.room, self._settings.step_bytes)
+        self._fired.keep(max(fired, used))
+        self._failpoint("S0")
+        return effects
 
     def _settle(self, owned: Owned, effects: Effects | None, batch: SourceBatch | None) -> None:
         events = len(effects.fired) if effects is not None else 0
@@ -183,7 +201,18 @@ class Steps:
         if owned.resolver.too_many:
             batch = self._waiting = self.mail.first_of(batch, MOST_AT_ONCE)
             ready = owned.resolver.ready(batch.records)
-        return batch if ready and self.arrivals.may_enter(batch) else None
+        return self._fitting(batch) if ready and self.arrivals.may_enter(batch) else None
+
+    def _fitting(self, batch: SourceBatch) -> SourceBatch:
+        """As much of a batch as fits beside what steps of other partitions take in."""
+        records = parts_of(len(batch.records), self._settings.batch_records)
+        wanted = max(records, parts_of(batch.size, self._settings.step_bytes))
+        self._taken.take(wanted)
+        if self._taken.parts == wanted or len(batch.records) == 1:
+            return batch
+        count = max(1, len(batch.records) * self._taken.parts // wanted)
+        self._waiting = self.mail.first_of(batch, count)
+        return self._waiting
 
     def _time_is_up(self, until_ms: float) -> Callable[[], bool]:
         return lambda: self._clock.monotonic_ms() >= until_ms

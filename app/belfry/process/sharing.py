@@ -8,7 +8,7 @@ own module how that is safe.
     settings, cluster ─► share() ─► Shared ─┬─ opener    one for all owners and standbys
                                             ├─ guard     one clock, so one judgement of it
                                             └─ outputs   which output topics are there
-    group assigns 3   ─► runners(port) makes the runner of partition 3, with these three in it
+    group assigns 3   ─► runners(port) makes the runner of partition 3, with all of these in it
 
 Nothing is started here. `partitions/supervisor.py` starts what makes runners, as the group assigns
 partitions.
@@ -42,6 +42,7 @@ from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.request_readers import RequestReaders
+from belfry.partitions.step_shares import StepShares
 from belfry.partitions.supervisor import MakeRunner
 from belfry.partitions.surroundings import RunnerDependencies, WorkerPort
 from belfry.partitions.tenant_topics import TenantTopics
@@ -104,6 +105,8 @@ class Shared(NamedTuple):
     outputs: Outputs
     # Where partitions' loops have their turns.
     threads: LoopThreads
+    # What steps of all partitions hold together.
+    shares: StepShares
 
     def runners(self, port: WorkerPort) -> MakeRunner:
         """What makes the runners of this worker's partitions.
@@ -191,4 +194,5 @@ def share(
         checkpoints=None if given is None else CheckpointMaker(given),
         restorer=None if given is None else CheckpointRestorer(given),
     )
-    return Shared(opener, ClockGuard(settings.clock_tolerance_ms), outputs, LoopThreads())
+    guard = ClockGuard(settings.clock_tolerance_ms)
+    return Shared(opener, guard, outputs, LoopThreads(), StepShares())

@@ -20,6 +20,7 @@ from belfry.capacity.demand import BadDemand, Demand
 from belfry.capacity.estimate import MIB
 from belfry.capacity.model import WorkerNeeds, plan
 from belfry.cli.plan import constants_of, plan_text
+from belfry.partitions import pacing
 from tests.unit.capacity.constants import FILE
 
 GOLDEN = Path(__file__).with_name("plan.golden.txt")
@@ -95,12 +96,18 @@ def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -
 
 
 @pytest.mark.parametrize(("payload", "step_mb"), [(400, 3 + 4), (2_000, 3 + 20), (9_000, 3 + 20)])
-def test_each_owned_partition_may_fire_a_full_step(payload: float, step_mb: float) -> None:
+@pytest.mark.parametrize(
+    ("workers", "partitions", "steps"),
+    [(1, 3, 3), (1, 4, 4), (1, 20, 4 + 1), (2, 8, 8), (2, 64, 8 + 56 / 16), (64, 64, 64)],
+)
+def test_four_partitions_of_a_worker_may_fire_full_steps_and_others_a_sixteenth(
+    payload: float, step_mb: float, workers: int, partitions: int, steps: float
+) -> None:
     quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)
     known = constants_from(FILE)
-    with_fires = WorkerNeeds(replace(quiet, fires_per_second=1), known).memory(2, 64)
-    without = WorkerNeeds(quiet, known).memory(2, 64)
-    assert with_fires.value - without.value == pytest.approx(64 * step_mb * MIB / 1e9)
+    with_fires = WorkerNeeds(replace(quiet, fires_per_second=1), known).memory(workers, partitions)
+    without = WorkerNeeds(quiet, known).memory(workers, partitions)
+    assert with_fires.value - without.value == pytest.approx(steps * step_mb * MIB / 1e9)
 
 
 def test_ten_thousand_million_at_a_million_a_second_is_as_it_was() -> None:
@@ -116,6 +123,12 @@ def test_what_no_run_has_reached_is_said() -> None:
 def test_what_is_assumed_may_be_given() -> None:
     few, many = figures(LARGE, broker_disk_gb=64_000), figures(LARGE, broker_disk_gb=1_000)
     assert few["brokers"] < many["brokers"]
+
+
+def test_what_is_assumed_of_steps_is_what_workers_do() -> None:
+    known = constants_of(None)
+    assert known["full_steps"] == pacing.TOGETHER / pacing.FULL
+    assert known["least_step"] == 0.5**pacing.MOST_HALVINGS
 
 
 def test_the_shipped_constants_are_measured_all() -> None:
@@ -157,6 +170,7 @@ def test_a_file_of_a_release_that_measured_less(tmp_path: Path) -> None:
         ({**FILE, "constants": {"in_cpu_us": float("nan")}}, "in_cpu_us is nan; 0 to"),
         ({**FILE, "constants": {"busy": 0}}, "busy is 0; 1e-09 to"),
         ({**FILE, "constants": {"busy": 2}}, "at most 1"),
+        ({**FILE, "constants": {"least_step": 2}}, "at most 1"),
     ],
 )
 def test_a_file_of_constants_that_is_none(file: dict[str, Any], told: str) -> None:

@@ -29,6 +29,7 @@ CROWDED_OUT: Final = "crowded, `fire`, 2 partitions"
 CROWDED_FOLLOW: Final = "crowded, `recovery`, 8 partitions"
 BESIDE_IN: Final = "2026-11-27, `ingest`"
 BESIDE_OUT: Final = "2026-11-27, `fire`"
+SHARED_OUT: Final = "2026-11-28, `fire`"
 CURVE: Final = "performance.md, curve"
 EVENING: Final = "performance.md, evening of 2026-11-27"
 
@@ -134,12 +135,10 @@ POINTS: Final = (
     Point(
         "memory, 4 partitions, fired", "performance.md, `fire`", 386, "MB", memory(4, fires=True)
     ),
-    Point("memory, 32 partitions, fired", BESIDE_OUT, 676, "MB", memory(32, fires=True)),
-    Point("memory, 64 partitions, fired", BESIDE_OUT, 925, "MB", memory(64, fires=True)),
     Point(
         "memory, 16 partitions, 2 000 bytes, fired",
-        BESIDE_OUT,
-        1433,
+        SHARED_OUT,
+        576,
         "MB",
         memory(16, fires=True, payload=2000),
     ),

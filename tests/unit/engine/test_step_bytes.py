@@ -49,6 +49,23 @@ def test_what_is_due_fires_as_many_bytes_as_a_step_has_room_for(level: Level) ->
     assert fired == names
 
 
+def test_a_step_that_others_leave_little_room_fires_less_and_takes_as_much_in() -> None:
+    found = driver()
+    for n in range(6):
+        found.ask(schedule_id=f"s{n}", at=T0 + 10 + n, payload=LARGE)
+    take_all(found, T0)
+    for _ in range(3):
+        found.send(LARGE)
+    engine = found.engine
+    sizes = []
+    for most_bytes in (1, 2 * len(LARGE), 100 * STEP):
+        sizes.append(len(engine.fire_due(T0 + 100, 1_000, most_bytes=most_bytes).fired))
+        effects = engine.accept(found.batch(1), T0 + 100)
+        assert len(effects.rejected) == 1
+        found.end(T0 + 100)
+    assert sizes == [1, 2, 3], "one at least, what has room, and never more than without"
+
+
 def test_a_backlog_fires_as_many_bytes_as_a_step_has_room_for() -> None:
     found = driver()
     names = [f"s{n}" for n in range(10)]

@@ -25,6 +25,7 @@ from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
 from belfry.partitions.forwarding import RENEW_MS
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.pacing import FEW, LINGER_MS
+from belfry.partitions.step_shares import StepShares
 from belfry.partitions.supervisor import HANGS_MS
 from belfry.partitions.surroundings import RunnerDependencies
 from belfry.recovery.takeover import LeftToOthers
@@ -40,7 +41,7 @@ from belfry.wire.requests import RequestReader
 
 def runner_of(partition: int, kit: Any) -> PartitionRunner:
     """A runner of which one object is all that it asks."""
-    given = RunnerDependencies(kit, kit.guard, kit.outputs, LoopThreads(), kit)
+    given = RunnerDependencies(kit, kit.guard, kit.outputs, LoopThreads(), StepShares(), kit)
     return PartitionRunner(partition, given)
 
 
