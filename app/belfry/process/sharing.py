@@ -164,7 +164,7 @@ def share(
     failpoints = Failpoints(os.environ.get("BELFRY_FAILPOINT", ""))
     given = checkpoints_of(settings, clock, gauges.checkpoints, trust, failpoints, group)
     names, log_ends = (changelog, requests), LogEnds(settings.kafka_properties())
-    connect = partial(asker, settings)
+    connect, guard = partial(asker, settings), ClockGuard(settings.clock_tolerance_ms)
     watched = WatchedPlaces(settings, counted, tenant_topics.of, log_ends)
     opener = PartitionOpener(
         settings=settings,
@@ -194,5 +194,4 @@ def share(
         checkpoints=None if given is None else CheckpointMaker(given),
         restorer=None if given is None else CheckpointRestorer(given),
     )
-    guard = ClockGuard(settings.clock_tolerance_ms)
     return Shared(opener, guard, outputs, LoopThreads(), StepShares())
