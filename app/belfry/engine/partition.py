@@ -159,6 +159,11 @@ class PartitionEngine:
         """What the step under way has done so far."""
         return self._step.effects
 
+    @property
+    def changed(self) -> int:
+        """How many rows it has changed so far, those that only wait at another place included."""
+        return len(self._store.changed)
+
     def fire_due(
         self,
         now_ms: int,
@@ -169,6 +174,7 @@ class PartitionEngine:
         """Fire at most `at_most` events that are due by `now_ms`; the first half of a step.
 
         They have about `most_bytes`, None: as many as a step has room for; the last may be larger.
+        What comes behind them in the step has the room that they leave of all of it.
         Some take long, for their next instant is far to find.  Where the `time_is_up`, what is left
         is for the next step, which goes on behind the last that has left.
         """
@@ -180,9 +186,11 @@ class PartitionEngine:
         if due_ms is not None and due_ms <= now_ms:
             step.begin_firing(now_ms)
             step.time_is_up = time_is_up
-            if most_bytes is not None:
-                step.effects.room = min(step.effects.room, most_bytes)
+            room = step.effects.room
+            withheld = 0 if most_bytes is None else max(0, room - most_bytes)
+            step.effects.room = room - withheld
             self._parts.due.fire(step, at_most)
+            step.effects.room += withheld
         return step.effects
 
     def take_aside(

@@ -126,12 +126,13 @@ class Steps:
         """Fire what is due, as much as fits beside what steps of other partitions hold."""
         self._linger.fires(now_ms)
         up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
-        halved = self._fired.take()
-        most_bytes = self._settings.step_bytes >> halved
-        effects = owned.engine.fire_due(now_ms, self._commits.at_most(halved), up, most_bytes)
-        fired = parts_of(len(effects.fired), self._settings.fire_chunk)
-        used = parts_of(most_bytes - effects.room, self._settings.step_bytes)
-        self._fired.keep(max(fired, used))
+        engine, most_bytes = owned.engine, self._settings.step_bytes
+        halved, room = self._fired.take(), engine.effects.room
+        at_most = self._commits.at_most(halved)
+        effects = engine.fire_due(now_ms, at_most, up, most_bytes >> halved)
+        # Events that are held back, since their topic is missing for instance, are held here too.
+        events = parts_of(max(len(effects.fired), engine.changed), self._settings.fire_chunk)
+        self._fired.keep(max(events, parts_of(room - effects.room, most_bytes)))
         self._failpoint("S0")
         return effects
 

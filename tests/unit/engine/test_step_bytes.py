@@ -66,6 +66,39 @@ def test_a_step_that_others_leave_little_room_fires_less_and_takes_as_much_in() 
     assert sizes == [1, 2, 3], "one at least, what has room, and never more than without"
 
 
+def test_what_others_leave_bounds_what_fires_and_nothing_behind_it() -> None:
+    """Jobs, moves and what was set aside have the room of a whole step, as ever."""
+    found = driver()
+    for n in range(2):
+        found.ask(schedule_id=f"s{n}", at=T0 + 10 + n, payload=LARGE)
+    take_all(found, T0)
+    effects = found.engine.fire_due(T0 + 100, 1_000, most_bytes=1)
+    assert len(effects.fired) == 1
+    assert STEP - 2 * len(LARGE) < effects.room <= STEP - len(LARGE)
+
+
+def test_a_step_in_which_nothing_may_fire_leaves_the_next_one_its_room() -> None:
+    """It is not committed, so the next one goes on with its effects."""
+    found = driver()
+    found.ask(schedule_id="s", at=T0 + 10, payload=LARGE)
+    take_all(found, T0)
+    found.engine._parts.due.fire = lambda *_: None  # type: ignore[method-assign]
+    effects = found.engine.fire_due(T0 + 100, 1_000, most_bytes=1)
+    assert effects.empty
+    assert effects.room == STEP
+
+
+def test_what_is_held_back_counts_as_changed() -> None:
+    found = driver()
+    for n in range(3):
+        found.ask(schedule_id=f"s{n}", at=T0 + 10 + n)
+    take_all(found, T0)
+    found.note(held="wait")
+    assert found.engine.changed == 0
+    assert not found.engine.fire_due(T0 + 100, 2).fired
+    assert found.engine.changed == 2
+
+
 def test_a_backlog_fires_as_many_bytes_as_a_step_has_room_for() -> None:
     found = driver()
     names = [f"s{n}" for n in range(10)]

@@ -257,6 +257,7 @@ class Firing:
         self.ends: list[Exception] = []
         effects = Effects(fired=[("t", b"k", None, b"v", [])])
         self.engine = MagicMock(position=0, sweeps_behind=False, drains=False)
+        self.engine.effects, self.engine.changed = effects, 1
         self.engine.next_due_ms.side_effect = lambda: self.now_ms + self.next_in_ms
         self.engine.fire_due.side_effect = lambda *_: effects
         self.engine.accept.side_effect = self._accept

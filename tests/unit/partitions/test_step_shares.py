@@ -98,7 +98,9 @@ class Loop:
         self.owned = MagicMock()
         self.owned.engine.next_due_ms.return_value = 0
         self.owned.engine.aside.any = False
-        self.owned.engine.fire_due.return_value = Effects()
+        self.owned.engine.effects = Effects(room=1_600)
+        self.owned.engine.fire_due.return_value = Effects(room=1_600)
+        self.owned.engine.changed = 0
         self.owned.resolver.deferred.any = self.owned.resolver.too_many = False
         self.owned.source.end = self.owned.engine.position = 0
         loop: Any = MagicMock(asked=False)
@@ -127,7 +129,7 @@ def test_a_step_fires_what_others_leave_and_holds_what_it_has_fired_to_its_end(l
 
     def fire(_now_ms: int, at_most: int, _up: Any, most_bytes: int) -> Effects:
         asked.append((at_most, most_bytes))
-        return Effects(fired=[MagicMock()] * 20, room=most_bytes - 80)
+        return Effects(fired=[MagicMock()] * 20, room=1_600 - 80)
 
     def commit(*_: Any) -> bool:
         held.append(loop.shares.fired.parts)
@@ -146,6 +148,34 @@ def test_a_step_fires_what_others_leave_and_holds_what_it_has_fired_to_its_end(l
     assert held == [FULL // 16, TOGETHER + FULL // 16]
     assert loop.shares.fired.parts == TOGETHER
     assert loop.shares.taken.parts == 0
+
+
+@pytest.mark.parametrize(
+    ("fired", "changed", "room", "parts"),
+    [
+        (0, 0, 1_600, 0),
+        (32, 32, 1_600, FULL // 10),
+        (32, 80, 1_600, FULL // 4),
+        (32, 32, 800, FULL // 2),
+        (0, 640, 1_600, FULL),
+    ],
+)
+def test_a_step_holds_its_events_its_bytes_or_what_it_holds_back(
+    loop: Loop, fired: int, changed: int, room: int, parts: int
+) -> None:
+    held: list[int] = []
+
+    def commit(*_: Any) -> bool:
+        held.append(loop.shares.fired.parts)
+        return True
+
+    loop.owned.engine.changed = changed
+    effects = Effects(fired=[MagicMock()] * fired, room=room, moved=True)
+    loop.owned.engine.fire_due.return_value = effects
+    loop.commits.commit.side_effect = commit
+    loop.step()
+    assert held == [parts]
+    assert loop.shares.fired.parts == 0
 
 
 @pytest.mark.parametrize(
