@@ -195,25 +195,32 @@ class Steps:
     # -- a batch ---------------------------------------------------------------------------------
 
     def _ready_batch(self, owned: Owned) -> SourceBatch | None:
-        batch = self._waiting
-        if batch is None:
+        """The batch that waits, or the first of it, once it may be taken in."""
+        if self._waiting is None:
             return None
-        ready = owned.resolver.ready(batch.records)
-        if owned.resolver.too_many:
-            batch = self._waiting = self.mail.first_of(batch, MOST_AT_ONCE)
-            ready = owned.resolver.ready(batch.records)
-        return self._fitting(batch) if ready and self.arrivals.may_enter(batch) else None
+        resolver = owned.resolver
+        # One that waits for its schemas stays as it is until it is ready: its wait goes on.
+        waited = resolver.begun
+        batch = self._waiting if waited else self._fitting(self._waiting)
+        ready = resolver.ready(batch.records)
+        if resolver.too_many:
+            batch = self._fitting(self.mail.first_of(batch, MOST_AT_ONCE))
+            ready = resolver.ready(batch.records)
+        if not (ready and self.arrivals.may_enter(batch)):
+            self._taken.keep(0)
+            return None
+        return self._fitting(batch) if waited else batch
 
     def _fitting(self, batch: SourceBatch) -> SourceBatch:
-        """As much of a batch as fits beside what steps of other partitions take in."""
+        """As much of a batch as fits beside what steps of other partitions take in: it waits."""
         records = parts_of(len(batch.records), self._settings.batch_records)
         wanted = max(records, parts_of(batch.size, self._settings.step_bytes))
         self._taken.take(wanted)
-        if self._taken.parts == wanted or len(batch.records) == 1:
-            return batch
-        count = max(1, len(batch.records) * self._taken.parts // wanted)
-        self._waiting = self.mail.first_of(batch, count)
-        return self._waiting
+        if self._taken.parts < wanted and len(batch.records) > 1:
+            count = max(1, len(batch.records) * self._taken.parts // wanted)
+            batch = self.mail.first_of(batch, count)
+        self._waiting = batch
+        return batch
 
     def _time_is_up(self, until_ms: float) -> Callable[[], bool]:
         return lambda: self._clock.monotonic_ms() >= until_ms

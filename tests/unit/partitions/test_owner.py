@@ -265,6 +265,7 @@ class Firing:
         self.engine.aside.any = False
         self.owned = MagicMock(engine=self.engine, tenant_inputs=None, keeps_state=False)
         self.owned.resolver.deferred.any = self.owned.resolver.too_many = False
+        self.owned.resolver.begun = False
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
         self.owned.producer.lease = ReadLease()

@@ -102,6 +102,7 @@ class Loop:
         self.owned.engine.fire_due.return_value = Effects(room=1_600)
         self.owned.engine.changed = 0
         self.owned.resolver.deferred.any = self.owned.resolver.too_many = False
+        self.owned.resolver.begun = False
         self.owned.source.end = self.owned.engine.position = 0
         loop: Any = MagicMock(asked=False)
         given.guard.skew_ms = 0
@@ -214,6 +215,65 @@ def test_a_batch_is_taken_in_by_pieces_while_others_take_in_much(
     for _ in taken:
         loop.step()
     assert found == taken
+    looked_at = [len(call.args[0]) for call in loop.owned.resolver.ready.call_args_list]
+    assert looked_at == taken, "to look at all of what waits for each piece would take as long"
     assert loop.owned.engine.position == 200
     assert sum(call.args[0] for call in loop.owned.source.taken.call_args_list) == 1
     assert loop.shares.taken.parts == FULL * others
+
+
+def records_of(number: int, size: int = 10) -> SourceBatch:
+    """A batch of so many records of so many bytes."""
+    records: Any = [(n, 0, None, bytes(size), None) for n in range(number)]
+    return SourceBatch(0, number, records, size=size * number)
+
+
+def test_a_batch_that_waits_for_its_schemas_holds_nothing_and_stays_whole(loop: Loop) -> None:
+    """To begin anew with a part of it would let it wait once more."""
+    resolver, looked_at = loop.owned.resolver, list[int]()
+
+    def ready(records: Any) -> bool:
+        looked_at.append(len(records))
+        resolver.begun = True
+        return len(looked_at) > 2
+
+    def commit(*_: Any) -> bool:
+        held.append(loop.shares.taken.parts)
+        return True
+
+    held: list[int] = []
+    resolver.ready.side_effect, loop.commits.commit.side_effect = ready, commit
+    loop.owned.engine.fire_due.return_value = Effects(room=1_600, moved=True)
+    loop.owned.engine.accept.side_effect = lambda *_: Effects(moved=True)
+    loop.steps.mail.deliver(loop.steps.begin_term(), records_of(40))
+    loop.step()
+    loop.others(loop.shares.taken)
+    loop.step()
+    assert held == [0, TOGETHER]
+    loop.owned.engine.position = 10
+    loop.step()
+    assert looked_at == [40, 40, 40]
+    assert [len(call.args[0].records) for call in loop.owned.engine.accept.call_args_list] == [10]
+
+
+def test_a_batch_of_which_some_are_looked_at_first_holds_what_these_are(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "MOST_AT_ONCE", 40)
+    resolver, held = loop.owned.resolver, list[int]()
+
+    def ready(records: Any) -> bool:
+        resolver.too_many = len(records) > 40
+        return not resolver.too_many
+
+    def accept(part: SourceBatch, *_: Any) -> Effects:
+        assert len(part.records) == 40
+        held.append(loop.shares.taken.parts)
+        loop.owned.engine.position = part.next_position
+        return Effects(moved=True)
+
+    resolver.ready.side_effect, loop.owned.engine.accept.side_effect = ready, accept
+    loop.steps.mail.deliver(loop.steps.begin_term(), records_of(120))
+    for _ in range(3):
+        loop.step()
+    assert held == [FULL // 4] * 3
