@@ -148,6 +148,9 @@ class Steps:
                 return
             owned.source.taken(batch.parts)
             owned.resolver.taken()
+            if not batch.parts:
+                # The rest of it waits in the mailbox.
+                return
         if events and self._worker.is_asked_often() and not owned.engine.drains:
             self._linger.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 

@@ -11,9 +11,10 @@ import pytest
 from belfry.engine.effects import Effects
 from belfry.kafka.outcome import Unknown
 from belfry.partitions import steps
-from belfry.partitions.pacing import FULL, MOST_HALVINGS, TOGETHER, Pace
+from belfry.partitions.pacing import FULL, LINGER_MS, MOST_HALVINGS, TOGETHER, Pace
 from belfry.partitions.step_shares import Held, StepShare, StepShares
 from belfry.wire.batch import SourceBatch
+from tests.unit.partitions.test_owner import Firing
 
 
 def test_four_partitions_always_do_full_steps() -> None:
@@ -277,3 +278,19 @@ def test_a_batch_of_which_some_are_looked_at_first_holds_what_these_are(
     for _ in range(3):
         loop.step()
     assert held == [FULL // 4] * 3
+
+
+def test_nobody_rests_while_the_rest_of_a_batch_waits() -> None:
+    """Each piece is a small step, and a pause behind it would be for what is there already."""
+    firing = Firing()
+    firing.effects.fired.clear()
+    firing.engine.changed, firing.effects.moved = 0, True
+    for _ in range(4):
+        firing.runner._steps._taken._held.take(FULL)
+    value = bytes(16_000_000 // 48)
+    records: Any = [(n, 0, None, value, None) for n in range(48)]
+    assert firing.step(SourceBatch(0, 48, records, size=48 * len(value))) == 100.0
+    assert [firing.step() for _ in range(15)] == [100.0] * 15
+    assert firing.engine.position == 48
+    firing.owned.source.taken.assert_called_with(1)
+    assert firing.step(SourceBatch(48, 49, [])) == 100.0 + LINGER_MS
