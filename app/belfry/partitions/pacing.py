@@ -109,9 +109,10 @@ def halvings_of(held: int, wanted: int = FULL) -> int:
     >>> halvings_of(3 * FULL + 1, FULL // 2 + 1)
     0
     """
-    left = TOGETHER - held
-    fits = (n for n in range(MOST_HALVINGS) if min(wanted, FULL >> n) <= left)
-    return next(fits, MOST_HALVINGS)
+    left, times = TOGETHER - held, 0
+    while times < MOST_HALVINGS and min(wanted, FULL >> times) > left:
+        times += 1
+    return times
 
 
 def parts_of(done: int, most: int) -> int:

@@ -54,7 +54,7 @@ class StepShare:
 
     def take(self, wanted: int = FULL) -> int:
         """Take a share, of so many parts at most; how often a full step is halved for it."""
-        self.keep(0)
+        self.give_back()
         times, self.parts = self._held.take(wanted)
         return times
 
@@ -64,8 +64,13 @@ class StepShare:
             self._held.give_back(self.parts - parts)
             self.parts = parts
 
+    def give_back(self) -> None:
+        """Keep nothing."""
+        if self.parts:
+            self.keep(0)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.keep(0)
+        self.give_back()

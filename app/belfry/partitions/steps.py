@@ -210,7 +210,7 @@ class Steps:
             batch = self._fitting(self.mail.first_of(batch, MOST_AT_ONCE))
             ready = resolver.ready(batch.records)
         if not (ready and self.arrivals.may_enter(batch)):
-            self._taken.keep(0)
+            self._taken.give_back()
             return None
         return self._fitting(batch) if waited else batch
 
