@@ -5,7 +5,8 @@
 
 What is fired and what is taken in are counted apart, so that neither leaves little of the other.
 The rule is `halvings_of` (`pacing.py`).  A commit that hangs keeps its share, and steps of other
-partitions get smaller meanwhile; the least that a step may do is there for each.
+partitions get smaller meanwhile; the least that a step may do is there for each.  Events that are
+held back, since their topic is missing for instance, count like those that fire.
 """
 
 from __future__ import annotations
