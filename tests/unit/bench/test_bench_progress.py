@@ -59,7 +59,7 @@ def test_who_answers_slowly_is_asked_less_often(
 
 def test_a_wait_that_is_in_vain_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "LONGEST_S", -1.0)
-    with pytest.raises(WorkerFailed, match="7 of 1000 requests taken in within"):
+    with pytest.raises(WorkerFailed, match="7 of 1000 requests taken in, and no more"):
         awaited(Waiting(), lambda: 7)
 
 
