@@ -109,6 +109,17 @@ def test_the_next_level_has_its_turn_where_a_byte_is_left(spare: int, many: int)
     assert step.ids == ["few"] * 7 + ["many"] * many
 
 
+def test_a_share_is_of_all_levels_together() -> None:
+    driver = Driver()
+    for schedule_id, priority in (("first", 5), ("second", 3)):
+        driver.ask(schedule_id=schedule_id, priority=priority, max_fires=7, **EVERY)
+    driver.ask(schedule_id="last", **EVERY)
+    driver.step(T0)
+    assert driver.step(T0 + HOUR, take=0).shots == []
+    step = driver.step(NOW, at_most=30, take=0)
+    assert step.ids == ["first"] * 7 + ["second"] * 7 + ["last"] * 16
+
+
 def test_a_tenant_fires_one_however_few_bytes_live_events_leave_and_not_one_of_each_level() -> None:
     driver = with_bytes(late(a_x=0, a_y=5, b_z=0), 3_000)
     driver.ask(tenant="c", schedule_id="live", at=NOW, payload=b"x" * 4_000)
