@@ -32,3 +32,4 @@ def test_each_part_of_a_batch_has_its_own_size() -> None:
     first, rest = SourceBatch(1, 4, records, size=27).divided(1)
     assert (first.size, rest.size) == (8, 19)
     assert (first.next_position, rest.start, first.parts, rest.parts) == (2, 2, 0, 1)
+    assert (first.records, rest.records) == (records[:1], records[1:])
