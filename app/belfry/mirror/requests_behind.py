@@ -2,21 +2,57 @@
 
 not sent on by a partition   carried: judged there         not carried: lost
 sent on                      as the request at its first place is: its sender does it again
+that waits in a row          the row was carried: judged there, as soon as its wait is over
 of a move, sent on           its sender does it again; rows that were carried are on their way
 that a group be moved        not carried: lost, and the group stays where it lies
+
+A partition reads on behind a request that waits for its key group or its schema (`WaitingRows`). So
+such a one lies before the position at which requests are judged once more, and counts all the same:
+
+    requests   40  41 │ 42  43         read up to 42 by the mark
+    row of 40         waits            judged behind the mark by the source, and there once more
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from belfry.mirror.losses import JudgedAnew, LostRequest, Place, lost_request
+from belfry.store.layout.aside import ASIDE_PREFIX, decode_aside
+from belfry.store.layout.groups import HELD_PREFIX, decode_held
 from belfry.verification import rows
 from belfry.verification.memory import Remembered
 from belfry.verification.row_fires import remembered
 from belfry.verification.rows import Logged
 from belfry.wire.moves import MOVE, ROWS, decode_move, is_move, unpack_rows
 from belfry.wire.record import SentBy, SourceRecord
+
+
+class WaitingRows:
+    """Requests that wait in rows of one partition: while their key group moves, or until their
+    schema is known. They are as of the rows that were seen last.
+    """
+
+    def __init__(self, names: frozenset[bytes]) -> None:
+        """Rows under other names are passed over."""
+        self._names = names
+        self._rows: dict[bytes, bytes] = {}
+
+    def seen(self, records: Iterable[Logged]) -> Iterator[Logged]:
+        """The same records, of which those that wait are noted."""
+        for record in records:
+            if record.key in self._names and record.key.startswith((HELD_PREFIX, ASIDE_PREFIX)):
+                if record.value is None:
+                    self._rows.pop(record.key, None)
+                else:
+                    self._rows[record.key] = record.value
+            yield record
+
+    def requests(self) -> Iterator[SourceRecord]:
+        """The requests as they were received."""
+        for name, row in self._rows.items():
+            decode = decode_held if name.startswith(HELD_PREFIX) else decode_aside
+            yield decode(name, row).record
 
 
 class RequestsBehind:
@@ -50,6 +86,10 @@ class RequestsBehind:
         else:
             self._lose(partition, record)
             self._lost_at.add(first)
+
+    def wait(self, partition: int, record: SourceRecord, first: Place) -> None:
+        """A request that came in `first` at a place, and waited in a row at the mark."""
+        self._carried.append((partition, lost_request(record), first))
 
     def anew(self) -> JudgedAnew:
         """What the other side judges; asked when all were taken."""

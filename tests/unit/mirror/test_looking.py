@@ -8,8 +8,16 @@ from typing import Any, Final
 import pytest
 
 from belfry.mirror import looking
-from belfry.mirror.losses import LostRequest
+from belfry.mirror.losses import FiredBehind, LostRequest
 from belfry.mirror.marks import MirrorMark
+from belfry.schedules.identity import generation_at
+from belfry.store.layout import keys
+from belfry.store.layout.aside import Waits, aside_key, encode_aside
+from belfry.store.layout.groups import held_key
+from belfry.store.layout.manifests import Manifest, encode_manifest
+from belfry.store.layout.pending import Pending, encode_pending
+from belfry.store.layout.records import Marker, encode_marker
+from belfry.verification.rows import Logged
 from belfry.wire.record import Origin, SourceRecord, origin_headers
 from tests.acceptance.harness.requests import request
 from tests.unit.mirror.stand_ins import REQUESTS_TOPIC, FakeLogs, fake_side
@@ -59,3 +67,77 @@ def test_what_a_side_was_given_since_it_took_over_hides_no_loss(
     target.mark = lambda each: marks[each]
     found = looking.losses(fake_side("a", FakeLogs(), homes=theirs), target)
     assert [at for at, each in found if isinstance(each, LostRequest)] == list(range(theirs))
+
+
+def sealed(*rows: tuple[bytes, bytes | None], at: int, fired: int = 0) -> list[Logged]:
+    """A transaction of a changelog, from this offset on."""
+    manifest = encode_manifest(Manifest(9, 1, 41, 5_005, 1, fired, bytes(16)))
+    found = [Logged(at + each, 900, *row) for each, row in enumerate(rows)]
+    return [*found, Logged(at + len(rows), 900, keys.manifest_key(9), manifest)]
+
+
+def pending(name: str, life: int, version: int = 1) -> bytes:
+    return encode_pending(
+        Pending(
+            5_000, 5_000, 0, 7, life, version, 0, 0, 5_000, 0, b"shop", name.encode(), b"", b"",
+            None, b"", b"", b"x",
+        )
+    )  # fmt: skip
+
+
+def fires_of(
+    monkeypatch: pytest.MonkeyPatch, logs: dict[int, list[Logged]]
+) -> list[tuple[int, FiredBehind]]:
+    """What is said of fires behind the mark in these changelogs, when no request lies behind it."""
+
+    def rows(_side: object, partition: int, at: int | None) -> Iterator[Logged]:
+        return (each for each in logs.get(partition, ()) if each.offset >= (at or 0))
+
+    monkeypatch.setattr(looking, "_requests", lambda *_: iter(()))
+    monkeypatch.setattr(looking, "_rows", rows)
+    target: Any = fake_side("b", FakeLogs(), MARK, homes=2)
+    found = looking.losses(fake_side("a", FakeLogs(), homes=2), target)
+    return [(at, each) for at, each in found if isinstance(each, FiredBehind)]
+
+
+@pytest.mark.parametrize("key", [held_key(9, 40), aside_key(40)], ids=["its group", "its schema"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_request_that_waited_in_a_row_at_the_mark_is_judged_there_too(
+    monkeypatch: pytest.MonkeyPatch, key: bytes, waits: bool
+) -> None:
+    """Its partition had read on behind it, to 41: the group came home, and it was taken in."""
+    row = encode_aside(Waits(b"shop", asked(40), appended=True))
+    name = b"shop/at-40"
+    life = generation_at(1, 40)
+    log = sealed((key, row), at=0)
+    # One that waits no more at the mark was judged before it, so this is a life that nobody knows.
+    log += sealed(*() if waits else ((key, None),), at=2)
+    log += sealed((key, None), (name, pending("at-40", life)), at=5)
+    log += sealed((name, encode_marker(Marker(0, 5_003, 5_000, life, 1, 1))), at=10, fired=1)
+    told = FiredBehind(waits, False, name, 5_000, 1, 10)
+    assert fires_of(monkeypatch, {1: log}) == [(1, told)]
+
+
+def test_a_request_that_waited_changes_what_was_carried(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = encode_aside(Waits(b"shop", asked(40), appended=True))
+    key, name, life = held_key(9, 40), b"shop/at-40", generation_at(1, 30)
+    log = sealed((name, pending("at-40", life)), (key, row), at=0)
+    log += sealed((key, None), (name, pending("at-40", life, 2)), at=5)
+    log += sealed((name, encode_marker(Marker(0, 5_003, 5_000, life, 2, 1))), at=10, fired=1)
+    told = FiredBehind(True, True, name, 5_000, 1, 10)
+    assert fires_of(monkeypatch, {1: log}) == [(1, told)]
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_who_gave_a_schedule_away_before_does_not_know_better_how_it_stood(
+    monkeypatch: pytest.MonkeyPatch, back: int
+) -> None:
+    """It went from one partition to the other, was changed there, and came back behind the mark."""
+    there, name, life = 1 - back, b"shop/a", generation_at(0, 7)
+    went = sealed((name, pending("a", life)), at=0) + sealed((name, None), at=2)
+    came = sealed((name, pending("a", life, 2)), at=5)
+    came += sealed((name, encode_marker(Marker(0, 5_003, 5_000, life, 2, 1))), at=10, fired=1)
+    changed = sealed((name, pending("a", life)), at=0) + sealed((name, pending("a", life, 2)), at=2)
+    changed += sealed((name, None), at=5)
+    told = FiredBehind(True, True, name, 5_000, 1, 10)
+    assert fires_of(monkeypatch, {back: went + came, there: changed}) == [(back, told)]
