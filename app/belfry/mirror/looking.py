@@ -102,12 +102,16 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
     at = {each: mark.positions.get(CHANGELOG, 0) for each, mark in marks.items()}
     ends = dict(at)
     changed: set[bytes] = set()
+    waiting = {each: WaitingRows(_origins(source, each)) for each in marks}
     for each in marks:
         for row in _rows(source, each, at[each]):
-            changed.add(row.key)
+            if not waiting[each].changes(row.key):
+                changed.add(row.key)
             ends[each] = row.offset + 1
     names = frozenset(changed)
-    stood = {each: _stood(source, each, mark, names, sorting) for each, mark in marks.items()}
+    stood = {each: _stood(source, each, at[each], names, waiting[each]) for each in marks}
+    for each, requests in waiting.items():
+        sorting.wait(each, requests)
     elsewhere = carried_rows_of(stood.values(), sorting.under_way)
     anew, moved = sorting.anew(), frozenset(sorting.moved)
     for partition in marks:
@@ -132,19 +136,13 @@ def _followed(target: Side, partition: int) -> MirrorMark:
 
 
 def _stood(
-    source: Side, partition: int, mark: MirrorMark, names: frozenset[bytes],
-    sorting: RequestsBehind,
-) -> dict[bytes, Remembered]:  # fmt: skip
-    """How those schedules stood at a mark; requests that waited in such rows are sorted."""
-    at = mark.positions.get(CHANGELOG, 0)
-    if not at or not names:
+    source: Side, partition: int, at: int, names: frozenset[bytes], waiting: WaitingRows
+) -> dict[bytes, Remembered]:
+    """How those schedules stood at a mark, an offset of the changelog; and what waited there."""
+    if not at or not (names or waiting.any):
         return {}
-    waiting, origin_of = WaitingRows(names), _origins(source, partition)
     rows = (each for each in _rows(source, partition, None) if each.offset < at)
-    stood = stood_before(waiting.seen(rows), names)
-    for record in waiting.requests():
-        sorting.wait(partition, record, origin_of(record)[:3])
-    return stood
+    return stood_before(waiting.seen(rows), names)
 
 
 def _sort(

@@ -130,15 +130,20 @@ def carried_rows_of(
     """How schedules stood at the marks, wherever they were: by how they `stood` in each partition,
     and by the rows that were `under_way` from one to another.
 
-    A partition that gave a schedule away knows it as it was then, and that counts only where
-    nobody has it.
+    Where it waits counts for more than what others remember: a partition that gave it away knows it
+    as it was then, and a former home may keep the marker of an earlier life.
     """
-    gone: dict[bytes, Remembered] = {}
-    here: dict[bytes, Remembered] = {}
-    for known in stood:
+    found: dict[bytes, Remembered] = {}
+    for known in (*stood, under_way):
         for name, its in known.items():
-            (gone if its.stands is Stands.GONE else here)[name] = its
-    return {**gone, **under_way, **here}
+            if name not in found or _worth(its) > _worth(found[name]):
+                found[name] = its
+    return found
+
+
+def _worth(its: Remembered) -> int:
+    """What waits fires, what was given away may do so elsewhere, and what is over does not."""
+    return {Stands.OVER: 0, Stands.GONE: 1}.get(its.stands, 2)
 
 
 class FiresBehind:

@@ -15,7 +15,7 @@ such a one lies before the position at which requests are judged once more, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from belfry.mirror.losses import JudgedAnew, LostRequest, Place, lost_request
 from belfry.store.layout.aside import ASIDE_PREFIX, decode_aside
@@ -25,34 +25,49 @@ from belfry.verification.memory import Remembered
 from belfry.verification.row_fires import remembered
 from belfry.verification.rows import Logged
 from belfry.wire.moves import MOVE, ROWS, decode_move, is_move, unpack_rows
-from belfry.wire.record import SentBy, SourceRecord
+from belfry.wire.record import Origin, SentBy, SourceRecord
 
 
 class WaitingRows:
-    """Requests that wait in rows of one partition: while their key group moves, or until their
-    schema is known. They are as of the rows that were seen last.
+    """Requests of one partition that waited in rows at its mark, and no more behind it: for their
+    key group, or for their schema. One that waits on has changed nothing in the source.
+
+    Keys of such rows tell no partition. Of a request that may be large only what it asks for is
+    kept.
     """
 
-    def __init__(self, names: frozenset[bytes]) -> None:
-        """Rows under other names are passed over."""
-        self._names = names
-        self._rows: dict[bytes, bytes] = {}
+    def __init__(self, origin_of: Callable[[SourceRecord], Origin]) -> None:
+        """`origin_of` tells where a request of the partition came in first."""
+        self._origin_of = origin_of
+        self._changed: set[bytes] = set()
+        self.requests: dict[bytes, tuple[LostRequest, Place]] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether there may be some."""
+        return bool(self._changed)
+
+    def changes(self, key: bytes) -> bool:
+        """Whether a row behind the mark is such a one; it is noted. All are, before any is seen."""
+        found = key.startswith((HELD_PREFIX, ASIDE_PREFIX))
+        if found:
+            self._changed.add(key)
+        return found
 
     def seen(self, records: Iterable[Logged]) -> Iterator[Logged]:
-        """The same records, of which those that wait are noted."""
+        """The same records, which lie before the mark; what waits in them is noted."""
         for record in records:
-            if record.key in self._names and record.key.startswith((HELD_PREFIX, ASIDE_PREFIX)):
+            if record.key in self._changed:
                 if record.value is None:
-                    self._rows.pop(record.key, None)
+                    self.requests.pop(record.key, None)
                 else:
-                    self._rows[record.key] = record.value
+                    self.requests[record.key] = self._request(record.key, record.value)
             yield record
 
-    def requests(self) -> Iterator[SourceRecord]:
-        """The requests as they were received."""
-        for name, row in self._rows.items():
-            decode = decode_held if name.startswith(HELD_PREFIX) else decode_aside
-            yield decode(name, row).record
+    def _request(self, key: bytes, row: bytes) -> tuple[LostRequest, Place]:
+        decode = decode_held if key.startswith(HELD_PREFIX) else decode_aside
+        record = decode(key, row).record
+        return lost_request(record), self._origin_of(record)[:3]
 
 
 class RequestsBehind:
@@ -87,9 +102,9 @@ class RequestsBehind:
             self._lose(partition, record)
             self._lost_at.add(first)
 
-    def wait(self, partition: int, record: SourceRecord, first: Place) -> None:
-        """A request that came in `first` at a place, and waited in a row at the mark."""
-        self._carried.append((partition, lost_request(record), first))
+    def wait(self, partition: int, waiting: WaitingRows) -> None:
+        """Requests that waited in rows of a partition at its mark."""
+        self._carried += ((partition, *each) for each in waiting.requests.values())
 
     def anew(self) -> JudgedAnew:
         """What the other side judges; asked when all were taken."""
