@@ -9,7 +9,7 @@ import pytest
 from belfry.schedules.civil import DAY_S, Year, year_at
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.triggers import trigger_by
-from belfry.schedules.triggers.rrule_choice import choice_of
+from belfry.schedules.triggers.rrule_choice import choice_of, chosen
 from belfry.schedules.triggers.rrule_cost import looked_at
 from belfry.schedules.triggers.rrule_days import LOOKS_OF_PAGES, MOST_PAGES, YearlyDays
 from belfry.schedules.triggers.rrule_parts import read_recurrence
@@ -51,6 +51,25 @@ def sorts_of_years(freq: str, interval: int) -> int:
         }[freq]
         found.add((year.weekday, year.leap, year_at(number - 1).leap, since))
     return len(found)
+
+
+@pytest.mark.parametrize("week", [-53, -52, -1, 1, 52, 53])
+@pytest.mark.parametrize("week_start", ["MO", "TH"])
+def test_a_page_has_the_days_of_each_year_that_it_stands_for(week: int, week_start: str) -> None:
+    """The last days of 2019 are of the first of 53 weeks of 2020, and those of 2030 of 52."""
+    text = read_recurrence(f"FREQ=YEARLY;BYWEEKNO={week};WKST={week_start}")
+    choice = choice_of(text, START)
+    found = YearlyDays(choice)
+    for number in range(2_000, 2_100):
+        year = year_at(number)
+        assert list(found.page(year)) == sorted(chosen(choice, year)), number
+
+
+def test_the_days_of_a_week_are_the_same_whatever_was_asked_before() -> None:
+    text = "FREQ=YEARLY;BYWEEKNO=-53;BYDAY=TU"
+    asked, late = days(text), days(text)
+    assert asked.next_day(year_at(2_019).first) == year_at(2_020).first - 1
+    assert asked.next_day(year_at(2_030).first) == late.next_day(year_at(2_030).first)
 
 
 @pytest.mark.parametrize(
