@@ -130,8 +130,12 @@ class YearlyDays(Days):
         # such a search does not find comes never again.
         self._ends = LAST_YEAR
         sorts = SORTS_BY_WEEKS if choice.weeks else SORTS_OF_YEARS
-        self._few_pages = _phases(choice) * sorts <= MOST_PAGES
-        self.looks = 0 if self._few_pages else LOOKS_OF_PAGES
+        phases = _phases(choice)
+        self._few_pages = phases * sorts <= MOST_PAGES
+        # How far a time is looked for decides what counts as never, and how long that takes.  So
+        # INTERVAL counts here as if no weekday said where it stands.
+        weekdays = {"WEEKLY": 7, "DAILY": gcd(choice.interval, 7)}.get(choice.freq, 1)
+        self.looks = 0 if phases * weekdays * sorts <= MOST_PAGES else LOOKS_OF_PAGES
         # From a day on the next one is known: no day lies between the two.
         self._gap = (0, -1)
 
