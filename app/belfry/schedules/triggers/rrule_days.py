@@ -10,11 +10,11 @@ Two sorts of rules have two sorts of days; a day counts from 1970-01-01.
     page       leap,Su   Tu        We               Su            28 sorts of years at most, and
     days       1 15 40…  3 17 …    …                …             more where INTERVAL shifts them
 
-A page depends on the first day's weekday, on the leap years here and before (numbers of weeks), and
-on where INTERVAL stands at its beginning.  So pages are few, schedules with other starts share
-them, and a rule that never matches is known after some of them.  Beside another rule it is asked of
-each day of that one, so the year from which on none has a day is remembered, and so is the stretch
-of days before the one that was found last.
+A page depends on the first day's weekday, on the leap years here, before and after (numbers of
+weeks), and on where INTERVAL stands at its beginning.  So pages are few, schedules with other
+starts share them, and a rule that never matches is known after some of them.  Beside another rule
+it is asked of each day of that one, so the year from which on none has a day is remembered, and so
+is the stretch of days before the one that was found last.
 
 FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR from Monday 2027-01-04 on, as `PeriodicDays` has it:
 
@@ -41,8 +41,10 @@ LAST_YEAR: Final = 9_990
 # How far a day is looked for, and how many pages one answer may need: some milliseconds.
 MOST_YEARS: Final = 2_000
 MOST_PAGES: Final = 60
-# Years that begin alike have one page: a weekday, and which of it and the year before are leap.
+# Years that begin alike have one page: a weekday, and which of it and the year before are leap, and
+# for numbers of weeks the year after as well.
 SORTS_OF_YEARS: Final = 7 * 3
+SORTS_BY_WEEKS: Final = 7 * 4
 MOST_KEPT: Final = 64
 # Days that are found in the time that one takes where more pages are needed than are kept.
 LOOKS_OF_PAGES: Final = 16
@@ -127,8 +129,13 @@ class YearlyDays(Days):
         # No year from this one on has a day.  It is known where one answer may need all pages: what
         # such a search does not find comes never again.
         self._ends = LAST_YEAR
-        self._few_pages = _phases(choice) * SORTS_OF_YEARS <= MOST_PAGES
-        self.looks = 0 if self._few_pages else LOOKS_OF_PAGES
+        sorts = SORTS_BY_WEEKS if choice.weeks else SORTS_OF_YEARS
+        phases = _phases(choice)
+        self._few_pages = phases * sorts <= MOST_PAGES
+        # How far a time is looked for decides what counts as never, and how long that takes.  So
+        # INTERVAL counts here as if no weekday said where it stands.
+        weekdays = {"WEEKLY": 7, "DAILY": gcd(choice.interval, 7)}.get(choice.freq, 1)
+        self.looks = 0 if phases * weekdays * sorts <= MOST_PAGES else LOOKS_OF_PAGES
         # From a day on the next one is known: no day lies between the two.
         self._gap = (0, -1)
 
@@ -205,7 +212,9 @@ class YearlyDays(Days):
 
     def _key(self, year: Year) -> tuple[int, ...]:
         """All that a page depends on."""
-        sort = (year.weekday, year.leap, isleap(year.number - 1))
+        # Its last days may be of the first week of the next year, which has 52 or 53 of them.
+        after = isleap(year.number + 1) and bool(self._choice.weeks)
+        sort = (year.weekday, year.leap, isleap(year.number - 1), after)
         return (*sort, phase(self._choice, year))
 
 

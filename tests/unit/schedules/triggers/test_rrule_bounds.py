@@ -9,9 +9,14 @@ import pytest
 from belfry.schedules.civil import DAY_S, Year, year_at
 from belfry.schedules.instants import parse_instant
 from belfry.schedules.triggers import trigger_by
-from belfry.schedules.triggers.rrule_choice import choice_of
+from belfry.schedules.triggers.rrule_choice import choice_of, chosen
 from belfry.schedules.triggers.rrule_cost import looked_at
-from belfry.schedules.triggers.rrule_days import LOOKS_OF_PAGES, MOST_PAGES, YearlyDays
+from belfry.schedules.triggers.rrule_days import (
+    LOOKS_OF_PAGES,
+    MOST_PAGES,
+    SORTS_OF_YEARS,
+    YearlyDays,
+)
 from belfry.schedules.triggers.rrule_parts import read_recurrence
 from belfry.schedules.triggers.rrule_walls import RuleWalls
 from belfry.schedules.triggers.rule import Rule
@@ -37,9 +42,11 @@ def days(text: str) -> Watched:
     return Watched(choice_of(read_recurrence(text), START))
 
 
-def sorts_of_years(freq: str, interval: int) -> int:
-    """Of how many sorts the years are that a rule looks at: by their calendar and by INTERVAL."""
-    found = set()
+def sorts_of_years(freq: str, interval: int) -> tuple[int, int]:
+    """Of how many sorts the years are that a rule looks at: by their calendar and by INTERVAL, and
+    by INTERVAL alone.
+    """
+    found, places = set(), set()
     for number in range(2_000, 9_990, interval if freq == "YEARLY" else 1):
         year = year_at(number)
         since = {
@@ -50,7 +57,27 @@ def sorts_of_years(freq: str, interval: int) -> int:
             "DAILY": (year.first - START) % interval,
         }[freq]
         found.add((year.weekday, year.leap, year_at(number - 1).leap, since))
-    return len(found)
+        places.add(since)
+    return len(found), len(places)
+
+
+@pytest.mark.parametrize("week", [-53, -52, -1, 1, 52, 53])
+@pytest.mark.parametrize("week_start", ["MO", "TH"])
+def test_a_page_has_the_days_of_each_year_that_it_stands_for(week: int, week_start: str) -> None:
+    """The last days of 2019 are of the first of 53 weeks of 2020, and those of 2030 of 52."""
+    text = read_recurrence(f"FREQ=YEARLY;BYWEEKNO={week};WKST={week_start}")
+    choice = choice_of(text, START)
+    found = YearlyDays(choice)
+    for number in range(2_000, 2_100):
+        year = year_at(number)
+        assert list(found.page(year)) == sorted(chosen(choice, year)), number
+
+
+def test_the_days_of_a_week_are_the_same_whatever_was_asked_before() -> None:
+    text = "FREQ=YEARLY;BYWEEKNO=-53;BYDAY=TU"
+    asked, late = days(text), days(text)
+    assert asked.next_day(year_at(2_019).first) == year_at(2_020).first - 1
+    assert asked.next_day(year_at(2_030).first) == late.next_day(year_at(2_030).first)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +87,19 @@ def sorts_of_years(freq: str, interval: int) -> int:
     + [("MONTHLY", n) for n in (1, 2, 3, 5, 12, 24, 36)]
     + [("YEARLY", n) for n in (1, 7)],
 )
-def test_a_rule_takes_long_where_its_years_are_of_more_sorts_than_one_answer_may_need(
+def test_what_was_searched_is_remembered_where_one_answer_may_need_all_sorts_of_years(
     freq: str, interval: int
 ) -> None:
-    found = days(f"FREQ={freq};INTERVAL={interval};BYMONTH=1")
-    few = sorts_of_years(freq, interval) <= MOST_PAGES
-    assert found.looks == (0 if few else LOOKS_OF_PAGES)
+    choice = choice_of(read_recurrence(f"FREQ={freq};INTERVAL={interval};BYMONTH=2"), START)
+    found = Watched(choice._replace(month_days=(30,)))
+    sorts, places = sorts_of_years(freq, interval)
+    assert found.next_day(START) is None
+    looked = found.looked
+    assert looked > 0
+    assert found.next_day(START) is None
+    assert (found.looked == looked) is (sorts <= MOST_PAGES)
+    # How far a time is looked for is another matter.
+    assert found.looks == (0 if places * SORTS_OF_YEARS <= MOST_PAGES else LOOKS_OF_PAGES)
 
 
 def test_years_without_a_day_are_searched_once() -> None:
@@ -109,8 +143,8 @@ def test_what_is_too_far_from_one_day_is_found_from_a_later_one() -> None:
         ("FREQ=SECONDLY;INTERVAL=257;BYHOUR=9", 1_000),
         # A page for each of many sorts of years.
         ("FREQ=WEEKLY;INTERVAL=5;BYMONTH=1,2,3;BYDAY=MO;BYSETPOS=1", 500),
-        # The weekday of a year says where its first week begins.
-        ("FREQ=WEEKLY;BYMONTH=1,2,3,4,5,6,7,8,9,10,11,12;BYDAY=SU;BYSETPOS=1", 8_000),
+        # The weekday of a year says where its first week begins, and would do for that.
+        ("FREQ=WEEKLY;BYMONTH=1,2,3,4,5,6,7,8,9,10,11,12;BYDAY=SU;BYSETPOS=1", 500),
     ],
 )
 def test_the_end_of_count_is_looked_for_over_so_many_days_behind_the_start(
