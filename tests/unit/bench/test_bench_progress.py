@@ -63,6 +63,20 @@ def test_a_wait_that_is_in_vain_says_how_far_it_came(monkeypatch: pytest.MonkeyP
         awaited(Waiting(), lambda: 7)
 
 
+def test_a_wait_lasts_as_long_as_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To take 30 000 000 requests in takes longer than any run may stand still."""
+    now, counts = [0.0], iter([0, 300, 600, 1000])
+
+    def slept(_: float) -> None:
+        now[0] += 0.9 * runs.LONGEST_S
+
+    monkeypatch.setattr("belfry.bench.runs.time.sleep", slept)
+    monkeypatch.setattr("belfry.bench.runs.time.monotonic", lambda: now[0])
+    awaited(Waiting(), lambda: next(counts))
+    with pytest.raises(WorkerFailed, match="700 of 1000 requests taken in, and no more for 600 s"):
+        awaited(Waiting(), lambda: 700)
+
+
 def test_requests_that_are_taken_in_when_they_are_due_are_no_benchmark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
