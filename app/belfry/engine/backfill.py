@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.compiled_rule import compiled
+from belfry.engine.culprits import FAULTS
 from belfry.engine.emit import fire_past, route_to
 from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.payloads import decrypted, why_undecryptable
@@ -98,7 +99,11 @@ class Backfill:
                     _row(counts.of(row, cursor), fired, amid), ended=False, counted=counted
                 )
             before = amid or Amid(name)
-            done = self._schedule(before, work, (fired, most - fired), step)
+            try:
+                done = self._schedule(before, work, (fired, most - fired), step)
+            except FAULTS as error:
+                self._change.blame(error, name)
+                raise
             fired += done.amid.fired - before.fired
             counted += done.counted
             if not done.is_over:
@@ -127,6 +132,9 @@ class Backfill:
             self._change.tell_gone(amid.name, refusal, work, step)
             return Advance(amid, found=refusal.code)
         _, row, record = standing
+        if failed := self._change.failed(amid.name, row.version, step):
+            self._change.tell(row, failed, work, step)
+            return Advance(amid, found=failed.code)
         past, counted, looks = _past(row, record, amid, work), 0, 0
         if isinstance(past, PastRange) and not amid.fired:
             looks = past.looks

@@ -28,10 +28,12 @@ from typing import Any, Final, NamedTuple
 
 from belfry.engine.admission import Admission
 from belfry.engine.aside import Aside, Need, Unread
+from belfry.engine.culprits import FAULTS, PLAIN, Culprits
 from belfry.engine.fast_path import FastPath
 from belfry.engine.intake import Intake
 from belfry.engine.step import Step, never
 from belfry.engine.traces import TracedIntake
+from belfry.engine.unforeseen import read_all, read_whole
 from belfry.engine.waiting import Waiting
 from belfry.firing.hot_tenants import HotTenants
 from belfry.schedules.rejections import Rejection
@@ -53,6 +55,7 @@ class WaysIn(NamedTuple):
     """The ways in: `taker` is `intake`, or what tells of traces around it.
 
     `admission` has to know whether timestamps are the broker's; `waiting` isolates hot tenants.
+    Where there are `culprits`, all requests go the general way, which tells who they are.
     """
 
     fast_path: FastPath
@@ -60,6 +63,7 @@ class WaysIn(NamedTuple):
     taker: Intake | TracedIntake
     admission: Admission
     waiting: Waiting
+    culprits: Culprits
 
 
 class Batches:
@@ -78,7 +82,8 @@ class Batches:
         self._reader = reader
         self._aside = aside
         self._hot_tenants = hot_tenants
-        self._fast_path, self._intake, self._taker, self._admission, self._waiting = ways
+        self._fast_path, self._intake, self._taker, self._admission = ways[:4]
+        self._waiting, self._culprits = ways[4:]
         # How many requests the next step looks at, where the last one had no room for more.
         self._few: int | None = None
 
@@ -91,7 +96,7 @@ class Batches:
         """Take in what was set aside and can be read by now, or is `refused` by now."""
         for taken, (record, appended, why) in enumerate(self._aside.ready(refused), 1):
             self._admission.appended = appended
-            self._taker.take(record, why or self._reader.read_whole(record), step)
+            self._taker.take(record, why or read_whole(self._reader, record, step), step)
             if step.effects.room <= 0 or taken == MOST_ASIDE or time_is_up():
                 break
 
@@ -135,8 +140,13 @@ class Batches:
         """Take in as much as has room and time; the last record, and the offset behind it."""
         records = batch.records
         last = records[-1] if records else None
-        read = self._reader.read
-        requests: list[Any] = [read(each) for each in records]
+        requests: list[Any] = read_all(self._reader, records, step)
+        if self._culprits.some:
+            self._culprits.of(PLAIN, batch.start)
+            requests = [
+                read_whole(self._reader, record, step) if type(request) is tuple else request
+                for record, request in zip(records, requests, strict=True)
+            ]
         if decided:
             requests = [
                 decided.get(record[0], request)
@@ -146,15 +156,21 @@ class Batches:
             self._waiting.isolate(tenant)
         self._admission.appended = batch.appended
         taking = self._fast_path.keep(records, requests, step)
-        for record, request in taking:
-            if isinstance(request, Unread):
-                self._intake.pass_on(record, request.home, step)
-            else:
-                whole = self._reader.read_whole(record) if type(request) is tuple else request
-                self._taker.take(record, whole, step)
-            if record is not last and (step.effects.room <= 0 or time_is_up()):
-                taking.close()
-                return record, record[0] + 1
+        try:
+            for record, request in taking:
+                if isinstance(request, Unread):
+                    self._intake.pass_on(record, request.home, step)
+                else:
+                    plain = type(request) is tuple
+                    whole = read_whole(self._reader, record, step) if plain else request
+                    self._taker.take(record, whole, step)
+                if record is not last and (step.effects.room <= 0 or time_is_up()):
+                    taking.close()
+                    return record, record[0] + 1
+        except FAULTS as error:
+            # Where it is a plain one, the general way finds out which.
+            self._culprits.blame(error, (PLAIN, batch.start))
+            raise
         return last, batch.next_position
 
 

@@ -38,6 +38,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from belfry.engine.awaited_fires import ack_timed_out
+from belfry.engine.culprits import DUE, FAULTS, Culprits
 from belfry.engine.emit import Route, route_to
 from belfry.engine.gathering import Gathering, Routes
 from belfry.engine.locks import group_lock
@@ -72,8 +73,10 @@ class Firing:
         waiting: Waiting,
         queues: Queues,
         occurrences: Occurrences,
+        culprits: Culprits,
     ) -> None:
         self._store = store
+        self._culprits = culprits
         self._tenants = tenants
         self._waiting = waiting
         self._queues = queues
@@ -147,24 +150,30 @@ class Firing:
         waiting, effects, locks = self._waiting, step.effects, self._waiting.locks
         backlog, occurrences = waiting.backlog, self._occurrences
         fire_once, leave, known = occurrences.fires.fire_once, occurrences.leave, routes.get
-        following = iter(rows)
-        for _, record in following:
-            row = decode_row(record)
-            (due_ms, _, _, _, _, _, _, _, _, _,
-             tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
-            route = known(tenant) or routes[tenant]
-            if route.waits or tenant in backlog or effects.room <= 0:
-                if stops:
-                    return 1 + len(list(following))
-                waiting.hold(as_pending(row), record)
-                effects.moved = True
-            elif group and locks.holds_back(due := as_pending(row)):
-                locks.hold(group_lock(due), due, record)
-                effects.moved = True
-            elif extra or not is_plain_one_shot(record):
-                leave(named(row, record), record, due_ms, route, step)
-            else:
-                fire_once(row, route, step)
+        following, odd, record = iter(rows), self._culprits.some, b""
+        try:
+            for _, record in following:
+                row = decode_row(record)
+                (due_ms, _, _, _, _, _, _, _, _, _,
+                 tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
+                route = known(tenant) or routes[tenant]
+                if odd and occurrences.hold_failed(as_pending(row), record, step):
+                    continue
+                if route.waits or tenant in backlog or effects.room <= 0:
+                    if stops:
+                        return 1 + len(list(following))
+                    waiting.hold(as_pending(row), record)
+                    effects.moved = True
+                elif group and locks.holds_back(due := as_pending(row)):
+                    locks.hold(group_lock(due), due, record)
+                    effects.moved = True
+                elif extra or not is_plain_one_shot(record):
+                    leave(named(row, record), record, due_ms, route, step)
+                else:
+                    fire_once(row, route, step)
+        except FAULTS as error:
+            self._culprits.blame(error, (DUE, record))
+            raise
         return 0
 
     def _fire_backlogs(self, at_most: int, step: Step) -> int:
@@ -233,13 +242,19 @@ class Firing:
         """Fire or judge a row of a backlog, or hold it behind its group's lock."""
         placed = row if row.due_ms == place_ms else row.at(place_ms, row.nominal_ms)
         locks = self._waiting.locks
-        if locks.holds_back(placed):
-            locks.hold(group_lock(placed), placed, record)
-            step.effects.moved = True
-        elif fires_once(record) and is_plain_one_shot(record):
-            self._occurrences.fires.fire_once(row, route, step)
-        else:
-            self._occurrences.leave(row, record, place_ms, route, step)
+        if self._culprits.some and self._occurrences.hold_failed(placed, record, step):
+            return
+        try:
+            if locks.holds_back(placed):
+                locks.hold(group_lock(placed), placed, record)
+                step.effects.moved = True
+            elif fires_once(record) and is_plain_one_shot(record):
+                self._occurrences.fires.fire_once(row, route, step)
+            else:
+                self._occurrences.leave(row, record, place_ms, route, step)
+        except FAULTS as error:
+            self._culprits.blame(error, (DUE, record))
+            raise
 
 
 def _next_of(look: Look, left: int, again: PutBack | None) -> tuple[SortKey, bytes, bool] | None:
