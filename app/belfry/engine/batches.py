@@ -23,7 +23,7 @@ too much of it: others come between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.admission import Admission
@@ -46,6 +46,9 @@ FEW: Final = 64
 # Requests that were set aside and are taken in by one step: others come between.
 MOST_ASIDE: Final = 500
 
+# Records that the fast path leaves to the general way, each with its request as far as it was read.
+Others = Generator[tuple[SourceRecord, Any]]
+
 
 class GapInSource(Exception):
     """A batch does not begin where the last one ended: read again from the stored position."""
@@ -55,7 +58,7 @@ class WaysIn(NamedTuple):
     """The ways in: `taker` is `intake`, or what tells of traces around it.
 
     `admission` has to know whether timestamps are the broker's; `waiting` isolates hot tenants.
-    Where there are `culprits`, all requests go the general way, which tells who they are.
+    Where the fast path is among the `culprits`, a batch goes the general way: that tells who it is.
     """
 
     fast_path: FastPath
@@ -141,8 +144,7 @@ class Batches:
         records = batch.records
         last = records[-1] if records else None
         requests: list[Any] = read_all(self._reader, records, step)
-        if self._culprits.some:
-            self._culprits.of(PLAIN, batch.start)
+        if self._culprits.some and self._culprits.of(PLAIN, batch.start):
             requests = [
                 read_whole(self._reader, record, step) if type(request) is tuple else request
                 for record, request in zip(records, requests, strict=True)
@@ -155,23 +157,26 @@ class Batches:
         for tenant in self._hot_tenants.found_in(requests, batch.start):
             self._waiting.isolate(tenant)
         self._admission.appended = batch.appended
-        taking = self._fast_path.keep(records, requests, step)
-        try:
-            for record, request in taking:
-                if isinstance(request, Unread):
-                    self._intake.pass_on(record, request.home, step)
-                else:
-                    plain = type(request) is tuple
-                    whole = read_whole(self._reader, record, step) if plain else request
-                    self._taker.take(record, whole, step)
-                if record is not last and (step.effects.room <= 0 or time_is_up()):
-                    taking.close()
-                    return record, record[0] + 1
-        except FAULTS as error:
-            # Where it is a plain one, the general way finds out which.
-            self._culprits.blame(error, (PLAIN, batch.start))
-            raise
+        taking = self._others(batch.start, self._fast_path.keep(records, requests, step))
+        for record, request in taking:
+            if isinstance(request, Unread):
+                self._intake.pass_on(record, request.home, step)
+            else:
+                plain = type(request) is tuple
+                whole = read_whole(self._reader, record, step) if plain else request
+                self._taker.take(record, whole, step)
+            if record is not last and (step.effects.room <= 0 or time_is_up()):
+                taking.close()
+                return record, record[0] + 1
         return last, batch.next_position
+
+    def _others(self, start: int, keeping: Others) -> Others:
+        """What the fast path leaves to the general way, which it is blamed for where it raises."""
+        try:
+            yield from keeping
+        except FAULTS as error:
+            self._culprits.blame(error, (PLAIN, start))
+            raise
 
 
 def _next_few(few: int | None, left: bool, room: int) -> int | None:
