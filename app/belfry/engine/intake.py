@@ -138,13 +138,24 @@ class Intake:
             if judged_for is None:
                 return self._held.pass_on(record, request, step)
             here = judged_for
+        if known is not None and self._everywhere.follows(record, request, tenant):
+            self._everywhere.pass_over(record, request, tenant, here, known, step)
+            return None
         if problem is not None:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
         return self._take_valid(record, request, tenant, here, step, exhausted)
 
     def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
         """Send a request on that cannot be read here; its verdict falls where it can."""
-        self._rerouting.send(record, None, (home, 0), step)
+        known = failed_amid(self._culprits, record, step) if self._culprits.some else None
+        if known is not None:
+            self._reports.reject(record, None, known, step)
+            return
+        try:
+            self._rerouting.send(record, None, (home, 0), step)
+        except FAULTS as error:
+            self._culprits.blame(error, (REQUEST, record[0]))
+            raise
 
     def _take_valid(
         self,
