@@ -124,6 +124,8 @@ class Backfill:
 
     def _schedule(self, amid: Amid, work: JobAtWork, fires: tuple[int, int], step: Step) -> Advance:
         """Go on with a schedule; `fires` are those of the job so far, and how many may follow."""
+        if self._change.passes_over(amid.name, step):
+            return Advance(amid)
         standing = self._change.matched(amid.name, work, amid=amid.fired > 0)
         if standing is None and not amid.fired:
             return Advance(amid)

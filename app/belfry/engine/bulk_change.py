@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from belfry.engine.asked_rows import Asked
-from belfry.engine.culprits import FAULTS, LOOK, Culprits
+from belfry.engine.culprits import FAULTS, JOB, JOB_UNTOLD, Culprits
 from belfry.engine.rekeying import is_under_another, newest_of, rekey
 from belfry.engine.reply import Reply
 from belfry.engine.reports import SourcePartition
@@ -95,11 +95,20 @@ class BulkChange:
 
     def blame(self, error: BaseException, name: bytes) -> None:
         """The step has failed amid what a job does to the schedule of this name."""
-        self._culprits.blame(error, (LOOK, name))
+        self._culprits.blame(error, (JOB, name), (JOB_UNTOLD, name))
+
+    def passes_over(self, name: bytes, step: Step) -> bool:
+        """Whether the step has failed before even the refusal of this schedule."""
+        fault = self._culprits.of(JOB_UNTOLD, name) if self._culprits.some else None
+        if fault is None:
+            return False
+        self._culprits.of(JOB, name)
+        tell(fault, step)
+        return True
 
     def failed(self, name: bytes, version: int, step: Step) -> Reply | None:
         """The refusal of a schedule amid which the step has failed before; None for others."""
-        fault = self._culprits.of(LOOK, name) if self._culprits.some else None
+        fault = self._culprits.of(JOB, name) if self._culprits.some else None
         if fault is None:
             return None
         tell(fault, step)
@@ -107,7 +116,7 @@ class BulkChange:
         return Reply(Outcome.REJECTED, version, code=CODE, reason=reason)
 
     def _apply(self, name: bytes, work: JobAtWork, step: Step) -> Outcome | str | None:
-        found = self.matched(name, work)
+        found = None if self.passes_over(name, step) else self.matched(name, work)
         if found is None:
             return None
         location, row, record = found

@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Final
 
 from belfry.engine.calendars import CODE, Calendars
-from belfry.engine.culprits import FAULTS, LOOK, Culprits
+from belfry.engine.culprits import CALENDAR, FAULTS, Culprits
 from belfry.engine.passed import nominal_after
 from belfry.engine.step import Step
 from belfry.engine.undo import UndoLog
@@ -206,10 +206,10 @@ class CalendarFollowers:
 
     def _look_at(self, name: bytes, place: bytes, step: Step) -> bool:
         """The same as `look`; what the step has failed amid before keeps the days that it has."""
-        if self._culprits.some and pass_over(self._culprits, name, step):
+        if self._culprits.some and pass_over(self._culprits, (CALENDAR, name), step):
             return False
         try:
             return self.look(name, place, step)
         except FAULTS as error:
-            self._culprits.blame(error, (LOOK, name))
+            self._culprits.blame(error, (CALENDAR, name))
             raise

@@ -22,21 +22,15 @@ again in many steps.  All of this belongs to the partition's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from struct import error as struct_error
 from traceback import format_tb
 from typing import Final, NamedTuple
 
+from belfry.store.readable import UNREADABLE
+
 # What a fault of the program raises; an error of a disk, of a store or of a lock is none of these.
-FAULTS: Final = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    struct_error,
-)
+FAULTS: Final = (*UNREADABLE, NameError)
+# What is no fault of a request, whoever raises it.
+NO_FAULTS: Final = (MemoryError, OSError)
 
 # What is blamed: its kind, then the offset of a request (or of the first of a batch), the record of
 # a row, or a name.
@@ -45,7 +39,11 @@ REQUEST: Final = "request"
 PLAIN: Final = "plain requests"
 UNTOLD: Final = "request, untold"
 DUE: Final = "due"
-LOOK: Final = "looked at"
+# What a job does with a schedule; where it cannot even be refused; what calendars and zones do.
+JOB: Final = "job"
+JOB_UNTOLD: Final = "job, untold"
+CALENDAR: Final = "calendar"
+ZONES: Final = "zones"
 
 # A culprit that so many steps have not met again is forgotten: while there is any, requests and
 # rows take longer.

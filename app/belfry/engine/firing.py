@@ -156,9 +156,9 @@ class Firing:
                 row = decode_row(record)
                 (due_ms, _, _, _, _, _, _, _, _, _,
                  tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
-                route = known(tenant) or routes[tenant]
                 if odd and occurrences.hold_failed(as_pending(row), record, step):
                     continue
+                route = known(tenant) or routes[tenant]
                 if route.waits or tenant in backlog or effects.room <= 0:
                     if stops:
                         return 1 + len(list(following))
@@ -227,12 +227,16 @@ class Firing:
             row = decode_pending(record)
             if waiting.overtakes(place, turn.name, step):
                 break
-            if self._occurrences.has_to_slow(row, record, turn, step):
-                break
-            if again:
-                waiting.take_put_back()
-            left, done = left + (not again), done + 1
-            self._leave_place(row, record, place[0], route, step)
+            try:
+                if self._has_to_slow(row, record, turn, step):
+                    break
+                if again:
+                    waiting.take_put_back()
+                left, done = left + (not again), done + 1
+                self._leave_place(row, record, place[0], route, step)
+            except FAULTS as error:
+                self._culprits.blame(error, (DUE, record))
+                raise
         waiting.end_turn()
         return left, done
 
@@ -244,17 +248,19 @@ class Firing:
         locks = self._waiting.locks
         if self._culprits.some and self._occurrences.hold_failed(placed, record, step):
             return
-        try:
-            if locks.holds_back(placed):
-                locks.hold(group_lock(placed), placed, record)
-                step.effects.moved = True
-            elif fires_once(record) and is_plain_one_shot(record):
-                self._occurrences.fires.fire_once(row, route, step)
-            else:
-                self._occurrences.leave(row, record, place_ms, route, step)
-        except FAULTS as error:
-            self._culprits.blame(error, (DUE, record))
-            raise
+        if locks.holds_back(placed):
+            locks.hold(group_lock(placed), placed, record)
+            step.effects.moved = True
+        elif fires_once(record) and is_plain_one_shot(record):
+            self._occurrences.fires.fire_once(row, route, step)
+        else:
+            self._occurrences.leave(row, record, place_ms, route, step)
+
+    def _has_to_slow(self, row: Pending, record: bytes, turn: Turn, step: Step) -> bool:
+        """Whether a row of a backlog waits for the rate; one that is to be held does not."""
+        if self._culprits.some and self._culprits.of(DUE, record) is not None:
+            return False
+        return self._occurrences.has_to_slow(row, record, turn, step)
 
 
 def _next_of(look: Look, left: int, again: PutBack | None) -> tuple[SortKey, bytes, bool] | None:

@@ -10,8 +10,8 @@ meets such a fault would stop all that is due behind it.  It is refused instead,
 
 Readers and checks have changed nothing when they raise.  A step may have, so it is done again
 without the request (`culprits.py`).  The log tells the error's type and the lines that led to it,
-but not its message, which may have a part of the request in it.  What has no memory left is no
-fault of a request, and is raised.
+but not its message, which may have a part of the request in it.  Where there is no memory left, or
+a disk fails, that is no fault of a request, and is raised.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from belfry.engine.culprits import LOOK, REQUEST, Culprits, Fault
+from belfry.engine.culprits import NO_FAULTS, REQUEST, Culprits, Fault
 from belfry.engine.step import Step
 from belfry.schedules.checks import RequestChecks
 from belfry.schedules.rejections import Rejection
@@ -38,7 +38,7 @@ def problem_of(
     """First reason to refuse a request at `now_ms`, or None."""
     try:
         return checks.problem(request, now_ms)
-    except MemoryError:
+    except NO_FAULTS:
         raise
     except Exception as error:  # noqa: BLE001  # nobody foresaw it
         return _refused("judged: a check of it", Fault.of(error), step)
@@ -48,7 +48,7 @@ def read_whole(reader: RequestReader, record: SourceRecord, step: Step) -> Reque
     """The request in a record with all of its fields, or why there is none."""
     try:
         return reader.read_whole(record)
-    except MemoryError:
+    except NO_FAULTS:
         raise
     except Exception as error:  # noqa: BLE001  # nobody foresaw it
         return _refused("read: its reader", Fault.of(error), step)
@@ -61,7 +61,7 @@ def read_all(
     read = reader.read
     try:
         return [read(each) for each in records]
-    except MemoryError:
+    except NO_FAULTS:
         raise
     except Exception:  # noqa: BLE001  # nobody foresaw it
         return [_read(reader, each, step) for each in records]
@@ -73,10 +73,11 @@ def failed_amid(culprits: Culprits, record: SourceRecord, step: Step) -> Rejecti
     return None if fault is None else _refused("carried out: what does so", fault, step)
 
 
-def pass_over(culprits: Culprits, name: bytes, step: Step) -> bool:
-    """Whether the step has failed amid a look at the schedule of this name; it is told of then."""
-    fault = culprits.of(LOOK, name)
+def pass_over(culprits: Culprits, looked_at: tuple[str, bytes], step: Step) -> bool:
+    """Whether the step has failed amid a look (its kind, the schedule's name); then it is told."""
+    fault = culprits.of(*looked_at)
     if fault is not None:
+        name = looked_at[1]
         tell(fault, step)
         step.effects.unreadable.append((name, f"a look at it ended in {fault.kind}"))
     return fault is not None
@@ -92,7 +93,7 @@ def tell(fault: Fault, step: Step) -> None:
 def _read(reader: RequestReader, record: SourceRecord, step: Step) -> Any:
     try:
         return reader.read(record)
-    except MemoryError:
+    except NO_FAULTS:
         raise
     except Exception as error:  # noqa: BLE001  # nobody foresaw it
         return _refused("read: its reader", Fault.of(error), step)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from belfry.engine.culprits import FAULTS, LOOK, Culprits
+from belfry.engine.culprits import FAULTS, ZONES, Culprits
 from belfry.engine.step import Step
 from belfry.engine.undo import UndoLog
 from belfry.engine.unforeseen import pass_over
@@ -112,12 +112,12 @@ class ZoneChange:
             row = self._store.named(name)
             if row is None or not is_location(row):
                 continue
-            if self._culprits.some and pass_over(self._culprits, name, step):
+            if self._culprits.some and pass_over(self._culprits, (ZONES, name), step):
                 continue
             try:
                 self._look(name, row, over_ms, step)
             except FAULTS as error:
-                self._culprits.blame(error, (LOOK, name))
+                self._culprits.blame(error, (ZONES, name))
                 raise
         self._undo.attribute(self, "_cursor")
         if len(rows) == some:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
+from belfry.engine.bulk_change import BulkChange
 from belfry.engine.job_counts import Budget
 from belfry.engine.kept_jobs import KeptJobs
+from belfry.engine.occurrences import Occurrences
 from belfry.engine.rerouting import Rerouting
 from belfry.engine.transitions import Transitions
 from belfry.schedules.identity import Homes
+from belfry.schedules.outcomes import Outcome
+from belfry.schedules.triggers import zones
 from belfry.tenants.effective import Level
 from belfry.wire.record import Origin, origin_headers
+from belfry.wire.requests import RequestReader
 from tests.unit.engine.driver import HOUR, T0, TOPIC, Driver, request
 
 MUCH: Final = Budget(1_000, 1_000)
@@ -36,6 +42,13 @@ def faulty(
         return sound(*given, **named)
 
     monkeypatch.setattr(owner, name, planted)
+
+
+def work(driver: Driver, now_ms: int) -> None:
+    """Let jobs and calendars go on to their end."""
+    while driver.engine.jobs.under_way:
+        driver.engine.advance_jobs(now_ms, MUCH)
+        driver.end(now_ms)
 
 
 # -- requests ------------------------------------------------------------------------------------
@@ -89,6 +102,17 @@ def test_a_home_that_follows_and_fails_gives_no_second_verdict(
     assert not driver.engine._parts.culprits.some
 
 
+def test_a_disk_that_fails_as_a_request_is_read_is_no_fault_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("read", "read_whole"):
+        faulty(monkeypatch, RequestReader, name, lambda *_: True, OSError)
+    driver = Driver()
+    driver.ask(at=T0 + 5)
+    with pytest.raises(OSError, match="planted"):
+        driver.step(T0)
+
+
 def test_a_trace_that_fails_is_not_told_and_its_request_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -101,3 +125,75 @@ def test_a_trace_that_fails_is_not_told_and_its_request_is_taken(
     step = driver.step(T0)
     assert (step.codes, step.outcomes) == ([], ["ACCEPTED"])
     assert (len(step.effects.failed_checks), step.effects.traced) == (1, [])
+
+
+# -- what is due ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyError, UnboundLocalError])
+def test_a_row_is_held_whatever_is_asked_of_it_before_it_fires(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    driver = Driver()
+    for name in ("before", "fault", "behind"):
+        driver.ask(
+            schedule_id=name,
+            kind="EVERY",
+            interval_ms=HOUR,
+            misfire="FIRE_ALL",
+            group="g",
+            end_at=T0 + HOUR,
+        )
+    driver.step(T0)
+    driver.note(held="its topic is missing")
+    driver.step(T0 + 2 * HOUR)
+    driver.note(held="")
+    faulty(monkeypatch, Occurrences, "has_to_slow", lambda _, row, *__: row.name == FAULTY, error)
+    assert driver.run(T0 + 2 * HOUR + 1) == ["before", "behind"]
+    assert driver.engine.pending == 1
+
+
+# -- jobs, calendars and zones -------------------------------------------------------------------
+
+
+def test_a_job_leaves_alone_what_it_fails_to_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver()
+    for name in ("before", "fault", "behind"):
+        driver.ask(schedule_id=name, at=T0 + HOUR)
+    driver.step(T0)
+    driver.ask(schedule_id="job", action="BULK", bulk='{"action": "MOVE", "move_ms": 1000}')
+    driver.step(T0 + 1)
+    faulty(monkeypatch, BulkChange, "matched", lambda _, name, *__: name == FAULTY)
+    work(driver, T0 + 2)
+    assert driver.run(T0 + HOUR) == ["fault"]
+    assert driver.run(T0 + HOUR + 1_000) == ["before", "behind"]
+
+
+def days(*weekend: str) -> dict[str, Any]:
+    """A request for the calendar `c`."""
+    return {"action": "CALENDAR", "schedule_id": "c", "days_off": json.dumps({"weekend": weekend})}
+
+
+def test_what_a_job_fails_at_follows_its_calendar_and_its_zone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Driver()
+    driver.ask(**days("SAT"))
+    driver.ask(schedule_id="fault", kind="CRON", cron="0 9 * * *", calendar="c")
+    driver.step(T0)
+    work(driver, T0 + 1)
+    driver.ask(**days("SUN"))
+    driver.ask(schedule_id="job", action="BULK", bulk='{"action": "MOVE", "move_ms": 1000}')
+    driver.step(T0 + 2)
+    faulty(monkeypatch, BulkChange, "_move", lambda *_: True)
+    # The next owner has other zone data, and looks at all schedules as well.
+    monkeypatch.setattr(zones, "VERSION", "2099z")
+    driver.start(driver.rows)
+    driver.engine.claim(None)
+    driver.end(T0 + 2)
+    driver.engine.sweep(T0 + 3, 100)
+    effects = driver.engine.advance_jobs(T0 + 3, MUCH)
+    assert dict(effects.bulk) == {("MOVE", Outcome.REJECTED): 1}
+    assert effects.unreadable == []
+    driver.end(T0 + 3)
+    assert not driver.engine.jobs.under_way
