@@ -94,7 +94,7 @@ class Backfill:
         counted = 0
         for name in self._names(work, cursor, amid):
             used_up = counts.examined >= budget.names or fired + counted >= most
-            if used_up or step.effects.room <= 0:
+            if used_up or step.effects.room <= 0 or self._change.enough:
                 return Walked(
                     _row(counts.of(row, cursor), fired, amid), ended=False, counted=counted
                 )

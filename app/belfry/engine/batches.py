@@ -23,7 +23,9 @@ too much of it: others come between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.admission import Admission
@@ -120,8 +122,11 @@ class Batches:
         # A batch is bounded itself, so what it brings along fits; what it sets off may not.
         effects.room = self._step_bytes + 2 * batch.size
         records, behind = batch.records, batch.next_position
-        if self._few is not None and len(records) > self._few:
-            records, behind = records[: self._few], records[self._few][0]
+        most = len(records) if self._few is None else self._few
+        if self._culprits.some and time_is_up is not never:
+            most = min(most, self._near_culprits(records))
+        if len(records) > most:
+            records, behind = records[:most], records[most][0]
         split = self._aside.split(records, refused, appended=batch.appended)
         batch_of_step = batch._replace(records=split.taken, next_position=behind)
         last, behind = self._take_in(batch_of_step, split.decided, step, time_is_up)
@@ -132,6 +137,16 @@ class Batches:
         step.position = behind
         if last is not None:
             step.heard_ms = max(step.heard_ms, last[1])
+
+    def _near_culprits(self, records: Sequence[SourceRecord]) -> int:
+        """How many of these to look at: not many behind the last for whom the step is done again.
+
+        There may be thousands of such, and what lies behind would be read anew for each of them.
+        """
+        last = self._culprits.last_request
+        if last is None:
+            return len(records)
+        return max(FEW, bisect_right(records, last + FEW, key=itemgetter(0)))
 
     def _take_in(
         self,

@@ -97,6 +97,11 @@ class BulkChange:
         """The step has failed amid what a job does to the schedule of this name."""
         self._culprits.blame(error, (JOB, name), (JOB_UNTOLD, name))
 
+    @property
+    def enough(self) -> bool:
+        """Whether the step has met faults enough, and goes on with no other schedule."""
+        return self._culprits.enough
+
     def passes_over(self, name: bytes, step: Step) -> bool:
         """Whether the step has failed before even the refusal of this schedule."""
         fault = self._culprits.of(JOB_UNTOLD, name) if self._culprits.some else None

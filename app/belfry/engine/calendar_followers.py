@@ -191,7 +191,8 @@ class CalendarFollowers:
         first = row.cursor.encode() + b"\0" if row.cursor else start
         cursor, moved = row.cursor.encode(), row.moved
         for name, place in self._store.between(first, keys.following(start)):
-            if names <= 0 or changes <= 0 or step.effects.room <= 0:
+            ends = names <= 0 or changes <= 0 or step.effects.room <= 0
+            if ends or self._culprits.enough:
                 come = row._replace(cursor=cursor.decode(), moved=moved)
                 self._calendars.note(key, come, step)
                 return names, changes

@@ -15,6 +15,11 @@ What raises with nobody to blame, or with somebody who was blamed before, is rai
 is taken over anew.  So is what may be no fault of belfry's: a disk, a store that is damaged, a
 record of a later release, no memory left.
 
+Each of them costs the step once more, so one that has dealt with `MOST_DEALT` ends: its time is up,
+and walks through names go on with the next step.  A flood of them makes short steps, and no long
+one.  How many a step deals with depends on nothing but what it meets, so who plays its log again
+comes to the same end.
+
 A culprit is known until a step in which it was dealt with is committed, or until it was not met
 again in many steps.  All of this belongs to the partition's thread.
 """
@@ -48,6 +53,8 @@ ZONES: Final = "zones"
 # A culprit that so many steps have not met again is forgotten: while there is any, requests and
 # rows take longer.
 MOST_STEPS: Final = 100
+# A step that has dealt with so many ends soon.
+MOST_DEALT: Final = 8
 # So many lines of the way to an error are told.
 MOST_LINES: Final = 12
 
@@ -105,6 +112,17 @@ class Culprits:
         if found is not None:
             self._dealt.add((kind, which))
         return found
+
+    @property
+    def last_request(self) -> int | None:
+        """The offset of the last request that is blamed; None where none is."""
+        found = [which for kind, which in self._known if kind == REQUEST]
+        return max((each for each in found if isinstance(each, int)), default=None)
+
+    @property
+    def enough(self) -> bool:
+        """Whether the step has dealt with so many that it is to end."""
+        return len(self._dealt) >= MOST_DEALT
 
     def aborted(self) -> None:
         """The step is forgotten: nobody was dealt with."""

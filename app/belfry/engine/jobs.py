@@ -88,6 +88,7 @@ class Jobs:
         self._moving, self._releases = parts[5:7]
         self._store = store
         self._tenants = tenants
+        self._culprits = parts.culprits
         self._change = BulkChange(place, store, waiting, parts.culprits)
         self._backfill = Backfill(store, self._change)
         self._rate = Rate(BURST_MS, Tracked(undo))
@@ -199,7 +200,7 @@ class Jobs:
         for name, _ in self._store.between(cursor + b"\0" if cursor else first, end):
             if counts.examined >= budget.names or counts.matched >= budget.changes:
                 break
-            if step.effects.room <= 0:
+            if step.effects.room <= 0 or self._culprits.enough:
                 break
             counts.add(self._change.apply(name, work, step), work.spec.action, step)
             cursor = name

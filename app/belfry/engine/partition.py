@@ -185,7 +185,7 @@ class PartitionEngine:
         due_ms = self.next_due_ms()
         if due_ms is not None and due_ms <= now_ms:
             step.begin_firing(now_ms)
-            step.time_is_up = time_is_up
+            step.time_is_up = self._in_time(time_is_up)
             self._parts.due.fire(step, at_most)
 
     def take_aside(
@@ -199,7 +199,8 @@ class PartitionEngine:
         A request that needs one of these schemas is `refused` unread.  `time_is_up` as in `accept`.
         """
         take = self._parts.batches.take_aside
-        return self._do(lambda: take(self._at(now_ms), refused, time_is_up))
+        is_up = never if time_is_up is never else self._in_time(time_is_up)
+        return self._do(lambda: take(self._at(now_ms), refused, is_up))
 
     def accept(
         self,
@@ -220,7 +221,8 @@ class PartitionEngine:
         With None all schemas are known.  Raises GapInSource.
         """
         accept = self._parts.batches.accept
-        return self._do(lambda: accept(batch, self._at(now_ms), refused, time_is_up))
+        is_up = never if time_is_up is never else self._in_time(time_is_up)
+        return self._do(lambda: accept(batch, self._at(now_ms), refused, is_up))
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:
         """Forget rows that are over and keep the rest in order, among the next `at_most` rows."""
@@ -249,6 +251,11 @@ class PartitionEngine:
             self._attempts.begin()
         self._attempts.do(part, self.aborted)
         return self._step.effects
+
+    def _in_time(self, time_is_up: Callable[[], bool]) -> Callable[[], bool]:
+        """The same question, with a yes as well where the step has met faults enough."""
+        culprits = self._parts.culprits
+        return lambda: culprits.enough or time_is_up()
 
     def _at(self, now_ms: int) -> Step:
         """The step, whose next part happens at this instant."""

@@ -107,7 +107,11 @@ class ZoneChange:
         some = at_most * MORE
         rows = list(self._store.names(self._cursor, some))
         over_ms = max(step.now_ms, step.scan.reached_ms)
+        looked_at = 0
         for name, _ in rows:
+            if self._culprits.enough:
+                break
+            looked_at += 1
             # It may have moved in this very step.
             row = self._store.named(name)
             if row is None or not is_location(row):
@@ -120,8 +124,8 @@ class ZoneChange:
                 self._culprits.blame(error, (ZONES, name))
                 raise
         self._undo.attribute(self, "_cursor")
-        if len(rows) == some:
-            self._cursor = rows[-1][0]
+        if looked_at == some or looked_at < len(rows):
+            self._cursor = rows[looked_at - 1][0] if looked_at else self._cursor
         else:
             self.settle()
 

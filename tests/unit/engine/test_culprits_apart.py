@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
 from belfry.engine.bulk_change import BulkChange
+from belfry.engine.calendar_followers import CalendarFollowers
+from belfry.engine.culprits import MOST_DEALT
+from belfry.engine.fires import Fires
+from belfry.engine.firing import AT_A_TIME
 from belfry.engine.job_counts import Budget
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.occurrences import Occurrences
 from belfry.engine.rerouting import Rerouting
 from belfry.engine.transitions import Transitions
+from belfry.engine.zone_change import ZoneChange
 from belfry.schedules.identity import Homes
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.triggers import zones
 from belfry.tenants.effective import Level
-from belfry.wire.record import Origin, origin_headers
+from belfry.wire.record import Origin, SourceRecord, origin_headers
 from belfry.wire.requests import RequestReader
 from tests.unit.engine.driver import HOUR, T0, TOPIC, Driver, request
 
@@ -197,3 +203,93 @@ def test_what_a_job_fails_at_follows_its_calendar_and_its_zone(
     assert effects.unreadable == []
     driver.end(T0 + 3)
     assert not driver.engine.jobs.under_way
+
+
+# -- many of them --------------------------------------------------------------------------------
+
+
+def in_time() -> bool:
+    """A step has time for all that is to be done."""
+    return False
+
+
+def test_a_step_ends_behind_so_many_requests_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    faulty(monkeypatch, Transitions, "begin", lambda _, asked, __: b"fault" in asked.name)
+    driver = Driver()
+    for number in range(3 * MOST_DEALT):
+        for name in (f"fault{number}", f"good{number}"):
+            driver.ask(schedule_id=name, kind="AFTER", delay_ms=5)
+    for steps in (1, 2, 3):
+        driver.engine.accept(driver.batch(), T0, None, in_time)
+        driver.end(T0)
+        assert driver.engine.position in (2 * MOST_DEALT * steps - 1, 2 * MOST_DEALT * steps)
+    driver.engine.accept(driver.batch(), T0, None, in_time)
+    driver.end(T0)
+    assert driver.engine.position == len(driver.source)
+    assert len(driver.run(T0 + 5)) == 3 * MOST_DEALT
+
+
+def test_what_lies_far_behind_one_that_fails_is_read_once_more_and_no_oftener(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faulty(monkeypatch, Transitions, "begin", lambda _, asked, __: b"fault" in asked.name)
+    read = Counter[int]()
+    sound = RequestReader.read
+
+    def planted(reader: RequestReader, record: SourceRecord) -> Any:
+        read[record[0]] += 1
+        return sound(reader, record)
+
+    monkeypatch.setattr(RequestReader, "read", planted)
+    driver = Driver()
+    for number in range(2_000):
+        name = f"fault{number}" if number < MOST_DEALT else f"good{number}"
+        driver.ask(schedule_id=name, kind="AFTER", delay_ms=5)
+    while driver.engine.position < len(driver.source):
+        driver.engine.accept(driver.batch(), T0, None, in_time)
+        driver.end(T0)
+    assert read[0] == MOST_DEALT + 1
+    assert read[1_999] == 2
+
+
+def test_a_step_ends_behind_so_many_rows_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver()
+    for number in range(4 * AT_A_TIME):
+        driver.ask(schedule_id=f"s{number}", at=T0 + 5)
+    driver.step(T0)
+    faulty(monkeypatch, Fires, "fire_once", lambda *_: True)
+    step = driver.step(T0 + 5)
+    assert len(step.effects.unreadable) == AT_A_TIME
+    assert driver.run(T0 + 5) == []
+    monkeypatch.undo()
+    driver.start(driver.rows)
+    assert len(driver.run(T0 + 6)) == 4 * AT_A_TIME
+
+
+def test_walks_end_behind_so_many_that_fail_and_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver()
+    driver.ask(**days("SAT"))
+    for number in range(2 * MOST_DEALT):
+        driver.ask(schedule_id=f"s{number:02}", kind="CRON", cron="0 9 * * *", calendar="c")
+    driver.step(T0)
+    work(driver, T0 + 1)
+    driver.ask(**days("SUN"))
+    driver.ask(schedule_id="job", action="BULK", bulk='{"action": "MOVE", "move_ms": 1000}')
+    driver.step(T0 + 2)
+    faulty(monkeypatch, BulkChange, "_move", lambda *_: True)
+    faulty(monkeypatch, CalendarFollowers, "look", lambda *_: True)
+    faulty(monkeypatch, ZoneChange, "_look", lambda *_: True)
+    monkeypatch.setattr(zones, "VERSION", "2099z")
+    driver.start(driver.rows)
+    driver.engine.claim(None)
+    driver.end(T0 + 2)
+    passed_over = refused = 0
+    while driver.engine.jobs.under_way or driver.engine._parts.zones.under_way:
+        driver.engine.sweep(T0 + 3, 100)
+        effects = driver.engine.advance_jobs(T0 + 3, MUCH)
+        found = len(effects.unreadable), effects.bulk.total()
+        assert sum(found) <= MOST_DEALT
+        passed_over, refused = passed_over + found[0], refused + found[1]
+        driver.end(T0 + 3)
+    # By the calendar and by the zones, and by the job.
+    assert (passed_over, refused) == (4 * MOST_DEALT, 2 * MOST_DEALT)
