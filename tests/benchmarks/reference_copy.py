@@ -19,7 +19,13 @@ def main(bootstrap: str, source: str, target: str, partitions: int, records: int
     worked = time.process_time()
     name = f"reference-{time.time_ns()}"
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": name, "enable.auto.commit": False}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": name,
+            "enable.auto.commit": False,
+            # By default the client looks once a second whether its full queue has room again.
+            "fetch.queue.backoff.ms": 5,
+        }
     )
     consumer.assign([TopicPartition(source, each, 0) for each in range(partitions)])
     producer = Producer(

@@ -69,6 +69,16 @@ def test_lateness_is_what_a_live_reader_sees(kafka: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("verb", ["ingest", "fire", "lateness"])
+def test_schedules_may_wait_already(kafka: str, verb: str) -> None:
+    """They are due later, so no figure counts them."""
+    settings = (*SMALL, "--rate", "50", "--seconds", "5", "--pending", "3000")
+    result = bench(kafka, verb, *settings)[-1]
+    assert result["events"] == (250 if verb == "lateness" else 4000)
+    assert result["events_per_second"] > 0
+
+
+@pytest.mark.slow
 def test_a_curve_is_a_line_for_each_step(kafka: str) -> None:
     lines = bench(kafka, "curve", *SMALL, "--sweep", "payload", "--steps", "16,100")
     assert [line["varied"] for line in lines] == [16, 100]

@@ -82,7 +82,8 @@ ROOMS: Final = {
     ),
     "tenants": MutatedRoom(
         ["tenants/*.py"],
-        ["unit/tenants", "unit/policies", "unit/wire", "unit/engine", "unit/outputs"],
+        ["unit/tenants", "unit/policies", "unit/wire", "unit/engine", "unit/outputs",
+         "unit/delivery"],
     ),
     "planning": MutatedRoom(
         ["balance/*.py", "capacity/*.py", "placement/*.py"],

@@ -167,6 +167,9 @@ def _listen(notes: list[str], covered: Counter[str]) -> None:
             covered[f"{SAID} {event.get('event')}"] += 1
         if event.get("exc_info") and not killed and not cause.startswith(EXPECTED):
             notes.append(f"{event.get('event')}: {cause or event.get('reason')}")
+        if event.get("reason") == "check failed" and not killed:
+            # Somebody was refused or held back, and the partition went on: a bug all the same.
+            notes.append(f"{event.get('event')}: {' '.join(event['where'].split()[-12:])}")
         raise structlog.DropEvent
 
     structlog.configure(processors=[hear], cache_logger_on_first_use=False)

@@ -20,7 +20,7 @@ SWEEPS: dict[str, tuple[str, tuple[int, ...]]] = {
 }
 # Least and most that each of these fields may be, on a command line as well.
 BOUNDS: dict[str, tuple[int, int]] = {
-    "pending": (0, 20_000_000),
+    "pending": (0, 50_000_000),
     "payload_bytes": (16, 500_000),
     "partitions": (1, 256),
     "tenants": (1, 10_000),
@@ -45,7 +45,7 @@ class BenchPlan:
     # Requests a second of `lateness`, for so many seconds.
     rate: int = 5_000
     seconds: int = 20
-    # Schedules that wait already when `ingest` begins.
+    # Schedules that wait already when `ingest`, `fire` or `lateness` begins.
     pending: int = 0
     # Each request has an id, so a verdict is written for each.
     with_ids: bool = False

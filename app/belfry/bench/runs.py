@@ -32,7 +32,7 @@ from belfry.bench.workload import PAYLOAD_BYTES, Workload, write
 from belfry.settings import Settings
 
 HOUR_MS: Final = 3_600_000
-# Seconds after which a benchmark that does not come to its end is given up.
+# Seconds after which a benchmark that comes no further is given up.
 LONGEST_S: Final = 600.0
 # Seconds between two looks: the least, times what an answer took, and the most.
 LOOK_S: Final = 0.2
@@ -48,8 +48,7 @@ AT_THE_END: Final = "records, counted at the end"
 
 def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """Requests that lie in the log, taken in: from the first take-over to the last commit."""
-    if plan.pending:
-        _fill(cluster, plan)
+    _fill(cluster, plan)
     _write(cluster, plan, _now_ms() + HOUR_MS)
     cluster.make_outputs(plan)
     cluster.start_workers()
@@ -61,7 +60,9 @@ def ingest(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 
 def _fill(cluster: BenchCluster, plan: BenchPlan) -> None:
-    """Let so many schedules wait, due after those that are measured."""
+    """Let as many schedules wait as the plan has pending, due after those that are measured."""
+    if not plan.pending:
+        return
     workload = replace(_workload(plan, _now_ms() + 2 * HOUR_MS), events=plan.pending, stem="fill")
     write(cluster.properties, cluster.settings.topic("schedules"), workload, cluster.tell)
     cluster.start_workers()
@@ -75,16 +76,18 @@ def fire(cluster: BenchCluster, plan: BenchPlan) -> Result:
     All requests have to be in the state a second before the instant; otherwise taking them in would
     be measured too, and the run is an error. The CPU of taking in is left out.
     """
+    _fill(cluster, plan)
     cluster.make_outputs(plan)
     due_ms = _fire_ms(plan)
     _write(cluster, plan, due_ms)
     cluster.start_workers()
-    _await(lambda: _in_time(cluster.pending(), plan, due_ms), plan.events, TAKEN_IN, cluster)
+    wanted = plan.pending + plan.events
+    _await(lambda: _in_time(cluster.pending(), plan, due_ms), wanted, TAKEN_IN, cluster)
     before, _ = cluster.usage()
     # Before the instant no worker is asked: each has enough to do.
     _await(lambda: cluster.fired() if _now_ms() > due_ms else 0, plan.events, FIRED, cluster)
     cpu, peak = cluster.usage()
-    steps = fired_by(lambda: _trails(cluster), plan.events)
+    steps = fired_by(lambda: _trails(cluster, cluster.started_ms), plan.events)
     fired = sum(step.manifest.fired for step in steps)
     if fired != plan.events:
         raise WorkerFailed(f"{fired} of {plan.events} events were fired")
@@ -99,7 +102,8 @@ def _in_time(taken_in: int, plan: BenchPlan, due_ms: int) -> int:
     """
     if _now_ms() > due_ms - 1_000:
         raise WorkerFailed(
-            f"the requests were taken in too late: {taken_in} of {plan.events} waited when they"
+            f"the requests were taken in too late: {taken_in} of"
+            f" {plan.pending + plan.events} waited when they"
             " were due. Leave the machine to the benchmark, or give it fewer --events."
         )
     return taken_in
@@ -155,6 +159,7 @@ def raw(cluster: BenchCluster, plan: BenchPlan) -> Result:
 
 def lateness(cluster: BenchCluster, plan: BenchPlan) -> Result:
     """What a live `read_committed` consumer sees while as many requests come in."""
+    _fill(cluster, plan)
     cluster.make_outputs(plan)
     cluster.start_workers()
     cluster.await_ready()
@@ -200,16 +205,18 @@ def _await(count: Callable[[], int], wanted: int, what: str, cluster: BenchClust
     """Wait until there are as many as wanted, and tell how many there are meanwhile.
 
     A worker of thousands of tenants works for long on an answer, so it is asked the less often.
-    Raises `WorkerFailed` after `LONGEST_S` seconds.
+    Raises `WorkerFailed` after `LONGEST_S` seconds in which there are no more of them.
     """
-    deadline = time.monotonic() + LONGEST_S
+    most, deadline = -1, 0.0
     while True:
         asked = time.monotonic()
         if (found := count()) >= wanted:
             break
         cluster.tell(what, found, wanted)
+        if found > most:
+            most, deadline = found, asked + LONGEST_S
         if time.monotonic() > deadline:
-            raise WorkerFailed(f"{found} of {wanted} {what} within {LONGEST_S:.0f} s")
+            raise WorkerFailed(f"{found} of {wanted} {what}, and no more for {LONGEST_S:.0f} s")
         time.sleep(min(max(LOOK_S, LOOK_PARTS * (time.monotonic() - asked)), LATEST_LOOK_S))
     cluster.tell(what, wanted, wanted)
 

@@ -63,7 +63,6 @@ ASSUMED: Final[dict[str, tuple[float, str]]] = {
     "rows_of_a_partition": (2.5e6, "docs/performance.md: 10 000 000 in 4 partitions"),
     "full_step_payload": (2e3, "docs/workers.md: a step of larger payloads has fewer of them"),
     "full_steps": (4.0, "docs/scale.md: full steps that a worker's partitions hold together"),
-    "least_step": (0.0625, "docs/scale.md: of a full step, what one may fire beside as many"),
     "smallest_tables": (64.0, "partitions of a worker beyond which memory tables shrink no more"),
     "ended_hours": (24.0, "belfry keeps what has ended for a day"),
     "store_spare": (2.0, "RocksDB merges into new files before it drops the old ones"),
@@ -163,7 +162,7 @@ def _constant(name: str, value: object, origin: str) -> Constant:
     least = 0.0 if name.endswith(("_us", "_us_per_byte", "_mb", "_bytes", "_per_byte")) else 1e-9
     if not (isfinite(value) and least <= value <= 1e15):
         raise BadConstants(f"{name} is {value}; {least:g} to 1e15 is allowed")
-    if name in ("busy", "disk_full", "least_step") and value > 1:
+    if name in ("busy", "disk_full") and value > 1:
         raise BadConstants(f"{name} is {value}; at most 1 is allowed")
     if name in ASSUMED:
         return Constant(name, float(value), ASSUMED[name][1], "given")

@@ -108,14 +108,13 @@ class WorkerNeeds:
         """Memory of all workers at full speed; standbys hold what owners do, but do not fire.
 
         A partition that takes requests in has buffers, and tables that are not yet written to disk.
-        All partitions of a worker have few of them full at a time.  Partitions that fire have a
-        full step each, up to `full_steps` of a worker, and a small one beyond.  With round
-        constants (worker 200, partition 35, idle 1, of which 4 are full, 10 for a step that fires,
-        of which 4 are full and others a sixteenth):
+        All partitions of a worker have few of them full at a time.  Partitions that fire hold
+        `full_steps` together, however many they are.  With round constants (worker 200, partition
+        35, idle 1, of which 4 are full, 10 for a step that fires, of which 4 fit):
 
             partitions of a worker      1     4     8    16    64
             MB, taking in             235   340   344   352   400
-            MB, firing                245   380   387   400   478
+            MB, firing                245   380   384   392   440
 
         Beyond `smallest_tables` partitions what is full grows with their number.
         """
@@ -123,6 +122,7 @@ class WorkerNeeds:
         copies = 1 + d.standbys
         held = copies * partitions
         full = c["full_partitions"] * max(workers, held / c["smallest_tables"])
+        steps = min(partitions, c["full_steps"] * workers)
         return sum_of(
             "worker memory",
             "GB",
@@ -130,11 +130,11 @@ class WorkerNeeds:
             " full_partitions · the most of workers and held / smallest_tables"
             " + steps · firing_mb + (1 + standbys) · pending · waiting_mb,"
             " where held = (1 + standbys) · partitions, and steps = the least of partitions and"
-            " full_steps · workers, and least_step for each partition beyond",
+            " full_steps · workers",
             ("workers", workers * c["worker_mb"] * MIB / GB),
             ("partitions", held * c["idle_partition_mb"] * MIB / GB),
             ("buffers", min(held, full) * self._buffers_mb() * MIB / GB),
-            ("fires", self._steps(workers, partitions) * self._firing_mb() * MIB / GB),
+            ("fires", steps * self._firing_mb() * MIB / GB),
             ("pending", copies * d.pending / 1e6 * c["waiting_mb_per_million"] * MIB / GB),
         )
 
@@ -144,11 +144,6 @@ class WorkerNeeds:
         larger = self._in_a_step(self._d.payload) - self._in_a_step(c.payload_bytes)
         more = c["partition_mb_per_byte"] * larger
         return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + more)
-
-    def _steps(self, workers: float, partitions: float) -> float:
-        """How many full steps partitions hold together while all of them fire."""
-        full = min(partitions, self._c["full_steps"] * workers)
-        return full + self._c["least_step"] * (partitions - full)
 
     def _firing_mb(self) -> float:
         """A full step of events; nothing where nothing fires."""

@@ -95,7 +95,11 @@ Seconds = Annotated[
 Pending = Annotated[
     int,
     typer.Option(
-        "--pending", min=0, max=20_000_000, metavar="N", help="ingest: schedules that wait already."
+        "--pending",
+        min=0,
+        max=50_000_000,
+        metavar="N",
+        help="ingest, fire, lateness: schedules that wait already.",
     ),
 ]
 Kinds = Annotated[
@@ -112,7 +116,8 @@ CommonTopic = Annotated[
     typer.Option("--common-topic", help="fire, lateness: an output that all tenants share."),
 ]
 Pipelined = Annotated[
-    bool, typer.Option("--pipelined", help="raw: two producers in turn, one fills, one commits.")
+    bool,
+    typer.Option("--pipelined", help="raw: two producers in turn, no wait for a full queue."),
 ]
 Sweep = Annotated[Varied, typer.Option("--sweep", help="curve: what is varied.")]
 BrokerPid = Annotated[

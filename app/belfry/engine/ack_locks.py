@@ -52,7 +52,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from belfry.engine.locks import GroupRoom, Lock, group_lock, is_full, locks_of
+from belfry.engine.locks import (
+    GroupRoom,
+    Lock,
+    group_lock,
+    is_full,
+    locks_of,
+    unreadable_lock,
+)
 from belfry.engine.releasing import MOST_AT_ONCE, Held, Release, Releasing
 from belfry.engine.undo import Tracked, UndoLog
 from belfry.store.layout import keys
@@ -202,6 +209,11 @@ class AckLocks:
         """Put a due record behind a lock."""
         self._store.move(row.name, record, Location(BEHIND_LOCK, *row.sort_key, lock.name))
         self._releasing.joined(lock, row.sort_key)
+
+    def hold_failed(self, row: Pending, record: bytes) -> None:
+        """Put a due record behind a lock that lets it go for the next owner alone."""
+        self._releasing.failed.add(row.name)
+        self.hold(unreadable_lock(row), row, record)
 
     def open(self, key: bytes) -> list[Held]:
         """Await a fire no longer; what its locks let go, for the tenant's backlog."""

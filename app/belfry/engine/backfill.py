@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.compiled_rule import compiled
+from belfry.engine.culprits import FAULTS
 from belfry.engine.emit import fire_past, route_to
 from belfry.engine.job_counts import Budget, Counts, Walked
 from belfry.engine.payloads import decrypted, why_undecryptable
@@ -93,12 +94,16 @@ class Backfill:
         counted = 0
         for name in self._names(work, cursor, amid):
             used_up = counts.examined >= budget.names or fired + counted >= most
-            if used_up or step.effects.room <= 0:
+            if used_up or step.effects.room <= 0 or self._change.enough:
                 return Walked(
                     _row(counts.of(row, cursor), fired, amid), ended=False, counted=counted
                 )
             before = amid or Amid(name)
-            done = self._schedule(before, work, (fired, most - fired), step)
+            try:
+                done = self._schedule(before, work, (fired, most - fired), step)
+            except FAULTS as error:
+                self._change.blame(error, name)
+                raise
             fired += done.amid.fired - before.fired
             counted += done.counted
             if not done.is_over:
@@ -119,6 +124,8 @@ class Backfill:
 
     def _schedule(self, amid: Amid, work: JobAtWork, fires: tuple[int, int], step: Step) -> Advance:
         """Go on with a schedule; `fires` are those of the job so far, and how many may follow."""
+        if self._change.passes_over(amid.name, step):
+            return Advance(amid)
         standing = self._change.matched(amid.name, work, amid=amid.fired > 0)
         if standing is None and not amid.fired:
             return Advance(amid)
@@ -127,6 +134,9 @@ class Backfill:
             self._change.tell_gone(amid.name, refusal, work, step)
             return Advance(amid, found=refusal.code)
         _, row, record = standing
+        if failed := self._change.failed(amid.name, row.version, step):
+            self._change.tell(row, failed, work, step)
+            return Advance(amid, found=failed.code)
         past, counted, looks = _past(row, record, amid, work), 0, 0
         if isinstance(past, PastRange) and not amid.fired:
             looks = past.looks

@@ -23,15 +23,19 @@ too much of it: others come between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from belfry.engine.admission import Admission
 from belfry.engine.aside import Aside, Need, Unread
+from belfry.engine.culprits import FAULTS, PLAIN, Culprits
 from belfry.engine.fast_path import FastPath
 from belfry.engine.intake import Intake
 from belfry.engine.step import Step, never
 from belfry.engine.traces import TracedIntake
+from belfry.engine.unforeseen import read_all, read_whole
 from belfry.engine.waiting import Waiting
 from belfry.firing.hot_tenants import HotTenants
 from belfry.schedules.rejections import Rejection
@@ -44,6 +48,9 @@ FEW: Final = 64
 # Requests that were set aside and are taken in by one step: others come between.
 MOST_ASIDE: Final = 500
 
+# Records that the fast path leaves to the general way, each with its request as far as it was read.
+Others = Generator[tuple[SourceRecord, Any]]
+
 
 class GapInSource(Exception):
     """A batch does not begin where the last one ended: read again from the stored position."""
@@ -53,6 +60,7 @@ class WaysIn(NamedTuple):
     """The ways in: `taker` is `intake`, or what tells of traces around it.
 
     `admission` has to know whether timestamps are the broker's; `waiting` isolates hot tenants.
+    Where the fast path is among the `culprits`, a batch goes the general way: that tells who it is.
     """
 
     fast_path: FastPath
@@ -60,6 +68,7 @@ class WaysIn(NamedTuple):
     taker: Intake | TracedIntake
     admission: Admission
     waiting: Waiting
+    culprits: Culprits
 
 
 class Batches:
@@ -78,7 +87,8 @@ class Batches:
         self._reader = reader
         self._aside = aside
         self._hot_tenants = hot_tenants
-        self._fast_path, self._intake, self._taker, self._admission, self._waiting = ways
+        self._fast_path, self._intake, self._taker, self._admission = ways[:4]
+        self._waiting, self._culprits = ways[4:]
         # How many requests the next step looks at, where the last one had no room for more.
         self._few: int | None = None
 
@@ -91,7 +101,7 @@ class Batches:
         """Take in what was set aside and can be read by now, or is `refused` by now."""
         for taken, (record, appended, why) in enumerate(self._aside.ready(refused), 1):
             self._admission.appended = appended
-            self._taker.take(record, why or self._reader.read_whole(record), step)
+            self._taker.take(record, why or read_whole(self._reader, record, step), step)
             if step.effects.room <= 0 or taken == MOST_ASIDE or time_is_up():
                 break
 
@@ -112,8 +122,11 @@ class Batches:
         # A batch is bounded itself, so what it brings along fits; what it sets off may not.
         effects.room = self._step_bytes + 2 * batch.size
         records, behind = batch.records, batch.next_position
-        if self._few is not None and len(records) > self._few:
-            records, behind = records[: self._few], records[self._few][0]
+        most = len(records) if self._few is None else self._few
+        if self._culprits.some and time_is_up is not never:
+            most = min(most, self._near_culprits(records))
+        if len(records) > most:
+            records, behind = records[:most], records[most][0]
         split = self._aside.split(records, refused, appended=batch.appended)
         batch_of_step = batch._replace(records=split.taken, next_position=behind)
         last, behind = self._take_in(batch_of_step, split.decided, step, time_is_up)
@@ -125,6 +138,16 @@ class Batches:
         if last is not None:
             step.heard_ms = max(step.heard_ms, last[1])
 
+    def _near_culprits(self, records: Sequence[SourceRecord]) -> int:
+        """How many of these to look at: not many behind the last for whom the step is done again.
+
+        There may be thousands of such, and what lies behind would be read anew for each of them.
+        """
+        last = self._culprits.last_request
+        if last is None:
+            return len(records)
+        return max(FEW, bisect_right(records, last + FEW, key=itemgetter(0)))
+
     def _take_in(
         self,
         batch: SourceBatch,
@@ -135,8 +158,12 @@ class Batches:
         """Take in as much as has room and time; the last record, and the offset behind it."""
         records = batch.records
         last = records[-1] if records else None
-        read = self._reader.read
-        requests: list[Any] = [read(each) for each in records]
+        requests: list[Any] = read_all(self._reader, records, step)
+        if self._culprits.some and self._culprits.of(PLAIN, batch.start):
+            requests = [
+                read_whole(self._reader, record, step) if type(request) is tuple else request
+                for record, request in zip(records, requests, strict=True)
+            ]
         if decided:
             requests = [
                 decided.get(record[0], request)
@@ -145,17 +172,26 @@ class Batches:
         for tenant in self._hot_tenants.found_in(requests, batch.start):
             self._waiting.isolate(tenant)
         self._admission.appended = batch.appended
-        taking = self._fast_path.keep(records, requests, step)
+        taking = self._others(batch.start, self._fast_path.keep(records, requests, step))
         for record, request in taking:
             if isinstance(request, Unread):
                 self._intake.pass_on(record, request.home, step)
             else:
-                whole = self._reader.read_whole(record) if type(request) is tuple else request
+                plain = type(request) is tuple
+                whole = read_whole(self._reader, record, step) if plain else request
                 self._taker.take(record, whole, step)
             if record is not last and (step.effects.room <= 0 or time_is_up()):
                 taking.close()
                 return record, record[0] + 1
         return last, batch.next_position
+
+    def _others(self, start: int, keeping: Others) -> Others:
+        """What the fast path leaves to the general way, which it is blamed for where it raises."""
+        try:
+            yield from keeping
+        except FAULTS as error:
+            self._culprits.blame(error, (PLAIN, start))
+            raise
 
 
 def _next_few(few: int | None, left: bool, room: int) -> int | None:

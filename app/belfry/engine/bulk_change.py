@@ -28,11 +28,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from belfry.engine.asked_rows import Asked
+from belfry.engine.culprits import FAULTS, JOB, JOB_UNTOLD, Culprits
 from belfry.engine.rekeying import is_under_another, newest_of, rekey
 from belfry.engine.reply import Reply
 from belfry.engine.reports import SourcePartition
 from belfry.engine.step import Step
 from belfry.engine.transitions import Transitions
+from belfry.engine.unforeseen import CODE, tell
 from belfry.engine.waiting import Waiting
 from belfry.schedules.bulk import MOVE, REKEY, BulkSpec
 from belfry.schedules.fields import EMPTY
@@ -74,7 +76,10 @@ class JobAtWork:
 class BulkChange:
     """Does to one schedule after the other what a job asks for."""
 
-    def __init__(self, place: SourcePartition, store: ScheduleStore, waiting: Waiting) -> None:
+    def __init__(
+        self, place: SourcePartition, store: ScheduleStore, waiting: Waiting, culprits: Culprits
+    ) -> None:
+        self._culprits = culprits
         self._place = place
         self._store = store
         self._waiting = waiting
@@ -82,12 +87,48 @@ class BulkChange:
 
     def apply(self, name: bytes, work: JobAtWork, step: Step) -> Outcome | str | None:
         """The outcome for a schedule, or the code of a refusal; None where it is left alone."""
-        found = self.matched(name, work)
+        try:
+            return self._apply(name, work, step)
+        except FAULTS as error:
+            self.blame(error, name)
+            raise
+
+    def blame(self, error: BaseException, name: bytes) -> None:
+        """The step has failed amid what a job does to the schedule of this name."""
+        self._culprits.blame(error, (JOB, name), (JOB_UNTOLD, name))
+
+    @property
+    def enough(self) -> bool:
+        """Whether the step has met faults enough, and goes on with no other schedule."""
+        return self._culprits.enough
+
+    def passes_over(self, name: bytes, step: Step) -> bool:
+        """Whether the step has failed before even the refusal of this schedule."""
+        fault = self._culprits.of(JOB_UNTOLD, name) if self._culprits.some else None
+        if fault is None:
+            return False
+        self._culprits.of(JOB, name)
+        tell(fault, step)
+        return True
+
+    def failed(self, name: bytes, version: int, step: Step) -> Reply | None:
+        """The refusal of a schedule amid which the step has failed before; None for others."""
+        fault = self._culprits.of(JOB, name) if self._culprits.some else None
+        if fault is None:
+            return None
+        tell(fault, step)
+        reason = f"What does so ended in {fault.kind}, which is a fault of belfry: report it."
+        return Reply(Outcome.REJECTED, version, code=CODE, reason=reason)
+
+    def _apply(self, name: bytes, work: JobAtWork, step: Step) -> Outcome | str | None:
+        found = None if self.passes_over(name, step) else self.matched(name, work)
         if found is None:
             return None
         location, row, record = found
         asked = _asked(name, location, row, work)
-        if work.spec.action == REKEY:
+        if refusal := self.failed(name, row.version, step):
+            reply = refusal
+        elif work.spec.action == REKEY:
             reply = rekey(found, work.tenant, self._store, step)
         elif work.spec.action == MOVE:
             reply = self._move(asked, (row, record), work.spec, step)

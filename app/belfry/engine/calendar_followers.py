@@ -22,9 +22,11 @@ from dataclasses import replace
 from typing import Final
 
 from belfry.engine.calendars import CODE, Calendars
+from belfry.engine.culprits import CALENDAR, FAULTS, Culprits
 from belfry.engine.passed import nominal_after
 from belfry.engine.step import Step
 from belfry.engine.undo import UndoLog
+from belfry.engine.unforeseen import pass_over
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_of
 from belfry.schedules.instants import format_instant
@@ -52,8 +54,14 @@ class CalendarFollowers:
     """The schedules of one partition that have a calendar."""
 
     def __init__(
-        self, store: ScheduleStore, waiting: Waiting, calendars: Calendars, undo: UndoLog
+        self,
+        store: ScheduleStore,
+        waiting: Waiting,
+        calendars: Calendars,
+        undo: UndoLog,
+        culprits: Culprits,
     ) -> None:
+        self._culprits = culprits
         self._store = store
         self._waiting = waiting
         self._calendars = calendars
@@ -183,15 +191,26 @@ class CalendarFollowers:
         first = row.cursor.encode() + b"\0" if row.cursor else start
         cursor, moved = row.cursor.encode(), row.moved
         for name, place in self._store.between(first, keys.following(start)):
-            if names <= 0 or changes <= 0 or step.effects.room <= 0:
+            ends = names <= 0 or changes <= 0 or step.effects.room <= 0
+            if ends or self._culprits.enough:
                 come = row._replace(cursor=cursor.decode(), moved=moved)
                 self._calendars.note(key, come, step)
                 return names, changes
             now = self._store.named(name)
             if is_location(place) and now is not None and is_location(now):
-                looked = self.look(name, now, step)
+                looked = self._look_at(name, now, step)
                 moved, changes = moved + looked, changes - looked
             names -= 1
             cursor = name
         self._calendars.followed(key, row._replace(moved=moved), step)
         return names, changes
+
+    def _look_at(self, name: bytes, place: bytes, step: Step) -> bool:
+        """The same as `look`; what the step has failed amid before keeps the days that it has."""
+        if self._culprits.some and pass_over(self._culprits, (CALENDAR, name), step):
+            return False
+        try:
+            return self.look(name, place, step)
+        except FAULTS as error:
+            self._culprits.blame(error, (CALENDAR, name))
+            raise

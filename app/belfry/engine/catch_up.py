@@ -20,6 +20,7 @@ under the same ids.
 
 from __future__ import annotations
 
+from belfry.engine.culprits import DUE, FAULTS, Culprits
 from belfry.engine.emit import Route, route_to
 from belfry.engine.late_runs import too_old
 from belfry.engine.occurrences import Occurrences
@@ -45,7 +46,9 @@ class CatchUp:
         tenants: StepTenants,
         waiting: Waiting,
         occurrences: Occurrences,
+        culprits: Culprits,
     ) -> None:
+        self._culprits = culprits
         self._store = store
         self._tenants = tenants
         self._waiting = waiting
@@ -93,7 +96,11 @@ class CatchUp:
                 rows = rows[:number]
                 break
             burst = max(1, (share - fired) // (len(rows) - number))
-            fired += self._fire_some(record, route, burst, step)
+            try:
+                fired += self._fire_some(record, route, burst, step)
+            except FAULTS as error:
+                self._culprits.blame(error, (DUE, record))
+                raise
         self._store.take(rows)
         self._waiting.levels.grow(IN_CATCH_UP, name, level, -len(rows))
         self._waiting.shrink(name, len(rows), IN_CATCH_UP)
@@ -101,7 +108,10 @@ class CatchUp:
 
     def _fire_some(self, record: bytes, route: Route, burst: int, step: Step) -> int:
         """Fire a schedule's next few late occurrences, and put it where it waits then."""
-        followed = self._occurrences.followed(decode_pending(record), record, route.tenant, step)
+        due = decode_pending(record)
+        if self._culprits.some and self._occurrences.hold_failed(due, record, step):
+            return 0
+        followed = self._occurrences.followed(due, record, route.tenant, step)
         if followed is None:
             return 0
         row, record, rule = followed

@@ -65,7 +65,7 @@ def deliver(
     if row.key is not None:
         headers = [*headers, (KEY_HEADER, row.key)]
     size = len(key) + len(body) + OVERHEAD_BYTES
-    size += sum(len(name) + len(value or b"") + 16 for name, value in headers)
+    size += sum(len(name.encode()) + len(value or b"") + 16 for name, value in headers)
     # An extra fire is not awaited.
     acks = event.occurrence >= 0 and awaits(row.extra)
     for state in _states(row.extra, tenant, acks=acks):

@@ -14,6 +14,7 @@ nothing, goes no further; but a calendar does, for another home may not have it 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from belfry.engine.admission import Admission
@@ -68,9 +69,7 @@ class Everywhere:
         may be another partition where a key group has moved, and by when it arrived (epoch ms).
         """
         here, accepted_ms = judged
-        spreads = (*tenant.effective.policy.former_spreads, tenant.spread)
-        route = self._homes.all_of(tenant.name, spreads)
-        asked = min(asked_of(record), len(route) - 1)
+        route, asked = self._way(record, tenant)
         if route[asked] != here:
             return self._rerouting.send(record, request, (route[asked], asked), step)
         begun = Begun(self._reports.origin(record), len(route), accepted_ms)
@@ -84,6 +83,34 @@ class Everywhere:
         if goes_on and asked + 1 < len(route):
             self._rerouting.send(record, request, (route[asked + 1], asked + 1), step)
         return reply
+
+    def follows(self, record: SourceRecord, request: Request, tenant: Tenant) -> bool:
+        """Whether a request has had its verdict in an earlier home."""
+        return request["action"] in EVERYWHERE and self._way(record, tenant)[1] > 0
+
+    def pass_over(
+        self,
+        record: SourceRecord,
+        request: Request,
+        tenant: Tenant,
+        here: int,
+        why: Rejection,
+        step: Step,
+    ) -> None:
+        """Keep a request as refused that fails in a home which follows, and pass it on.
+
+        Nobody is told of it as of a verdict: that fell in the first home.
+        """
+        route, asked = self._way(record, tenant)
+        self._reports.reject(record, None, why, step)
+        if route[asked] == here and asked + 1 < len(route):
+            self._rerouting.send(record, request, (route[asked + 1], asked + 1), step)
+
+    def _way(self, record: SourceRecord, tenant: Tenant) -> tuple[Sequence[int], int]:
+        """The homes that such a request goes to, and how many have carried it out."""
+        spreads = (*tenant.effective.policy.former_spreads, tenant.spread)
+        route = self._homes.all_of(tenant.name, spreads)
+        return route, min(asked_of(record), len(route) - 1)
 
     def _begin(
         self, record: SourceRecord, request: Request, tenant: Tenant, begun: Begun, step: Step

@@ -38,6 +38,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from belfry.engine.awaited_fires import ack_timed_out
+from belfry.engine.culprits import DUE, FAULTS, Culprits
 from belfry.engine.emit import Route, route_to
 from belfry.engine.gathering import Gathering, Routes
 from belfry.engine.locks import group_lock
@@ -72,8 +73,10 @@ class Firing:
         waiting: Waiting,
         queues: Queues,
         occurrences: Occurrences,
+        culprits: Culprits,
     ) -> None:
         self._store = store
+        self._culprits = culprits
         self._tenants = tenants
         self._waiting = waiting
         self._queues = queues
@@ -147,24 +150,30 @@ class Firing:
         waiting, effects, locks = self._waiting, step.effects, self._waiting.locks
         backlog, occurrences = waiting.backlog, self._occurrences
         fire_once, leave, known = occurrences.fires.fire_once, occurrences.leave, routes.get
-        following = iter(rows)
-        for _, record in following:
-            row = decode_row(record)
-            (due_ms, _, _, _, _, _, _, _, _, _,
-             tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
-            route = known(tenant) or routes[tenant]
-            if route.waits or tenant in backlog or effects.room <= 0:
-                if stops:
-                    return 1 + len(list(following))
-                waiting.hold(as_pending(row), record)
-                effects.moved = True
-            elif group and locks.holds_back(due := as_pending(row)):
-                locks.hold(group_lock(due), due, record)
-                effects.moved = True
-            elif extra or not is_plain_one_shot(record):
-                leave(named(row, record), record, due_ms, route, step)
-            else:
-                fire_once(row, route, step)
+        following, odd, record = iter(rows), self._culprits.some, b""
+        try:
+            for _, record in following:
+                row = decode_row(record)
+                (due_ms, _, _, _, _, _, _, _, _, _,
+                 tenant, _, group, _, _, _, extra, _) = row  # fmt: skip
+                if odd and occurrences.hold_failed(as_pending(row), record, step):
+                    continue
+                route = known(tenant) or routes[tenant]
+                if route.waits or tenant in backlog or effects.room <= 0:
+                    if stops:
+                        return 1 + len(list(following))
+                    waiting.hold(as_pending(row), record)
+                    effects.moved = True
+                elif group and locks.holds_back(due := as_pending(row)):
+                    locks.hold(group_lock(due), due, record)
+                    effects.moved = True
+                elif extra or not is_plain_one_shot(record):
+                    leave(named(row, record), record, due_ms, route, step)
+                else:
+                    fire_once(row, route, step)
+        except FAULTS as error:
+            self._culprits.blame(error, (DUE, record))
+            raise
         return 0
 
     def _fire_backlogs(self, at_most: int, step: Step) -> int:
@@ -218,12 +227,16 @@ class Firing:
             row = decode_pending(record)
             if waiting.overtakes(place, turn.name, step):
                 break
-            if self._occurrences.has_to_slow(row, record, turn, step):
-                break
-            if again:
-                waiting.take_put_back()
-            left, done = left + (not again), done + 1
-            self._leave_place(row, record, place[0], route, step)
+            try:
+                if self._has_to_slow(row, record, turn, step):
+                    break
+                if again:
+                    waiting.take_put_back()
+                left, done = left + (not again), done + 1
+                self._leave_place(row, record, place[0], route, step)
+            except FAULTS as error:
+                self._culprits.blame(error, (DUE, record))
+                raise
         waiting.end_turn()
         return left, done
 
@@ -233,6 +246,8 @@ class Firing:
         """Fire or judge a row of a backlog, or hold it behind its group's lock."""
         placed = row if row.due_ms == place_ms else row.at(place_ms, row.nominal_ms)
         locks = self._waiting.locks
+        if self._culprits.some and self._occurrences.hold_failed(placed, record, step):
+            return
         if locks.holds_back(placed):
             locks.hold(group_lock(placed), placed, record)
             step.effects.moved = True
@@ -240,6 +255,12 @@ class Firing:
             self._occurrences.fires.fire_once(row, route, step)
         else:
             self._occurrences.leave(row, record, place_ms, route, step)
+
+    def _has_to_slow(self, row: Pending, record: bytes, turn: Turn, step: Step) -> bool:
+        """Whether a row of a backlog waits for the rate; one that is to be held does not."""
+        if self._culprits.some and self._culprits.of(DUE, record) is not None:
+            return False
+        return self._occurrences.has_to_slow(row, record, turn, step)
 
 
 def _next_of(look: Look, left: int, again: PutBack | None) -> tuple[SortKey, bytes, bool] | None:

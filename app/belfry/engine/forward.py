@@ -23,6 +23,7 @@ from belfry.engine.effects import Effects, Rerouted
 from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.rerouting import MAX_MISROUTED_BYTES
 from belfry.engine.step import Step
+from belfry.engine.unforeseen import read_whole
 from belfry.schedules.rejections import Rejection
 from belfry.store.ordered_map import MemoryMap
 from belfry.store.schedules import ScheduleStore
@@ -87,7 +88,7 @@ def _refuse(
     """Refuse a request that cannot go on, and tell of it if it can be read as it is."""
     offset, timestamp_ms, key, value, headers = record
     record = (offset, timestamp_ms, key, value, without_origin(headers))
-    request = RequestReader().read_whole(record)
+    request = read_whole(RequestReader(), record, step)
     named = asked_by(record) if isinstance(request, Rejection) else request
     if named is not None:
         named["tenant"] = tenant_input.tenant

@@ -28,6 +28,7 @@ from belfry.engine.reply import Reply
 from belfry.engine.reports import Reports
 from belfry.engine.rerouting import MAX_MISROUTED_BYTES, MAX_RETRIES, Rerouting, too_large
 from belfry.engine.step import Step
+from belfry.engine.unforeseen import read_whole
 from belfry.schedules.bulk import BULK
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
@@ -134,7 +135,7 @@ class HeldRequests:
             waits = decode_held(key, packed)
             self._store.note(key, None)
             self._leaves(group)
-            if row.number and (job := self._job(waits)) is not None:
+            if row.number and (job := self._job(waits, step)) is not None:
                 came_ms = self._reports.origin(waits.record).timestamp_ms
                 asked_ms = arrival_ms(came_ms, step.now_ms)
                 self._reports.refuse(waits.record, job, TOO_SOON, asked_ms, step)
@@ -154,19 +155,19 @@ class HeldRequests:
         """
         record, request = waits.record, None
         if retries_of(record) >= MAX_RETRIES:
-            request = self._asked(waits)
+            request = self._asked(waits, step)
         stop = to, asked_of(record)
         self._rerouting.send(record, request, stop, step, handed_on=True)
 
-    def _job(self, waits: Waits) -> Request | None:
+    def _job(self, waits: Waits, step: Step) -> Request | None:
         """The request that waits, where it is for a bulk job that has begun nowhere yet."""
-        read = self._reader.read_whole(waits.record)
+        read = read_whole(self._reader, waits.record, step)
         if isinstance(read, Rejection) or read["action"] != BULK or asked_of(waits.record):
             return None
         return read
 
-    def _asked(self, waits: Waits) -> Request:
-        read = self._reader.read_whole(waits.record)
+    def _asked(self, waits: Waits, step: Step) -> Request:
+        read = read_whole(self._reader, waits.record, step)
         found = asked_by(waits.record) if isinstance(read, Rejection) else read
         if found is None:
             # Its schema is not known here yet.

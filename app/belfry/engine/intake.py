@@ -18,6 +18,7 @@ from belfry.engine.asked_rows import Asked
 from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.claims import false_claim
 from belfry.engine.conditions import throttled, unexpected
+from belfry.engine.culprits import FAULTS, REQUEST, UNTOLD, Culprits
 from belfry.engine.dead_letters import DeadLetters
 from belfry.engine.everywhere import EVERYWHERE, Everywhere
 from belfry.engine.groups import Groups
@@ -28,7 +29,7 @@ from belfry.engine.reports import Reports, SourcePartition
 from belfry.engine.rerouting import Rerouting
 from belfry.engine.step import Step
 from belfry.engine.transitions import Transitions
-from belfry.engine.unforeseen import problem_of
+from belfry.engine.unforeseen import failed_amid, problem_of
 from belfry.engine.waiting import Waiting
 from belfry.schedules.checks import RequestChecks, names_problem
 from belfry.schedules.outcomes import Outcome
@@ -66,6 +67,7 @@ class IntakeParts(NamedTuple):
     held: HeldRequests
     moves: MoveRecords
     letters: DeadLetters
+    culprits: Culprits
 
 
 class Intake:
@@ -88,18 +90,31 @@ class Intake:
         self._waiting = waiting
         self._reports, self._rerouting, self._admission = parts[:3]
         self._everywhere, transitions, self._followers = parts[3:6]
-        self._groups, self._held, self._moves, self._letters = parts[6:]
+        self._groups, self._held, self._moves, self._letters, self._culprits = parts[6:]
         self._checks = RequestChecks()
         self.accepted_ms = 0
         self._begin = transitions.begin
         self._table = {case: transitions.carry_out[number] for case, number in TABLE.items()}
 
     def take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> Reply | None:
-        """Give one request its verdict; None where it is sent on, and that falls elsewhere."""
+        """Give one request its verdict; None where it is sent on, and that falls elsewhere.
+
+        Where something raises, the request is blamed for it.
+        """
+        try:
+            return self._take(record, request, step)
+        except FAULTS as error:
+            self._culprits.blame(error, (REQUEST, record[0]), (UNTOLD, record[0]))
+            raise
+
+    def _take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> Reply | None:
+        known = failed_amid(self._culprits, record, step) if self._culprits.some else None
+        if known is not None and self._culprits.of(UNTOLD, record[0]) is not None:
+            return self._reports.reject(record, None, known, step)
         came_ms = self._reports.origin(record).timestamp_ms
         self.accepted_ms = arrival_ms(came_ms, step.now_ms)
         if isinstance(request, Rejection):
-            odd = self._moves.take(record, step) if is_move(record) else request
+            odd = known or (self._moves.take(record, step) if is_move(record) else request)
             named = asked_by(record)
             if odd is None or odd.code != EXHAUSTED or named is None:
                 return odd and self._reports.reject(record, named, odd, step)
@@ -108,7 +123,7 @@ class Intake:
         else:
             exhausted = None
             problem = problem_of(self._checks, request, self.accepted_ms, step)
-            problem = problem or unknown_header(record[4])
+            problem = problem or known or unknown_header(record[4])
         if problem is not None and problem.code in NAMELESS:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
         tenant = self._tenants.of(request["tenant"])
@@ -123,13 +138,24 @@ class Intake:
             if judged_for is None:
                 return self._held.pass_on(record, request, step)
             here = judged_for
+        if known is not None and self._everywhere.follows(record, request, tenant):
+            self._everywhere.pass_over(record, request, tenant, here, known, step)
+            return None
         if problem is not None:
             return self._reports.refuse(record, request, problem, self.accepted_ms, step)
         return self._take_valid(record, request, tenant, here, step, exhausted)
 
     def pass_on(self, record: SourceRecord, home: int, step: Step) -> None:
         """Send a request on that cannot be read here; its verdict falls where it can."""
-        self._rerouting.send(record, None, (home, 0), step)
+        known = failed_amid(self._culprits, record, step) if self._culprits.some else None
+        if known is not None:
+            self._reports.reject(record, None, known, step)
+            return
+        try:
+            self._rerouting.send(record, None, (home, 0), step)
+        except FAULTS as error:
+            self._culprits.blame(error, (REQUEST, record[0]))
+            raise
 
     def _take_valid(
         self,

@@ -35,6 +35,7 @@ from belfry.engine.after_acks import AfterAcks
 from belfry.engine.backfill import Backfill
 from belfry.engine.bulk_change import BulkChange, JobAtWork
 from belfry.engine.calendar_followers import CalendarFollowers
+from belfry.engine.culprits import Culprits
 from belfry.engine.job_counts import Budget, Counts, Walked, WorkAsLogged
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.moving import GroupMoves, Releases
@@ -65,6 +66,7 @@ class JobMeans(NamedTuple):
     after_acks: AfterAcks
     moving: GroupMoves
     releases: Releases
+    culprits: Culprits
 
 
 class Jobs:
@@ -83,10 +85,11 @@ class Jobs:
         undo: UndoLog,
     ) -> None:
         self._kept, waiting, self._queues, self._followers, self._after_acks = parts[:5]
-        self._moving, self._releases = parts[5:]
+        self._moving, self._releases = parts[5:7]
         self._store = store
         self._tenants = tenants
-        self._change = BulkChange(place, store, waiting)
+        self._culprits = parts.culprits
+        self._change = BulkChange(place, store, waiting, parts.culprits)
         self._backfill = Backfill(store, self._change)
         self._rate = Rate(BURST_MS, Tracked(undo))
         self._undo = undo
@@ -197,7 +200,7 @@ class Jobs:
         for name, _ in self._store.between(cursor + b"\0" if cursor else first, end):
             if counts.examined >= budget.names or counts.matched >= budget.changes:
                 break
-            if step.effects.room <= 0:
+            if step.effects.room <= 0 or self._culprits.enough:
                 break
             counts.add(self._change.apply(name, work, step), work.spec.action, step)
             cursor = name

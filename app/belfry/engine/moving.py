@@ -15,6 +15,7 @@ from belfry.engine.intake import Intake
 from belfry.engine.kept_jobs import KeptJobs
 from belfry.engine.step import Step
 from belfry.engine.traces import TracedIntake
+from belfry.engine.unforeseen import read_whole
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout.aside import Waits
 from belfry.tenants.directory import Tenants
@@ -48,7 +49,7 @@ class Releases:
                 self._aside.keep([waits._replace(lane=lane)])
                 return
         self._admission.appended = waits.appended
-        self._taker.take(record, self._reader.read_whole(record), step)
+        self._taker.take(record, read_whole(self._reader, record, step), step)
 
 
 class GroupMoves:

@@ -13,8 +13,9 @@ same way until it is due later, so a schedule of each second makes up for a slow
 
 What this version cannot understand is held behind a lock of its own and told of: to fire it would
 be a guess, and to stop for it would stop every tenant of the partition.  So is one whose payload
-still lies in a day file (`day_files.py`), until that is read.  A schedule whose payload cannot be
-decrypted is paused and told of: RESUME lets it fire once its key is there again.
+still lies in a day file (`day_files.py`), until that is read, and one amid which the step has
+failed (`culprits.py`), until there is a new owner.  A schedule whose payload cannot be decrypted is
+paused and told of: RESUME lets it fire once its key is there again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Final
 from belfry.engine.calendar_followers import OUTCOME_BYTES
 from belfry.engine.changes import Changes
 from belfry.engine.compiled_rule import CompiledRule, compiled
+from belfry.engine.culprits import DUE, Culprits
 from belfry.engine.day_files import hold_away
 from belfry.engine.emit import Route, told
 from belfry.engine.fires import Fires
@@ -32,6 +34,7 @@ from belfry.engine.locks import unreadable_lock
 from belfry.engine.payloads import CODE, decrypted
 from belfry.engine.queues import Turn
 from belfry.engine.step import Step
+from belfry.engine.unforeseen import tell
 from belfry.engine.waiting import Waiting
 from belfry.schedules.identity import generation_of
 from belfry.schedules.outcomes import Outcome
@@ -56,8 +59,10 @@ class Occurrences:
         fires: Fires,
         judgement: Judgement,
         awaited: dict[DayFile, None],
+        culprits: Culprits,
     ) -> None:
         """`awaited` is told of day files that something due waits for."""
+        self._culprits = culprits
         self._awaited = awaited
         self._waiting = waiting
         self._changes = changes
@@ -175,6 +180,20 @@ class Occurrences:
         self._waiting.locks.hold(unreadable_lock(row), row, record)
         step.effects.unreadable.append((row.name, why))
         step.effects.moved = True
+
+    def hold_failed(self, row: Pending, record: bytes, step: Step) -> bool:
+        """Hold a row back amid which the step has failed before; whether it has.
+
+        Its place is the row's due instant.  The next owner tries anew.
+        """
+        fault = self._culprits.of(DUE, record)
+        if fault is None:
+            return False
+        self._waiting.locks.hold_failed(row, record)
+        step.effects.unreadable.append((row.name, f"what fires it ended in {fault.kind}"))
+        step.effects.moved = True
+        tell(fault, step)
+        return True
 
     def has_to_slow(self, row: Pending, record: bytes, turn: Turn, step: Step) -> bool:
         """Whether a row of a backlog, and all that lies behind it, waits for the rate."""

@@ -8,6 +8,9 @@
 A step fires first and accepts then: the due scan reads only what is committed, and a cancel that
 arrives with the fire comes too late.  The engine never looks at a clock and never waits.
 
+A part that raises amid one request or schedule has all of the step done again without it
+(`culprits.py`), so the effects of a step are those that its last part has returned.
+
 This is the façade: it hands its parts (`parts.py`) the step, and nothing else ends one.
 """
 
@@ -16,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from belfry.engine.aside import Need
+from belfry.engine.culprits import Attempts
 from belfry.engine.day_files import PutAside
 from belfry.engine.drained import Drained
 from belfry.engine.effects import Effects
@@ -61,6 +65,7 @@ class PartitionEngine:
         self._maintenance, self.aside, self.jobs = parts.maintenance, parts.aside, parts.jobs
         self.stale, self.day_files = parts.maintenance.stale, parts.day_files
         parts.due.look(self._stands.scan)
+        self._attempts = Attempts(parts.culprits)
         self._step = self._begun()
 
     @property
@@ -141,18 +146,21 @@ class PartitionEngine:
         `unclosed_rows` are keys of rows that the changelog holds behind the last manifest and that
         are no state: what is state is written once more, behind them.
         """
+        given = {IDENTITY_KEY: identity, SETTINGS_KEY: settings, STATEMENT_KEY: statement}
+        unclosed = tuple(unclosed_rows)
+        return self._do(lambda: self._claim(given, unclosed))
+
+    def _claim(self, given: Mapping[bytes, bytes | None], unclosed_rows: Iterable[bytes]) -> None:
         for key in unclosed_rows:
             self._store.restate(key)
-        given = {IDENTITY_KEY: identity, SETTINGS_KEY: settings, STATEMENT_KEY: statement}
         for key, row in given.items():
             if row is not None:
                 self._store.note(key, row)
         zones = self._parts.zones
         zones.begin()
-        if settings is not None and not zones.under_way:
+        if given[SETTINGS_KEY] is not None and not zones.under_way:
             zones.settle()
         self._step.effects.moved = True
-        return self._step.effects
 
     @property
     def effects(self) -> Effects:
@@ -178,6 +186,11 @@ class PartitionEngine:
         Some take long, for their next instant is far to find.  Where the `time_is_up`, what is left
         is for the next step, which goes on behind the last that has left.
         """
+        return self._do(lambda: self._fire_due(now_ms, at_most, time_is_up, most_bytes))
+
+    def _fire_due(
+        self, now_ms: int, at_most: int, time_is_up: Callable[[], bool], most_bytes: int | None
+    ) -> None:
         step, first_ms = self._step, self._parts.due.first_ms
         if (first_ms is None or first_ms > now_ms) and now_ms > step.scan.watermark_ms:
             # Nothing lies between the watermark and now, so this needs no transaction.
@@ -185,13 +198,12 @@ class PartitionEngine:
         due_ms = self.next_due_ms()
         if due_ms is not None and due_ms <= now_ms:
             step.begin_firing(now_ms)
-            step.time_is_up = time_is_up
+            step.time_is_up = self._in_time(time_is_up)
             room = step.effects.room
             withheld = 0 if most_bytes is None else max(0, room - most_bytes)
             step.effects.room = room - withheld
             self._parts.due.fire(step, at_most)
             step.effects.room += withheld
-        return step.effects
 
     def take_aside(
         self,
@@ -203,9 +215,9 @@ class PartitionEngine:
 
         A request that needs one of these schemas is `refused` unread.  `time_is_up` as in `accept`.
         """
-        step = self._at(now_ms)
-        self._parts.batches.take_aside(step, refused, time_is_up)
-        return step.effects
+        take = self._parts.batches.take_aside
+        is_up = never if time_is_up is never else self._in_time(time_is_up)
+        return self._do(lambda: take(self._at(now_ms), refused, is_up))
 
     def accept(
         self,
@@ -225,15 +237,13 @@ class PartitionEngine:
         A request whose schema is not known is set aside (`aside.py`), unless it is `refused`.
         With None all schemas are known.  Raises GapInSource.
         """
-        step = self._at(now_ms)
-        self._parts.batches.accept(batch, step, refused, time_is_up)
-        return step.effects
+        accept = self._parts.batches.accept
+        is_up = never if time_is_up is never else self._in_time(time_is_up)
+        return self._do(lambda: accept(batch, self._at(now_ms), refused, is_up))
 
     def sweep(self, now_ms: int, at_most: int) -> Effects:
         """Forget rows that are over and keep the rest in order, among the next `at_most` rows."""
-        step = self._at(now_ms)
-        self._parts.sweep(step, at_most)
-        return step.effects
+        return self._do(lambda: self._parts.sweep(self._at(now_ms), at_most))
 
     def advance_jobs(
         self, now_ms: int, budget: Budget, as_logged: WorkAsLogged | None = None
@@ -242,19 +252,27 @@ class PartitionEngine:
 
         Where a log tells what was done (`as_logged`), that is done: else rates and walks say.
         """
-        step = self._at(now_ms)
-        self.jobs.advance(step, budget, as_logged)
-        return step.effects
+        return self._do(lambda: self.jobs.advance(self._at(now_ms), budget, as_logged))
 
     def put_aside(self, now_ms: int, rows: Sequence[PutAside]) -> Effects:
         """Let references to a day file, which is there, stand for payloads of rows."""
-        self.day_files.put_aside(rows, step := self._at(now_ms))
-        return step.effects
+        return self._do(lambda: self.day_files.put_aside(rows, self._at(now_ms)))
 
     def put_back(self, now_ms: int, file: DayFile, entries: Sequence[Entry]) -> Effects:
         """Put payloads of a day file back into rows."""
-        self.day_files.put_back(file, entries, step := self._at(now_ms))
-        return step.effects
+        return self._do(lambda: self.day_files.put_back(file, entries, self._at(now_ms)))
+
+    def _do(self, part: Callable[[], object]) -> Effects:
+        """Do a part of the step; where it fails amid somebody, all of the step without that."""
+        if self._step.effects.empty:
+            self._attempts.begin()
+        self._attempts.do(part, self.aborted)
+        return self._step.effects
+
+    def _in_time(self, time_is_up: Callable[[], bool]) -> Callable[[], bool]:
+        """The same question, with a yes as well where the step has met faults enough."""
+        culprits = self._parts.culprits
+        return lambda: culprits.enough or time_is_up()
 
     def _at(self, now_ms: int) -> Step:
         """The step, whose next part happens at this instant."""
@@ -289,6 +307,7 @@ class PartitionEngine:
         self._store.commit(StoredState(changelog_offset, now_ms, manifest))
         self._parts.committed(self._step, now_ms)
         self._parts.undo.forget()
+        self._parts.culprits.committed()
         self._parts.due.look(self._stands.scan)
         self._step = self._begun()
 
@@ -296,6 +315,7 @@ class PartitionEngine:
         """The step's transaction was rolled back: forget it."""
         self._store.discard()
         self._parts.undo.roll_back()
+        self._parts.culprits.aborted()
         self._step = self._begun()
 
     def _begun(self) -> Step:

@@ -23,6 +23,7 @@ from belfry.engine.calendar_followers import CalendarFollowers
 from belfry.engine.calendars import Calendars
 from belfry.engine.catch_up import CatchUp
 from belfry.engine.changes import Changes
+from belfry.engine.culprits import Culprits
 from belfry.engine.day_files import DayFileRows
 from belfry.engine.dead_letters import DeadLetters
 from belfry.engine.drained import Drains
@@ -81,10 +82,11 @@ class EngineParts:
         self._directory = tenants
         self.tenants = of_step = StepTenants(tenants)
         self.undo = undo = UndoLog()
+        self.culprits = Culprits()
         self.waiting = waiting = Waiting(store, undo, scan)
-        self.zones = ZoneChange(store, waiting, undo)
+        self.zones = ZoneChange(store, waiting, undo, self.culprits)
         self.calendars = calendars = Calendars(store, of_step, undo)
-        followers = CalendarFollowers(store, waiting, calendars, undo)
+        followers = CalendarFollowers(store, waiting, calendars, undo, self.culprits)
         self.after_acks = AfterAcks(store, waiting, undo, of_step.is_quiet)
         self._make_firing(store, options, followers)
         self._hot_tenants = HotTenants()
@@ -120,16 +122,17 @@ class EngineParts:
         moves = MoveRecords(place, reports, MoveParts(groups, giving, rows), allowed=allowed)
         letters = DeadLetters(of_step, reports)
         ways_on = reports, rerouting, admission, everywhere, transitions, followers
-        of_intake = IntakeParts(*ways_on, groups, held, moves, letters)
+        of_intake = IntakeParts(*ways_on, groups, held, moves, letters, self.culprits)
         intake = Intake(place, store, of_step, waiting, of_intake)
         taker = TracedIntake(intake, reports) if options.traces else intake
         fast_path = FastPath(place, store, of_step, waiting, groups)
-        ways = WaysIn(fast_path, intake, taker, admission, waiting)
+        ways = WaysIn(fast_path, intake, taker, admission, waiting, self.culprits)
         self.batches = Batches(reader, self.aside, self._hot_tenants, ways, options.step_bytes)
         releases = Releases(reader, self._directory, admission, self.aside, taker)
         moving = GroupMoves(groups, giving, held, self.aside, kept_jobs)
+        after_acks, culprits = self.after_acks, self.culprits
         means = JobMeans(
-            kept_jobs, waiting, self.queues, followers, self.after_acks, moving, releases
+            kept_jobs, waiting, self.queues, followers, after_acks, moving, releases, culprits
         )
         self.jobs = Jobs(place, store, of_step, means, undo)
 
@@ -143,10 +146,11 @@ class EngineParts:
         fires = Fires(store, waiting, emitter, keeps_fires=options.last_fires)
         judgement = Judgement(waiting, fires, undo)
         self.day_files = DayFileRows(store, waiting, {})
-        occurrences = Occurrences(waiting, changes, fires, judgement, self.day_files.awaited)
+        culprits, awaited = self.culprits, self.day_files.awaited
+        occurrences = Occurrences(waiting, changes, fires, judgement, awaited, culprits)
         self.queues = Queues(store, of_step, waiting, undo)
-        firing = Firing(store, of_step, waiting, self.queues, occurrences)
-        catch_up = CatchUp(store, of_step, waiting, occurrences)
+        firing = Firing(store, of_step, waiting, self.queues, occurrences, culprits)
+        catch_up = CatchUp(store, of_step, waiting, occurrences, culprits)
         self.due = DueWork(store, waiting, self.queues, firing, catch_up, self.after_acks)
 
     def sweep(self, step: Step, at_most: int) -> None:

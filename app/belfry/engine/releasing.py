@@ -58,6 +58,8 @@ class Releasing:
         # Where what joined behind a lock in this step begins: a scan does not see it yet.
         self._joined: dict[Lock, keys.SortKey] = {}
         undo.scratch(dict.clear, self._joined)
+        # Schedules that have failed to fire here: this owner lets them go no more.
+        self.failed: set[bytes] = set()
 
     @property
     def goes_on(self) -> bool:
@@ -103,6 +105,8 @@ class Releasing:
         ends, places = False, self._room.of(lock)
         for key, record in self._store.locked(*lock):
             if unreadable and (away(record) or why_unreadable(record)):
+                continue
+            if unreadable and self.failed and decode_pending(record).name in self.failed:
                 continue
             held_at = keys.sort_key(key)
             if ends or (joined is not None and joined < held_at) or len(let_go) == MOST_AT_ONCE:

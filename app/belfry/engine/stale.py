@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from belfry.engine.compiled_rule import compiled
+from belfry.engine.culprits import FAULTS
 from belfry.store.layout.locations import is_location
 from belfry.store.layout.pending import Pending, decode_pending
 from belfry.store.layout.pending_bytes import has_rule, last_fires, paused
@@ -78,7 +79,12 @@ class Stale:
         for name, row in rows:
             # What this step has changed has just fired, or was asked for.
             if is_location(row) and name not in self._store.changed:
-                costly += self._judge(name, self._store.pending_at(name, row), now_ms)
+                record = self._store.pending_at(name, row)
+                try:
+                    costly += self._judge(name, record, now_ms)
+                except FAULTS:
+                    # A look stops nobody: whether it can fire is found out when it is due.
+                    costly += 1
             self._cursor = name
             if costly == COSTLY:
                 return

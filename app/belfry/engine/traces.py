@@ -22,12 +22,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from belfry.engine.culprits import FAULTS, Fault
 from belfry.engine.effects import TracedFire, TracedRequest
 from belfry.engine.emit import EXTRA, Route, emit
 from belfry.engine.intake import Intake
 from belfry.engine.reply import MOST_SHOWN, Reply
 from belfry.engine.reports import Reports
 from belfry.engine.step import Step
+from belfry.engine.unforeseen import tell
 from belfry.schedules.outcomes import Outcome
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
@@ -53,15 +55,26 @@ class TracedIntake:
     def take(self, record: SourceRecord, request: Request | Rejection, step: Step) -> Reply | None:
         """Give one request its verdict, None where that falls elsewhere."""
         reply = self._intake.take(record, request, step)
-        context = None if reply is None else _context(record, request)
-        if reply is None or context is None:
-            return reply
+        if reply is not None:
+            try:
+                self._tell(record, request, reply, step)
+            except FAULTS as error:
+                # The request has its verdict, with a trace or without.
+                tell(Fault.of(error), step)
+        return reply
+
+    def _tell(
+        self, record: SourceRecord, request: Request | Rejection, reply: Reply, step: Step
+    ) -> None:
+        context = _context(record, request)
+        if context is None:
+            return
         named = asked_by(record) if isinstance(request, Rejection) else request
         tenant, schedule_id, action = "", "", ""
         if named is not None:
             tenant, schedule_id, action = named["tenant"], named["schedule_id"], named["action"]
         if tenant == RETRIES:
-            return reply
+            return
         names = tenant[:MOST_SHOWN], schedule_id[:MOST_SHOWN]
         traced, origin = step.effects.traced, self._reports.origin(record)
         asked = (context, *names, action, origin)
@@ -70,7 +83,6 @@ class TracedIntake:
             topic, now_ms = step.effects.fired[-1][0], step.now_ms
             which = (context, *names, reply.fire_id, topic)
             traced.append(TracedFire(*which, EXTRA, None, now_ms, now_ms))
-        return reply
 
 
 def emit_traced(

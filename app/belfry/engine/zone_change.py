@@ -31,8 +31,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from belfry.engine.culprits import FAULTS, ZONES, Culprits
 from belfry.engine.step import Step
 from belfry.engine.undo import UndoLog
+from belfry.engine.unforeseen import pass_over
 from belfry.engine.waiting import Waiting
 from belfry.schedules.jitter import jitter_ms
 from belfry.schedules.rule import ZONED, leaves_out
@@ -64,7 +66,10 @@ Found = tuple[Pending, bytes]
 class ZoneChange:
     """Derives the pending occurrences of one partition anew, where the data has changed."""
 
-    def __init__(self, store: ScheduleStore, waiting: Waiting, undo: UndoLog) -> None:
+    def __init__(
+        self, store: ScheduleStore, waiting: Waiting, undo: UndoLog, culprits: Culprits
+    ) -> None:
+        self._culprits = culprits
         self._store = store
         self._waiting = waiting
         self._undo = undo
@@ -102,14 +107,25 @@ class ZoneChange:
         some = at_most * MORE
         rows = list(self._store.names(self._cursor, some))
         over_ms = max(step.now_ms, step.scan.reached_ms)
+        looked_at = 0
         for name, _ in rows:
+            if self._culprits.enough:
+                break
+            looked_at += 1
             # It may have moved in this very step.
             row = self._store.named(name)
-            if row is not None and is_location(row):
+            if row is None or not is_location(row):
+                continue
+            if self._culprits.some and pass_over(self._culprits, (ZONES, name), step):
+                continue
+            try:
                 self._look(name, row, over_ms, step)
+            except FAULTS as error:
+                self._culprits.blame(error, (ZONES, name))
+                raise
         self._undo.attribute(self, "_cursor")
-        if len(rows) == some:
-            self._cursor = rows[-1][0]
+        if looked_at == some or looked_at < len(rows):
+            self._cursor = rows[looked_at - 1][0] if looked_at else self._cursor
         else:
             self.settle()
 

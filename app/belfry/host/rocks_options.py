@@ -34,6 +34,9 @@ LEAST_BYTES: Final = 1024 * 1024
 CACHES_BYTES: Final = 16 * 1024 * 1024
 CACHE_BYTES: Final = 8 * 1024 * 1024
 NAMES_FILTER: Final = 0.05
+# Bytes of a block, and how many index entries follow one that has its whole key.
+BLOCK_BYTES: Final = 8 * 1024
+INDEX_RESTARTS: Final = 16
 
 
 class StoreShares:
@@ -105,5 +108,9 @@ def store_options(cache: Cache) -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_bloom_filter(10, False)
+    # Indexes and filters of all files lie in memory: 3.0 bytes a schedule of 540. By RocksDB's
+    # defaults (4 kB and 1) they took 5.9, which is 29 MB more for 10 000 000.
+    table.set_block_size(BLOCK_BYTES)
+    table.set_index_block_restart_interval(INDEX_RESTARTS)
     options.set_block_based_table_factory(table)
     return options

@@ -6,7 +6,7 @@ compared, one partition at a time, and only a digest of each row is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -16,15 +16,21 @@ from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.comparing import Compared, Digests, Owners, compared
-from belfry.mirror.losses import FiredBehind, FiresBehind, LostRequest, stood_before
+from belfry.mirror.losses import (
+    FiredBehind,
+    FiresBehind,
+    LostRequest,
+    carried_rows_of,
+    stood_before,
+)
 from belfry.mirror.marks import CHANGELOG, REQUESTS, MirrorMark, offsets_behind
 from belfry.mirror.opening import followed, is_added, number_of
-from belfry.mirror.requests_behind import RequestsBehind
+from belfry.mirror.requests_behind import RequestsBehind, WaitingRows
 from belfry.mirror.sides import Side
 from belfry.verification.memory import Remembered
 from belfry.verification.rows import Logged
 from belfry.wire.origins import believed_origin
-from belfry.wire.record import SourceRecord, sent_by_of
+from belfry.wire.record import Origin, SourceRecord, sent_by_of
 from belfry.wire.worker_keys import Purpose
 
 READ: Final = 20_000
@@ -92,18 +98,22 @@ def losses(source: Side, target: Side) -> Iterator[tuple[int, Lost]]:
     sorting = RequestsBehind({each: number_of(target, each, marks[each]) for each in marks})
     for partition, mark in marks.items():
         _sort(source, partition, mark, marks, sorting)
-    anew, moved = sorting.anew(), frozenset(sorting.moved)
     # Read twice, for there may be far more rows than names; and up to where they ended at first.
     at = {each: mark.positions.get(CHANGELOG, 0) for each, mark in marks.items()}
     ends = dict(at)
     changed: set[bytes] = set()
+    waiting = {each: WaitingRows(_origins(source, each)) for each in marks}
     for each in marks:
         for row in _rows(source, each, at[each]):
-            changed.add(row.key)
+            if not waiting[each].changes(row.key):
+                changed.add(row.key)
             ends[each] = row.offset + 1
     names = frozenset(changed)
-    stood = {each: _stood(source, each, mark, names) for each, mark in marks.items()}
-    elsewhere = {**sorting.under_way, **{k: v for each in stood.values() for k, v in each.items()}}
+    stood = {each: _stood(source, each, at[each], names, waiting[each]) for each in marks}
+    for each, requests in waiting.items():
+        sorting.wait(each, requests)
+    elsewhere = carried_rows_of(stood.values(), sorting.under_way)
+    anew, moved = sorting.anew(), frozenset(sorting.moved)
     for partition in marks:
         rows = (r for r in _rows(source, partition, at[partition]) if r.offset < ends[partition])
         fires = FiresBehind(stood[partition], anew, elsewhere, moved)
@@ -126,15 +136,13 @@ def _followed(target: Side, partition: int) -> MirrorMark:
 
 
 def _stood(
-    source: Side, partition: int, mark: MirrorMark, names: frozenset[bytes]
+    source: Side, partition: int, at: int, names: frozenset[bytes], waiting: WaitingRows
 ) -> dict[bytes, Remembered]:
-    """How those schedules stood at a mark."""
-    at = mark.positions.get(CHANGELOG, 0)
-    if not at or not names:
+    """How those schedules stood at a mark, an offset of the changelog; and what waited there."""
+    if not at or not (names or waiting.any):
         return {}
-    return stood_before(
-        (each for each in _rows(source, partition, None) if each.offset < at), names
-    )
+    rows = (each for each in _rows(source, partition, None) if each.offset < at)
+    return stood_before(waiting.seen(rows), names)
 
 
 def _sort(
@@ -142,21 +150,23 @@ def _sort(
     sorting: RequestsBehind,
 ) -> None:  # fmt: skip
     """Sort the requests of a partition that nobody had judged by its mark."""
-    topic, origin_keys = (
-        source.settings.topic(REQUESTS),
-        source.settings.worker_keys(Purpose.ORIGIN),
-    )
+    topic, origin_of = source.settings.topic(REQUESTS), _origins(source, partition)
     for record in _requests(source, partition, mark.judged):
-        origin = believed_origin(origin_keys, record, topic, partition)
+        origin = origin_of(record)
         carried = record[0] < mark.positions.get(REQUESTS, 0)
         by = sent_by_of(record[4]) if origin.rerouted else None
         if by is None and origin.topic == topic and origin.rerouted:
             # Sent on by a release that does not say in which transaction.
             first = marks.get(origin.partition)
             carried = carried or (first is not None and _is_unjudged(origin.offset, first))
-        sorting.take(
-            partition, record, carried, by, (origin.topic, origin.partition, origin.offset)
-        )
+        sorting.take(partition, record, carried, by, origin[:3])
+
+
+def _origins(source: Side, partition: int) -> Callable[[SourceRecord], Origin]:
+    """What tells where a request of a partition came in first."""
+    origin_keys = source.settings.worker_keys(Purpose.ORIGIN)
+    topic = source.settings.topic(REQUESTS)
+    return lambda record: believed_origin(origin_keys, record, topic, partition)
 
 
 def _is_unjudged(offset: int, mark: MirrorMark) -> bool:

@@ -25,7 +25,7 @@ from belfry.schedules.identity import generation_at, partition_of_life
 from belfry.schedules.rejections import Rejection
 from belfry.store.layout import keys
 from belfry.verification import rows
-from belfry.verification.memory import Remembered
+from belfry.verification.memory import Remembered, Stands
 from belfry.verification.row_fires import RowFire, remembered, row_fire_of
 from belfry.verification.rows import Logged, Over
 from belfry.wire.headers import asked_by
@@ -124,6 +124,28 @@ def stood_before(records: Iterable[Logged], names: frozenset[bytes]) -> dict[byt
     return known
 
 
+def carried_rows_of(
+    stood: Iterable[Mapping[bytes, Remembered]], under_way: Mapping[bytes, Remembered]
+) -> dict[bytes, Remembered]:
+    """How schedules stood at the marks, wherever they were: by how they `stood` in each partition,
+    and by the rows that were `under_way` from one to another.
+
+    Where it waits counts for more than what others remember: a partition that gave it away knows it
+    as it was then, and a former home may keep the marker of an earlier life.
+    """
+    found: dict[bytes, Remembered] = {}
+    for known in (*stood, under_way):
+        for name, its in known.items():
+            if name not in found or _worth(its) > _worth(found[name]):
+                found[name] = its
+    return found
+
+
+def _worth(its: Remembered) -> int:
+    """What waits fires, what was given away may do so elsewhere, and what is over does not."""
+    return {Stands.OVER: 0, Stands.GONE: 1}.get(its.stands, 2)
+
+
 class FiresBehind:
     """The fires of the transactions behind a mark; `told` counts them as manifests do."""
 
@@ -131,12 +153,12 @@ class FiresBehind:
         self, known: dict[bytes, Remembered], anew: JudgedAnew,
         elsewhere: Mapping[bytes, Remembered] = NOTHING, moved: frozenset[bytes] = frozenset(),
     ) -> None:  # fmt: skip
-        """`known` is how schedules stood at the mark, and `elsewhere` how those of other partitions
-        did, or were on their way. Rows of those that `moved` go and come without a fire.
+        """`known` is how schedules stood at the mark, and `elsewhere` how those of all partitions
+        did (`carried_rows_of`). Rows of those that `moved` go and come without a fire.
         """
         self._known = known
         self._anew = anew
-        self._carried = {**elsewhere, **known}
+        self._carried = {**known, **elsewhere}
         self._moved = moved
         self.told = 0
 

@@ -2,21 +2,72 @@
 
 not sent on by a partition   carried: judged there         not carried: lost
 sent on                      as the request at its first place is: its sender does it again
+that waits in a row          the row was carried: judged there, as soon as its wait is over
 of a move, sent on           its sender does it again; rows that were carried are on their way
 that a group be moved        not carried: lost, and the group stays where it lies
+
+A partition reads on behind a request that waits for its key group or its schema (`WaitingRows`). So
+such a one lies before the position at which requests are judged once more, and counts all the same:
+
+    requests   40  41 │ 42  43         read up to 42 by the mark
+    row of 40         waits            judged behind the mark by the source, and there once more
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from belfry.mirror.losses import JudgedAnew, LostRequest, Place, lost_request
+from belfry.store.layout.aside import ASIDE_PREFIX, decode_aside
+from belfry.store.layout.groups import HELD_PREFIX, decode_held
 from belfry.verification import rows
 from belfry.verification.memory import Remembered
 from belfry.verification.row_fires import remembered
 from belfry.verification.rows import Logged
 from belfry.wire.moves import MOVE, ROWS, decode_move, is_move, unpack_rows
-from belfry.wire.record import SentBy, SourceRecord
+from belfry.wire.record import Origin, SentBy, SourceRecord
+
+
+class WaitingRows:
+    """Requests of one partition that waited in rows at its mark, and no more behind it: for their
+    key group, or for their schema. One that waits on has changed nothing in the source.
+
+    Keys of such rows tell no partition. Of a request that may be large only what it asks for is
+    kept.
+    """
+
+    def __init__(self, origin_of: Callable[[SourceRecord], Origin]) -> None:
+        """`origin_of` tells where a request of the partition came in first."""
+        self._origin_of = origin_of
+        self._changed: set[bytes] = set()
+        self.requests: dict[bytes, tuple[LostRequest, Place]] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether there may be some."""
+        return bool(self._changed)
+
+    def changes(self, key: bytes) -> bool:
+        """Whether a row behind the mark is such a one; it is noted. All are, before any is seen."""
+        found = key.startswith((HELD_PREFIX, ASIDE_PREFIX))
+        if found:
+            self._changed.add(key)
+        return found
+
+    def seen(self, records: Iterable[Logged]) -> Iterator[Logged]:
+        """The same records, which lie before the mark; what waits in them is noted."""
+        for record in records:
+            if record.key in self._changed:
+                if record.value is None:
+                    self.requests.pop(record.key, None)
+                else:
+                    self.requests[record.key] = self._request(record.key, record.value)
+            yield record
+
+    def _request(self, key: bytes, row: bytes) -> tuple[LostRequest, Place]:
+        decode = decode_held if key.startswith(HELD_PREFIX) else decode_aside
+        record = decode(key, row).record
+        return lost_request(record), self._origin_of(record)[:3]
 
 
 class RequestsBehind:
@@ -50,6 +101,10 @@ class RequestsBehind:
         else:
             self._lose(partition, record)
             self._lost_at.add(first)
+
+    def wait(self, partition: int, waiting: WaitingRows) -> None:
+        """Requests that waited in rows of a partition at its mark."""
+        self._carried += ((partition, *each) for each in waiting.requests.values())
 
     def anew(self) -> JudgedAnew:
         """What the other side judges; asked when all were taken."""

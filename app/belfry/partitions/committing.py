@@ -44,9 +44,10 @@ class StepCommits:
         self._upkeep = upkeep
         self._pace = Pace(opener.settings.fire_chunk)
 
-    def at_most(self, halved: int) -> int:
-        """How many events the next step may fire, which others make smaller by so many halvings."""
-        return self._pace.halved(halved)
+    @property
+    def at_most(self) -> int:
+        """How many events the next step may fire."""
+        return self._pace.at_most
 
     def begin(self) -> None:
         """A term of ownership begins."""

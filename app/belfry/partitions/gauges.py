@@ -109,7 +109,7 @@ class Gauges:
             self._metrics.steps.unreadable(len(effects.unreadable))
             self._tell_unreadable(effects.unreadable)
         for where in effects.failed_checks:
-            told = "a request was refused, for a check of it failed: a fault of belfry"
+            told = "a request was refused, or a schedule passed over, for a fault of belfry"
             self._faults.error("check failed", told, where=where)
         if effects.drained:
             self._metrics.steps.drained([each.late_ms for each in effects.drained])

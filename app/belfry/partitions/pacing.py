@@ -1,4 +1,4 @@
-"""How large a step is, and when the next one begins: four rules for the loop of a partition.
+"""How large a step is, and when the next one begins: three rules for the loop of a partition.
 
 **`Pace`: as many events as are committed in good time.**  A transaction pays for every output
 partition that it touches.  A step of 10 000 events takes half a second for a few tenants, and may
@@ -7,17 +7,6 @@ rolled back and begun again for ever.  So a slow commit, or one that failed, hal
 and quick ones let it grow, as TCP does.  Jacobson, "Congestion Avoidance and Control", 1988.
 
     most 10 000, many topics    500 ─ quick ► 1 000 ─ quick ► 2 000 ─ slow ► 1 000 ─ quick ► 2 000
-
-**`halvings_of`: as much as others leave.**  A step holds its events until they are committed, with
-the records that come of them.  Where all partitions have thousands due, each would hold a full
-step.  So what the steps of a worker hold is counted, and where the next one does not fit any more,
-it is smaller, down to a sixteenth.  No step waits for another one, whose broker may be away:
-
-    16 partitions, all of which have 10 000 events due at noon; a worker has room for 4 full steps
-    12:00:00.000   4 steps fire 10 000 each, the steps of the others 625
-    12:00:00.300   a full step is committed, and whose step begins next may fire 10 000
-
-Four partitions always have room for full steps.  Requests that are taken in are counted likewise.
 
 **`Linger`: a pause after a small step, while many calls come over HTTP.**  Where cores are idle it
 is quickest to let one small step follow another at once.  But each transaction costs worker and
@@ -52,11 +41,6 @@ LEAST: Final = 50
 # A full step below it lets the next one be twice as large; one above the other halves it.
 QUICK_MS: Final = 1_000.0
 SLOW_MS: Final = 2_500.0
-# What steps hold is counted in parts of a full one, in whole numbers, so that nothing drifts.
-FULL: Final = 10_000
-# The partitions of a worker hold so much together, and a little beyond: no step is halved oftener.
-TOGETHER: Final = 4 * FULL
-MOST_HALVINGS: Final = 4
 # A step of so many events and requests is no small one any more.
 FEW: Final = 200
 # The pause behind a small step.
@@ -78,10 +62,6 @@ class Pace:
         self._most = most
         self.at_most = most
 
-    def halved(self, times: int) -> int:
-        """The size of the next step, where others leave room for one that is halved so often."""
-        return min(self.at_most, max(self._most >> times, min(LEAST, self._most)))
-
     def begin(self, topics: int) -> None:
         """A term of ownership begins, on a cluster with so many output topics."""
         if topics > MANY_TOPICS:
@@ -97,31 +77,6 @@ class Pace:
     def failed(self) -> None:
         """A step was not committed."""
         self.at_most = max(self.at_most // 2, min(LEAST, self._most))
-
-
-def halvings_of(held: int, wanted: int = FULL) -> int:
-    """How often a full step is halved for the next one, while others hold so much.
-
-    It is known to want no more than `wanted`.  Both are in parts of a full step.
-
-    >>> halvings_of(3 * FULL), halvings_of(3 * FULL + 1), halvings_of(50 * FULL)
-    (0, 1, 4)
-    >>> halvings_of(3 * FULL + 1, FULL // 2 + 1)
-    0
-    """
-    left, times = TOGETHER - held, 0
-    while times < MOST_HALVINGS and min(wanted, FULL >> times) > left:
-        times += 1
-    return times
-
-
-def parts_of(done: int, most: int) -> int:
-    """What a step holds that did so much of a full step's `most`, in parts of one.
-
-    >>> parts_of(6, 10_000), parts_of(10_400, 10_000), parts_of(-3, 10_000)
-    (6, 10000, 0)
-    """
-    return max(0, min(FULL, -(-FULL * done // most)))
 
 
 class Linger:

@@ -92,11 +92,6 @@ class Resolver:
             return None
         return {**self.deferred.refused, **self._refused}
 
-    @property
-    def begun(self) -> bool:
-        """Whether it looks at a batch that is not taken in yet."""
-        return self._records is not None
-
     # -- what is set aside -----------------------------------------------------------------------
 
     def take_over(self, waits: Iterable[Waits]) -> None:

@@ -1,77 +1,134 @@
-"""What the steps of a worker's partitions hold together: each takes its share, none waits for it.
+"""What the steps of a worker's partitions hold together: each asks for a share before it fires.
 
-    take ─► how small the step has to be ─► fires ─► keep ─► commits ─► over
-            held: as much as it may fire             held: what it has fired     held: nothing
+    ask ─ waits? ─ has a share ─► fires ─► keep ─► commits ─► over
+                   held: a full step       held: what it has fired, until it is over
 
-What is fired and what is taken in are counted apart, so that neither leaves little of the other.
-The rule is `halvings_of` (`pacing.py`).  A commit that hangs keeps its share, and steps of other
-partitions get smaller meanwhile; the least that a step may do is there for each.  Events that are
-held back, since their topic is missing for instance, count like those that fire.
+A step holds its events until they are committed, with the records that come of them.  Where all
+partitions have thousands due, each would hold a full step.  So a worker has room for four full
+steps.  Who asks first has a full share, or what is left where that is worth a transaction.  Who
+finds less waits, and whoever gives something back wakes the first who waits.
+
+A commit may hang, for its broker is away.  Where nobody was given a share for a second though
+somebody waits, all who ask go on at once with a small one:
+
+    16 partitions, all of which have 10 000 events due at noon
+    12:00:00.000   4 steps fire 10 000 each, and 12 wait
+    12:00:00.300   a full step is committed: the first who waits fires 10 000
+
+Four partitions always have room for full steps.  Smaller steps would need more transactions, and
+these cost the broker more than the events in them.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from collections import deque
+from collections.abc import Callable
+from math import ceil
+from typing import Final, Self
 
 from belfry.host import machine
-from belfry.partitions.pacing import FULL, halvings_of
+
+# What steps hold is counted in parts of a full one, in whole numbers, so that nothing drifts.
+FULL: Final = 10_000
+# The partitions of a worker hold so much together, and a little beyond where commits hang.
+TOGETHER: Final = 4 * FULL
+# Who finds less than this waits for more.
+WORTHWHILE: Final = FULL // 4
+# What a step has that does not wait any longer.
+LEAST: Final = FULL // 16
+# Events count by their payloads.  As many small ones as a step may fire (`BELFRY_FIRE_CHUNK`) take
+# a quarter of the memory that those take whose payloads fill a step (`BELFRY_STEP_BYTES`).
+LIGHT: Final = 4
+# Nobody waits where nobody was given a share for so long.
+PATIENCE_S: Final = 1.0
 
 
-class Held:
-    """How much the steps of a worker hold, in parts of a full step; used by any thread."""
+class StepRoom:
+    """The room that the steps of a worker share; used by any thread."""
 
     def __init__(self) -> None:
         self._lock = machine.Lock()
-        self.parts = 0
+        self._waiting: deque[StepShare] = deque()
+        self._given_s = machine.monotonic()
+        self.held = 0
 
-    def take(self, wanted: int) -> tuple[int, int]:
-        """Hold more: how often a full step is halved for that, and how many parts it is."""
+    def ask(self, share: StepShare) -> None:
+        """Give room to a share, now or later: it is woken then."""
         with self._lock:
-            times = halvings_of(self.parts, wanted)
-            parts = min(wanted, FULL >> times)
-            self.parts += parts
-        return times, parts
+            self._waiting.append(share)
+            self._give()
 
-    def give_back(self, parts: int) -> None:
-        """Hold so much less."""
+    def insist(self, share: StepShare) -> None:
+        """Give a share that has nothing yet the least, whether there is room or not."""
         with self._lock:
-            self.parts -= parts
+            self._forget(share)
+            if not share.parts:
+                share.parts = LEAST
+                self.held += LEAST
 
+    def give_back(self, share: StepShare, parts: int) -> None:
+        """Take so many parts of a share back, for those who wait."""
+        with self._lock:
+            share.parts -= parts
+            self.held -= parts
+            self._forget(share)
+            given = self._give()
+        for other in given:
+            other.wake()
 
-class StepShares:
-    """What a worker's steps hold together of what they fire, and of what they take in."""
+    def patience_s(self) -> float:
+        """How many seconds who waits should go on with that."""
+        with self._lock:
+            return self._given_s + PATIENCE_S - machine.monotonic()
 
-    def __init__(self) -> None:
-        self.fired = Held()
-        self.taken = Held()
+    def _give(self) -> list[StepShare]:
+        given = []
+        while self._waiting and TOGETHER - self.held >= WORTHWHILE:
+            share = self._waiting.popleft()
+            share.parts = min(FULL, TOGETHER - self.held)
+            self.held += share.parts
+            self._given_s = machine.monotonic()
+            given.append(share)
+        return given
+
+    def _forget(self, share: StepShare) -> None:
+        if share in self._waiting:
+            self._waiting.remove(share)
 
 
 class StepShare:
-    """The share of one partition: held within a step, given back behind it, however it ends."""
+    """The share of one partition: held within a step, given back behind it, however it ends.
 
-    def __init__(self, held: Held) -> None:
-        self._held = held
+    `wake` is called from any thread when it is given room that it waited for.
+    """
+
+    def __init__(self, room: StepRoom, wake: Callable[[], object]) -> None:
+        self._room = room
+        self.wake = wake
         self.parts = 0
 
-    def take(self, wanted: int = FULL) -> int:
-        """Take a share, of so many parts at most; how often a full step is halved for it."""
-        self.give_back()
-        times, self.parts = self._held.take(wanted)
-        return times
+    def ask(self) -> None:
+        """Ask for a full share; it may come later."""
+        self._room.ask(self)
 
-    def keep(self, parts: int) -> None:
-        """Keep so many parts, if that is less than was taken."""
+    def wait_s(self) -> float:
+        """How many seconds to wait for it: nothing where it is there, or is not to be expected."""
+        return 0.0 if self.parts else max(0.0, self._room.patience_s())
+
+    def of(self, most: int) -> int:
+        """As much of what a full step does as this share allows; the least where it is empty."""
+        if not self.parts:
+            self._room.insist(self)
+        return max(1, most * self.parts // FULL)
+
+    def keep(self, *done: float) -> None:
+        """Keep what the step holds, the largest of these parts of a full one, if that is less."""
+        parts = ceil(FULL * max(done))
         if parts < self.parts:
-            self._held.give_back(self.parts - parts)
-            self.parts = parts
-
-    def give_back(self) -> None:
-        """Keep nothing."""
-        if self.parts:
-            self.keep(0)
+            self._room.give_back(self, self.parts - parts)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.give_back()
+        self._room.give_back(self, self.parts)

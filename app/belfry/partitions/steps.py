@@ -1,7 +1,7 @@
 """The steps of one partition while it is owned: what each waits for, and what goes into it.
 
 wait for a batch or the next due instant ─► fire_due ─► accept ─► one transaction ─► committed
-                                            └ held of what all steps may hold ─────┘
+                 └ and for room to fire in └ held of what all steps may hold ─────┘
 
 Each wait is a pause of the partition's loop (`host/loops.py`): other partitions' loops have their
 turns meanwhile.  A step itself is one turn, its commit included.
@@ -21,9 +21,9 @@ from belfry.partitions.committing import StepCommits
 from belfry.partitions.early_payloads import EarlyPayloads
 from belfry.partitions.failure import PAUSE_AFTER_ABORT_S
 from belfry.partitions.mailbox import Mailbox, MissingBatch
-from belfry.partitions.pacing import Linger, parts_of
+from belfry.partitions.pacing import Linger
 from belfry.partitions.resolver import MOST_AT_ONCE
-from belfry.partitions.step_shares import StepShare
+from belfry.partitions.step_shares import LIGHT, StepShare
 from belfry.partitions.surroundings import RunnerDependencies
 from belfry.partitions.term import Owned
 from belfry.partitions.upkeep import Upkeep
@@ -61,7 +61,7 @@ class Steps:
         self._fires = fires
         self._loop = loop
         self._settings = settings
-        self._fired, self._taken = StepShare(given.shares.fired), StepShare(given.shares.taken)
+        self._share = StepShare(given.room, loop.wake)
         self._missing = MissingBatch()
         self._linger = Linger(settings.batch_records)
         self._waiting: SourceBatch | None = None
@@ -97,9 +97,10 @@ class Steps:
         """Wait for work, and do it."""
         owned.check()
         yield from self._await_work(owned)
-        self.comes_round()
-        owned.producer.serve()
-        with self._fired, self._taken:
+        with self._share:
+            yield from self._await_room(owned)
+            self.comes_round()
+            owned.producer.serve()
             done = self._do(owned, self.guarded_ms())
         if not done:
             yield from self._rest(PAUSE_AFTER_ABORT_S)
@@ -123,16 +124,20 @@ class Steps:
         return done
 
     def _fire(self, owned: Owned, now_ms: int) -> Effects:
-        """Fire what is due, as much as fits beside what steps of other partitions hold."""
+        """Fire what is due, as much as this step's share allows, and hold what that takes."""
         self._linger.fires(now_ms)
         up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
-        engine, most_bytes = owned.engine, self._settings.step_bytes
-        halved, room = self._fired.take(), engine.effects.room
-        at_most = self._commits.at_most(halved)
-        effects = engine.fire_due(now_ms, at_most, up, most_bytes >> halved)
+        engine, share = owned.engine, self._share
+        chunk, most_bytes = self._settings.fire_chunk, self._settings.step_bytes
+        room, at_most = engine.effects.room, min(self._commits.at_most, share.of(LIGHT * chunk))
+        effects = engine.fire_due(now_ms, at_most, up, share.of(most_bytes))
         # Events that are held back, since their topic is missing for instance, are held here too.
-        events = parts_of(max(len(effects.fired), engine.changed), self._settings.fire_chunk)
-        self._fired.keep(max(events, parts_of(room - effects.room, most_bytes)))
+        events, rows = len(effects.fired), engine.changed
+        share.keep(
+            (room - effects.room) / most_bytes,
+            events / (LIGHT * chunk),
+            (rows - events) / chunk,
+        )
         self._failpoint("S0")
         return effects
 
@@ -148,9 +153,6 @@ class Steps:
                 return
             owned.source.taken(batch.parts)
             owned.resolver.taken()
-            if not batch.parts:
-                # The rest of it waits in the mailbox.
-                return
         if events and self._worker.is_asked_often() and not owned.engine.drains:
             self._linger.after(events, owned.engine.next_due_ms(), self._clock.monotonic_ms())
 
@@ -175,6 +177,16 @@ class Steps:
         else:
             self._missing.arrived(now_ms)
 
+    def _await_room(self, owned: Owned) -> Turns:
+        """Where something is due, wait for room to fire it in, but for no commits that hang."""
+        due_ms = owned.engine.next_due_ms()
+        if due_ms is None or due_ms > self.guarded_ms() or not self._may_fire():
+            return
+        self._share.ask()
+        while (left_s := self._share.wait_s()) > 0 and not self._loop.stopping.is_set():
+            yield left_s
+            self.comes_round()
+
     def _rest(self, seconds: float) -> Turns:
         """Let so much time pass, whoever wakes the loop; less where it is to stop."""
         until_ms = self._clock.monotonic_ms() + 1000 * seconds
@@ -198,32 +210,14 @@ class Steps:
     # -- a batch ---------------------------------------------------------------------------------
 
     def _ready_batch(self, owned: Owned) -> SourceBatch | None:
-        """The batch that waits, or the first of it, once it may be taken in."""
-        if self._waiting is None:
+        batch = self._waiting
+        if batch is None:
             return None
-        resolver = owned.resolver
-        # One that waits for its schemas stays as it is until it is ready: its wait goes on.
-        waited = resolver.begun
-        batch = self._waiting if waited else self._fitting(self._waiting)
-        ready = resolver.ready(batch.records)
-        if resolver.too_many:
-            batch = self._fitting(self.mail.first_of(batch, MOST_AT_ONCE))
-            ready = resolver.ready(batch.records)
-        if not (ready and self.arrivals.may_enter(batch)):
-            self._taken.give_back()
-            return None
-        return self._fitting(batch) if waited else batch
-
-    def _fitting(self, batch: SourceBatch) -> SourceBatch:
-        """As much of a batch as fits beside what steps of other partitions take in: it waits."""
-        records = parts_of(len(batch.records), self._settings.batch_records)
-        wanted = max(records, parts_of(batch.size, self._settings.step_bytes))
-        self._taken.take(wanted)
-        if self._taken.parts < wanted and len(batch.records) > 1:
-            count = max(1, len(batch.records) * self._taken.parts // wanted)
-            batch = self.mail.first_of(batch, count)
-        self._waiting = batch
-        return batch
+        ready = owned.resolver.ready(batch.records)
+        if owned.resolver.too_many:
+            batch = self._waiting = self.mail.first_of(batch, MOST_AT_ONCE)
+            ready = owned.resolver.ready(batch.records)
+        return batch if ready and self.arrivals.may_enter(batch) else None
 
     def _time_is_up(self, until_ms: float) -> Callable[[], bool]:
         return lambda: self._clock.monotonic_ms() >= until_ms

@@ -1,7 +1,7 @@
 """What the runner of a partition has of its worker: given once, used by its loop and its steps.
 
 opener, guard, outputs,    shared by all partitions of the worker (`process/sharing.py`)
-threads, shares
+threads, room
 worker                     whom a runner tells, and asks (`assembly.py`)
 """
 
@@ -16,7 +16,7 @@ from belfry.firing.clock_guard import ClockGuard
 from belfry.host.loop_threads import LoopThreads
 from belfry.outputs.readiness import Outputs
 from belfry.partitions.opener import PartitionOpener
-from belfry.partitions.step_shares import StepShares
+from belfry.partitions.step_shares import StepRoom
 from belfry.wire.accepted import Told
 from belfry.wire.batch import SourceBatch
 
@@ -57,6 +57,6 @@ class RunnerDependencies(NamedTuple):
     outputs: Outputs
     # Where loops have their turns.
     threads: LoopThreads
-    # What steps hold together.
-    shares: StepShares
+    # What steps may hold together.
+    room: StepRoom
     worker: WorkerPort

@@ -83,8 +83,11 @@ def _fire(engine: PartitionEngine, attempt: Attempt) -> None:
     if in_time is None:
         engine.fire_due(attempt.now_ms, attempt.at_most)
         return
-    effects = engine.effects
-    engine.fire_due(attempt.now_ms, attempt.at_most, lambda: len(effects.fired) >= in_time)
+
+    def time_is_up() -> bool:
+        return len(engine.effects.fired) >= in_time
+
+    engine.fire_due(attempt.now_ms, attempt.at_most, time_is_up)
 
 
 def _take_in(

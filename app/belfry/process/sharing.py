@@ -42,7 +42,7 @@ from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.request_readers import RequestReaders
-from belfry.partitions.step_shares import StepShares
+from belfry.partitions.step_shares import StepRoom
 from belfry.partitions.supervisor import MakeRunner
 from belfry.partitions.surroundings import RunnerDependencies, WorkerPort
 from belfry.partitions.tenant_topics import TenantTopics
@@ -105,8 +105,8 @@ class Shared(NamedTuple):
     outputs: Outputs
     # Where partitions' loops have their turns.
     threads: LoopThreads
-    # What steps of all partitions hold together.
-    shares: StepShares
+    # What steps of all partitions may hold together.
+    room: StepRoom
 
     def runners(self, port: WorkerPort) -> MakeRunner:
         """What makes the runners of this worker's partitions.
@@ -194,4 +194,4 @@ def share(
         checkpoints=None if given is None else CheckpointMaker(given),
         restorer=None if given is None else CheckpointRestorer(given),
     )
-    return Shared(opener, guard, outputs, LoopThreads(), StepShares())
+    return Shared(opener, guard, outputs, LoopThreads(), StepRoom())

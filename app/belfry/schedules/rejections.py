@@ -75,7 +75,7 @@ CODES: Final = {
     "too_many_jobs": "The tenant has as many bulk jobs under way as it may have.",
     "bad_fields": "A field is longer than allowed.",
     "payload_too_large": "The fired event would not fit the output topic.",
-    "check_failed": "A check of the request failed itself, which is a fault of belfry.",
+    "check_failed": "What judges or carries out the request failed, which is a fault of belfry.",
     "bad_move": "A record that moves a key group does not fit, or nobody may move any.",
     "misrouted": "The workers do not agree on the partition that owns the request's schedule.",
     "unreadable_schedule": "A later release, newer time zone data or a key is needed to fire it.",

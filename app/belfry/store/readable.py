@@ -20,7 +20,16 @@ from belfry.store.layout.pending import decode_pending
 from belfry.store.layout.pending_bytes import FLAGS, fires_once, kind_and_flags, with_a_rule
 
 # What a rule raises that is not understood, or damaged.
-UNREADABLE: Final = (ValueError, IndexError, struct_error, AssertionError)
+UNREADABLE: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct_error,
+)
 
 
 def reads() -> bytes:

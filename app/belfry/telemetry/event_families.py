@@ -37,7 +37,7 @@ OF_EVENTS: Final = (
     Family(
         "belfry_unreadable_total",
         "counter",
-        "Due schedules held back because a later release or newer time zone data made them.",
+        "Due schedules held back: of a later release or newer zone data, or their fire fails.",
     ),
     Family("belfry_completed_total", "counter", "Recurring schedules that fired their last."),
     Family(

@@ -10,6 +10,10 @@ A transaction whose manifest says 3 fires, with these rows:
     b   waited           ─► marker                   fired once
     c   waited           ─► another version          may have fired before it was replaced
     so  a and b are certain, and 3 - 2 = 1 is missing; c's event is in an output: it fired
+
+Where events may come twice (AT_LEAST_ONCE), c's event may be one of a step that was rolled back.
+An owner that follows takes in requests before it fires, and so c may be replaced and never fire.
+Such an event counts only as far as the manifest's number has room for it.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from typing import Final
 from belfry.verification.coverage import Coverage
 from belfry.verification.extras import Ask, ExtraFires
 from belfry.verification.findings import Breach
-from belfry.verification.judged import Fault, FiresJudged, compare
+from belfry.verification.judged import Fault, FiresJudged, compare, without_surplus
 from belfry.verification.memory import FiredEntry, Memory
 from belfry.verification.row_fires import RETRIES, RowFire, Unfounded
 from belfry.verification.rows import digest_of, id_of_fire
@@ -49,14 +53,19 @@ class FireJudge:
         found = FiresJudged()
         # Schedules that may have fired and are in no output, with their places among the others.
         maybe: list[tuple[int, RowFire, bytes]] = []
+        # Ids in outputs that a step may have left which was rolled back.
+        loose: list[bytes] = []
         plain = True
         for row_fire in row_fires:
             if isinstance(row_fire, Unfounded):
                 self._unfounded(row_fire, found)
             elif row_fire.times is None:
+                before = len(found.identities)
                 plain = self._perhaps(row_fire, found, maybe) and plain
+                loose += filter(self._may_repeat, found.identities[before:])
             else:
                 plain = self._certain(row_fire, ask, found) and plain
+        plain = without_surplus(loose, ask.sealed.fired, found) and plain
         found.short_of = ask.sealed.fired - len(found.identities)
         if found.short_of > 0:
             plain = self._extras(ask, found) and plain
@@ -109,6 +118,11 @@ class FireJudge:
         if not several:
             maybe.append((len(found.identities), row_fire, first))
         return len(several) < 2
+
+    def _may_repeat(self, identity: bytes) -> bool:
+        """Whether the event of this id lies in a topic whose events may come twice."""
+        fire = self._memory.fire(identity)
+        return fire is not None and self._coverage.may_repeat(fire.spot.topic)
 
     def _certain(self, row_fire: RowFire, ask: Ask, found: FiresJudged) -> bool:
         """A schedule that has fired; whether the order of its fires among others is known."""

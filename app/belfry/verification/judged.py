@@ -17,6 +17,7 @@ order is known, and all else is counted as not checked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -58,6 +59,20 @@ class FiresJudged:
     def waits(self) -> bool:
         """Whether something is missing that an output may show yet."""
         return bool(self.missing) or self.short_of > 0
+
+
+def without_surplus(loose: Sequence[bytes], fired: int, found: FiresJudged) -> bool:
+    """Take out what a step that was rolled back has left; whether the order of the rest is known.
+
+    As many of the ids in `loose` go as are found above the manifest's number, `fired`.  Which of
+    them fired nobody can say, unless none did.
+    """
+    surplus = min(len(found.identities) - fired, len(loose))
+    if surplus <= 0:
+        return True
+    gone = set(loose[-surplus:])
+    found.identities = [each for each in found.identities if each not in gone]
+    return surplus == len(loose)
 
 
 def compare(ask: Ask, found: FiresJudged, memory: Memory, *, plain: bool) -> None:

@@ -43,11 +43,10 @@ class SourceBatch(NamedTuple):
     def divided(self, count: int) -> tuple[SourceBatch, SourceBatch]:
         """The first so many records, of more, and the rest, which counts for all parts."""
         first, rest = self.records[:count], self.records[count:]
-        begins, size = rest[0][0], _size(first)
-        # The rest is not measured: who takes a batch in bit by bit would measure it each time.
+        begins = rest[0][0]
         return (
-            self._replace(next_position=begins, records=first, parts=0, size=size),
-            self._replace(start=begins, records=rest, size=self.size - size),
+            self._replace(next_position=begins, records=first, parts=0, size=_size(first)),
+            self._replace(start=begins, records=rest, size=_size(rest)),
         )
 
     def behind(self, position: int) -> SourceBatch | None:

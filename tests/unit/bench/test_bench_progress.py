@@ -59,8 +59,22 @@ def test_who_answers_slowly_is_asked_less_often(
 
 def test_a_wait_that_is_in_vain_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "LONGEST_S", -1.0)
-    with pytest.raises(WorkerFailed, match="7 of 1000 requests taken in within"):
+    with pytest.raises(WorkerFailed, match="7 of 1000 requests taken in, and no more"):
         awaited(Waiting(), lambda: 7)
+
+
+def test_a_wait_lasts_as_long_as_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To take 30 000 000 requests in takes longer than any run may stand still."""
+    now, counts = [0.0], iter([0, 300, 600, 1000])
+
+    def slept(_: float) -> None:
+        now[0] += 0.9 * runs.LONGEST_S
+
+    monkeypatch.setattr("belfry.bench.runs.time.sleep", slept)
+    monkeypatch.setattr("belfry.bench.runs.time.monotonic", lambda: now[0])
+    awaited(Waiting(), lambda: next(counts))
+    with pytest.raises(WorkerFailed, match="700 of 1000 requests taken in, and no more for 600 s"):
+        awaited(Waiting(), lambda: 700)
 
 
 def test_requests_that_are_taken_in_when_they_are_due_are_no_benchmark(

@@ -20,7 +20,7 @@ from belfry.capacity.demand import BadDemand, Demand
 from belfry.capacity.estimate import MIB
 from belfry.capacity.model import WorkerNeeds, plan
 from belfry.cli.plan import constants_of, plan_text
-from belfry.partitions import pacing
+from belfry.partitions import step_shares
 from tests.unit.capacity.constants import FILE
 
 GOLDEN = Path(__file__).with_name("plan.golden.txt")
@@ -98,9 +98,9 @@ def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -
 @pytest.mark.parametrize(("payload", "step_mb"), [(400, 3 + 4), (2_000, 3 + 20), (9_000, 3 + 20)])
 @pytest.mark.parametrize(
     ("workers", "partitions", "steps"),
-    [(1, 3, 3), (1, 4, 4), (1, 20, 4 + 1), (2, 8, 8), (2, 64, 8 + 56 / 16), (64, 64, 64)],
+    [(1, 3, 3), (1, 4, 4), (1, 20, 4), (2, 8, 8), (2, 64, 8), (64, 64, 64)],
 )
-def test_four_partitions_of_a_worker_may_fire_full_steps_and_others_a_sixteenth(
+def test_the_partitions_of_a_worker_hold_four_full_steps_together(
     payload: float, step_mb: float, workers: int, partitions: int, steps: float
 ) -> None:
     quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)
@@ -127,8 +127,7 @@ def test_what_is_assumed_may_be_given() -> None:
 
 def test_what_is_assumed_of_steps_is_what_workers_do() -> None:
     known = constants_of(None)
-    assert known["full_steps"] == pacing.TOGETHER / pacing.FULL
-    assert known["least_step"] == 0.5**pacing.MOST_HALVINGS
+    assert known["full_steps"] == step_shares.TOGETHER / step_shares.FULL
 
 
 def test_the_shipped_constants_are_measured_all() -> None:
@@ -170,7 +169,6 @@ def test_a_file_of_a_release_that_measured_less(tmp_path: Path) -> None:
         ({**FILE, "constants": {"in_cpu_us": float("nan")}}, "in_cpu_us is nan; 0 to"),
         ({**FILE, "constants": {"busy": 0}}, "busy is 0; 1e-09 to"),
         ({**FILE, "constants": {"busy": 2}}, "at most 1"),
-        ({**FILE, "constants": {"least_step": 2}}, "at most 1"),
     ],
 )
 def test_a_file_of_constants_that_is_none(file: dict[str, Any], told: str) -> None:

@@ -31,6 +31,7 @@ BESIDE_IN: Final = "2026-11-27, `ingest`"
 BESIDE_OUT: Final = "2026-11-27, `fire`"
 SHARED_OUT: Final = "2026-11-28, `fire`"
 CURVE: Final = "performance.md, curve"
+GROWN: Final = "performance.md, 2026-11-28"
 EVENING: Final = "performance.md, evening of 2026-11-27"
 
 
@@ -113,6 +114,20 @@ POINTS: Final = (
         "MB",
         memory(4, pending=1e6),
     ),
+    Point(
+        "memory, 4 partitions, taken in beside 10 000 000",
+        GROWN,
+        425,
+        "MB",
+        memory(4, pending=1e7),
+    ),
+    Point(
+        "memory, 4 partitions, taken in beside 30 000 000",
+        GROWN,
+        531,
+        "MB",
+        memory(4, pending=3e7),
+    ),
     Point("memory, 16 partitions, taken in", "performance.md, `ingest`", 353, "MB", memory(16)),
     Point("memory, 16 partitions, taken in", BESIDE_IN, 408, "MB", memory(16)),
     Point(
@@ -139,10 +154,11 @@ POINTS: Final = (
     Point(
         "memory, 16 partitions, 2 000 bytes, fired",
         SHARED_OUT,
-        576,
+        608,
         "MB",
         memory(16, fires=True, payload=2000),
     ),
+    Point("local state of a schedule, 400 bytes, of 30 000 000", GROWN, 588, "bytes", state(400)),
     Point("local state of a schedule, 1 000 bytes", CROWDED_IN, 1053, "bytes", state(1000)),
     Point(
         "a changelog row and its end, 1 000 bytes",

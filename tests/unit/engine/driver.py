@@ -260,6 +260,13 @@ class Driver:
             for (tenant, _), size in store.level_sizes(queue).items():
                 held[tenant] += size
             assert dict(counts) == dict(held)
+            of_levels = {
+                (tenant, level): size
+                for (of, tenant), sizes in waiting.levels._sizes.items()
+                for level, size in sizes.items()
+                if of == queue
+            }
+            assert of_levels == store.level_sizes(queue)
 
     def check_tenants(self) -> None:
         """What is told to be pending of each tenant is what a look at all rows gives."""

@@ -170,6 +170,20 @@ def test_a_delivery_that_fits_nowhere_fails_at_once_and_the_event_fires() -> Non
             assert re.fullmatch(TOO_LARGE, event.reason or "")
 
 
+def test_names_of_headers_count_as_the_bytes_that_they_take() -> None:
+    """A delivery that its topic does not take would have the step rolled back for ever."""
+    driver = Driver()
+    driver.note(max_record_bytes=1_047_564)
+    names = [("belfry-tenant", b"demo"), ("belfry-id", b"a"), ("belfry-in", b"5")]
+    targets = [("belfry-webhook", b"https://hooks.example/x")]
+    users = [("\U00010000" * 250, b"v")] * 200
+    driver.send(b"x" * 840_000, None, [*names, *targets, *users])
+    driver.step(T0)
+    step = driver.step(T0 + 5)
+    assert len(step.shots) == 1
+    assert step.effects.deliveries == []
+
+
 def test_a_cloudevent_is_delivered_as_one() -> None:
     step = fired(hooked(cloudevents=True))
     _, _, headers = step.effects.deliveries[0]

@@ -188,3 +188,16 @@ def test_few_rules_that_may_cost_milliseconds_are_asked_in_one_look(
         looks.append(len(asked))
     assert looks == [0, COSTLY, 2 * COSTLY, 10]
     assert sorted(asked) == [b"demo/%d" % number for number in range(10)]
+
+
+def test_a_look_that_fails_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unfired(row: Any, record: bytes) -> int | None:
+        if row.schedule_id == b"fault":
+            raise OverflowError
+        return unfired_since_ms(row, record)
+
+    driver = hourly()
+    driver.ask(schedule_id="fault", kind="EVERY", interval_ms=HOUR, misfire="SKIP")
+    missed(driver, 1)
+    monkeypatch.setattr("belfry.engine.stale.unfired_since_ms", unfired)
+    assert look(driver, T0 + HOUR + 31 * MINUTE) == StaleSchedules(1, T0 + HOUR, NAME)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belfry.schedules.instants import parse_instant
+from belfry.schedules.rule import Rule, encode_rule
 from belfry.store.layout.pending import KIND_CODES
 from belfry.store.layout.pending_bytes import due_and_seq
 from tests.unit.engine.acknowledging import rebuilt
@@ -34,6 +35,14 @@ def with_record(record: bytes, name: bytes = b"demo/new") -> Driver:
     driver.end(T0)
     rebuilt(driver, T0)
     return driver
+
+
+def test_a_rule_that_raises_another_error_is_held_back_alone() -> None:
+    rule = encode_rule(Rule("RRULE", when="FREQ=DAILY", start_at=2**63 - 1))
+    driver = with_record(pending(rule, "new", T0 + 1, kind=KIND_CODES["RRULE"]))
+    step = driver.step(T0 + 5)
+    assert sorted(step.ids) == ["a", "b"]
+    assert [name for name, _ in step.effects.unreadable] == [b"demo/new"]
 
 
 def test_a_rule_of_a_newer_release_is_held_back_alone() -> None:

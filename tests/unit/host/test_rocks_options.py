@@ -75,6 +75,19 @@ def test_a_store_that_is_open_has_a_smaller_table_while_there_are_others(
     assert shares.each == MOST_BYTES
 
 
+def test_what_of_a_row_stays_in_memory_is_small(tmp_path: Path) -> None:
+    """Indexes and filters: by RocksDB's defaults 10^7 schedules took 59 MB, and now 30."""
+    with closing(RocksMap(tmp_path)) as store:
+        for start in range(0, 30_000, 1_000):
+            numbers = range(start, start + 1_000)
+            names = {b"n-tenant-%d\0order-%09d" % (each % 97, each): ROW[:24] for each in numbers}
+            store.write(names | {b"p%017d" % (7 * each): ROW[:540] for each in numbers})
+        store._db.flush()
+        kept = store._db.property_int_value("rocksdb.estimate-table-readers-mem")
+    assert kept is not None
+    assert kept / 30_000 < 4.0
+
+
 def test_stores_that_could_not_be_begun_or_were_let_go_do_not_count(
     tmp_path: Path, shares: StoreShares, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from belfry.partitions.failure import PAUSE_AFTER_ERROR_S, PAUSE_LEFT_S
 from belfry.partitions.forwarding import RENEW_MS
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.pacing import FEW, LINGER_MS
-from belfry.partitions.step_shares import StepShares
+from belfry.partitions.step_shares import StepRoom
 from belfry.partitions.supervisor import HANGS_MS
 from belfry.partitions.surroundings import RunnerDependencies
 from belfry.recovery.takeover import LeftToOthers
@@ -41,7 +41,7 @@ from belfry.wire.requests import RequestReader
 
 def runner_of(partition: int, kit: Any) -> PartitionRunner:
     """A runner of which one object is all that it asks."""
-    given = RunnerDependencies(kit, kit.guard, kit.outputs, LoopThreads(), StepShares(), kit)
+    given = RunnerDependencies(kit, kit.guard, kit.outputs, LoopThreads(), StepRoom(), kit)
     return PartitionRunner(partition, given)
 
 
@@ -265,7 +265,6 @@ class Firing:
         self.engine.aside.any = False
         self.owned = MagicMock(engine=self.engine, tenant_inputs=None, keeps_state=False)
         self.owned.resolver.deferred.any = self.owned.resolver.too_many = False
-        self.owned.resolver.begun = False
         self.owned.source.failure, self.owned.source.end = None, 0
         self.owned.producer.commit = self._commit
         self.owned.producer.lease = ReadLease()

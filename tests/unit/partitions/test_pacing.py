@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from belfry.partitions.pacing import (
     FIRST,
-    FULL,
     JOBS_FIRST,
     JOBS_LEAST,
     JOBS_MOST,
@@ -14,16 +11,11 @@ from belfry.partitions.pacing import (
     JOBS_SLOW_MS,
     LEAST,
     MANY_TOPICS,
-    MOST_HALVINGS,
     QUICK_MS,
     SLOW_MS,
-    TOGETHER,
     JobsPace,
     Pace,
-    halvings_of,
-    parts_of,
 )
-from belfry.playback.attempts import sizes_of
 
 
 def test_a_step_may_have_all_that_it_may_where_there_are_few_topics() -> None:
@@ -125,36 +117,3 @@ def test_jobs_are_slow_beyond_one_bound_and_quick_below_the_other() -> None:
     for expected in (25, 12, 6):
         pace.took(JOBS_SLOW_MS + 1, used_up=True)
         assert pace.budget.changes == expected
-
-
-def test_four_full_steps_have_room_together_and_what_comes_then_gets_what_is_left() -> None:
-    assert [halvings_of(number * FULL) for number in range(4)] == [0, 0, 0, 0]
-    assert halvings_of(3 * FULL + 1) == 1
-    assert halvings_of(TOGETHER - FULL // 4) == 2
-    assert halvings_of(TOGETHER - FULL // 4 + 1) == 3
-
-
-@pytest.mark.parametrize("held", [TOGETHER - 1, TOGETHER, TOGETHER + 1, 1_000 * TOGETHER])
-def test_where_others_hold_everything_a_step_gets_a_sixteenth(held: int) -> None:
-    assert halvings_of(held) == MOST_HALVINGS
-    assert FULL >> MOST_HALVINGS == FULL // 16
-
-
-def test_a_step_holds_what_it_did_of_a_full_one_and_never_more() -> None:
-    assert [parts_of(done, 2_000) for done in (0, 1, 500, 2_000, 2_001)] == [
-        *(0, 5, 2_500, FULL, FULL)
-    ]
-    assert parts_of(1, 50_000) == 1, "what holds something counts"
-    assert parts_of(-5, 2_000) == 0, "there was more room than the share"
-
-
-@pytest.mark.parametrize("most", [1, 3, 49, 50, 51, 777, 10_000, 50_000])
-def test_a_step_that_others_make_smaller_has_a_size_that_a_replay_tries(most: int) -> None:
-    pace = Pace(most)
-    for _ in range(3):
-        sizes = [pace.halved(times) for times in range(MOST_HALVINGS + 1)]
-        assert sizes[0] == pace.at_most
-        assert sizes == sorted(sizes, reverse=True)
-        assert min(sizes) >= min(LEAST, most)
-        assert set(sizes) <= set(sizes_of(most))
-        pace.failed()

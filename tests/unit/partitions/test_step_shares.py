@@ -1,7 +1,8 @@
-"""Steps of all partitions hold four full ones together, and each fires something meanwhile."""
+"""Steps of all partitions hold four full ones together; who waits for room has it soon."""
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -9,288 +10,323 @@ from unittest.mock import MagicMock
 import pytest
 
 from belfry.engine.effects import Effects
+from belfry.host import machine
 from belfry.kafka.outcome import Unknown
 from belfry.partitions import steps
-from belfry.partitions.pacing import FULL, LINGER_MS, MOST_HALVINGS, TOGETHER, Pace
-from belfry.partitions.step_shares import Held, StepShare, StepShares
-from belfry.wire.batch import SourceBatch
-from tests.unit.partitions.test_owner import Firing
+from belfry.partitions.step_shares import (
+    FULL,
+    LEAST,
+    LIGHT,
+    PATIENCE_S,
+    TOGETHER,
+    WORTHWHILE,
+    StepRoom,
+    StepShare,
+)
+
+
+class Clock:
+    """The machine's clock, which stands still."""
+
+    now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(machine, "monotonic", found)
+    return found
+
+
+class Woken:
+    """Shares of a room by number, and the numbers of those that were woken, in order."""
+
+    def __init__(self, room: StepRoom, number: int) -> None:
+        self.woken: list[int] = []
+        self.shares = [
+            StepShare(room, lambda n=n: self.woken.append(n))  # type: ignore[misc]
+            for n in range(number)
+        ]
+
+    def ask(self) -> list[int]:
+        """Let all ask in turn; how much each has at once."""
+        for share in self.shares:
+            share.ask()
+        return [share.parts for share in self.shares]
 
 
 def test_four_partitions_always_do_full_steps() -> None:
-    held = Held()
-    four = [StepShare(held) for _ in range(4)]
+    room = StepRoom()
+    four = Woken(room, 4)
     for number in range(40):
-        with four[number % 4]:
-            for share in four:
-                assert share.take() == 0
-            for share in four:
-                share.keep(2 * FULL)
-    assert held.parts == 3 * FULL
+        share = four.shares[number % 4]
+        with share:
+            share.ask()
+            assert (share.parts, share.of(500), share.wait_s()) == (FULL, 500, 0.0)
+        assert room.held == 0
+    assert four.ask() == [FULL] * 4
+    assert four.woken == []
 
 
-def test_many_partitions_hold_little_more_than_four_and_none_gets_nothing() -> None:
-    held = Held()
-    halved = [StepShare(held).take() for _ in range(64)]
-    assert halved == [0] * 4 + [MOST_HALVINGS] * 60
-    assert held.parts == TOGETHER + 60 * (FULL >> MOST_HALVINGS)
+def test_who_waits_is_woken_in_turn_by_what_is_given_back() -> None:
+    room = StepRoom()
+    seven = Woken(room, 7)
+    assert seven.ask() == [FULL] * 4 + [0] * 3
+    seven.shares[2].keep(0.9)
+    assert seven.woken == [], "the rest is not worth a transaction"
+    seven.shares[0].keep(0.5, 0.1)
+    assert (seven.woken, seven.shares[4].parts) == ([4], 6_000), "it has what is left"
+    with seven.shares[1]:
+        pass
+    assert (seven.woken, seven.shares[5].parts) == ([4, 5], FULL)
+    with seven.shares[3]:
+        pass
+    assert seven.woken == [4, 5, 6]
+    assert room.held == TOGETHER
 
 
-def test_commits_that_hang_leave_others_small_steps_and_small_steps_leave_them_full_ones() -> None:
-    held = Held()
-    hanging = [StepShare(held) for _ in range(4)]
-    for share in hanging:
-        share.take()
-    with StepShare(held) as other:
-        assert other.take() == MOST_HALVINGS
-    for share in hanging:
-        share.keep(6)
-    with StepShare(held) as other:
-        assert other.take() == 0
-    assert held.parts == 24
+@pytest.mark.parametrize("seed", range(20))
+def test_nobody_waits_while_room_is_free_and_all_have_their_turns(seed: int) -> None:
+    random, room = Random(seed), StepRoom()
+    many = Woken(room, 64)
+    idle, waiting, at_work = list(range(64)), list[int](), list[int]()
+    turns = [0] * 64
+    for _ in range(5_000):
+        if idle and random.random() < 0.6:
+            number = idle.pop(random.randrange(len(idle)))
+            many.shares[number].ask()
+            waiting.append(number)
+        elif at_work:
+            number = random.choice(at_work)
+            if random.random() < 0.5:
+                many.shares[number].keep(random.random())
+            else:
+                with many.shares[number]:
+                    at_work.remove(number)
+                idle.append(number)
+        while waiting and many.shares[waiting[0]].parts:
+            turns[waiting[0]] += 1
+            at_work.append(waiting.pop(0))
+        assert not any(many.shares[number].parts for number in waiting), "first come, first served"
+        assert room.held == sum(share.parts for share in many.shares) <= TOGETHER
+        assert not waiting or TOGETHER - room.held < WORTHWHILE
+    assert min(turns) > 5
 
 
-def test_who_wants_little_gets_it_where_that_fits() -> None:
-    held = Held()
-    held.take(FULL)
-    held.parts += 3 * FULL - 100
-    share = StepShare(held)
-    assert (share.take(100), share.parts) == (0, 100)
-    assert (share.take(101), share.parts) == (MOST_HALVINGS, 101), "the least that a step may do"
-    assert (share.take(), share.parts) == (MOST_HALVINGS, FULL // 16)
-    assert (share.take(0), share.parts) == (0, 0)
-    assert held.parts == 4 * FULL - 100
+def test_nobody_waits_for_commits_that_hang(clock: Clock) -> None:
+    room = StepRoom()
+    eight = Woken(room, 8)
+    eight.ask()
+    last = eight.shares[7]
+    assert last.wait_s() == PATIENCE_S
+    clock.now_s += PATIENCE_S - 0.25
+    assert last.wait_s() == 0.25
+    clock.now_s += 0.25
+    for share in eight.shares[4:]:
+        assert (share.wait_s(), share.of(1_600)) == (0.0, 100)
+    assert room.held == TOGETHER + 4 * LEAST
+    for share in eight.shares[4:]:
+        for _ in range(9):
+            with share:
+                pass
+            share.ask()
+            assert share.wait_s() == 0.0, "nor does it wait anew for each step"
+            assert share.of(1_600) == 100
+    assert eight.woken == [], "small steps leave no room for others"
+    for share in eight.shares:
+        with share:
+            pass
+    assert eight.ask() == [FULL] * 4 + [0] * 4
+    assert last.wait_s() == PATIENCE_S
+
+
+def test_who_does_not_wait_any_longer_leaves_the_queue() -> None:
+    room = StepRoom()
+    seven = Woken(room, 7)
+    seven.ask()
+    assert seven.shares[4].of(FULL) == LEAST
+    with seven.shares[5]:
+        pass
+    with seven.shares[0]:
+        pass
+    assert seven.woken == [6]
+    assert [share.parts for share in seven.shares[4:]] == [LEAST, 0, FULL - LEAST]
+    for share in seven.shares:
+        with share:
+            pass
+    assert room.held == 0
+
+
+def test_a_share_of_little_is_one_at_least() -> None:
+    room = StepRoom()
+    assert StepShare(room, MagicMock()).of(3) == 1
 
 
 def test_a_share_is_given_back_however_the_step_ends() -> None:
-    held = Held()
-    share = StepShare(held)
+    room = StepRoom()
+    share = StepShare(room, MagicMock())
 
     def fails() -> None:
         with share:
-            share.take()
+            share.ask()
             raise Unknown("nobody knows")
 
     with pytest.raises(Unknown):
         fails()
-    assert held.parts == 0
+    assert room.held == 0
     with share:
-        share.take()
-        share.keep(FULL // 2)
-    assert (held.parts, share.parts) == (0, 0)
+        share.ask()
+        share.keep(0.5)
+        share.keep(3.0)
+        assert room.held == FULL // 2
+    assert (room.held, share.parts) == (0, 0)
 
 
-class Loop:
-    """Steps of a partition, which fire and take in by calls of this class, and their worker."""
+class Partition:
+    """Steps of a partition, which fire by calls of this class, and their worker."""
 
     def __init__(self) -> None:
-        self.shares = StepShares()
-        given, upkeep, self.commits = MagicMock(), MagicMock(), MagicMock()
+        self.room = StepRoom()
+        given, upkeep, self.commits = MagicMock(), MagicMock(), MagicMock(at_most=320)
         given.opener.settings = SimpleNamespace(batch_records=160, step_bytes=1_600, fire_chunk=320)
         given.opener.clock.both_ms.return_value = (1.0, 1.0)
         given.opener.clock.monotonic_ms.return_value = 1.0
-        given.guard.now_ms.return_value = 1
-        given.guard.may_fire = True
-        given.shares = self.shares
+        given.opener.clock.wall_ms.return_value = 1.0
+        given.guard.now_ms.return_value, given.guard.skew_ms = 1, 0
+        self.guard, given.room = given.guard, self.room
         upkeep.add_to.side_effect = lambda _owned, effects, *_: effects
         upkeep.longest_s.return_value = 1.0
-        self.commits.at_most.side_effect = Pace(320).halved
         self.commits.commit.return_value = True
         self.owned = MagicMock()
-        self.owned.engine.next_due_ms.return_value = 0
-        self.owned.engine.aside.any = False
-        self.owned.engine.effects = Effects(room=1_600)
-        self.owned.engine.fire_due.return_value = Effects(room=1_600)
-        self.owned.engine.changed = 0
+        self.engine = self.owned.engine
+        self.engine.next_due_ms.return_value = 1
+        self.engine.aside.any = False
+        self.engine.effects = self.engine.fire_due.return_value = Effects(room=1_600)
+        self.engine.changed = 0
         self.owned.resolver.deferred.any = self.owned.resolver.too_many = False
-        self.owned.resolver.begun = False
-        self.owned.source.end = self.owned.engine.position = 0
-        loop: Any = MagicMock(asked=False)
-        given.guard.skew_ms = 0
-        given.opener.clock.wall_ms.return_value = 1.0
-        self.steps = steps.Steps(given, self.commits, upkeep, lambda: True, loop)
+        self.owned.source.end = self.engine.position = 0
+        self.loop: Any = MagicMock(asked=False)
+        self.loop.stopping.is_set.return_value = False
+        self.steps = steps.Steps(given, self.commits, upkeep, lambda: True, self.loop)
 
-    def others(self, held: Held, number: int = 4) -> None:
-        """So many other partitions hold full steps."""
-        for _ in range(number):
-            StepShare(held).take()
+    def others(self) -> list[StepShare]:
+        """Other partitions hold all that there is room for."""
+        shares = [StepShare(self.room, MagicMock()) for _ in range(4)]
+        for share in shares:
+            share.ask()
+        return shares
 
-    def step(self) -> None:
-        list(self.steps.step(self.owned))
+    def step(self) -> list[float | None]:
+        """One step; its pauses."""
+        return list(self.steps.step(self.owned))
+
+    @property
+    def fired(self) -> list[tuple[int, int]]:
+        """How many events and bytes each step so far might fire."""
+        return [(call.args[1], call.args[3]) for call in self.engine.fire_due.call_args_list]
 
 
 @pytest.fixture
-def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
+def partition(monkeypatch: pytest.MonkeyPatch) -> Partition:
     monkeypatch.setattr(steps, "take_aside", lambda _owned, effects, *_: effects)
-    return Loop()
+    return Partition()
 
 
-def test_a_step_fires_what_others_leave_and_holds_what_it_has_fired_to_its_end(loop: Loop) -> None:
-    asked: list[tuple[int, int]] = []
-    held: list[int] = []
+def test_a_step_waits_for_room_and_fires_as_soon_as_it_has_some(partition: Partition) -> None:
+    others = partition.others()
+    step = partition.steps.step(partition.owned)
+    assert next(step) == 0.0, "something is due"
+    pause_s = next(step)
+    assert pause_s is not None
+    assert 0 < pause_s <= PATIENCE_S
+    assert partition.fired == []
+    with others[0]:
+        others[0].keep(0.5)
+    partition.loop.wake.assert_called_once_with()
+    assert list(step) == []
+    assert partition.fired == [(320, 800)]
+    assert partition.room.held == 3 * FULL
 
-    def fire(_now_ms: int, at_most: int, _up: Any, most_bytes: int) -> Effects:
-        asked.append((at_most, most_bytes))
-        return Effects(fired=[MagicMock()] * 20, room=1_600 - 80)
 
-    def commit(*_: Any) -> bool:
-        held.append(loop.shares.fired.parts)
-        return len(held) != 2
+def test_a_step_fires_little_where_commits_hang(partition: Partition, clock: Clock) -> None:
+    partition.others()
+    step = partition.steps.step(partition.owned)
+    assert [next(step), next(step)] == [0.0, PATIENCE_S]
+    clock.now_s += 0.75
+    assert next(step) == 0.25, "somebody else woke it"
+    clock.now_s += 0.25
+    assert list(step) == []
+    assert partition.step() == [0.0], "it does not wait anew"
+    assert partition.fired == [(80, 100)] * 2
+    assert partition.room.held == TOGETHER
 
-    loop.owned.engine.fire_due.side_effect = fire
-    loop.commits.commit.side_effect = commit
-    loop.step()
-    loop.others(loop.shares.fired)
-    loop.step()
-    assert loop.shares.fired.parts == TOGETHER, "it was rolled back"
-    loop.commits.commit.side_effect = Unknown("nobody knows")
-    with pytest.raises(Unknown):
-        loop.step()
-    assert asked == [(320, 1_600), (50, 100), (50, 100)]
-    assert held == [FULL // 16, TOGETHER + FULL // 16]
-    assert loop.shares.fired.parts == TOGETHER
-    assert loop.shares.taken.parts == 0
+
+def test_who_stops_waits_no_longer(partition: Partition) -> None:
+    partition.others()
+    partition.loop.stopping.is_set.return_value = True
+    assert partition.step() == [0.0]
+    step = partition.steps.step(partition.owned)
+    partition.loop.stopping.is_set.return_value = False
+    assert [next(step) is not None for _ in range(2)] == [True, True]
+    step.close()  # type: ignore[attr-defined]
+    assert partition.room.held == TOGETHER
+
+
+@pytest.mark.parametrize(("due_ms", "may_fire"), [(None, True), (2, True), (1, False)])
+def test_who_has_nothing_to_fire_waits_for_no_room(
+    partition: Partition, due_ms: int | None, may_fire: bool
+) -> None:
+    partition.others()
+    partition.engine.next_due_ms.return_value = due_ms
+    partition.guard.may_fire = may_fire
+    assert len(partition.step()) == 1
+    assert partition.room.held == TOGETHER
+
+
+def test_the_pace_of_a_partition_bounds_its_steps_as_well(partition: Partition) -> None:
+    partition.commits.at_most = 50
+    partition.step()
+    assert partition.fired == [(50, 1_600)]
 
 
 @pytest.mark.parametrize(
     ("fired", "changed", "room", "parts"),
     [
         (0, 0, 1_600, 0),
-        (32, 32, 1_600, FULL // 10),
-        (32, 80, 1_600, FULL // 4),
+        (32, 32, 1_600, FULL // 10 // LIGHT),
+        (32, 80, 1_600, FULL * 48 // 320),
         (32, 32, 800, FULL // 2),
         (0, 640, 1_600, FULL),
+        (1, 1, -100, FULL),
     ],
 )
-def test_a_step_holds_its_events_its_bytes_or_what_it_holds_back(
-    loop: Loop, fired: int, changed: int, room: int, parts: int
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_step_holds_its_events_its_bytes_or_what_it_holds_back_to_its_end(
+    partition: Partition, fired: int, changed: int, room: int, parts: int, committed: bool
 ) -> None:
     held: list[int] = []
 
     def commit(*_: Any) -> bool:
-        held.append(loop.shares.fired.parts)
-        return True
+        held.append(partition.room.held)
+        return committed
 
-    loop.owned.engine.changed = changed
+    partition.engine.changed = changed
     effects = Effects(fired=[MagicMock()] * fired, room=room, moved=True)
-    loop.owned.engine.fire_due.return_value = effects
-    loop.commits.commit.side_effect = commit
-    loop.step()
+    partition.engine.fire_due.return_value = effects
+    partition.commits.commit.side_effect = commit
+    step = partition.steps.step(partition.owned)
+    assert next(step) == 0.0
+    next(step, None)
     assert held == [parts]
-    assert loop.shares.fired.parts == 0
+    assert partition.room.held == 0, "nor does it hold anything in the pause behind it"
 
 
-@pytest.mark.parametrize(
-    ("others", "size", "records", "taken"),
-    [
-        (0, 10, 160, [160]),
-        (3, 10, 160, [160]),
-        (4, 10, 10, [10]),
-        (4, 10, 160, [10] * 16),
-        # They are large: as many bytes; one record at least.
-        (4, 20, 80, [5] * 16),
-        (4, 800, 2, [1, 1]),
-        (4, 9_000, 1, [1]),
-        (4, 10, 0, [0]),
-    ],
-)
-def test_a_batch_is_taken_in_by_pieces_while_others_take_in_much(
-    loop: Loop, others: int, size: int, records: int, taken: list[int]
-) -> None:
-    """Each piece begins where the one before it has ended, and the reader hears of the last."""
-    batch = SourceBatch(
-        0, 200, [(n, 0, None, bytes(size), None) for n in range(records)], size=size * records
-    )
-    loop.others(loop.shares.taken, others)
-    found: list[int] = []
-
-    def accept(part: SourceBatch, *_: Any) -> Effects:
-        assert part.start == loop.owned.engine.position
-        loop.owned.engine.position = part.next_position
-        found.append(len(part.records))
-        return Effects(moved=True)
-
-    loop.owned.engine.accept.side_effect = accept
-    number = loop.steps.begin_term()
-    loop.steps.mail.deliver(number, batch)
-    for _ in taken:
-        loop.step()
-    assert found == taken
-    looked_at = [len(call.args[0]) for call in loop.owned.resolver.ready.call_args_list]
-    assert looked_at == taken, "to look at all of what waits for each piece would take as long"
-    assert loop.owned.engine.position == 200
-    assert sum(call.args[0] for call in loop.owned.source.taken.call_args_list) == 1
-    assert loop.shares.taken.parts == FULL * others
-
-
-def records_of(number: int, size: int = 10) -> SourceBatch:
-    """A batch of so many records of so many bytes."""
-    records: Any = [(n, 0, None, bytes(size), None) for n in range(number)]
-    return SourceBatch(0, number, records, size=size * number)
-
-
-def test_a_batch_that_waits_for_its_schemas_holds_nothing_and_stays_whole(loop: Loop) -> None:
-    """To begin anew with a part of it would let it wait once more."""
-    resolver, looked_at = loop.owned.resolver, list[int]()
-
-    def ready(records: Any) -> bool:
-        looked_at.append(len(records))
-        resolver.begun = True
-        return len(looked_at) > 2
-
-    def commit(*_: Any) -> bool:
-        held.append(loop.shares.taken.parts)
-        return True
-
-    held: list[int] = []
-    resolver.ready.side_effect, loop.commits.commit.side_effect = ready, commit
-    loop.owned.engine.fire_due.return_value = Effects(room=1_600, moved=True)
-    loop.owned.engine.accept.side_effect = lambda *_: Effects(moved=True)
-    loop.steps.mail.deliver(loop.steps.begin_term(), records_of(40))
-    loop.step()
-    loop.others(loop.shares.taken)
-    loop.step()
-    assert held == [0, TOGETHER]
-    loop.owned.engine.position = 10
-    loop.step()
-    assert looked_at == [40, 40, 40]
-    assert [len(call.args[0].records) for call in loop.owned.engine.accept.call_args_list] == [10]
-
-
-def test_a_batch_of_which_some_are_looked_at_first_holds_what_these_are(
-    loop: Loop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(steps, "MOST_AT_ONCE", 40)
-    resolver, held = loop.owned.resolver, list[int]()
-
-    def ready(records: Any) -> bool:
-        resolver.too_many = len(records) > 40
-        return not resolver.too_many
-
-    def accept(part: SourceBatch, *_: Any) -> Effects:
-        assert len(part.records) == 40
-        held.append(loop.shares.taken.parts)
-        loop.owned.engine.position = part.next_position
-        return Effects(moved=True)
-
-    resolver.ready.side_effect, loop.owned.engine.accept.side_effect = ready, accept
-    loop.steps.mail.deliver(loop.steps.begin_term(), records_of(120))
-    for _ in range(3):
-        loop.step()
-    assert held == [FULL // 4] * 3
-
-
-def test_nobody_rests_while_the_rest_of_a_batch_waits() -> None:
-    """Each piece is a small step, and a pause behind it would be for what is there already."""
-    firing = Firing()
-    firing.effects.fired.clear()
-    firing.engine.changed, firing.effects.moved = 0, True
-    for _ in range(4):
-        firing.runner._steps._taken._held.take(FULL)
-    value = bytes(16_000_000 // 48)
-    records: Any = [(n, 0, None, value, None) for n in range(48)]
-    assert firing.step(SourceBatch(0, 48, records, size=48 * len(value))) == 100.0
-    assert [firing.step() for _ in range(15)] == [100.0] * 15
-    assert firing.engine.position == 48
-    firing.owned.source.taken.assert_called_with(1)
-    assert firing.step(SourceBatch(48, 49, [])) == 100.0 + LINGER_MS
+def test_a_step_that_fails_gives_its_share_back(partition: Partition) -> None:
+    partition.engine.fire_due.return_value = Effects(moved=True)
+    partition.commits.commit.side_effect = Unknown("nobody knows")
+    with pytest.raises(Unknown):
+        partition.step()
+    assert partition.room.held == 0

@@ -95,7 +95,7 @@ def test_an_owner_serves_its_producer_in_each_step(monkeypatch: pytest.MonkeyPat
     owned.engine.aside.any = False
     owned.source.end = owned.engine.position = 5
     monkeypatch.setattr(steps, "take_aside", lambda *_: None)
-    loop: Any = SimpleNamespace(asked=False)
+    loop: Any = MagicMock(asked=False)
     one = steps.Steps(given, MagicMock(), upkeep, lambda: False, loop)
     for _ in range(2):
         assert list(one.step(owned)) == [1.0]

@@ -37,6 +37,13 @@ def test_what_is_not_understood_has_a_reason(record: bytes, why: str) -> None:
     assert found == {b"t/a": why_unreadable(record)}, "a fold notes what a look would tell"
 
 
+def test_a_rule_that_begins_beyond_all_calendars_stops_no_take_over() -> None:
+    """Making its trigger raises no error of a value, but one of a number."""
+    rule = encode_rule(Rule("RRULE", when="FREQ=DAILY", start_at=2**63 - 1))
+    record = pending(rule, "a", T0, kind=KIND_CODES["RRULE"])
+    assert "too large" in why_unreadable(record)
+
+
 def test_what_is_understood_has_none() -> None:
     for kind in ("AT", "AFTER"):
         plain = pending(b"", "a", T0, kind=KIND_CODES[kind])

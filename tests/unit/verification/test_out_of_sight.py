@@ -7,8 +7,9 @@ from typing import Any, Final
 import pytest
 
 from belfry.verification.findings import Breach
+from belfry.verification.rows import digest_of
 from tests.unit.engine.driver import FIRED, HOUR, T0
-from tests.unit.verification.planted import TOPIC, came_out
+from tests.unit.verification.planted import TOPIC, came_out, rewritten
 from tests.unit.verification.trace import Recording, Trace, varied, verified
 
 DEMO: Final = FIRED + "demo"
@@ -109,3 +110,47 @@ def test_several_fires_of_a_schedule_whose_id_has_slashes_are_found() -> None:
     assert len(driver.trace.fired) == 3
     made = verified(driver.trace)
     assert (made.findings, made.counts.fires) == ([], 3)
+
+
+REPEATS: Final = frozenset({"demo"})
+
+
+def rolled_back_amid(*, other_fires: bool) -> Trace:
+    """A step leaves two events of `a` and is rolled back; then `a` is cancelled before it fires.
+
+    Producing without a transaction leaves them (AT_LEAST_ONCE), and an owner that takes over takes
+    in what lies in the log before it fires.
+    """
+    driver = Recording()
+    driver.ask(schedule_id="a", kind="EVERY", interval_ms=100, misfire="FIRE_ALL")
+    driver.ask(schedule_id="b", at=T0 + 50)
+    driver.step(T0)
+    torn = driver.step(T0 + 250, commit=False)
+    assert torn.ids == ["b", "a", "a"]
+    torn.effects.fired[:] = torn.effects.fired[1:]
+    driver.trace.came_out(torn.effects, T0 + 250)
+    driver.ask(schedule_id="a", action="CANCEL")
+    driver.step(T0 + 250, at_most=1, fire=other_fires)
+    return driver.trace
+
+
+@pytest.mark.parametrize("other_fires", [False, True])
+def test_events_of_a_step_that_was_rolled_back_are_no_fires_of_the_next(other_fires: bool) -> None:
+    made = verified(rolled_back_amid(other_fires=other_fires), tenants_that_repeat=REPEATS)
+    assert made.findings == []
+    assert (made.counts.fires, made.counts.at_least_once) == (int(other_fires), 2)
+    assert made.counts.digests == made.counts.checked
+
+
+def test_such_events_are_found_where_each_has_to_come_once() -> None:
+    (found,) = verified(rolled_back_amid(other_fires=False)).findings
+    assert (found.breach, found.expected) == (Breach.COUNT, "2, by rows and outputs")
+
+
+def test_events_that_may_repeat_count_as_far_as_the_manifest_has_room() -> None:
+    """The owner fires one of the two once more, and only then takes the request in."""
+    trace = rolled_back_amid(other_fires=False)
+    rewritten(trace, -1, fired=1, digest=digest_of([trace.fired[1].identity]))
+    made = verified(trace, tenants_that_repeat=REPEATS)
+    assert made.findings == []
+    assert (made.counts.at_least_once, made.counts.order_unknown) == (1, 1)

@@ -71,6 +71,13 @@ class Trace:
             self.changelog.append(Logged(self.offset, now_ms, key, value))
             self.offset += 1
         self.skip(1)
+        self.came_out(effects, now_ms)
+        for event in effects.lifecycle:
+            if event.fire_id is not None and event.outcome == "FIRED":
+                self.add_told(event.fire_id, event.schedule_id, now_ms)
+
+    def came_out(self, effects: Any, now_ms: int) -> None:
+        """Events of a step in the outputs."""
         for topic, key, _, _, headers in effects.fired:
             spot = Spot(topic, len(key) % 2, len(self.fired))
             given = dict(headers)
@@ -78,9 +85,6 @@ class Trace:
             entry = fired_entry(given, spot, now_ms, round(instant.timestamp() * 1000))
             assert entry is not None
             self.fired.append(entry)
-        for event in effects.lifecycle:
-            if event.fire_id is not None and event.outcome == "FIRED":
-                self.add_told(event.fire_id, event.schedule_id, now_ms)
 
     def add_told(self, fire_id: str, schedule_id: str, now_ms: int) -> None:
         """A lifecycle event of a fire."""

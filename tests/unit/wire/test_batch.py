@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from belfry.wire import batch as batches
 from belfry.wire.batch import SourceBatch
-from belfry.wire.record import SourceRecord, size_of
+from belfry.wire.record import SourceRecord
 
 
 def test_an_empty_batch_still_moves_on() -> None:
@@ -35,22 +32,4 @@ def test_each_part_of_a_batch_has_its_own_size() -> None:
     first, rest = SourceBatch(1, 4, records, size=27).divided(1)
     assert (first.size, rest.size) == (8, 19)
     assert (first.next_position, rest.start, first.parts, rest.parts) == (2, 2, 0, 1)
-
-
-def test_a_batch_that_is_divided_again_and_again_is_measured_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    measured: list[SourceRecord] = []
-
-    def size(record: SourceRecord) -> int:
-        measured.append(record)
-        return size_of(record)
-
-    monkeypatch.setattr(batches, "size_of", size)
-    records: list[SourceRecord] = [(n, 0, None, b"four", None) for n in range(100)]
-    rest, sizes = SourceBatch(0, 100, records, size=400), []
-    for _ in range(9):
-        first, rest = rest.divided(10)
-        sizes.append(first.size)
-    assert [*sizes, rest.size] == [40] * 10
-    assert len(measured) == 90
+    assert (first.records, rest.records) == (records[:1], records[1:])

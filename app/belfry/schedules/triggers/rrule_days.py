@@ -10,11 +10,11 @@ Two sorts of rules have two sorts of days; a day counts from 1970-01-01.
     page       leap,Su   Tu        We               Su            28 sorts of years at most, and
     days       1 15 40…  3 17 …    …                …             more where INTERVAL shifts them
 
-A page depends on the first day's weekday, on the leap years here and before (numbers of weeks), and
-on where INTERVAL stands at its beginning.  So pages are few, schedules with other starts share
-them, and a rule that never matches is known after some of them.  Beside another rule it is asked of
-each day of that one, so the stretch of years that was searched in vain is remembered, and so is the
-stretch of days before the one that was found last.
+A page depends on the first day's weekday, on the leap years here, before and after (numbers of
+weeks), and on where INTERVAL stands at its beginning.  So pages are few, schedules with other
+starts share them, and a rule that never matches is known after some of them.  Beside another rule
+it is asked of each day of that one, so the year from which on none has a day is remembered, and so
+is the stretch of days before the one that was found last.
 
 FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR from Monday 2027-01-04 on, as `PeriodicDays` has it:
 
@@ -41,8 +41,10 @@ LAST_YEAR: Final = 9_990
 # How far a day is looked for, and how many pages one answer may need: some milliseconds.
 MOST_YEARS: Final = 2_000
 MOST_PAGES: Final = 60
-# Years that begin alike have one page: a weekday, and which of it and the year before are leap.
+# Years that begin alike have one page: a weekday, and which of it and the year before are leap, and
+# for numbers of weeks the year after as well.
 SORTS_OF_YEARS: Final = 7 * 3
+SORTS_BY_WEEKS: Final = 7 * 4
 MOST_KEPT: Final = 64
 # Days that are found in the time that one takes where more pages are needed than are kept.
 LOOKS_OF_PAGES: Final = 16
@@ -124,11 +126,16 @@ class YearlyDays(Days):
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._pages: dict[tuple[int, ...], array[int]] = {}
-        # Years that are known to have no day, as far apart as the rule looks at them.  They are
-        # passed over where that changes no answer: where all pages may be needed for one.
-        self._empty = range(0)
-        self._few_pages = _phases(choice) * SORTS_OF_YEARS <= MOST_PAGES
-        self.looks = 0 if self._few_pages else LOOKS_OF_PAGES
+        # No year from this one on has a day.  It is known where one answer may need all pages: what
+        # such a search does not find comes never again.
+        self._ends = LAST_YEAR
+        sorts = SORTS_BY_WEEKS if choice.weeks else SORTS_OF_YEARS
+        phases = _phases(choice)
+        self._few_pages = phases * sorts <= MOST_PAGES
+        # How far a time is looked for decides what counts as never, and how long that takes.  So
+        # INTERVAL counts here as if no weekday said where it stands.
+        weekdays = {"WEEKLY": 7, "DAILY": gcd(choice.interval, 7)}.get(choice.freq, 1)
+        self.looks = 0 if phases * weekdays * sorts <= MOST_PAGES else LOOKS_OF_PAGES
         # From a day on the next one is known: no day lies between the two.
         self._gap = (0, -1)
 
@@ -137,17 +144,18 @@ class YearlyDays(Days):
         since, known = self._gap
         if since <= day <= known:
             return known
-        empty: list[int] = []
-        for year, days in self._from(year_of(day)):
+        ends = year_of(day)
+        for year, days in self._from(ends):
             place = bisect_left(days, day - year.first)
             if place < len(days):
                 found = int(year.first + days[place])
                 self._gap = (day, found)
                 return found
             # The first year may have days before this one.
-            if not days:
-                empty.append(year.number)
-        self._remember(empty)
+            if days:
+                ends = year.number + 1
+        if self._few_pages:
+            self._ends = min(self._ends, ends)
         return None
 
     def count(self, start: int, end: int) -> int:
@@ -178,23 +186,13 @@ class YearlyDays(Days):
         if self._choice.freq == "YEARLY":
             step = self._choice.interval
             number += (self._choice.anchor - number) % step
-        end = min(number + step * MOST_YEARS, LAST_YEAR)
-        known = self._empty
-        for each in range(known.stop if number in known else number, end, step):
+        for each in range(number, min(number + step * MOST_YEARS, self._ends), step):
             year = year_at(each)
             if self._holds_a_period(year):
                 needed.add(self._key(year))
             if len(needed) > MOST_PAGES:
                 return
             yield year, self.page(year)
-
-    def _remember(self, empty: list[int]) -> None:
-        if not (empty and self._few_pages):
-            return
-        step = self._choice.interval if self._choice.freq == "YEARLY" else 1
-        known = self._empty
-        first = known.start if empty[0] == known.stop else empty[0]
-        self._empty = range(first, empty[-1] + step, step)
 
     def _holds_a_period(self, year: Year) -> bool:
         """Whether its page costs anything: one without a month of the rule is empty at once."""
@@ -214,17 +212,19 @@ class YearlyDays(Days):
 
     def _key(self, year: Year) -> tuple[int, ...]:
         """All that a page depends on."""
-        sort = (year.weekday, year.leap, isleap(year.number - 1))
+        # Its last days may be of the first week of the next year, which has 52 or 53 of them.
+        after = isleap(year.number + 1) and bool(self._choice.weeks)
+        sort = (year.weekday, year.leap, isleap(year.number - 1), after)
         return (*sort, phase(self._choice, year))
 
 
 def _phases(choice: Choice) -> int:
-    """In how many ways INTERVAL may stand when a year begins that is looked at, at most."""
+    """In how many ways INTERVAL may stand when a year begins that is looked at, by its sort."""
     if choice.freq == "YEARLY":
         return 1
-    if choice.freq == "MONTHLY":
-        return choice.interval // gcd(choice.interval, 12)
-    return choice.interval * (7 if choice.freq == "WEEKLY" else 1)
+    # Of weeks, the weekday says the rest.
+    known = {"MONTHLY": 12, "DAILY": 7}.get(choice.freq, 1)
+    return choice.interval // gcd(choice.interval, known)
 
 
 @lru_cache(maxsize=512)
