@@ -1,22 +1,23 @@
 """What the steps of a worker's partitions hold together: each asks for a share before it fires.
 
     ask ─ waits? ─ has a share ─► fires ─► keep ─► commits ─► over
-                   held: a full step       held: what it has fired, until it is over
+                   held: all of it         held: what it has fired, until it is over
 
 A step holds its events until they are committed, with the records that come of them.  Where all
 partitions have thousands due, each would hold a full step.  So a worker has room for four full
-steps.  Who asks first has a full share, or what is left where that is worth a transaction.  Who
-finds less waits, and whoever gives something back wakes the first who waits.
+steps.  A step asks for twice what the one before it has held, a quarter of a full one at least.
+It has that, or what is left, where this is worth a transaction.  Who finds less waits, and whoever
+gives something back wakes the first who waits.
 
 A commit may hang, for its broker is away.  Where nobody was given a share for a second though
 somebody waits, all who ask go on at once with a small one:
 
-    16 partitions, all of which have 10 000 events due at noon
-    12:00:00.000   4 steps fire 10 000 each, and 12 wait
-    12:00:00.300   a full step is committed: the first who waits fires 10 000
+    64 partitions, all of which have much due at noon
+    12:00:00.000   16 steps fire a quarter of a full one each, and 48 wait
+    12:00:00.300   a step is committed: the first who waits fires
 
-Four partitions always have room for full steps.  Smaller steps would need more transactions, and
-these cost the broker more than the events in them.
+Four partitions always have room for full steps.  Smaller steps than a quarter would need more
+transactions, and these cost the broker more than the events in them.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class StepRoom:
         given = []
         while self._waiting and TOGETHER - self.held >= WORTHWHILE:
             share = self._waiting.popleft()
-            share.parts = min(FULL, TOGETHER - self.held)
+            share.parts = min(share.wants, TOGETHER - self.held)
             self.held += share.parts
             self._given_s = machine.monotonic()
             given.append(share)
@@ -106,9 +107,11 @@ class StepShare:
         self._room = room
         self.wake = wake
         self.parts = 0
+        # How much it asks for: twice what the step before it has held.
+        self.wants = WORTHWHILE
 
     def ask(self) -> None:
-        """Ask for a full share; it may come later."""
+        """Ask for a share; it may come later."""
         self._room.ask(self)
 
     def wait_s(self) -> float:
@@ -124,6 +127,7 @@ class StepShare:
     def keep(self, *done: float) -> None:
         """Keep what the step holds, the largest of these parts of a full one, if that is less."""
         parts = ceil(FULL * max(done))
+        self.wants = min(FULL, max(WORTHWHILE, 2 * parts))
         if parts < self.parts:
             self._room.give_back(self, self.parts - parts)
 

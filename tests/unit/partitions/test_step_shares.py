@@ -54,6 +54,7 @@ class Woken:
     def ask(self) -> list[int]:
         """Let all ask in turn; how much each has at once."""
         for share in self.shares:
+            share.wants = FULL
             share.ask()
         return [share.parts for share in self.shares]
 
@@ -64,11 +65,33 @@ def test_four_partitions_always_do_full_steps() -> None:
     for number in range(40):
         share = four.shares[number % 4]
         with share:
+            share.keep(0.5)
             share.ask()
             assert (share.parts, share.of(500), share.wait_s()) == (FULL, 500, 0.0)
         assert room.held == 0
     assert four.ask() == [FULL] * 4
     assert four.woken == []
+
+
+def test_a_step_asks_for_twice_what_the_one_before_has_held() -> None:
+    share, asked = StepShare(StepRoom(), MagicMock()), []
+    for done in (1.0, 0.2, 0.4, 0.9, 0.01):
+        with share:
+            share.ask()
+            asked.append(share.parts)
+            share.keep(done)
+    assert asked == [WORTHWHILE, FULL, 4_000, 8_000, FULL]
+    with share:
+        share.ask()
+        assert share.parts == WORTHWHILE
+
+
+def test_many_fire_a_quarter_of_a_step_each_at_first() -> None:
+    room = StepRoom()
+    shares = [StepShare(room, MagicMock()) for _ in range(64)]
+    for share in shares:
+        share.ask()
+    assert [share.parts for share in shares] == [WORTHWHILE] * 16 + [0] * 48
 
 
 def test_who_waits_is_woken_in_turn_by_what_is_given_back() -> None:
@@ -132,6 +155,7 @@ def test_nobody_waits_for_commits_that_hang(clock: Clock) -> None:
         for _ in range(9):
             with share:
                 pass
+            share.wants = FULL
             share.ask()
             assert share.wait_s() == 0.0, "nor does it wait anew for each step"
             assert share.of(1_600) == 100
@@ -168,6 +192,7 @@ def test_a_share_of_little_is_one_at_least() -> None:
 def test_a_share_is_given_back_however_the_step_ends() -> None:
     room = StepRoom()
     share = StepShare(room, MagicMock())
+    share.wants = FULL
 
     def fails() -> None:
         with share:
@@ -211,11 +236,13 @@ class Partition:
         self.loop: Any = MagicMock(asked=False)
         self.loop.stopping.is_set.return_value = False
         self.steps = steps.Steps(given, self.commits, upkeep, lambda: True, self.loop)
+        self.steps._share.wants = FULL
 
     def others(self) -> list[StepShare]:
         """Other partitions hold all that there is room for."""
         shares = [StepShare(self.room, MagicMock()) for _ in range(4)]
         for share in shares:
+            share.wants = FULL
             share.ask()
         return shares
 
