@@ -41,7 +41,7 @@ LEAST: Final = FULL // 16
 # a quarter of the memory that those take whose payloads fill a step (`BELFRY_STEP_BYTES`).
 LIGHT: Final = 4
 # Nobody waits where nobody was given a share for so long.
-PATIENCE_S: Final = 1.0
+TIMEOUT_S: Final = 1.0
 
 
 class StepRoom:
@@ -77,10 +77,10 @@ class StepRoom:
         for other in given:
             other.wake()
 
-    def patience_s(self) -> float:
+    def timeout_s(self) -> float:
         """How many seconds who waits should go on with that."""
         with self._lock:
-            return self._given_s + PATIENCE_S - machine.monotonic()
+            return self._given_s + TIMEOUT_S - machine.monotonic()
 
     def _give(self) -> list[StepShare]:
         given = []
@@ -116,7 +116,7 @@ class StepShare:
 
     def wait_s(self) -> float:
         """How many seconds to wait for it: nothing where it is there, or is not to be expected."""
-        return 0.0 if self.parts else max(0.0, self._room.patience_s())
+        return 0.0 if self.parts else max(0.0, self._room.timeout_s())
 
     def of(self, most: int) -> int:
         """As much of what a full step does as this share allows; the least where it is empty."""

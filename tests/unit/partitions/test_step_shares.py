@@ -17,7 +17,7 @@ from belfry.partitions.step_shares import (
     FULL,
     LEAST,
     LIGHT,
-    PATIENCE_S,
+    TIMEOUT_S,
     TOGETHER,
     WORTHWHILE,
     StepRoom,
@@ -144,8 +144,8 @@ def test_nobody_waits_for_commits_that_hang(clock: Clock) -> None:
     eight = Woken(room, 8)
     eight.ask()
     last = eight.shares[7]
-    assert last.wait_s() == PATIENCE_S
-    clock.now_s += PATIENCE_S - 0.25
+    assert last.wait_s() == TIMEOUT_S
+    clock.now_s += TIMEOUT_S - 0.25
     assert last.wait_s() == 0.25
     clock.now_s += 0.25
     for share in eight.shares[4:]:
@@ -164,7 +164,7 @@ def test_nobody_waits_for_commits_that_hang(clock: Clock) -> None:
         with share:
             pass
     assert eight.ask() == [FULL] * 4 + [0] * 4
-    assert last.wait_s() == PATIENCE_S
+    assert last.wait_s() == TIMEOUT_S
 
 
 def test_who_does_not_wait_any_longer_leaves_the_queue() -> None:
@@ -268,7 +268,7 @@ def test_a_step_waits_for_room_and_fires_as_soon_as_it_has_some(partition: Parti
     assert next(step) == 0.0, "something is due"
     pause_s = next(step)
     assert pause_s is not None
-    assert 0 < pause_s <= PATIENCE_S
+    assert 0 < pause_s <= TIMEOUT_S
     assert partition.fired == []
     with others[0]:
         others[0].keep(0.5)
@@ -281,7 +281,7 @@ def test_a_step_waits_for_room_and_fires_as_soon_as_it_has_some(partition: Parti
 def test_a_step_fires_little_where_commits_hang(partition: Partition, clock: Clock) -> None:
     partition.others()
     step = partition.steps.step(partition.owned)
-    assert [next(step), next(step)] == [0.0, PATIENCE_S]
+    assert [next(step), next(step)] == [0.0, TIMEOUT_S]
     clock.now_s += 0.75
     assert next(step) == 0.25, "somebody else woke it"
     clock.now_s += 0.25
