@@ -10,7 +10,7 @@ It has that, or what is left, where this is worth a transaction.  Who finds less
 gives something back wakes the first who waits.
 
 A commit may hang, for its broker is away.  Where nobody was given a share for a second though
-somebody waits, all who ask go on at once with a small one:
+somebody waits, all who ask go on at once with a small one.  So does who has waited for five:
 
     64 partitions, all of which have much due at noon
     12:00:00.000   16 steps fire a quarter of a full one each, and 48 wait
@@ -42,6 +42,9 @@ LEAST: Final = FULL // 16
 LIGHT: Final = 4
 # Nobody waits where nobody was given a share for so long.
 TIMEOUT_S: Final = 1.0
+# Nor does anybody wait longer than this, however many others were given a share meanwhile: who
+# waits takes no requests in, and those that are read are overdue after ten seconds.
+LONGEST_S: Final = 5.0
 
 
 class StepRoom:
@@ -67,11 +70,15 @@ class StepRoom:
                 share.parts = LEAST
                 self.held += LEAST
 
-    def give_back(self, share: StepShare, parts: int) -> None:
-        """Take so many parts of a share back, for those who wait."""
+    def bound(self, share: StepShare, parts: int) -> None:
+        """Leave so many parts to a share, and take the rest back for those who wait.
+
+        A share that waits does so no longer.  It may have been given room just now, unseen.
+        """
         with self._lock:
-            share.parts -= parts
-            self.held -= parts
+            over = max(0, share.parts - parts)
+            share.parts -= over
+            self.held -= over
             self._forget(share)
             given = self._give()
         for other in given:
@@ -109,14 +116,19 @@ class StepShare:
         self.parts = 0
         # How much it asks for: twice what the step before it has held.
         self.wants = WORTHWHILE
+        self._asked_s = 0.0
 
     def ask(self) -> None:
         """Ask for a share; it may come later."""
+        self._asked_s = machine.monotonic()
         self._room.ask(self)
 
     def wait_s(self) -> float:
         """How many seconds to wait for it: nothing where it is there, or is not to be expected."""
-        return 0.0 if self.parts else max(0.0, self._room.timeout_s())
+        if self.parts:
+            return 0.0
+        left_s = self._asked_s + LONGEST_S - machine.monotonic()
+        return max(0.0, min(left_s, self._room.timeout_s()))
 
     def of(self, most: int) -> int:
         """As much of what a full step does as this share allows; the least where it is empty."""
@@ -129,10 +141,10 @@ class StepShare:
         parts = ceil(FULL * max(done))
         self.wants = min(FULL, max(WORTHWHILE, 2 * parts))
         if parts < self.parts:
-            self._room.give_back(self, self.parts - parts)
+            self._room.bound(self, parts)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._room.give_back(self, self.parts)
+        self._room.bound(self, 0)

@@ -17,6 +17,7 @@ from belfry.partitions.step_shares import (
     FULL,
     LEAST,
     LIGHT,
+    LONGEST_S,
     TIMEOUT_S,
     TOGETHER,
     WORTHWHILE,
@@ -182,6 +183,42 @@ def test_who_does_not_wait_any_longer_leaves_the_queue() -> None:
         with share:
             pass
     assert room.held == 0
+
+
+def test_nobody_waits_for_long_though_others_are_given_shares(clock: Clock) -> None:
+    """Three commits hang, and all others wait for what the fourth partition gives back."""
+    room = StepRoom()
+    many = Woken(room, 64)
+    many.ask()
+    last, waited_s = many.shares[63], 0.0
+    for number in range(3, 60):
+        if not last.wait_s():
+            break
+        with many.shares[number]:
+            clock.now_s += 0.75
+            waited_s += 0.75
+    assert waited_s == 5.25 >= LONGEST_S
+    assert last.of(1_600) == 100
+    with last:
+        pass
+    last.ask()
+    assert 0 < last.wait_s() <= TIMEOUT_S, "it is counted from when it asks anew"
+
+
+def test_room_that_is_given_to_who_just_leaves_is_given_back() -> None:
+    """As where its clock is not trusted any more, or its producer is fenced, when it has waited."""
+    room = StepRoom()
+    five = Woken(room, 5)
+    five.ask()
+    first, last = five.shares[0], five.shares[4]
+    with last:
+        # In another thread, right before the lock is held here.
+        before = MagicMock()
+        others = iter([first.__exit__])
+        before.__enter__.side_effect = lambda: [happens() for happens in others]
+        room._lock = before
+    assert five.woken == [4]
+    assert (last.parts, room.held) == (0, 3 * FULL)
 
 
 def test_a_share_of_little_is_one_at_least() -> None:
