@@ -56,6 +56,10 @@ def test_a_number_may_be_its_least_and_its_most_and_no_more(name: str) -> None:
         ({"output_topic": "a" * 249}, []),
         ({"output_topic": "..."}, []),
         (
+            {"output_topic": "."},
+            ["output_topic '.' is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are allowed."],
+        ),
+        (
             {"output_topic": ".."},
             ["output_topic '..' is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are allowed."],
         ),
@@ -68,6 +72,13 @@ def test_a_number_may_be_its_least_and_its_most_and_no_more(name: str) -> None:
             {"output_topic": "mine", "output": "SHARED"},
             [("output SHARED has a topic of its own, and output_topic 'mine' names another: set"
              " output_topic to none, or output to OWN.")],
+        ),
+        (
+            {"output_topic": "a" * 300, "output": "SHARED"},
+            [(f"output_topic '{'a' * 260}' is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are"
+              " allowed."),
+             ("output SHARED has a topic of its own, and output_topic"
+              f" '{'a' * 260}' names another: set output_topic to none, or output to OWN.")],
         ),
         ({"former_spreads": (2, 1024)}, []),
         (
