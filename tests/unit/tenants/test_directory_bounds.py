@@ -81,6 +81,29 @@ def test_what_is_found_out_about_a_forgotten_one_is_noted(tenants: Tenants) -> N
     known(tenants)
 
 
+def test_what_is_found_out_twice_at_once_is_all_noted(tenants: Tenants) -> None:
+    tenant = tenants.of("shop")
+    tenants.note([(tenant, {"held": "no topic"}), (tenant, {"max_record_bytes": 5_000})])
+    assert tenants.of("shop") == replace(tenant, held="no topic", max_record_bytes=5_000)
+
+
+def test_what_is_found_out_about_a_topic_is_of_no_other_one(tenants: Tenants) -> None:
+    seen = tenants.of("shop")
+    moved = tenants.follow(EffectivePolicy(TenantPolicy("shop", output_topic="payments")))
+    tenants.note([(seen, {"held": "no topic"})])
+    assert tenants.of("shop") == moved
+
+
+def test_who_was_removed_and_comes_back_is_none_of_the_removed(tenants: Tenants) -> None:
+    for removed in (False, True, False):
+        tenants.follow(EffectivePolicy(TenantPolicy("shop", removed=removed)))
+        assert tenants.snapshot.removed == ({b"shop"} if removed else set())
+    # One that is met as removed is known as such at once.
+    tenants.effective_of = lambda name: EffectivePolicy(TenantPolicy(name, removed=True))
+    tenants.of("gone")
+    assert tenants.snapshot.removed == {b"gone"}
+
+
 def test_who_had_another_topic_once_may_be_forgotten(tenants: Tenants) -> None:
     tenants.follow(EffectivePolicy(TenantPolicy("moved", output_topic="payments")))
     tenants.follow(tenants.defaults("moved"))

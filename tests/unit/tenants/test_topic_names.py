@@ -35,6 +35,18 @@ def test_what_belongs_to_others_is_reserved(topic: str) -> None:
     assert "belfry.fired.a" in problem
 
 
+@pytest.mark.parametrize(
+    ("topic", "whose"),
+    [
+        ("__offsets", "names that begin with __ are Kafka's own"),
+        ("belfry.tenants",
+         "belfry keeps it for itself or for another tenant (prefix belfry.)"),
+    ],
+)  # fmt: skip
+def test_it_is_told_whose_a_topic_is(topic: str, whose: str) -> None:
+    assert NAMES.whose("a", topic) == whose
+
+
 @pytest.mark.parametrize("topic", FREE)
 def test_what_is_nobodys_or_the_tenants_own_is_free(topic: str | None) -> None:
     assert NAMES.problem("a", topic) is None
