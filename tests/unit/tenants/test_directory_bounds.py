@@ -127,6 +127,34 @@ def test_unknown_tenants_have_so_many_topics(tenants: Tenants) -> None:
     assert tenants.topics.unknown == 2
 
 
+def test_a_topic_is_an_unknown_ones_again_when_its_policy_has_gone() -> None:
+    tenants = Tenants("fired.", Delivery.PAYLOAD, Level.FAILURES, most_unknown=1)
+    tenants.note_topics(["fired.a"])
+    counts = []
+    for come, gone in (([], []), (["a"], []), ([], ["a"])):
+        tenants.note_policies(come, gone)
+        counts.append(tenants.topics.unknown)
+    assert counts == [1, 0, 1]
+    assert tenants.of("b").crowded_out
+
+
+def test_a_look_at_other_topics_makes_no_room(tenants: Tenants) -> None:
+    tenants.topics.most_unknown = 1
+    tenants.note_topics(["fired.a"])
+    assert tenants.of("d").crowded_out
+    tenants.note_topics(["fired.b"])
+    assert tenants.of("d").crowded_out
+
+
+def test_who_gets_room_and_a_rival_at_once_has_both(tenants: Tenants) -> None:
+    tenants.topics.most_unknown = 2
+    tenants.note_topics(["fired.a", "fired.b"])
+    assert tenants.of("x.y").crowded_out
+    tenants.note_topics(["fired.x_y"], ["fired.a", "fired.b"])
+    found = tenants.of("x.y")
+    assert (found.crowded_out, found.collides_with) == (False, "x_y")
+
+
 def test_who_was_crowded_out_and_is_forgotten_does_not_wait_for_room(tenants: Tenants) -> None:
     tenants.topics.most_unknown = 1
     tenants.note_topics(["fired.a"])
