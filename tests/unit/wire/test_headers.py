@@ -7,7 +7,7 @@ import pytest
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
-from belfry.wire import catalogue
+from belfry.wire import catalogue, framing
 from belfry.wire.headers import (
     PROTOCOL,
     TRAVELLING,
@@ -17,7 +17,7 @@ from belfry.wire.headers import (
     speaks_protocol,
     unknown_header,
 )
-from belfry.wire.record import Headers, Origin, origin_headers, origin_of
+from belfry.wire.record import ORIGIN_TENANT, Headers, Origin, origin_headers, origin_of
 from belfry.wire.requests import RequestReader
 from belfry.wire.unread import MOST_CARRIED, MOST_KEPT, MOST_READ, bounded
 
@@ -322,3 +322,18 @@ def test_what_belfry_adds_on_the_way_does_not_make_a_request_too_large() -> None
 def test_headers_that_all_say_nothing_are_no_request() -> None:
     assert not speaks_protocol([(name, None) for name in sorted(PROTOCOL)])
     assert speaks_protocol([AT])
+
+
+def test_a_request_from_a_tenants_own_topic_is_that_tenants_whatever_it_says() -> None:
+    assert request(AT)["tenant"] == "demo"
+    assert request(AT, (ORIGIN_TENANT, b"shop"))["tenant"] == "shop"
+    body = catalogue.encode("ScheduleRequest", {"tenant": "demo", "schedule_id": "i", "at": 1})
+    value = framing.single_object("ScheduleRequest") + body
+    found = RequestReader().read_whole((0, 1, None, value, [(ORIGIN_TENANT, b"shop")]))
+    assert not isinstance(found, Rejection)
+    assert found["tenant"] == "shop"
+
+
+def test_what_is_asked_by_headers_carries_the_records_key_and_value() -> None:
+    found = request(AT, value=b"payload")
+    assert (found["key"], found["payload"]) == (b"k", b"payload")
