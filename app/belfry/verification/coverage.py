@@ -42,6 +42,10 @@ class Coverage(NamedTuple):
         """Up to when the events of a schedule's tenant may be gone; None: its topic is not read."""
         return self.floors.get(self.topic_of(tenant_of(name)))
 
+    def may_be_gone(self, timestamp_ms: int) -> bool:
+        """Whether some topic that was read may have lost events of this instant (epoch ms)."""
+        return any(timestamp_ms <= floor_ms for floor_ms in self.floors.values())
+
     def tenants_of(self, topic: str) -> list[str]:
         """Whose events go to a topic."""
         found = [tenant for tenant, of in self.topics.items() if of == topic]

@@ -11,8 +11,7 @@ A transaction whose manifest says 3 fires, with these rows:
     c   waited           ─► another version          may have fired before it was replaced
     so  a and b are certain, and 3 - 2 = 1 is missing; c's event is in an output: it fired
 
-Where events may come twice (AT_LEAST_ONCE), c's event may be one of a step that was rolled back:
-`leftovers` picks what fired among such.
+Where events may come twice (AT_LEAST_ONCE), `leftovers` picks what fired among them.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ class FireJudge:
     def judge(self, ask: Ask, row_fires: Sequence[RowFire | Unfounded]) -> FiresJudged:
         """What the rows, the outputs and the manifest say of one another.
 
-        Asks memory once for each fire.  Where fewer are found than the manifest counts, the others
-        are looked for among extra fires, and at last among schedules that may have fired.
+        Where fewer are found than the manifest counts, the others are looked for among extra fires,
+        and at last among schedules that may have fired.
         """
         found = FiresJudged()
         # Schedules that may have fired and are in no output, with their places among the others.
@@ -71,7 +70,7 @@ class FireJudge:
             self._all_of(maybe, ask, found)
         if found.short_of > 0:
             self._unseen(maybe, ask, found)
-        if found.short_of > 0:
+        if found.short_of > 0 and not found.out_of_sight:
             self._out_of_sight(ask, found)
         compare(ask, found, self._memory, plain=plain)
         return found
@@ -179,7 +178,7 @@ class FireJudge:
         given = Candidates(rows, loose, extras, maybe)
         found.identities, in_doubt = self._leftovers.pick(sealed.fired, given)
         found.short_of = sealed.fired - len(found.identities)
-        hidden = bool(maybe) or ask.unread or found.gone > 0
+        hidden = bool(maybe) or ask.unread or self._coverage.may_be_gone(ask.timestamp_ms)
         in_doubt = in_doubt or (hidden and not given.optional.isdisjoint(found.identities))
         unknown = not found.short_of and self._leftovers.by_digest(
             sealed, found, given, in_doubt=in_doubt
@@ -191,12 +190,13 @@ class FireJudge:
         return extras.ordered and not unknown
 
     def _out_of_sight(self, ask: Ask, found: FiresJudged) -> None:
-        """Count what is still missing and may be fires of jobs that no output can show."""
+        """Count what is missing and may be fires of jobs, or of TRIGGERs, in whichever topic."""
         floors = [self._coverage.floor_of(stretch.job.owner) for stretch in ask.jobs]
+        asked = bool(ask.jobs) or ask.positions is None or len(ask.positions) > 0
         if None in floors:
             found.unread += found.short_of
             found.out_of_sight = True
-        elif any(ask.timestamp_ms <= (floor_ms or 0) for floor_ms in floors):
+        elif asked and self._coverage.may_be_gone(ask.timestamp_ms):
             found.gone += found.short_of
 
     def _unseen(self, maybe: Sequence[Maybe], ask: Ask, found: FiresJudged) -> None:
