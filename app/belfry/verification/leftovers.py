@@ -29,6 +29,8 @@ from belfry.verification.rows import Sealed, digest_of, id_of_fire
 
 # So many beginnings of orders are tried for one digest.
 MOST_TRIED: Final = 20_000
+# By so many numbers an event may have moved on in the step that left it behind.
+LATER: Final = 64
 # A schedule that may have fired and is in no output: its place among the others, and its id.
 Maybe = tuple[int, RowFire, bytes]
 
@@ -136,14 +138,18 @@ class Leftovers:
                 yield Place((each, *none, *self._instead_of(each, found)))
 
     def _instead_of(self, identity: bytes, found: FiresJudged) -> list[bytes]:
-        """Other events of the same number, of one schedule, life and version."""
+        """Other events that may have its number, of one schedule, life and version.
+
+        An event that was left behind keeps the number of its step, which may have been a later one
+        than that under which the same instant fires once more.
+        """
         fire, row_fire = self._memory.fire(identity), found.sources.get(identity)
         if fire is None or row_fire is None or not self._coverage.may_repeat(fire.spot.topic):
             return []
         before, number = row_fire.before, fire.occurrence
         return [
             each.identity
-            for each in self._memory.fires(fire.schedule_id, number, number)
+            for each in self._memory.fires(fire.schedule_id, number, number + LATER)
             if each.identity != identity
             and each.identity
             == id_of_fire(row_fire.name, before.life, before.version, each.nominal_ms)

@@ -306,11 +306,6 @@ REFUSED_HEADERS: dict[str, tuple[str, Headers]] = {
     "bad instant": ("bad_header", [*BY_HEADERS, ID, ("belfry-at", b"tomorrow")]),
     "bad delay": ("bad_header", [*BY_HEADERS, ("belfry-in", b"soon"), ID]),
     "two instants": ("several_instants", [*BY_HEADERS, AT, ("belfry-in", b"5m"), ID]),
-    "one instant twice": ("several_instants", [*BY_HEADERS, AT, ("belfry-at", b"1"), ID]),
-    "two groups": (
-        "bad_header",
-        [*BY_HEADERS, AT, ("belfry-group", b"a"), ("belfry-group", b"b"), ID],
-    ),
     "unreadable group": ("bad_header", [ID, *BY_HEADERS, AT, ("belfry-group", b"\xff")]),
     "unknown header": ("unknown_header", [*BY_HEADERS, AT, ("belfry-tz", b"UTC"), ID]),
     "unknown header first": ("unknown_header", [("belfry-tz", b"UTC"), ID, *BY_HEADERS, AT]),

@@ -96,6 +96,22 @@ def test_a_late_run_that_was_rolled_back_is_not_the_one_that_was_done() -> None:
     assert (made.counts.at_least_once, made.counts.digests) == (1, made.counts.checked)
 
 
+def test_an_event_that_was_left_behind_under_a_later_number_is_found_under_its_own() -> None:
+    """The step that was rolled back fired two; by the next one the first of them is missed."""
+    driver = Recording()
+    rule: dict[str, Any] = {"kind": "EVERY", "interval_ms": 100, "start_at": T0 + 100}
+    driver.ask(schedule_id="a", **rule, misfire="SKIP", max_lateness_ms=150)
+    driver.step(T0)
+    roll_back(driver, T0 + 210, "a", "a")
+    assert driver.step(T0 + 290).ids == ["a"]
+    fired = driver.trace.fired
+    assert [each.occurrence for each in fired] == [0, 1, 0]
+    assert fired[1].identity == fired[2].identity
+    made = judged(driver.trace)
+    assert made.findings == []
+    assert made.counts.digests == made.counts.checked
+
+
 def test_a_digest_that_no_event_explains_is_found_in_spite_of_others() -> None:
     """One event of this number is there, and it is not the one that fired."""
     driver = Recording()
