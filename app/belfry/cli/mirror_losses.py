@@ -7,8 +7,9 @@ from typing import Any
 
 from belfry.cli.mirror_sides import Told
 from belfry.cli.shown import amount
+from belfry.mirror.judged_anew import LostRequest
 from belfry.mirror.looking import Lost, losses
-from belfry.mirror.losses import FiredBehind, LostRequest
+from belfry.mirror.losses import FiredBehind
 from belfry.mirror.sides import Side
 from belfry.schedules.instants import format_instant
 

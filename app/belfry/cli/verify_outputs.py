@@ -91,7 +91,9 @@ class OutputFeed:
         read = {name: floors.get(name, ALL_OF_IT) for name in outputs}
         topics = self._topics
         whose = topics.tenants, topics.repeats, topics.held, topics.spread
-        return Coverage(topics.fired, read, *whose)
+        coverage = Coverage(topics.fired, read, *whose)
+        repeating = self._file.repeating(map(coverage.topic_of, topics.repeats))
+        return coverage._replace(repeated=repeating)
 
     def _read_all(
         self, takes: Mapping[str, Take], spans: Mapping[str, Mapping[int, ReadableRange]]

@@ -23,12 +23,15 @@ from belfry.verification.rows import Sealed
 from belfry.verification.standing import Standing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 # It stands in the file; one of another format is refused.
 FORMAT: Final = 2
 # KiB of the file that SQLite keeps in memory.
 CACHE_KIB: Final = 64 * 1024
+# Milliseconds.  For so long a topic is remembered whose events might come twice by a policy.
+REPEATED_MS: Final = 7 * 86_400_000
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS schedules (
@@ -58,6 +61,7 @@ CREATE TABLE IF NOT EXISTS refused (
 CREATE TABLE IF NOT EXISTS positions (
     topic TEXT, partition INT, at INT, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS floors (topic TEXT PRIMARY KEY, ms INT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS repeated (topic TEXT PRIMARY KEY, ms INT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS move_sides (
     grp INT, move INT, partition INT, takes INT, sound INT, over INT, touched INT,
     PRIMARY KEY (grp, move, partition)) WITHOUT ROWID;
@@ -138,6 +142,16 @@ class StateFile:
         """Records of a topic up to this instant may be gone."""
         query = "INSERT INTO floors VALUES (?, ?) ON CONFLICT DO UPDATE SET ms = max(ms, ?)"
         self.rows.execute(query, (topic, ms, ms))
+
+    def repeating(self, topics: Iterable[str]) -> frozenset[str]:
+        """These topics, whose events may come twice, and those of which that was so lately.
+
+        A policy that promises more from now on says nothing of the events before.
+        """
+        query = "INSERT OR REPLACE INTO repeated VALUES (?, ?)"
+        self.rows.executemany(query, ((each, self.now_ms) for each in topics))
+        self.rows.execute("DELETE FROM repeated WHERE ms < ?", (self.now_ms - REPEATED_MS,))
+        return frozenset(each for (each,) in self.rows.execute("SELECT topic FROM repeated"))
 
     def standing(self, partition: int) -> Standing:
         """Where the verification of a partition stands."""

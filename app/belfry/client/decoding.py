@@ -11,7 +11,8 @@ stranger that could cost much to read is not used (`unsafe_reason`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from belfry.wire import catalogue
 from belfry.wire.catalogue import MalformedError, RecordReader
@@ -21,6 +22,9 @@ from belfry.wire.safety import unsafe_reason
 
 # The writer's schema behind a registry's id or GUID, or None where it is not known.
 Look = Callable[[int | bytes], Any]
+# Readers that a decoder keeps, of some kilobytes each. A topic has records of a few releases, and
+# anybody may write references that nobody knows into most topics, one after the other.
+MOST_READERS: Final = 1_000
 
 
 class Decoder:
@@ -28,14 +32,14 @@ class Decoder:
 
     `name` is that of the schema, such as ``LifecycleEvent``. `look` finds a writer's schema by an
     id or a GUID and may ask a registry. What it says is remembered, also that it knows nothing, so
-    a registry that was away for a moment is not asked again.
+    a registry that was away for a moment is not asked again; of the `MOST_READERS` last references.
     """
 
     def __init__(self, name: str, look: Look | None = None, *, only: bool) -> None:
         self._name = name
         self._look = look or (lambda _: None)
         self._only = only
-        self._readers: dict[int | bytes, RecordReader | None] = {}
+        self._reader = lru_cache(MOST_READERS)(self._found)
 
     def record(self, value: bytes, headers: Headers | None = None) -> dict[str, Any] | None:
         """The record in a value, or None when it is none of this kind."""
@@ -50,13 +54,11 @@ class Decoder:
         except MalformedError:
             return None
 
-    def _reader(self, kind: FrameKind, reference: int | bytes) -> RecordReader | None:
-        """The reader for a writer's schema, or None; found out once for each reference."""
-        if reference not in self._readers:
-            writer = self._writer(kind, reference)
-            known = writer is not None or self._only
-            self._readers[reference] = RecordReader(self._name, writer) if known else None
-        return self._readers[reference]
+    def _found(self, kind: FrameKind, reference: int | bytes) -> RecordReader | None:
+        """The reader for a writer's schema, or None."""
+        writer = self._writer(kind, reference)
+        known = writer is not None or self._only
+        return RecordReader(self._name, writer) if known else None
 
     def _writer(self, kind: FrameKind, reference: int | bytes) -> Any:
         """The writer's schema, where it is known, harmless, and one of this kind of record."""

@@ -16,13 +16,8 @@ from belfry.kafka.partition_log import PartitionLog
 from belfry.kafka.record_headers import headers_of
 from belfry.mirror.beginnings import CannotMirror, active_epoch
 from belfry.mirror.comparing import Compared, Digests, Owners, compared
-from belfry.mirror.losses import (
-    FiredBehind,
-    FiresBehind,
-    LostRequest,
-    carried_rows_of,
-    stood_before,
-)
+from belfry.mirror.judged_anew import LostRequest
+from belfry.mirror.losses import FiredBehind, FiresBehind, carried_rows_of, stood_before
 from belfry.mirror.marks import CHANGELOG, REQUESTS, MirrorMark, offsets_behind
 from belfry.mirror.opening import followed, is_added, number_of
 from belfry.mirror.requests_behind import RequestsBehind, WaitingRows

@@ -21,35 +21,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from belfry.schedules.identity import generation_at, partition_of_life
-from belfry.schedules.rejections import Rejection
+from belfry.mirror.judged_anew import JudgedAnew
 from belfry.store.layout import keys
 from belfry.verification import rows
 from belfry.verification.memory import Remembered, Stands
 from belfry.verification.row_fires import RowFire, remembered, row_fire_of
 from belfry.verification.rows import Logged, Over
-from belfry.wire.headers import asked_by
-from belfry.wire.moves import MOVE, decode_move, is_move
-from belfry.wire.record import SourceRecord
-from belfry.wire.requests import RequestReader
 
-# A topic, a partition, and an offset.
-Place = tuple[str, int, int]
 NOTHING: Final[Mapping[bytes, Remembered]] = MappingProxyType({})
-
-
-class LostRequest(NamedTuple):
-    """A request that was not carried: its offset, when it was written, and what it says.
-
-    `action`, `tenant` and `schedule_id` are empty where it cannot be read.
-    """
-
-    offset: int
-    at_ms: int
-    key: bytes | None
-    action: str = ""
-    tenant: str = ""
-    schedule_id: str = ""
 
 
 class FiredBehind(NamedTuple):
@@ -65,54 +44,6 @@ class FiredBehind(NamedTuple):
     due_ms: int
     times: int | None
     offset: int
-
-
-def lost_request(record: SourceRecord) -> LostRequest:
-    """A request as it is listed; one that a key group be moved has the action MOVE."""
-    offset, at_ms, key, value, _ = record
-    if is_move(record):
-        said = decode_move(value or b"")
-        asks = said is not None and said.kind == MOVE
-        return LostRequest(offset, at_ms, key, "MOVE" if asks else "")
-    read = RequestReader().read_whole(record)
-    asked = asked_by(record) if isinstance(read, Rejection) else read
-    if asked is None:
-        return LostRequest(offset, at_ms, key)
-    action = str(asked.get("action") or "")
-    return LostRequest(offset, at_ms, key, action, asked["tenant"], asked["schedule_id"])
-
-
-class JudgedAnew:
-    """Requests of all partitions that were carried ahead of their verdicts, by their offsets."""
-
-    def __init__(self) -> None:
-        self._offsets: set[tuple[int, int]] = set()
-        # Those that ask for a schedule, which they begin or change; by where each came in first,
-        # for it may lie in several partitions on its way.
-        self._asking: dict[bytes, dict[Place, tuple[int, int]]] = {}
-
-    def take(self, partition: int, its: LostRequest, first: Place) -> None:
-        """A further one, which came in `first` at a place."""
-        self._offsets.add((partition, its.offset))
-        if its.action == "UPSERT":
-            name = keys.schedule_key(its.tenant, its.schedule_id)
-            self._asking.setdefault(name, {})[first] = partition, its.offset
-
-    def brings(self, name: bytes, was: Remembered | None, its: Remembered | Over) -> bool:
-        """Whether a schedule comes to what it was in the source, by what was carried of it.
-
-        `was` is the row that was carried. Each request raises a schedule's version by one at most.
-        """
-        if was is not None and was.life == its.life:
-            begun, version = (-1, -1), was.version
-        else:
-            partition = partition_of_life(its.life)
-            begun, version = (partition, its.life - generation_at(partition, 0)), 1
-            if begun not in self._offsets:
-                return False
-        asking = self._asking.get(name, {}).values()
-        later = sum(at != begun and (at[0] != begun[0] or at[1] > begun[1]) for at in asking)
-        return its.version <= version + later
 
 
 def stood_before(records: Iterable[Logged], names: frozenset[bytes]) -> dict[bytes, Remembered]:
@@ -195,10 +126,8 @@ class FiresBehind:
 
     def _told(self, record: Logged, its: Remembered | Over, times: int | None) -> FiredBehind:
         """A fire as it is listed; `its` is the schedule that fired."""
-        was = self._carried.get(record.key)
-        again = self._anew.brings(record.key, was, its)
-        same_id = again and was is not None and was.life == its.life
-        return FiredBehind(again, same_id, record.key, its.due_ms, times, record.offset)
+        comes = self._anew.comes(record.key, self._carried.get(record.key), its)
+        return FiredBehind(*comes, record.key, its.due_ms, times, record.offset)
 
 
 def _note(known: dict[bytes, Remembered], record: Logged) -> None:

@@ -5,6 +5,7 @@ sent on                      as the request at its first place is: its sender do
 that waits in a row          the row was carried: judged there, as soon as its wait is over
 of a move, sent on           its sender does it again; rows that were carried are on their way
 that a group be moved        not carried: lost, and the group stays where it lies
+a job that moves schedules   its row was carried: it goes on there from where it had come to
 
 A partition reads on behind a request that waits for its key group or its schema (`WaitingRows`). So
 such a one lies before the position at which requests are judged once more, and counts all the same:
@@ -16,10 +17,20 @@ such a one lies before the position at which requests are judged once more, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
-from belfry.mirror.losses import JudgedAnew, LostRequest, Place, lost_request
+from belfry.mirror.judged_anew import (
+    At,
+    JudgedAnew,
+    LostRequest,
+    MovingJob,
+    Place,
+    job_under_way,
+    lost_request,
+)
 from belfry.store.layout.aside import ASIDE_PREFIX, decode_aside
 from belfry.store.layout.groups import HELD_PREFIX, decode_held
+from belfry.store.layout.jobs import JOB_PREFIX, decode_job
 from belfry.verification import rows
 from belfry.verification.memory import Remembered
 from belfry.verification.row_fires import remembered
@@ -27,10 +38,16 @@ from belfry.verification.rows import Logged
 from belfry.wire.moves import MOVE, ROWS, decode_move, is_move, unpack_rows
 from belfry.wire.record import Origin, SentBy, SourceRecord
 
+# What reading JSON raises that says something else, is nested very deeply, or holds an infinity.
+ODD_JSON: Final = (
+    AttributeError, ValueError, LookupError, TypeError, RecursionError, OverflowError
+)  # fmt: skip
+
 
 class WaitingRows:
-    """Requests of one partition that waited in rows at its mark, and no more behind it: for their
-    key group, or for their schema. One that waits on has changed nothing in the source.
+    """What waited in rows of one partition at its mark, and changed behind it: requests that waited
+    for their key group, or for their schema, and jobs that move schedules. A request that waits on
+    has changed nothing in the source, and a job that did something has a row behind the mark.
 
     Keys of such rows tell no partition. Of a request that may be large only what it asks for is
     kept.
@@ -41,6 +58,7 @@ class WaitingRows:
         self._origin_of = origin_of
         self._changed: set[bytes] = set()
         self.requests: dict[bytes, tuple[LostRequest, Place]] = {}
+        self.jobs: dict[bytes, tuple[int, MovingJob]] = {}
 
     @property
     def any(self) -> bool:
@@ -49,7 +67,7 @@ class WaitingRows:
 
     def changes(self, key: bytes) -> bool:
         """Whether a row behind the mark is such a one; it is noted. All are, before any is seen."""
-        found = key.startswith((HELD_PREFIX, ASIDE_PREFIX))
+        found = key.startswith((HELD_PREFIX, ASIDE_PREFIX, JOB_PREFIX))
         if found:
             self._changed.add(key)
         return found
@@ -58,11 +76,25 @@ class WaitingRows:
         """The same records, which lie before the mark; what waits in them is noted."""
         for record in records:
             if record.key in self._changed:
-                if record.value is None:
-                    self.requests.pop(record.key, None)
-                else:
-                    self.requests[record.key] = self._request(record.key, record.value)
+                self._note(record.key, record.value)
             yield record
+
+    def _note(self, key: bytes, row: bytes | None) -> None:
+        self.requests.pop(key, None)
+        self.jobs.pop(key, None)
+        if row is None:
+            return
+        if not key.startswith(JOB_PREFIX):
+            self.requests[key] = self._request(key, row)
+            return
+        try:
+            said = decode_job(row)
+            job = job_under_way(key, said)
+        except ODD_JSON:
+            # Where rows are not signed, anybody may have written it; a worker would stop at it.
+            return
+        if job is not None:
+            self.jobs[key] = said.offset, job
 
     def _request(self, key: bytes, row: bytes) -> tuple[LostRequest, Place]:
         decode = decode_held if key.startswith(HELD_PREFIX) else decode_aside
@@ -86,6 +118,7 @@ class RequestsBehind:
         self.under_way: dict[bytes, Remembered] = {}
         self._carried: list[tuple[int, LostRequest, Place]] = []
         self._sent_on: list[tuple[int, LostRequest, Place]] = []
+        self._jobs: list[tuple[At, MovingJob]] = []
         self._lost_at: set[Place] = set()
 
     def take(
@@ -103,8 +136,9 @@ class RequestsBehind:
             self._lost_at.add(first)
 
     def wait(self, partition: int, waiting: WaitingRows) -> None:
-        """Requests that waited in rows of a partition at its mark."""
+        """Requests and jobs that waited in rows of a partition at its mark."""
         self._carried += ((partition, *each) for each in waiting.requests.values())
+        self._jobs += (((partition, offset), job) for offset, job in waiting.jobs.values())
 
     def anew(self) -> JudgedAnew:
         """What the other side judges; asked when all were taken."""
@@ -114,6 +148,8 @@ class RequestsBehind:
         for each in self._sent_on:
             if each[2] not in self._lost_at:
                 found.take(*each)
+        for at, job in self._jobs:
+            found.take_job(at, job)
         return found
 
     def _lose(self, partition: int, record: SourceRecord) -> None:

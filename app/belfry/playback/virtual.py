@@ -65,7 +65,6 @@ class VirtualPartition:
         told: Callable[[VirtualEvent], None],
     ) -> None:
         self.refused: Counter[str] = Counter()
-        self.steps = 0
         self._treatment = treatment
         self._told = told
         self._engine = PartitionEngine(place, ScheduleStore(rows), reader, treatment.tenants)
@@ -123,7 +122,6 @@ class VirtualPartition:
             self._not_before_ms = now_ms + 1
             return
         self._not_before_ms = 0
-        self.steps += 1
         manifest = engine.seal(1)
         engine.committed(manifest.txn_seq, now_ms)
         self.refused.update(effects.refused)

@@ -144,11 +144,13 @@ class PolicyTopic:
     def catch_up(self) -> None:
         """Wait until all that can be read now has been read; ConnectionError if it is not.
 
-        Called at each take-over by the thread of the partition, and by HTTP before it writes.
+        Called at each take-over by the thread of the partition, and by HTTP before it writes.  All
+        ends are asked for together: one after the other, the take-overs of a worker that begins
+        with 64 partitions would cost 8 192 requests.
         """
-        ends = {each: self._log_ends.ends(self.name, each)[1] for each in self.positions}
+        ends = self._log_ends.all_readable([(self.name, each) for each in self.positions])
         deadline = machine.monotonic() + CATCH_UP_S
-        while any(self.positions[each] < end for each, end in ends.items()):
+        while any(self.positions[each] < end for (_, each), end in ends.items()):
             if machine.monotonic() > deadline:
                 raise ConnectionError(f"{self.name} was not read to its end in {CATCH_UP_S} s")
             self.moved.clear()

@@ -23,8 +23,9 @@ class Coverage(NamedTuple):
     `floors` are the topics that were read: up to which instant (epoch ms) records of them may be
     gone (`ALL_OF_IT`: none are).  `topics` are those of tenants that have one by their policy;
     others fire to the `prefix` and their name.  Events of `repeats`, which are tenants, may come
-    twice (AT_LEAST_ONCE).  Those of `held` may wait: their policy pauses or limits them.  Those of
-    `spread` are spread over several partitions, or were.
+    twice (AT_LEAST_ONCE), and those of the topics `repeated` might until lately.  Those of `held`
+    may wait: their policy pauses or limits them.  Those of `spread` are spread over several
+    partitions, or were.
     """
 
     prefix: str
@@ -33,6 +34,7 @@ class Coverage(NamedTuple):
     repeats: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
     spread: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
 
     def topic_of(self, tenant: str) -> str:
         """Where the events of a tenant go."""
@@ -41,6 +43,10 @@ class Coverage(NamedTuple):
     def floor_of(self, name: bytes) -> int | None:
         """Up to when the events of a schedule's tenant may be gone; None: its topic is not read."""
         return self.floors.get(self.topic_of(tenant_of(name)))
+
+    def may_be_gone(self, timestamp_ms: int) -> bool:
+        """Whether some topic that was read may have lost events of this instant (epoch ms)."""
+        return any(timestamp_ms <= floor_ms for floor_ms in self.floors.values())
 
     def tenants_of(self, topic: str) -> list[str]:
         """Whose events go to a topic."""
@@ -52,7 +58,9 @@ class Coverage(NamedTuple):
 
     def may_repeat(self, topic: str) -> bool:
         """Whether events of this topic may come twice."""
-        return any(self.topic_of(tenant) == topic for tenant in self.repeats)
+        return topic in self.repeated or any(
+            self.topic_of(tenant) == topic for tenant in self.repeats
+        )
 
 
 def tenant_of(name: bytes) -> str:

@@ -20,7 +20,7 @@ minutes.  Each is tried with the lives and versions that its schedule may have h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from belfry.verification.coverage import Coverage
@@ -33,6 +33,8 @@ TOGETHER_MS: Final = 120_000
 NEAR_MS: Final = 1_000
 VERSIONS: Final = 64
 OFFSET_BITS: Final = 48
+# So many more are looked at where some may be left behind by a step that was rolled back.
+SPARE: Final = 64
 
 
 class JobRange(NamedTuple):
@@ -67,10 +69,17 @@ class Ask(NamedTuple):
 
 
 class FoundExtras(NamedTuple):
-    """Ids of extra fires of a transaction, and whether they are in the order of the fires."""
+    """Ids of extra fires of a transaction.
 
-    identities: list[bytes]
+    `asked` have a reason that is known, in the order of the fires, if they are `ordered`.  Of
+    `others` no row tells; the likely ones come first.  The `loose` among them may repeat, so a step
+    that was rolled back may have left them.
+    """
+
+    asked: list[bytes]
     ordered: bool = True
+    others: Sequence[bytes] = ()
+    loose: Collection[bytes] = ()
 
 
 class ExtraOrder(NamedTuple):
@@ -93,31 +102,38 @@ class ExtraFires:
         self._coverage = coverage
 
     def find(self, ask: Ask, most: int) -> FoundExtras:
-        """What requests and jobs of a transaction fired, so many at most.
+        """What requests and jobs of a transaction may have fired.
 
-        An event with a known reason comes first; one of a schedule that may have had a reason which
-        no row tells makes up for the rest, and then the order is not known.
+        It looks no further than to `most` events that have a known reason and come once, or some
+        more that may repeat.
         """
         turns: dict[bytes, ExtraOrder] = {}
-        # Near ones come first, and of them those of whose schedules no row tells any life.
-        others: dict[bytes, tuple[bool, bool]] = {}
+        # What comes once goes first, then near ones, of them those of whose schedules no row tells
+        # any life.
+        others: dict[bytes, tuple[bool, bool, bool]] = {}
+        loose: set[bytes] = set()
+        once = 0
         for fire in self._candidates(ask):
+            repeats = self._coverage.may_repeat(fire.spot.topic)
             for name in self._names(fire):
                 turn = self._turn_of(fire, name, ask)
                 if turn is not None:
+                    once += not repeats and fire.identity not in turns
                     turns[fire.identity] = turn
                 elif self._may_be(name, ask):
                     far = abs(fire.timestamp_ms - ask.timestamp_ms) > NEAR_MS
-                    others[fire.identity] = far, bool(ask.versions[name])
-            if len(turns) == most:
+                    others[fire.identity] = repeats, far, bool(ask.versions[name])
+                else:
+                    continue
+                if repeats:
+                    loose.add(fire.identity)
+            if once == most or len(turns) == most + SPARE:
                 break
         # The order in which jobs of several tenants had their turns is not told.
         ordered = len({turn.number for turn in turns.values() if turn.of_job}) < 2
         found = sorted(turns, key=lambda identity: turns[identity])
         rest = sorted((each for each in others if each not in turns), key=lambda each: others[each])
-        if 0 < most - len(found) <= len(rest):
-            return FoundExtras(found + rest[: most - len(found)], ordered=False)
-        return FoundExtras(found, ordered)
+        return FoundExtras(found, ordered, rest, loose)
 
     def _candidates(self, ask: Ask) -> Iterable[FiredEntry]:
         """Extra fires around a transaction, near ones first; these come twice."""
@@ -134,6 +150,8 @@ class ExtraFires:
         """The turn of an extra fire for which this transaction has a reason, None for none."""
         versions = self._versions(name, ask)
         above = self._above(name, ask) if versions else ()
+        # What asks for a job is no TRIGGER: its fires have ids of the same offset, in later steps.
+        bulk = {stretch.job.offset for stretch in ask.jobs}
         for life, version in versions:
             for number, stretch in enumerate(ask.jobs):
                 if stretch.has(name, fire.nominal_ms) and fire.identity in _ids(
@@ -143,7 +161,8 @@ class ExtraFires:
                         of_job=True, number=number, name=name, nominal_ms=fire.nominal_ms
                     )
             for position in ask.positions or ():
-                if fire.identity in _triggered(above, name, (life, version), position):
+                asked = _triggered(above, name, (life, version), position)
+                if position not in bulk and fire.identity in asked:
                     return ExtraOrder(of_job=False, number=position)
         return None
 

@@ -11,9 +11,7 @@ A transaction whose manifest says 3 fires, with these rows:
     c   waited           ─► another version          may have fired before it was replaced
     so  a and b are certain, and 3 - 2 = 1 is missing; c's event is in an output: it fired
 
-Where events may come twice (AT_LEAST_ONCE), c's event may be one of a step that was rolled back.
-An owner that follows takes in requests before it fires, and so c may be replaced and never fire.
-Such an event counts only as far as the manifest's number has room for it.
+Where events may come twice (AT_LEAST_ONCE), `leftovers` picks what fired among them.
 """
 
 from __future__ import annotations
@@ -22,9 +20,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from belfry.verification.coverage import Coverage
-from belfry.verification.extras import Ask, ExtraFires
+from belfry.verification.extras import Ask, ExtraFires, FoundExtras
 from belfry.verification.findings import Breach
-from belfry.verification.judged import Fault, FiresJudged, compare, without_surplus
+from belfry.verification.judged import Fault, FiresJudged, compare
+from belfry.verification.leftovers import Candidates, Leftovers, Maybe
 from belfry.verification.memory import FiredEntry, Memory
 from belfry.verification.row_fires import RETRIES, RowFire, Unfounded
 from belfry.verification.rows import digest_of, id_of_fire
@@ -43,16 +42,17 @@ class FireJudge:
         self._memory = memory
         self._coverage = coverage
         self._extra_fires = ExtraFires(memory, coverage)
+        self._leftovers = Leftovers(memory, coverage)
 
     def judge(self, ask: Ask, row_fires: Sequence[RowFire | Unfounded]) -> FiresJudged:
         """What the rows, the outputs and the manifest say of one another.
 
-        Asks memory once for each fire.  Where fewer are found than the manifest counts, the others
-        are looked for among extra fires, and at last among schedules that may have fired.
+        Where fewer are found than the manifest counts, the others are looked for among extra fires,
+        and at last among schedules that may have fired.
         """
         found = FiresJudged()
         # Schedules that may have fired and are in no output, with their places among the others.
-        maybe: list[tuple[int, RowFire, bytes]] = []
+        maybe: list[Maybe] = []
         # Ids in outputs that a step may have left which was rolled back.
         loose: list[bytes] = []
         plain = True
@@ -62,18 +62,15 @@ class FireJudge:
             elif row_fire.times is None:
                 before = len(found.identities)
                 plain = self._perhaps(row_fire, found, maybe) and plain
-                loose += filter(self._may_repeat, found.identities[before:])
+                loose += filter(self._leftovers.may_repeat, found.identities[before:])
             else:
                 plain = self._certain(row_fire, ask, found) and plain
-        plain = without_surplus(loose, ask.sealed.fired, found) and plain
-        found.short_of = ask.sealed.fired - len(found.identities)
-        if found.short_of > 0:
-            plain = self._extras(ask, found) and plain
+        plain = self._pick(ask, found, loose, maybe) and plain
         if found.short_of > 0 and found.short_of == len(maybe):
             self._all_of(maybe, ask, found)
         if found.short_of > 0:
             self._unseen(maybe, ask, found)
-        if found.short_of > 0:
+        if found.short_of > 0 and not found.out_of_sight:
             self._out_of_sight(ask, found)
         compare(ask, found, self._memory, plain=plain)
         return found
@@ -101,9 +98,7 @@ class FireJudge:
         )
         found.identities.append(id_of_fire(row_fire.name, row.life, row.version, row.due_ms))
 
-    def _perhaps(
-        self, row_fire: RowFire, found: FiresJudged, maybe: list[tuple[int, RowFire, bytes]]
-    ) -> bool:
+    def _perhaps(self, row_fire: RowFire, found: FiresJudged, maybe: list[Maybe]) -> bool:
         """A schedule that may have fired before it was replaced; whether the order is known.
 
         What an output shows of it has fired.  Where it shows none, it goes to `maybe`: the digest
@@ -115,14 +110,10 @@ class FireJudge:
         else:
             several = [each.identity for each in self._fires_of(row_fire, MOST_OF_ONE)]
         found.identities += several
+        found.sources |= dict.fromkeys(several, row_fire)
         if not several:
             maybe.append((len(found.identities), row_fire, first))
         return len(several) < 2
-
-    def _may_repeat(self, identity: bytes) -> bool:
-        """Whether the event of this id lies in a topic whose events may come twice."""
-        fire = self._memory.fire(identity)
-        return fire is not None and self._coverage.may_repeat(fire.spot.topic)
 
     def _certain(self, row_fire: RowFire, ask: Ask, found: FiresJudged) -> bool:
         """A schedule that has fired; whether the order of its fires among others is known."""
@@ -132,9 +123,12 @@ class FireJudge:
         first = _expected_id(row_fire)
         if times == 1 and self._memory.fire(first) is not None:
             found.identities.append(first)
+            found.sources[first] = row_fire
             return True
-        several = [] if row_fire.one_shot else list(self._fires_of(row_fire, times))
-        found.identities += [each.identity for each in several]
+        fires = () if row_fire.one_shot else self._fires_of(row_fire, times)
+        several = [each.identity for each in fires]
+        found.identities += several
+        found.sources |= dict.fromkeys(several, row_fire)
         left = times - len(several)
         if not left:
             # Fired at another instant than it waited for: its row may have been written before, for
@@ -171,25 +165,41 @@ class FireJudge:
 
     # -- by outputs --------------------------------------------------------------------------------
 
-    def _extras(self, ask: Ask, found: FiresJudged) -> bool:
-        """Add what requests and jobs fired besides what was due; whether its order is known."""
-        extras = self._extra_fires.find(ask, found.short_of)
-        found.identities += extras.identities
-        found.short_of -= len(extras.identities)
-        return extras.ordered
+    def _pick(
+        self, ask: Ask, found: FiresJudged, loose: list[bytes], maybe: Sequence[Maybe]
+    ) -> bool:
+        """Add what requests and jobs fired, leave out what was left behind; whether that is sure.
+
+        Where it is, the order of what was added is known as well.
+        """
+        sealed, rows = ask.sealed, found.identities
+        room = sealed.fired - len(rows) + len(loose)
+        extras = self._extra_fires.find(ask, room) if room > 0 else FoundExtras([])
+        given = Candidates(rows, loose, extras, maybe)
+        found.identities, in_doubt = self._leftovers.pick(sealed.fired, given)
+        found.short_of = sealed.fired - len(found.identities)
+        hidden = bool(maybe) or ask.unread or self._coverage.may_be_gone(ask.timestamp_ms)
+        in_doubt = in_doubt or (hidden and not given.optional.isdisjoint(found.identities))
+        unknown = not found.short_of and self._leftovers.by_digest(
+            sealed, found, given, in_doubt=in_doubt
+        )
+        fired = {identity for _, _, identity in maybe}.intersection(found.identities)
+        for _, row_fire, identity in maybe:
+            if identity in fired:
+                self._absent(row_fire, identity, 1, ask, found)
+        return extras.ordered and not unknown
 
     def _out_of_sight(self, ask: Ask, found: FiresJudged) -> None:
-        """Count what is still missing and may be fires of jobs that no output can show."""
+        """Count what is missing and may be fires of jobs, or of TRIGGERs, in whichever topic."""
         floors = [self._coverage.floor_of(stretch.job.owner) for stretch in ask.jobs]
+        asked = bool(ask.jobs) or ask.positions is None or len(ask.positions) > 0
         if None in floors:
             found.unread += found.short_of
             found.out_of_sight = True
-        elif any(ask.timestamp_ms <= (floor_ms or 0) for floor_ms in floors):
+        elif asked and self._coverage.may_be_gone(ask.timestamp_ms):
             found.gone += found.short_of
 
-    def _unseen(
-        self, maybe: Sequence[tuple[int, RowFire, bytes]], ask: Ask, found: FiresJudged
-    ) -> None:
+    def _unseen(self, maybe: Sequence[Maybe], ask: Ask, found: FiresJudged) -> None:
         """Count what is still missing where no output can show any more which of them fired."""
         floors = [self._coverage.floor_of(row_fire.name) for _, row_fire, _ in maybe]
         hidden = [each for each in floors if each is None or ask.timestamp_ms <= each]
@@ -200,9 +210,7 @@ class FireJudge:
         found.gone += found.short_of - unread
         found.out_of_sight = True
 
-    def _all_of(
-        self, maybe: Sequence[tuple[int, RowFire, bytes]], ask: Ask, found: FiresJudged
-    ) -> None:
+    def _all_of(self, maybe: Sequence[Maybe], ask: Ask, found: FiresJudged) -> None:
         """Take it that all have fired which may have, if that is what the digest says."""
         identities = list(found.identities)
         for place, _, identity in reversed(maybe):

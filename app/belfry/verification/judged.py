@@ -17,7 +17,6 @@ order is known, and all else is counted as not checked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,7 +42,7 @@ class FiresJudged:
 
     `identities` are their ids in the order of the fires, `missing` those that an output should have
     and has not, `short_of` how many more the manifest counts.  `gone` and `unread` cannot be seen
-    any more, or were not read.
+    any more, or were not read.  `sources` are the schedules that rows name, by what they fired.
     """
 
     identities: list[bytes] = field(default_factory=list)
@@ -54,25 +53,12 @@ class FiresJudged:
     unread: int = 0
     order_unknown: bool = False
     out_of_sight: bool = False
+    sources: dict[bytes, RowFire] = field(default_factory=dict)
 
     @property
     def waits(self) -> bool:
         """Whether something is missing that an output may show yet."""
         return bool(self.missing) or self.short_of > 0
-
-
-def without_surplus(loose: Sequence[bytes], fired: int, found: FiresJudged) -> bool:
-    """Take out what a step that was rolled back has left; whether the order of the rest is known.
-
-    As many of the ids in `loose` go as are found above the manifest's number, `fired`.  Which of
-    them fired nobody can say, unless none did.
-    """
-    surplus = min(len(found.identities) - fired, len(loose))
-    if surplus <= 0:
-        return True
-    gone = set(loose[-surplus:])
-    found.identities = [each for each in found.identities if each not in gone]
-    return surplus == len(loose)
 
 
 def compare(ask: Ask, found: FiresJudged, memory: Memory, *, plain: bool) -> None:
@@ -87,7 +73,7 @@ def compare(ask: Ask, found: FiresJudged, memory: Memory, *, plain: bool) -> Non
     elif number != sealed.fired:
         said = f"{sealed.fired} fires by the manifest of transaction {sealed.number}"
         found.faults.append(Fault(Breach.COUNT, -1, said, f"{number}, by rows and outputs"))
-    elif digest_of(found.identities) == sealed.digest or _in_output_order(sealed, found, memory):
+    elif digest_of(found.identities) == sealed.digest or in_output_order(sealed, found, memory):
         return
     elif plain and not found.missing:
         said = f"digest {sealed.digest.hex()} of {number} fires in transaction {sealed.number}"
@@ -96,8 +82,11 @@ def compare(ask: Ask, found: FiresJudged, memory: Memory, *, plain: bool) -> Non
         found.order_unknown = True
 
 
-def _in_output_order(sealed: Sealed, found: FiresJudged, memory: Memory) -> bool:
-    """Whether the digest is right in the order of an output partition that holds them all."""
+def in_output_order(sealed: Sealed, found: FiresJudged, memory: Memory) -> bool:
+    """Whether the digest is right in the order of an output partition that holds them all.
+
+    They are put in that order then.
+    """
     fires = [memory.fire(each) for each in found.identities]
     seen = [each for each in fires if each is not None]
     if len(seen) != len(fires) or len({each.spot[:2] for each in seen}) != 1:

@@ -7,6 +7,9 @@
     belfry-webhook: https://a.example    targets      one target, with the defaults of the others
     belfry-retry: first=5s attempts=8    none         a `RetryRule`, for it is no field
 
+    belfry-group: a  belfry-group: a     counts once
+    belfry-group: a  belfry-group: b     refused: nobody knows which of them is meant
+
 A field that comes later has a reader here by its form, and needs no line in this module.  Each
 reader raises ValueError, which says what was given and what is allowed.
 """
@@ -14,12 +17,13 @@ reader raises ValueError, which says what was given and what is allowed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
 
 from belfry.schedules.field import Form
 from belfry.schedules.fields import FIELDS
 from belfry.schedules.instants import parse_duration, parse_instant
+from belfry.schedules.rejections import Rejection
 from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.schedules.retry_rule import parse_retry_rule
 from belfry.schedules.targets import record_of
@@ -100,3 +104,27 @@ READERS: Final = {
     **{field.header: _BY_FORM[field.form] for field in FIELDS.values() if field.header},
     RETRY: parse_retry_rule,
 }
+
+
+def said_once(
+    headers: Iterable[tuple[str, bytes | None]], instants: Container[str]
+) -> dict[str, bytes] | Rejection:
+    """What the headers of belfry's say that have a value, by name, in the order in which they come.
+
+    One that comes with two values is refused: as `several_instants` where it is one of the
+    `instants`, which say when, and else as `bad_header`.
+    """
+    said: dict[str, bytes] = {}
+    for name, given in headers:
+        # Who makes headers of columns has one for each column, whether it says anything or not.
+        if given is None or name not in READERS:
+            continue
+        before = said.setdefault(name, given)
+        if before != given:
+            first, second = (each.decode(errors="replace") for each in (before, given))
+            return Rejection(
+                "several_instants" if name in instants else "bad_header",
+                f"Header {name} comes twice, as {first!r:.80} and {second!r:.80}: keep one of them,"
+                " or give both the same value.",
+            )
+    return said

@@ -27,7 +27,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Header, Request
 from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.schedules.triggers.registry import KINDS
-from belfry.wire.header_values import READERS
+from belfry.wire.header_values import READERS, said_once
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
 from belfry.wire.retries import FiredBefore, is_put_back, name_after, put_back
 from belfry.wire.unread import CUT
@@ -129,24 +129,24 @@ def asked_by(record: SourceRecord) -> Request | None:
 def read_headers(record: SourceRecord) -> Request | Rejection:
     """The request that a record's headers hold, or why there is none.
 
-    Of two headers with one name the later one counts, except for those that say when: two of them
-    contradict each other, and are refused (`several_instants`).
+    A header of belfry's that comes twice counts once, and is refused where its values differ.
     """
     _, _, key, value, headers = record
     fields: dict[str, Any] = {**EMPTY, "key": key, "payload": value}
     kept: list[Header] = []
     kinds: list[str] = []
     for name, given in headers or ():
-        if name not in PROTOCOL:
-            if _is_unknown(name):
-                return _unknown(name)
-            if name != SIGNATURE and not name.startswith(ORIGIN_PREFIX):
-                kept.append({"name": name, "value": given})
+        if name in PROTOCOL:
             continue
-        if given is None:
-            # Who makes headers of columns has one for each column, whether it says anything or not.
-            continue
-        problem = _read(name, given, fields, kinds)
+        if _is_unknown(name):
+            return _unknown(name)
+        if name != SIGNATURE and not name.startswith(ORIGIN_PREFIX):
+            kept.append({"name": name, "value": given})
+    said = said_once(headers or (), WHEN)
+    if isinstance(said, Rejection):
+        return said
+    for name, text in said.items():
+        problem = _read(name, text, fields, kinds)
         if problem is not None:
             return problem
     fields["headers"] = kept

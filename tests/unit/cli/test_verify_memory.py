@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from belfry.cli.failures import CommandError
+from belfry.cli.verified_topics import VerifiedTopics
 from belfry.cli.verify_memory import MemoryOnDisk
-from belfry.cli.verify_state import StateFile
+from belfry.cli.verify_outputs import OutputFeed
+from belfry.cli.verify_state import REPEATED_MS, StateFile
+from belfry.tenants.policy import TenantPolicy
 from belfry.verification.findings import Breach, Spot
 from belfry.verification.memory import Memory, Remembered, Stands, ToldFire
 from belfry.verification.rows import MANIFEST_KEY, Sealed
@@ -128,3 +132,31 @@ def test_what_came_in_the_last_round_of_a_run_is_decided_of_by_a_later_run() -> 
     later.round(trace)
     assert [each.breach for each in later.findings] == [Breach.UNASKED]
     assert memory.last_round() == 1
+
+
+def test_topics_whose_events_might_come_twice_are_remembered_for_a_week(tmp_path: Path) -> None:
+    """A policy may promise more before a pass has read what a roll-back left."""
+    file = StateFile(tmp_path / "state.db", WORLD)
+    file.now_ms = T0
+    assert file.repeating(["loose", "firm"]) == {"loose", "firm"}
+    file.save()
+    file.close()
+    file = StateFile(tmp_path / "state.db", WORLD)
+    file.now_ms = T0 + 1
+    assert file.repeating(["loose"]) == {"loose", "firm"}
+    file.now_ms = T0 + REPEATED_MS + 1
+    assert file.repeating([]) == {"loose"}
+
+
+def test_what_is_read_covers_topics_whose_events_might_come_twice_until_lately() -> None:
+    """The shared topic does not become one of them by a tenant that comes to share it."""
+    topics, file = VerifiedTopics("belfry.".__add__, ()), StateFile(None, WORLD)
+    nobody: Any = None
+    feed = OutputFeed(nobody, file, topics, nobody, nobody)
+    topics.follow({"t": TenantPolicy("t", guarantee="AT_LEAST_ONCE")})
+    assert feed._coverage([]).may_repeat("belfry.fired.t")
+    topics.follow({"t": TenantPolicy("t", output="SHARED")})
+    coverage = feed._coverage([])
+    assert coverage.may_repeat("belfry.fired.t")
+    assert not coverage.may_repeat("belfry.fired")
+    assert not coverage.may_repeat("belfry.fired.u")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belfry.client.decoding import Decoder
+from belfry.client.decoding import MOST_READERS, Decoder
 from belfry.client.errors import Conflict, NotFound, Rejected, TooLate, refusal
 from belfry.client.verdict import Verdict
 from belfry.schedules.outcomes import Outcome
@@ -115,3 +115,16 @@ def test_a_repeat_is_answered_as_the_first_time() -> None:
     first = Verdict("demo", "hello", Outcome.DUPLICATE, code="NOT_FOUND", reason="again")
     assert type(refusal(first)) is NotFound
     assert refusal(Verdict("demo", "hello", Outcome.DUPLICATE, code="ACCEPTED")) is None
+
+
+def test_references_that_strangers_make_up_are_forgotten_again() -> None:
+    """Of each it is asked once while it is among the last; and what is kept has a bound."""
+    asked: list[int | bytes] = []
+    decoder = Decoder(NAME, asked.append, only=False)
+    for number in range(MOST_READERS + 1):
+        for _ in range(2):
+            assert decoder.record(framing.prefix(number) + BODY) is None
+    assert asked == list(range(MOST_READERS + 1))
+    assert decoder.record(framing.prefix(MOST_READERS) + BODY) is None
+    assert decoder.record(framing.prefix(0) + BODY) is None
+    assert asked[MOST_READERS + 1 :] == [0]

@@ -9,7 +9,8 @@ from typing import Any, Final
 import pytest
 
 from belfry.mirror import looking
-from belfry.mirror.losses import FiredBehind, LostRequest
+from belfry.mirror.judged_anew import LostRequest
+from belfry.mirror.losses import FiredBehind
 from belfry.mirror.marks import MirrorMark
 from belfry.mirror.requests_behind import WaitingRows
 from belfry.schedules.identity import generation_at
@@ -192,18 +193,19 @@ def test_a_request_that_still_waits_in_the_source_has_changed_nothing_there(
     assert fires_of(monkeypatch, {0: taken_in, 1: waiting}) == [(1, told)]
 
 
-def test_a_request_that_cannot_be_read_begins_a_schedule_and_tells_of_no_change(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_request_that_nobody_can_read_here_may_have_begun_or_changed_a_schedule(
+    monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
-    """What it asks for is told by its offset where it began one; its schema is not looked up."""
+    """Its schema is not looked up, so it may ask for any schedule, and for one version of it."""
     record = 40, 900, b"shop/a", b"\0\0\0\0\x2a\x02a", None
     key, row = aside_key(40), encode_aside(Waits(b"?", record, appended=True))
-    for life, version, begun in ((generation_at(1, 40), 1, True), (generation_at(1, 30), 2, False)):
+    for life, version in ((generation_at(1, 40), 1 + more), (generation_at(1, 30), 2 + more)):
         log = sealed((b"shop/a", pending("a", generation_at(1, 30))), (key, row), at=0)
         log += sealed((key, None), (b"shop/a", pending("a", life, version)), at=5)
         marker = encode_marker(Marker(0, 5_003, 5_000, life, version, 1))
         log += sealed((b"shop/a", marker), at=10, fired=1)
-        told = FiredBehind(begun, False, b"shop/a", 5_000, 1, 10)
+        told = FiredBehind(not more, False, b"shop/a", 5_000, 1, 10)
         assert fires_of(monkeypatch, {1: log}) == [(1, told)]
 
 

@@ -6,14 +6,8 @@ from typing import Final
 
 import pytest
 
-from belfry.mirror.losses import (
-    FiredBehind,
-    FiresBehind,
-    JudgedAnew,
-    LostRequest,
-    lost_request,
-    stood_before,
-)
+from belfry.mirror.judged_anew import JudgedAnew, LostRequest, lost_request
+from belfry.mirror.losses import FiredBehind, FiresBehind, stood_before
 from belfry.mirror.requests_behind import RequestsBehind
 from belfry.schedules.identity import generation_at
 from belfry.store.layout import keys
@@ -157,7 +151,7 @@ def test_what_is_sent_on_is_lost_or_judged_anew_as_its_first_request_is() -> Non
         assert isinstance(its, rows.WaitingRow)
         known = remembered(Logged(1, 0, key, b""), its, None)
         assert known is not None
-        assert found.brings(key, None, known) is comes
+        assert found.comes(key, None, known).again is comes
 
 
 def test_rows_on_their_way_are_known_unless_they_are_sent_once_more() -> None:

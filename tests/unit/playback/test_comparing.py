@@ -98,6 +98,14 @@ def test_a_difference_that_is_known_is_told_alike() -> None:
     )
 
 
+def test_a_key_that_is_no_text_is_told_by_its_bytes() -> None:
+    key = b"shop/\xff"
+    assert difference_at(logged({key: ONE}), key, OTHER).name == "shop/\\xff"
+    owed = OwedRows()
+    owed.note(logged({}, whole=False), {key: ONE})
+    assert first_of(owed) == "shop/\\xff"
+
+
 @pytest.mark.parametrize(
     ("row", "other", "said"),
     [

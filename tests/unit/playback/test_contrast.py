@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from belfry.playback.contrast import Contrast, TenantContrast
+from belfry.playback.logged import Unplayable
 from belfry.playback.treatment import PolicyAt, Treatment
 from belfry.playback.virtual import VirtualEvent, VirtualPartition
 from belfry.schedules.bulk import BulkSpec
 from belfry.store.ordered_map import MemoryMap
 from belfry.tenants.policy import TenantPolicy
 from belfry.wire.batch import SourceBatch
+from belfry.wire.moves import MOVE, MoveRecord, encode_move
 from belfry.wire.record import SourceRecord
 from belfry.wire.requests import RequestReader
 from tests.unit.engine.driver import T0, Driver
@@ -114,3 +118,9 @@ def test_an_event_at_another_instant_of_its_rule_is_the_same_by_its_number() -> 
     contrast.end({}, {})
     found = contrast.tenants["demo"]
     assert (found.later, found.most_later_ms, found.missing, found.new) == (3, 3_600_000, 1, 1)
+
+
+def test_a_group_that_moves_among_the_requests_cannot_be_played() -> None:
+    move: SourceRecord = (0, T0, None, encode_move(MoveRecord(MOVE, 1, 2)), None)
+    with pytest.raises(Unplayable, match="choose a range before or behind the move"):
+        contrasted([move], T0 + SECOND, [])

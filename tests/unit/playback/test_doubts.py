@@ -8,11 +8,20 @@ import pytest
 
 from belfry.engine.job_counts import Budget
 from belfry.playback.attempts import sizes_of
-from belfry.playback.doubts import HELD_BACK, KEYS, LATE, POLICIES, SCHEMAS, TAKEN_OVER
+from belfry.playback.doubts import (
+    HELD_BACK,
+    KEYS,
+    LAST_FIRES,
+    LATE,
+    POLICIES,
+    SCHEMAS,
+    TAKEN_OVER,
+)
 from belfry.playback.logged import LoggedRow
 from belfry.store.layout.manifests import decode_manifest, encode_manifest
 from belfry.store.layout.pending import decode_pending, encode_pending
-from belfry.store.layout.pending_bytes import is_pending
+from belfry.store.layout.pending_bytes import is_pending, without_fires
+from belfry.store.layout.verdicts import decode_verdict, encode_verdict, is_answer
 from belfry.wire import catalogue, framing
 from tests.unit.engine.driver import HOUR, T0
 from tests.unit.playback import test_chaotic as chaotic
@@ -209,3 +218,29 @@ def test_what_a_registry_said_of_a_request_cannot_be_judged() -> None:
     found = play(trail).differs
     assert found is not None
     assert found.doubt == SCHEMAS
+
+
+def test_another_verdict_beside_a_request_that_names_a_schema_cannot_be_judged() -> None:
+    trail = Leaving()
+    trail.send(framing.prefix(7) + b"by a schema that nobody knows")
+    trail.ask(T0 + 1, schedule_id="a", at=T0 + HOUR, request_id="r")
+    trail.step(T0 + 5)
+    at = next(n for n, each in enumerate(trail.log) if each.row and is_answer(each.row))
+    answer = trail.log[at].row or b""
+    other = trail.log[at]._replace(row=encode_verdict(decode_verdict(answer)._replace(version=2)))
+    found = play(trail, [*trail.log[:at], other, *trail.log[at + 1 :]]).differs
+    assert found is not None
+    assert found.doubt == SCHEMAS
+
+
+def test_how_many_last_fires_a_worker_keeps_cannot_be_judged() -> None:
+    trail = Leaving()
+    trail.ask(T0, schedule_id="c", kind="EVERY", interval_ms=1_000)
+    trail.step(T0 + 5)
+    trail.step(T0 + 1_000)
+    last = max(n for n, each in enumerate(trail.log) if each.key == b"demo/c")
+    bare = without_fires(trail.log[last].row or b"")
+    log = [*trail.log[:last], trail.log[last]._replace(row=bare), *trail.log[last + 1 :]]
+    found = play(trail, log).differs
+    assert found is not None
+    assert found.doubt == LAST_FIRES

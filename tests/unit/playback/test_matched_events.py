@@ -46,6 +46,9 @@ def test_what_fires_alike_does_not_differ() -> None:
     found = ended([event("a", 5)], [event("a", 5)])
     assert found == TenantContrast(fires=1, would_fire=1)
     assert not found.differs
+    # An extra event has no number, and its id alone says that it is the same.
+    extra = event("x", 5, -1)
+    assert ended([extra], [extra]) == TenantContrast(fires=1, would_fire=1)
 
 
 def test_an_earlier_event_is_no_delay_and_one_besides_is_new() -> None:

@@ -329,3 +329,6 @@ def test_a_playback_begins_where_the_state_is_whole() -> None:
     compacted = [each for each in trail.log if each.key != b"demo/cron" or each.offset == last]
     with pytest.raises(Unplayable, match="compaction has removed too much"):
         play(trail, compacted, from_ms=T0 + 3_000)
+    two_owners = [each for each in trail.log if each.written_ms < T0 + MINUTE]
+    with pytest.raises(Unplayable, match="at each take-over since then something was held back"):
+        play(trail, two_owners, from_ms=T0 + 1_500)

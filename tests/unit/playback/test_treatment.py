@@ -130,6 +130,25 @@ def test_a_policy_that_cannot_be_meant_is_not_carried_out(wrong: dict[str, Any])
     tenant = found.tenants.of("shop")
     assert tenant.stopped
     assert tenant.topic == "belfry.fired.shop"
+    # Events wait under the defaults: nothing else of such a policy counts either.
+    assert tenant.effective.policy.priority == 0
+
+
+def test_a_policy_may_name_the_topic_that_is_its_tenants_anyway() -> None:
+    found = treatment(always={"shop": policy(7, output_topic="belfry.fired.shop")})
+    tenant = found.tenants.of("shop")
+    assert (tenant.stopped, tenant.effective.policy.priority) == ("", 7)
+
+
+def test_a_policy_keeps_its_tenants_name_from_others_while_it_is_there() -> None:
+    """In Kafka's metrics a dot and an underscore are the same."""
+    changes = [PolicyAt(10, "a.b", policy(1, "a.b")), PolicyAt(20, "a.b", None)]
+    found = treatment(changes)
+    rivals = []
+    for count in (0, 1, 2, 1, 0):
+        found.reach(count)
+        rivals.append(found.tenants.of("a_b").collides_with)
+    assert rivals == [None, "a.b", None, "a.b", None]
 
 
 def test_settings_that_workers_share_are_those_of_the_directory() -> None:

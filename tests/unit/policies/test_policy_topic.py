@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
 from belfry.kafka import fetcher, offset_client
@@ -26,6 +26,7 @@ class Cluster:
         self.partitions = [0, 1]
         self.looks = 0
         self.away = False
+        self.asked: list[list[Where]] = []
         self.answers: list[Fetched] = []
         self.followed: dict[Where, int] = {}
         monkeypatch.setattr(fetcher, "Fetcher", lambda _properties: self)
@@ -42,6 +43,10 @@ class Cluster:
         if self.away:
             raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         return 3, 9
+
+    def offsets_for_times(self, places: list[TopicPartition], _timeout: float) -> Any:
+        self.asked.append([(each.topic, each.partition) for each in places])
+        return [TopicPartition(each.topic, each.partition, 9) for each in places]
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -160,3 +165,12 @@ def test_all_that_could_be_read_is_waited_for(
     monkeypatch.setattr(policy_topic, "CATCH_UP_S", -1.0)
     with pytest.raises(ConnectionError, match="not read to its end"):
         topic.catch_up()
+
+
+def test_ends_of_all_partitions_are_asked_for_in_one_question(cluster: Cluster) -> None:
+    """Each take-over asks: a question for each partition would cost as many as their square."""
+    cluster.partitions = [*range(64)]
+    cluster.topic.assign()
+    cluster.topic.positions = dict.fromkeys(range(64), 9)
+    cluster.topic.catch_up()
+    assert cluster.asked == [[(NAME, each) for each in range(64)]]

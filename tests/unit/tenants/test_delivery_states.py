@@ -76,20 +76,33 @@ def test_a_number_is_believed_from_its_least_to_its_most(name: str, least: int, 
         ({"targets": [{"url": "https://a.example/"}] * 17}, "17 targets instead of 1 to 16"),
         ({"strategy": "NEWEST"}, "an unknown strategy"),
         ({"targets": [{"url": "https://a.example/", "strategy": "NEWEST"}]}, "an unknown strategy"),
-        ({"targets": [{"url": "https://a.example/", "timeout_ms": "5"}]}, "another type"),
-        ({"later": 1}, "later"),
+        ({"targets": [{"url": "https://a.example/", "timeout_ms": "5"}]},
+         "a target with a field of another type"),
+        ({"later": 1}, "DeliveryState.__init__() got an unexpected keyword argument 'later'"),
     ],
 )  # fmt: skip
 def test_what_a_dispatcher_cannot_act_on_says_why(change: dict[str, Any], why: str) -> None:
-    with pytest.raises(UnknownDelivery, match=why) as caught:
-        decode_state(orjson.dumps(orjson.loads(WRITTEN) | change))
-    assert str(caught.value).startswith("belfry-delivery is no delivery's: b'{\"")
+    encoded = orjson.dumps(orjson.loads(WRITTEN) | change)
+    with pytest.raises(UnknownDelivery) as caught:
+        decode_state(encoded)
+    assert str(caught.value) == f"belfry-delivery is no delivery's: {encoded[:60]!r} ({why})"
+
+
+def test_a_target_that_no_request_may_have_is_none_that_a_dispatcher_calls() -> None:
+    elsewhere = replace(PLAIN, targets=(HttpTarget("ftp://a"),))
+    with pytest.raises(UnknownDelivery, match="url 'ftp://a' of a target is no absolute http"):
+        decode_state(encode_state(elsewhere))
 
 
 @pytest.mark.parametrize("encoded", [b"", b"{}", b"[]", b"7", b'{"v":1}'])
 def test_bytes_that_are_no_state_are_unknown(encoded: bytes) -> None:
     with pytest.raises(UnknownDelivery, match=r"^belfry-delivery is no delivery's: "):
         decode_state(encoded)
+
+
+def test_each_strategy_is_believed() -> None:
+    each = DeliveryState((A, *of("ROUND_ROBIN", B), *of("FIRST_AVAILABLE", C)))
+    assert decode_state(encode_state(each)) == each
 
 
 def test_sixteen_targets_are_believed() -> None:
@@ -127,7 +140,13 @@ def test_a_quarter_of_a_few_milliseconds_is_met_whole() -> None:
 
 def test_a_wait_is_the_same_on_every_machine_and_another_one_for_each_attempt() -> None:
     """Another release must not wait otherwise amid a delivery, nor together with the others."""
-    assert PLAIN.wait_ms("f") == PLAIN.wait_ms("f")
+    frozen = (
+        PLAIN,
+        replace(PLAIN, number=1),
+        PLAIN.next_attempt(),
+        replace(PLAIN, initial_ms=1_003),
+    )
+    assert [each.wait_ms("f") for each in frozen] == [1_014, 1_206, 2_234, 1_017]
     apart = {replace(PLAIN, number=n).wait_ms("f") for n in range(40)}
     assert len(apart) > 30
 
@@ -135,7 +154,8 @@ def test_a_wait_is_the_same_on_every_machine_and_another_one_for_each_attempt() 
 def test_turns_begin_with_the_next_target_for_each_occurrence_and_go_on_at_a_retry() -> None:
     state = DeliveryState((A, B, C), "ROUND_ROBIN")
     turns = [state.order("s", occurrence) for occurrence in range(3)]
-    assert sorted(each.url for (each,) in turns) == [A.url, B.url, C.url]
+    # Where a schedule begins stays so: another release goes on amid its turns.
+    assert turns == [(B,), (C,), (A,)]
     assert state.next_attempt().order("s", 0) == state.order("s", 1)
     assert state.order("s", 3) == state.order("s", 0)
     begins = {state.order(f"s{n}", 0) for n in range(30)}

@@ -81,6 +81,29 @@ def test_what_is_found_out_about_a_forgotten_one_is_noted(tenants: Tenants) -> N
     known(tenants)
 
 
+def test_what_is_found_out_twice_at_once_is_all_noted(tenants: Tenants) -> None:
+    tenant = tenants.of("shop")
+    tenants.note([(tenant, {"held": "no topic"}), (tenant, {"max_record_bytes": 5_000})])
+    assert tenants.of("shop") == replace(tenant, held="no topic", max_record_bytes=5_000)
+
+
+def test_what_is_found_out_about_a_topic_is_of_no_other_one(tenants: Tenants) -> None:
+    seen = tenants.of("shop")
+    moved = tenants.follow(EffectivePolicy(TenantPolicy("shop", output_topic="payments")))
+    tenants.note([(seen, {"held": "no topic"})])
+    assert tenants.of("shop") == moved
+
+
+def test_who_was_removed_and_comes_back_is_none_of_the_removed(tenants: Tenants) -> None:
+    for removed in (False, True, False):
+        tenants.follow(EffectivePolicy(TenantPolicy("shop", removed=removed)))
+        assert tenants.snapshot.removed == ({b"shop"} if removed else set())
+    # One that is met as removed is known as such at once.
+    tenants.effective_of = lambda name: EffectivePolicy(TenantPolicy(name, removed=True))
+    tenants.of("gone")
+    assert tenants.snapshot.removed == {b"gone"}
+
+
 def test_who_had_another_topic_once_may_be_forgotten(tenants: Tenants) -> None:
     tenants.follow(EffectivePolicy(TenantPolicy("moved", output_topic="payments")))
     tenants.follow(tenants.defaults("moved"))
@@ -102,6 +125,34 @@ def test_unknown_tenants_have_so_many_topics(tenants: Tenants) -> None:
     assert not tenants.of("mine").crowded_out
     assert not tenants.of("d").simple
     assert tenants.topics.unknown == 2
+
+
+def test_a_topic_is_an_unknown_ones_again_when_its_policy_has_gone() -> None:
+    tenants = Tenants("fired.", Delivery.PAYLOAD, Level.FAILURES, most_unknown=1)
+    tenants.note_topics(["fired.a"])
+    counts = []
+    for come, gone in (([], []), (["a"], []), ([], ["a"])):
+        tenants.note_policies(come, gone)
+        counts.append(tenants.topics.unknown)
+    assert counts == [1, 0, 1]
+    assert tenants.of("b").crowded_out
+
+
+def test_a_look_at_other_topics_makes_no_room(tenants: Tenants) -> None:
+    tenants.topics.most_unknown = 1
+    tenants.note_topics(["fired.a"])
+    assert tenants.of("d").crowded_out
+    tenants.note_topics(["fired.b"])
+    assert tenants.of("d").crowded_out
+
+
+def test_who_gets_room_and_a_rival_at_once_has_both(tenants: Tenants) -> None:
+    tenants.topics.most_unknown = 2
+    tenants.note_topics(["fired.a", "fired.b"])
+    assert tenants.of("x.y").crowded_out
+    tenants.note_topics(["fired.x_y"], ["fired.a", "fired.b"])
+    found = tenants.of("x.y")
+    assert (found.crowded_out, found.collides_with) == (False, "x_y")
 
 
 def test_who_was_crowded_out_and_is_forgotten_does_not_wait_for_room(tenants: Tenants) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from belfry.schedules.header_secrets import MOST_REFERENCES
 from belfry.schedules.targets import HttpTarget
 from belfry.tenants.policy import BOUNDS, TenantPolicy, problems
 from belfry.tenants.policy_references import NO_TARGETS, secret_ref_problem
@@ -56,6 +57,10 @@ def test_a_number_may_be_its_least_and_its_most_and_no_more(name: str) -> None:
         ({"output_topic": "a" * 249}, []),
         ({"output_topic": "..."}, []),
         (
+            {"output_topic": "."},
+            ["output_topic '.' is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are allowed."],
+        ),
+        (
             {"output_topic": ".."},
             ["output_topic '..' is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are allowed."],
         ),
@@ -68,6 +73,13 @@ def test_a_number_may_be_its_least_and_its_most_and_no_more(name: str) -> None:
             {"output_topic": "mine", "output": "SHARED"},
             [("output SHARED has a topic of its own, and output_topic 'mine' names another: set"
              " output_topic to none, or output to OWN.")],
+        ),
+        (
+            {"output_topic": "a" * 300, "output": "SHARED"},
+            [(f"output_topic '{'a' * 260}' is no topic's name: 1-249 of A-Z a-z 0-9 . _ - are"
+              " allowed."),
+             ("output SHARED has a topic of its own, and output_topic"
+              f" '{'a' * 260}' names another: set output_topic to none, or output to OWN.")],
         ),
         ({"former_spreads": (2, 1024)}, []),
         (
@@ -148,3 +160,16 @@ def test_a_variable_that_workers_do_not_read_secrets_from(reference: str) -> Non
     )
     named = secret_ref_problem(reference, "payload_key_ref") or ""
     assert named.startswith("payload_key_ref 'env:")
+
+
+def test_so_many_references_are_allowed_and_no_more() -> None:
+    refs = tuple(f"env:BELFRY_SECRET_HEADER_{n}" for n in range(MOST_REFERENCES + 1))
+    assert wrong(secret_refs=refs[1:], allowed_hosts=("a.example",)) == []
+    said = f"{len(refs)} secret_refs; at most {MOST_REFERENCES} are allowed."
+    assert wrong(secret_refs=refs, allowed_hosts=("a.example",)) == [said]
+
+
+def test_of_a_long_address_the_beginning_is_shown() -> None:
+    target = HttpTarget("https://b.example/" + "x" * 300)
+    (said,) = wrong(http_targets=(target,), allowed_hosts=("a.example",))
+    assert said.startswith(f"The host of {target.url[:200]!r} is none of allowed_hosts")

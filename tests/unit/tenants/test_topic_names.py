@@ -35,6 +35,18 @@ def test_what_belongs_to_others_is_reserved(topic: str) -> None:
     assert "belfry.fired.a" in problem
 
 
+@pytest.mark.parametrize(
+    ("topic", "whose"),
+    [
+        ("__offsets", "names that begin with __ are Kafka's own"),
+        ("belfry.tenants",
+         "belfry keeps it for itself or for another tenant (prefix belfry.)"),
+    ],
+)  # fmt: skip
+def test_it_is_told_whose_a_topic_is(topic: str, whose: str) -> None:
+    assert NAMES.whose("a", topic) == whose
+
+
 @pytest.mark.parametrize("topic", FREE)
 def test_what_is_nobodys_or_the_tenants_own_is_free(topic: str | None) -> None:
     assert NAMES.problem("a", topic) is None
@@ -75,9 +87,12 @@ def test_no_tenant_is_ever_given_a_topic_of_others() -> None:
 
 def test_the_topic_of_another_tenants_policy_is_taken() -> None:
     before = {"b": TenantPolicy("b", output_topic="theirs")}
-    (problem,) = taken_topics(before, (TenantPolicy("a", output_topic="theirs"),))
-    assert "'theirs' is that of tenant b" in problem
-    assert "--share-topic" in problem
+    asked = (TenantPolicy("c"), TenantPolicy("a", output_topic="theirs"))
+    (problem,) = taken_topics(before, asked)
+    assert problem == (
+        "a: output_topic 'theirs' is that of tenant b: name another topic, or say that they are to"
+        " share it (`belfry tenant set --share-topic`, over HTTP `?share_topic=true`)."
+    )
     together = (TenantPolicy("a", output_topic="new"), TenantPolicy("c", output_topic="new"))
     assert len(list(taken_topics(before, together))) == 2
 
@@ -87,6 +102,11 @@ def test_who_has_a_topic_already_keeps_it() -> None:
     assert not list(taken_topics(shared, (TenantPolicy("a", output_topic="theirs", paused=True),)))
     moved = (TenantPolicy("a", output_topic="other"), TenantPolicy("b"))
     assert not list(taken_topics(shared, moved))
+
+
+def test_of_what_a_step_fires_the_topics_of_others_are_told_with_their_reason() -> None:
+    uses = [("a", "belfry.fired.a"), ("a", "payments"), ("b", "belfry.tenants")]
+    assert NAMES.reserved(uses) == {"belfry.tenants": NAMES.problem("b", "belfry.tenants")}
 
 
 @pytest.mark.parametrize("whose", ["a", "b"])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from belfry.mirror.losses import FiresBehind, JudgedAnew
+from belfry.mirror.judged_anew import JudgedAnew
+from belfry.mirror.losses import FiresBehind
 from belfry.verification.findings import Breach
 from tests.property import histories
 from tests.unit.engine.driver import FIRED, HOUR, T0

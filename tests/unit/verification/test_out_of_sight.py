@@ -102,6 +102,33 @@ def test_extra_fires_are_found_whichever_version_they_had_in_their_transaction()
     assert made.counts.fires == 6
 
 
+def test_what_a_trigger_fired_may_be_gone_like_all_else() -> None:
+    """No row tells of it, and so nothing but the number in the manifest."""
+    driver = Recording()
+    driver.ask(schedule_id="a", at=T0 + HOUR)
+    driver.step(T0)
+    driver.ask(schedule_id="a", action="TRIGGER")
+    driver.step(T0 + 1_000)
+    driver.trace.fired.clear()
+    driver.trace.told.clear()
+    made = verified(driver.trace, floors={TOPIC: T0 + 30_000})
+    assert made.findings == []
+    assert made.counts.output_gone == 1
+    (found,) = verified(driver.trace, floors={TOPIC: T0 + 999}).findings
+    assert found.breach is Breach.COUNT
+
+
+def test_what_requests_did_not_ask_for_is_not_gone() -> None:
+    driver = Recording()
+    driver.ask(schedule_id="a", kind="EVERY", interval_ms=1_000)
+    driver.run(T0)
+    driver.step(T0)
+    driver.step(T0 + 1_000)
+    rewritten(driver.trace, -1, fired=2)
+    (found,) = verified(driver.trace, floors={TOPIC: T0 + 30_000}).findings
+    assert found.breach is Breach.COUNT
+
+
 def test_several_fires_of_a_schedule_whose_id_has_slashes_are_found() -> None:
     driver = Recording()
     driver.ask(schedule_id="eu/orders/7", kind="EVERY", interval_ms=100, misfire="FIRE_ALL")
@@ -153,4 +180,5 @@ def test_events_that_may_repeat_count_as_far_as_the_manifest_has_room() -> None:
     rewritten(trace, -1, fired=1, digest=digest_of([trace.fired[1].identity]))
     made = verified(trace, tenants_that_repeat=REPEATS)
     assert made.findings == []
-    assert (made.counts.at_least_once, made.counts.order_unknown) == (1, 1)
+    assert (made.counts.at_least_once, made.counts.order_unknown) == (1, 0)
+    assert made.counts.digests == made.counts.checked

@@ -15,6 +15,11 @@ def test_an_empty_batch_still_moves_on() -> None:
 def test_batches_that_follow_one_another_are_joined() -> None:
     first, second, third = (SourceBatch(start, start + 1, []) for start in (7, 8, 9))
     assert first.joined(second).joined(third) == SourceBatch(7, 10, [], parts=3)
+    own = second._replace(appended=False, size=20)
+    for one, other in ((first._replace(size=3), own), (own, third._replace(size=3))):
+        joined = one.joined(other)
+        # One producer's own time among them, and not all are the broker's.
+        assert (joined.appended, joined.size) == (False, 23)
 
 
 def test_what_is_left_of_a_batch_begins_where_taking_in_ended() -> None:

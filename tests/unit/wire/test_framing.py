@@ -50,8 +50,9 @@ def test_a_body_with_a_header_may_begin_like_any_frame() -> None:
 
 
 def test_an_id_in_the_header_leaves_the_value_whole() -> None:
-    headers = [(VALUE_SCHEMA_ID, prefix(7))]
-    assert read_frame(b"body", headers) == Frame(FrameKind.PREFIX, 7, b"body")
+    for number in (7, 1 << 24):
+        headers = [(VALUE_SCHEMA_ID, prefix(number))]
+        assert read_frame(b"body", headers) == Frame(FrameKind.PREFIX, number, b"body")
 
 
 def test_single_object_form() -> None:
@@ -71,10 +72,13 @@ def test_anything_else_is_unframed_and_whole(value: bytes) -> None:
     assert read_frame(value, None) == Frame(FrameKind.UNFRAMED, b"", value)
 
 
-@pytest.mark.parametrize("given", [None, b"", b"\x01short", b"\x02" + GUID.bytes, b"\x00" * 17])
+@pytest.mark.parametrize(
+    "given", [None, b"", b"\x01short", b"\x02" + GUID.bytes, b"\x00" * 17, b"\x02" + b"\x00" * 4]
+)
 def test_a_damaged_header_is_unframed(given: Any) -> None:
-    frame = read_frame(b"\x00\x00\x00\x00\x01b", [(VALUE_SCHEMA_ID, given)])
-    assert frame.kind is FrameKind.UNFRAMED
+    value = b"\x00\x00\x00\x00\x01b"
+    found = read_frame(value, [(VALUE_SCHEMA_ID, given)])
+    assert found == Frame(FrameKind.UNFRAMED, b"", value)
 
 
 def test_confluents_reader_agrees_on_what_it_accepts() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from belfry.schedules.field import Field
 from belfry.schedules.fields import FIELDS
-from belfry.wire.headers import FIRE_ID, WHEN
-from tests.unit.wire.test_headers import AT, refusal, request
+from belfry.schedules.rejections import Rejection
+from belfry.wire.headers import FIRE_ID, WHEN, read_headers
+from tests.unit.wire.test_headers import AT, NAMED, refusal, request
 
 # What is none of the headers of belfry, and why.
 WITHOUT_HEADER = {
@@ -82,7 +83,9 @@ def test_every_field_of_a_request_has_a_header(field: Field) -> None:
         assert acknowledged["fire_id"] == "f"
         return
     given, expected = GIVEN[field.name]
-    found = request(*([] if field.header in WHEN else [AT]), (field.header, given))
+    said = {**dict(NAMED), **dict([] if field.header in WHEN else [AT]), field.header: given}
+    found = read_headers((0, 1_800_000_000_000, b"k", b"v", [*said.items()]))
+    assert not isinstance(found, Rejection)
     assert found[field.name] == expected  # type: ignore[literal-required]
 
 
@@ -110,6 +113,47 @@ def test_a_value_that_cannot_be_read_is_refused(name: str, given: bytes) -> None
     found = refusal(AT, (name, given))
     assert (found.code, len(found.reason) < 500) == ("bad_header", True)
     assert name in found.reason
+
+
+NOT_THREE = "'three' is no whole number, such as 3."
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("belfry-max-fires", "three", NOT_THREE),
+        ("belfry-max-fires", "x" * 100, "'" + "x" * 79 + " is no whole number, such as 3."),
+        ("belfry-serial", "1", "'1' is neither true nor false."),
+    ],
+)
+def test_a_value_is_told_with_what_is_allowed(name: str, given: str, said: str) -> None:
+    assert refusal(AT, (name, given.encode())).reason == f"Header {name}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ('"timeout_ms": "1"', "(timeout_ms is '1', which is no int)"),
+        ('"secret_ref": 1', "(secret_ref is 1, which is no str)"),
+        ('"headers": [{"name": 1, "value": "v"}]',
+         "(header {'name': 1, 'value': 'v'} is not two texts)"),
+        ('"headers": [{"name": "n", "value": 1}]',
+         "(header {'name': 'n', 'value': 1} is not two texts)"),
+        ('"headers": [{"name": "n", "value": "\\ud800"}]', "surrogates not allowed"),
+        ('"headers": [{"name": "\\ud800", "value": "v"}]', "surrogates not allowed"),
+    ],
+)  # fmt: skip
+def test_a_target_with_a_field_of_another_type_is_refused_by_its_name(
+    fields: str, why: str
+) -> None:
+    given = f'[{{"url": "https://a.example", {fields}}}]'
+    assert why in refusal(AT, ("belfry-webhook", given.encode())).reason
+
+
+def test_a_target_may_have_headers() -> None:
+    given = b'[{"url": "https://a.example", "headers": [{"name": "n", "value": "v"}]}]'
+    (target,) = request(AT, ("belfry-webhook", given))["http_targets"]
+    assert target["headers"] == [{"name": "n", "value": "v"}]
 
 
 @pytest.mark.parametrize(

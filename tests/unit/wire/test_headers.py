@@ -7,16 +7,17 @@ import pytest
 from belfry.schedules.fields import EMPTY
 from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Request
-from belfry.wire import catalogue
+from belfry.wire import catalogue, framing
 from belfry.wire.headers import (
     PROTOCOL,
     TRAVELLING,
+    WHEN,
     asked_by,
     read_headers,
     speaks_protocol,
     unknown_header,
 )
-from belfry.wire.record import Headers, Origin, origin_headers, origin_of
+from belfry.wire.record import ORIGIN_TENANT, Headers, Origin, origin_headers, origin_of
 from belfry.wire.requests import RequestReader
 from belfry.wire.unread import MOST_CARRIED, MOST_KEPT, MOST_READ, bounded
 
@@ -114,9 +115,35 @@ def test_origin_headers_are_belfrys() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROTOCOL))
 def test_what_is_no_utf_8_is_refused_by_name(name: str) -> None:
-    found = refusal(AT, (name, b"\xff\xfe"))
+    headers: Headers = [each for each in [*NAMED, AT] if each[0] != name]
+    found = read_headers((0, 1_800_000_000_000, b"k", b"v", [*headers, (name, b"\xff\xfe")]))
+    assert isinstance(found, Rejection)
     assert found.code == "bad_header"
-    assert name in found.reason
+    assert f"Header {name} is no UTF-8" in found.reason
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOL))
+@pytest.mark.parametrize("given", [b"x", b"", b"\xff"])
+def test_a_header_with_two_values_is_refused_by_name_and_both_of_them(
+    name: str, given: bytes
+) -> None:
+    found = read_headers(
+        (0, 1_800_000_000_000, b"k", b"v", [*NAMED, AT, (name, b"1"), (name, given)])
+    )
+    assert isinstance(found, Rejection)
+    assert found.code == ("several_instants" if name in WHEN else "bad_header")
+    assert f"Header {name} comes twice, as " in found.reason
+    assert "keep one of them" in found.reason
+
+
+def test_a_header_that_comes_twice_with_one_value_counts_once() -> None:
+    group = "belfry-group", b"g"
+    nothing = "belfry-group", None
+    assert request(AT, group, nothing, AT, group, *NAMED) == request(AT, group)
+    assert request(("belfry-in", b"5m"), ("belfry-in", b"5m")) == request(("belfry-in", b"5m"))
+    # Thousands of them, of which each says something else, are told of by two.
+    many = [("belfry-type", f"{each}".encode() * 1_000) for each in range(9)]
+    assert len(refusal(AT, *many).reason) < 400
 
 
 @pytest.mark.parametrize(
@@ -295,3 +322,18 @@ def test_what_belfry_adds_on_the_way_does_not_make_a_request_too_large() -> None
 def test_headers_that_all_say_nothing_are_no_request() -> None:
     assert not speaks_protocol([(name, None) for name in sorted(PROTOCOL)])
     assert speaks_protocol([AT])
+
+
+def test_a_request_from_a_tenants_own_topic_is_that_tenants_whatever_it_says() -> None:
+    assert request(AT)["tenant"] == "demo"
+    assert request(AT, (ORIGIN_TENANT, b"shop"))["tenant"] == "shop"
+    body = catalogue.encode("ScheduleRequest", {"tenant": "demo", "schedule_id": "i", "at": 1})
+    value = framing.single_object("ScheduleRequest") + body
+    found = RequestReader().read_whole((0, 1, None, value, [(ORIGIN_TENANT, b"shop")]))
+    assert not isinstance(found, Rejection)
+    assert found["tenant"] == "shop"
+
+
+def test_what_is_asked_by_headers_carries_the_records_key_and_value() -> None:
+    found = request(AT, value=b"payload")
+    assert (found["key"], found["payload"]) == (b"k", b"payload")

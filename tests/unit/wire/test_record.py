@@ -4,7 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.wire.record import Headers, Origin, SourceRecord, origin_headers, origin_of, size_of
+from belfry.wire.record import (
+    ASKED,
+    ORIGIN_TENANT,
+    REDRIVEN_FROM,
+    SENT_BY,
+    SIGNATURE,
+    Headers,
+    Origin,
+    SentBy,
+    SourceRecord,
+    asked_of,
+    handed_over,
+    has_hopped,
+    origin_headers,
+    origin_of,
+    sent_by_headers,
+    sent_by_of,
+    size_of,
+)
 
 T0 = 1_800_000_000_000
 FIRST = Origin("belfry.schedules", 3, 41, T0, rerouted=False)
@@ -60,3 +78,57 @@ def test_the_size_of_a_record_counts_all_that_it_carries() -> None:
     assert size_of((0, 0, None, None, None)) == 0
     assert size_of((0, 0, b"kk", b"vvv", None)) == 5
     assert size_of((0, 0, b"kk", b"vvv", [("n", b"1234"), ("n", None)])) >= 5 + 4 + 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (b"3.41", SentBy(3, 41)),
+        (b"0.1", SentBy(0, 1)),
+        (b"3.4.1", None),
+        (b"3", None),
+        (b"x.1", None),
+        (b"3.-1", None),
+        (None, None),
+        # As long as two numbers of a worker may be, and one digit more.
+        (b"3." + b"1" * 29, SentBy(3, int("1" * 29))),
+        (b"3." + b"1" * 30, None),
+    ],
+)
+def test_a_record_that_was_sent_on_says_by_which_transaction(
+    given: bytes | None, said: SentBy | None
+) -> None:
+    assert sent_by_of([("mine", b"7.7"), (SENT_BY, given)]) == said
+    assert sent_by_of([("mine", b"7.7")]) is sent_by_of(None) is None
+
+
+def test_who_keeps_no_changelog_says_nothing() -> None:
+    assert sent_by_headers(3, 0) == []
+    assert sent_by_of(sent_by_headers(3, 41)) == SentBy(3, 41)
+
+
+def test_a_hand_over_is_no_hop_and_each_way_on_is_one() -> None:
+    handed: Headers = [*origin_headers(FIRST), (ORIGIN_TENANT, b"shop")]
+    assert not has_hopped(None)
+    assert not has_hopped([("mine", b"1")])
+    assert not has_hopped(handed)
+    assert has_hopped(origin_headers(FIRST))
+    assert has_hopped([*handed, (ASKED, b"1")])
+
+
+def test_what_is_handed_over_is_stamped_by_belfry_alone() -> None:
+    own: Headers = [("mine", b"1"), (REDRIVEN_FROM, b"t/0/5")]
+    forged: Headers = [(ORIGIN_TENANT, b"other"), (SIGNATURE, b"s"), *origin_headers(FIRST)]
+    origin = FIRST._replace(partition=7)
+    stamped = [*origin_headers(origin), (ORIGIN_TENANT, b"shop")]
+    assert handed_over(record([*forged, *own]), origin, "shop") == [*own, *stamped]
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"), [(b"2", 2), (b"9999", 9_999), (b"10000", 0), (b"x", 0), (None, 0)]
+)
+def test_a_number_of_homes_is_believed_as_far_as_there_may_be(
+    given: bytes | None, asked: int
+) -> None:
+    assert asked_of(record([(ASKED, given)])) == asked
+    assert asked_of(record(None)) == 0

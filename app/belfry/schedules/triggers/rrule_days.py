@@ -45,6 +45,8 @@ MOST_PAGES: Final = 60
 # for numbers of weeks the year after as well.
 SORTS_OF_YEARS: Final = 7 * 3
 SORTS_BY_WEEKS: Final = 7 * 4
+# So many pages a rule keeps, and so many sets of times (`rrule_times.py`): most rules have fewer
+# sorts of either, and then find each of them once. `rrule_cost.py` counts what a rule costs by it.
 MOST_KEPT: Final = 64
 # Days that are found in the time that one takes where more pages are needed than are kept.
 LOOKS_OF_PAGES: Final = 16

@@ -92,7 +92,7 @@ class TimesWithinADay:
             return NONE
         found = self._known.get(ahead)
         if found is None:
-            if len(self._known) >= 64:
+            if len(self._known) >= MOST_KEPT:
                 self._known.clear()
             found = self._known[ahead] = _within_a_day(
                 self._rule.freq, self._rule.interval, ahead, self._allowed(), self._rule.positions
