@@ -108,13 +108,14 @@ class WorkerNeeds:
         """Memory of all workers at full speed; standbys hold what owners do, but do not fire.
 
         A partition that takes requests in has buffers, and tables that are not yet written to disk.
-        All partitions of a worker have few of them full at a time.  Partitions that fire hold
-        `full_steps` together, however many they are.  With round constants (worker 200, partition
-        35, idle 1, of which 4 are full, 10 for a step that fires, of which 4 fit):
+        All partitions of a worker have few of them full at a time.  A partition that fires has a
+        step, and all of a worker hold no more together than `full_steps` whose payloads fill them.
+        With round constants (worker 200, partition 35, idle 1, of which 4 are full, 10 for a step
+        that fires, 40 for one that is filled, of which 4 fit):
 
             partitions of a worker      1     4     8    16    64
             MB, taking in             235   340   344   352   400
-            MB, firing                245   380   384   392   440
+            MB, firing                245   380   424   512   560
 
         Beyond `smallest_tables` partitions what is full grows with their number.
         """
@@ -122,19 +123,19 @@ class WorkerNeeds:
         copies = 1 + d.standbys
         held = copies * partitions
         full = c["full_partitions"] * max(workers, held / c["smallest_tables"])
-        steps = min(partitions, c["full_steps"] * workers)
+        filled = c["full_steps"] * workers * self._firing_mb(c["full_step_payload"])
         return sum_of(
             "worker memory",
             "GB",
             "workers · worker_mb + held · idle_partition_mb + buffers · the least of held and"
             " full_partitions · the most of workers and held / smallest_tables"
-            " + steps · firing_mb + (1 + standbys) · pending · waiting_mb,"
-            " where held = (1 + standbys) · partitions, and steps = the least of partitions and"
-            " full_steps · workers",
+            " + the least of partitions · firing_mb and workers · full_steps · that of payloads"
+            " that fill a step + (1 + standbys) · pending · waiting_mb,"
+            " where held = (1 + standbys) · partitions",
             ("workers", workers * c["worker_mb"] * MIB / GB),
             ("partitions", held * c["idle_partition_mb"] * MIB / GB),
             ("buffers", min(held, full) * self._buffers_mb() * MIB / GB),
-            ("fires", steps * self._firing_mb() * MIB / GB),
+            ("fires", min(partitions * self._firing_mb(d.payload), filled) * MIB / GB),
             ("pending", copies * d.pending / 1e6 * c["waiting_mb_per_million"] * MIB / GB),
         )
 
@@ -145,10 +146,10 @@ class WorkerNeeds:
         more = c["partition_mb_per_byte"] * larger
         return max(0.0, c["partition_mb"] - c["idle_partition_mb"] + more)
 
-    def _firing_mb(self) -> float:
-        """A full step of events; nothing where nothing fires."""
+    def _firing_mb(self, payload: float) -> float:
+        """A full step of events with such payloads; nothing where nothing fires."""
         c = self._c
-        step_mb = c["firing_mb"] + c["firing_mb_per_byte"] * self._in_a_step(self._d.payload)
+        step_mb = c["firing_mb"] + c["firing_mb_per_byte"] * self._in_a_step(payload)
         return step_mb if self._d.fires_per_second > 0 else 0.0
 
     def _in_a_step(self, payload: float) -> float:

@@ -10,7 +10,7 @@ It has that, or what is left, where this is worth a transaction.  Who finds less
 gives something back wakes the first who waits.
 
 A commit may hang, for its broker is away.  Where nobody was given a share for a second though
-somebody waits, all who ask go on at once with a small one.  So does who has waited for five:
+somebody waits, all who ask go on at once with a small one.  So does who has waited for two:
 
     64 partitions, all of which have much due at noon
     12:00:00.000   16 steps fire a quarter of a full one each, and 48 wait
@@ -43,8 +43,9 @@ LIGHT: Final = 4
 # Nobody waits where nobody was given a share for so long.
 TIMEOUT_S: Final = 1.0
 # Nor does anybody wait longer than this, however many others were given a share meanwhile: who
-# waits takes no requests in, and those that are read are overdue after ten seconds.
-LONGEST_S: Final = 5.0
+# waits takes no requests in and commits nothing, and an owner that commits nothing for some seconds
+# may be taken for dead.
+LONGEST_S: Final = 2.0
 
 
 class StepRoom:

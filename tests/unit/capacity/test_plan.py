@@ -95,19 +95,29 @@ def test_constants_of_payloads_that_fill_a_step_need_no_more_for_larger_ones() -
     assert needed == pytest.approx((150 + 4 * 30) * MIB / 1e9)
 
 
-@pytest.mark.parametrize(("payload", "step_mb"), [(400, 3 + 4), (2_000, 3 + 20), (9_000, 3 + 20)])
 @pytest.mark.parametrize(
-    ("workers", "partitions", "steps"),
-    [(1, 3, 3), (1, 4, 4), (1, 20, 4), (2, 8, 8), (2, 64, 8), (64, 64, 64)],
+    ("workers", "partitions", "payload", "mb"),
+    [
+        # One step of small events each.
+        (1, 3, 400, 3 * (3 + 4)),
+        (1, 13, 400, 13 * (3 + 4)),
+        # As many as four steps that are filled hold.
+        (1, 14, 400, 4 * (3 + 20)),
+        (2, 64, 400, 8 * (3 + 20)),
+        (64, 64, 400, 64 * (3 + 4)),
+        (1, 4, 2_000, 4 * (3 + 20)),
+        (1, 20, 2_000, 4 * (3 + 20)),
+        (2, 64, 9_000, 8 * (3 + 20)),
+    ],
 )
 def test_the_partitions_of_a_worker_hold_four_full_steps_together(
-    payload: float, step_mb: float, workers: int, partitions: int, steps: float
+    workers: int, partitions: int, payload: float, mb: float
 ) -> None:
     quiet = replace(SMALL, fires_per_second=0, standbys=1, payload=payload)
     known = constants_from(FILE)
     with_fires = WorkerNeeds(replace(quiet, fires_per_second=1), known).memory(workers, partitions)
     without = WorkerNeeds(quiet, known).memory(workers, partitions)
-    assert with_fires.value - without.value == pytest.approx(steps * step_mb * MIB / 1e9)
+    assert with_fires.value - without.value == pytest.approx(mb * MIB / 1e9)
 
 
 def test_ten_thousand_million_at_a_million_a_second_is_as_it_was() -> None:
