@@ -17,7 +17,7 @@ reader raises ValueError, which says what was given and what is allowed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from belfry.schedules.field import Form
@@ -106,25 +106,11 @@ READERS: Final = {
 }
 
 
-def said_once(
-    headers: Iterable[tuple[str, bytes | None]], instants: Container[str]
-) -> dict[str, bytes] | Rejection:
-    """What the headers of belfry's say that have a value, by name, in the order in which they come.
-
-    One that comes with two values is refused: as `several_instants` where it is one of the
-    `instants`, which say when, and else as `bad_header`.
-    """
-    said: dict[str, bytes] = {}
-    for name, given in headers:
-        # Who makes headers of columns has one for each column, whether it says anything or not.
-        if given is None or name not in READERS:
-            continue
-        before = said.setdefault(name, given)
-        if before != given:
-            first, second = (each.decode(errors="replace") for each in (before, given))
-            return Rejection(
-                "several_instants" if name in instants else "bad_header",
-                f"Header {name} comes twice, as {first!r:.80} and {second!r:.80}: keep one of them,"
-                " or give both the same value.",
-            )
-    return said
+def said_twice(code: str, name: str, first: bytes, second: bytes) -> Rejection:
+    """Why a record whose header comes with two values is refused, under this code."""
+    one, other = (each.decode(errors="replace") for each in (first, second))
+    return Rejection(
+        code,
+        f"Header {name} comes twice, as {one!r:.80} and {other!r:.80}: keep one of them,"
+        " or give both the same value.",
+    )

@@ -27,7 +27,7 @@ from belfry.schedules.rejections import Rejection
 from belfry.schedules.request import Header, Request
 from belfry.schedules.retry_rule import HEADER as RETRY
 from belfry.schedules.triggers.registry import KINDS
-from belfry.wire.header_values import READERS, said_once
+from belfry.wire.header_values import READERS, said_twice
 from belfry.wire.record import ORIGIN_PREFIX, SIGNATURE, Headers, SourceRecord, stamp_of
 from belfry.wire.retries import FiredBefore, is_put_back, name_after, put_back
 from belfry.wire.unread import CUT
@@ -135,16 +135,17 @@ def read_headers(record: SourceRecord) -> Request | Rejection:
     fields: dict[str, Any] = {**EMPTY, "key": key, "payload": value}
     kept: list[Header] = []
     kinds: list[str] = []
+    said: dict[str, bytes] = {}
     for name, given in headers or ():
         if name in PROTOCOL:
-            continue
-        if _is_unknown(name):
+            # Who makes headers of columns has one for each column, whether it says anything or not.
+            if given is not None and said.setdefault(name, given) != given:
+                code = "several_instants" if name in WHEN else "bad_header"
+                return said_twice(code, name, said[name], given)
+        elif _is_unknown(name):
             return _unknown(name)
-        if name != SIGNATURE and not name.startswith(ORIGIN_PREFIX):
+        elif name != SIGNATURE and not name.startswith(ORIGIN_PREFIX):
             kept.append({"name": name, "value": given})
-    said = said_once(headers or (), WHEN)
-    if isinstance(said, Rejection):
-        return said
     for name, text in said.items():
         problem = _read(name, text, fields, kinds)
         if problem is not None:
