@@ -122,5 +122,9 @@ def test_an_event_at_another_instant_of_its_rule_is_the_same_by_its_number() -> 
 
 def test_a_group_that_moves_among_the_requests_cannot_be_played() -> None:
     move: SourceRecord = (0, T0, None, encode_move(MoveRecord(MOVE, 1, 2)), None)
-    with pytest.raises(Unplayable, match="choose a range before or behind the move"):
+    said = (
+        "A key group was on its way to or from the partition among these requests, and what it"
+        " holds comes from another one: choose a range before or behind the move."
+    )
+    with pytest.raises(Unplayable, match=f"^{said}$"):
         contrasted([move], T0 + SECOND, [])
