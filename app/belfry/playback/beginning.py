@@ -1,4 +1,4 @@
-"""Where a playback begins that is not to begin with a partition's birth: at a later take-over.
+"""Where a playback begins that is to begin at an instant: at the first take-over from then on.
 
 An owner that takes a partition over has nothing in memory, so all that it goes on from is what the
 changelog says by then.  Rows before it are folded, as a worker without local state folds them:
@@ -7,12 +7,15 @@ changelog says by then.  Rows before it are folded, as a worker without local st
               owner 1         owner 2
     --from          ↑ folded  ↑ the first take-over from there on: played from here
 
-A take-over is no beginning where something is overdue by then, for an owner with local state knows
-whether that waits in a backlog or behind a lock, and a fold does not.  Neither is one where the
-fold is not what the last manifest says: compaction has removed rows that later ones replaced.
+From an instant before its birth, a partition is played from its birth on.  A later take-over is no
+beginning where something is overdue by then, for an owner with local state knows whether that waits
+in a backlog or behind a lock, and a fold does not.  Neither is one where the fold is not what the
+last manifest says: compaction has removed rows that later ones replaced.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from belfry.playback.logged import LoggedRow, LoggedStep, StepCutter, Unplayable
 from belfry.playback.played import PlayedPartition
@@ -20,6 +23,9 @@ from belfry.schedules.instants import format_instant
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest, decode_manifest
 from belfry.store.replay import HoleInChangelog, Replay
+
+# The number of the first transaction of a changelog, by which a partition is born.
+BIRTH: Final = 1
 
 
 class Beginning:
@@ -56,7 +62,7 @@ class Beginning:
         if not record.key.startswith(keys.MANIFEST_PREFIX) or record.row is None:
             return None
         manifest, before = decode_manifest(record.row), self._before
-        if before is not None and self._may_begin(record, manifest, before):
+        if self._may_begin(record, manifest, before):
             return self._begin(before)
         rows, self._rows, self._before = self._rows, [], manifest
         changes = [(each.key, each.row) for each in rows]
@@ -64,8 +70,12 @@ class Beginning:
         self._partition.heard_ms = record.written_ms
         return None
 
-    def _may_begin(self, record: LoggedRow, manifest: Manifest, before: Manifest) -> bool:
-        if record.written_ms < self._from_ms or manifest.owner_epoch == before.owner_epoch:
+    def _may_begin(self, record: LoggedRow, manifest: Manifest, before: Manifest | None) -> bool:
+        if record.written_ms < self._from_ms:
+            return False
+        if before is None:
+            return manifest.txn_seq == BIRTH
+        if manifest.owner_epoch == before.owner_epoch:
             return False
         try:
             self._replay.check()
@@ -78,8 +88,9 @@ class Beginning:
             return False
         return True
 
-    def _begin(self, before: Manifest) -> LoggedStep | None:
-        cutter = self._cutter = StepCutter(before.txn_seq, self._replay.manifest_at)
+    def _begin(self, before: Manifest | None) -> LoggedStep | None:
+        behind = () if before is None else (before.txn_seq, self._replay.manifest_at)
+        cutter = self._cutter = StepCutter(*behind)
         found = [cutter.feed(each) for each in self._rows]
         self._rows = []
         return found[-1]

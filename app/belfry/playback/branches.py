@@ -100,12 +100,14 @@ class BranchingPlayer:
         Raises `Unplayable` for what no playback knows.
         """
         first = self._branches[0].partition
-        if first.takes_over(step) and any(each.partition.holds_back for each in self._branches):
+        # What is folded before the first step is as an owner without local state has it.
+        follows = first.engine is not None and first.takes_over(step)
+        if follows and any(each.partition.holds_back for each in self._branches):
             # All have the same changelog, so one that folds it is enough.
             cold = first.cold_copy(self._new_treatment())
             self._branches.append(PartitionPlayer(cold, self._chunk))
             self._unsure = TAKEN_OVER
-        elif first.takes_over(step):
+        elif follows:
             self._unsure = ""
         results = [each.play(step, requests, appended=appended) for each in self._branches]
         pairs = zip(self._branches, results, strict=True)

@@ -76,7 +76,7 @@ def rows_differ(
     for key, row in step.rows.items():
         if key.startswith(USAGE_PREFIX):
             continue
-        played = rows.get(key, b"") if key in rows else standing(key)
+        played = rows[key] if key in rows else standing(key)
         if played != row:
             there = row_in_words(row, played)
             asked = row_in_words(played, row) if key in rows else "no row: no request asks for it"
@@ -84,14 +84,14 @@ def rows_differ(
     if step.whole:
         missing = (key for key in rows if key not in step.rows and not is_manifest(key))
         for key in missing:
-            return _of_row(step, key, "no row", row_in_words(rows[key], b""))
+            return _of_row(step, key, "no row", row_in_words(rows[key]))
     return None
 
 
 def difference_at(step: LoggedStep, key: bytes, played: bytes | None) -> StepDifference:
     """How a row of a step differs from the one that was played under the same key."""
     if key not in step.rows:
-        return _of_row(step, key, "no row", row_in_words(played, b""))
+        return _of_row(step, key, "no row", row_in_words(played))
     logged = step.rows[key]
     return _of_row(step, key, row_in_words(logged, played), row_in_words(played, logged))
 
@@ -125,8 +125,8 @@ def manifests_differ(step: LoggedStep, played: Manifest) -> StepDifference | Non
     )
 
 
-def row_in_words(row: bytes | None, other: bytes | None) -> str:
-    """A row for people: what it is, and where it begins to differ from the other one."""
+def row_in_words(row: bytes | None, other: bytes | None = None) -> str:
+    """A row for people: what it is, and where it begins to differ from the other one, if any."""
     if row is None:
         return "a tombstone"
     kind = _ROWS.get(row[1], "a row") if len(row) > 1 else "a row"
@@ -181,7 +181,7 @@ class OwedRows:
         missing = [key for key in rows if key not in step.rows and not is_manifest(key)]
         for key in missing:
             if rows[key] is not None:
-                name, played = key.decode(errors="backslashreplace"), row_in_words(rows[key], b"")
+                name, played = key.decode(errors="backslashreplace"), row_in_words(rows[key])
                 self._rows[key] = StepDifference(
                     "row", step.manifest.txn_seq, step.last, name, "no row, here or later", played
                 )

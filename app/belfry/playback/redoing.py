@@ -126,7 +126,7 @@ def _let_go_as_logged(store: ScheduleStore, step: LoggedStep) -> frozenset[bytes
 
 def _waits_for_group(store: ScheduleStore, name: bytes) -> bool:
     place = store.named(name)
-    if place is None or not is_location(place):
+    if not is_location(place):
         return False
     where, _, _, lock = decode_location(place)
     return where == BEHIND_LOCK and lock[:1] == OF_GROUP

@@ -37,6 +37,8 @@ from belfry.store.layout.records import decode_marker, is_marker
 
 # So many rows of a step are looked at, once it fits in no way.
 MOST_ROWS: Final = 1_000
+# Where a schedule waits for its instant alone, or for a request.
+_FREE: Final = (IN_TIMELINE, IN_PAUSED)
 
 
 class Standing(NamedTuple):
@@ -136,8 +138,7 @@ def _is_otherwise(
     if bounded or any(map(_depends, (row, step.rows.get(key), *given))):
         # What fired makes room, and lets go who waits for it.
         return False
-    waits = local is not None and is_location(local)
-    free = not waits or decode_location(local or b"").where in (IN_TIMELINE, IN_PAUSED)
+    free = not is_location(local) or decode_location(local).where in _FREE
     is_due = row is not None and is_pending(row) and due_and_seq(row)[0] <= step.written_ms
     if key in tried.always:
         return free and not is_due and asks(key)

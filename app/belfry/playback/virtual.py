@@ -52,8 +52,7 @@ class VirtualEvent(NamedTuple):
 class VirtualPartition:
     """Plays one partition; `told` hears of each event that fires, and of nothing else.
 
-    `rows` is an empty map for the state, `said` are settings that workers share, by their names,
-    and `start` is the first offset of the requests.
+    `rows` is an empty map for the state.  `refused` counts refused requests by tenant.
     """
 
     def __init__(

@@ -64,7 +64,11 @@ def ways_of(
     for count in counts:
         yield from (Way(count, held, each) for each in tries)
     # By now it is known who would fire.
+    done = {held}
     for others in other_holds(held, fired, tenants_that_fired(step)):
+        if others in done:
+            continue
+        done.add(others)
         for count in dict.fromkeys((counts[0], counts[-1])):
             yield from (Way(count, others, each) for each in likeliest(tries))
     for each in swept(step, tries):

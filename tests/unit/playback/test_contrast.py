@@ -92,6 +92,20 @@ def test_a_policy_counts_from_when_it_was_written() -> None:
     assert found.examples[0].was_ms == T0 + 20 * SECOND
 
 
+def test_an_event_fires_at_its_instant_though_a_policy_has_changed_right_before() -> None:
+    """What was looked at in vain is looked at again a millisecond later."""
+    fired: list[VirtualEvent] = []
+    change = PolicyAt(T0 + 10 * SECOND - 1, "demo", TenantPolicy("demo", priority=3))
+    side = VirtualPartition(
+        Driver().place, MemoryMap(), RequestReader(), Treatment([change], "belfry."), fired.append
+    )
+    side.begin_at(0)
+    for record in asked():
+        side.take(SourceBatch(record[0], record[0] + 1, [record]), record[1])
+    side.to(T0 + 60 * SECOND)
+    assert [each.fired_ms for each in fired] == [T0 + 10 * SECOND] * 21
+
+
 def test_the_same_policy_changes_nothing() -> None:
     driver = Driver()
     driver.ask(T0, schedule_id="rule", kind="CRON", cron="*/5 * * * * *", timezone="Europe/Paris")
@@ -122,5 +136,9 @@ def test_an_event_at_another_instant_of_its_rule_is_the_same_by_its_number() -> 
 
 def test_a_group_that_moves_among_the_requests_cannot_be_played() -> None:
     move: SourceRecord = (0, T0, None, encode_move(MoveRecord(MOVE, 1, 2)), None)
-    with pytest.raises(Unplayable, match="choose a range before or behind the move"):
+    said = (
+        "A key group was on its way to or from the partition among these requests, and what it"
+        " holds comes from another one: choose a range before or behind the move."
+    )
+    with pytest.raises(Unplayable, match=f"^{said}$"):
         contrasted([move], T0 + SECOND, [])

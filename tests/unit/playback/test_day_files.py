@@ -7,10 +7,18 @@ from typing import Final
 import pytest
 
 from belfry.engine.day_files import Gathered, Place, PutAside
-from belfry.store.layout.day_files import Entry, may_go, payload_in, reference_to
+from belfry.playback.filed_payloads import file_as_logged
+from belfry.store.layout.day_files import (
+    Entry,
+    may_go,
+    payload_in,
+    reference_to,
+    without_payload,
+)
 from belfry.store.layout.day_reference import DAY_MS, DayFile
 from belfry.store.layout.pending import decode_pending
 from tests.unit.engine.driver import T0
+from tests.unit.playback.rows import over
 from tests.unit.playback.trail import Leaving, play
 
 FAR: Final = T0 + 30 * DAY_MS
@@ -78,3 +86,25 @@ def test_a_row_that_refers_to_something_else_is_a_difference() -> None:
     outcome = play(trail)
     assert outcome.differs is not None
     assert outcome.differs.what == "row"
+
+
+def test_rows_that_no_file_concerns_hinder_none_of_the_others() -> None:
+    trail = Leaving()
+    asked(trail, "a", "b")
+    gathered = Gathered()
+    trail.engine.day_files.gather(Place(), (0, 0), gathered, 1_000)
+    kept = dict(gathered.rows)
+    stands = reference_to(FILE, 0, payload_in(kept[b"demo/b"]))
+    referring = without_payload(kept[b"demo/b"], stands)
+    partition = play(trail).player._branches[0].partition
+    assert partition.engine is not None
+    logged = {
+        b"demo/gone": None,
+        b"demo/over": over(T0),
+        b"demo/nobodys": kept[b"demo/a"],
+        b"demo/a": kept[b"demo/a"],
+        b"demo/b": referring,
+    }
+    file_as_logged(partition.engine, partition.store, logged, T0 + 10)
+    effects = partition.engine.claim(None)
+    assert (effects.rows, effects.now_ms) == ({b"demo/b": referring}, T0 + 10)

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from belfry.playback import player
+from belfry.playback import branches, player
 from belfry.playback.comparing import StepDifference
+from belfry.playback.doubts import GIVEN_UP, HELD_BACK, LATE, TAKEN_OVER
 from belfry.playback.ways import ways_of
 from belfry.store.layout.manifests import decode_manifest, encode_manifest
 from belfry.store.layout.pending import encode_pending
@@ -20,7 +21,7 @@ from belfry.store.layout.pending_bytes import next_record
 from belfry.store.layout.records import encode_fired_marker
 from tests.unit.engine.driver import HOUR, T0
 from tests.unit.playback import test_chaotic as chaotic
-from tests.unit.playback.test_doubts import altered, behind_a_lock
+from tests.unit.playback.test_doubts import altered, behind_a_lock, with_held_row
 from tests.unit.playback.trail import Leaving, is_manifest, play
 
 
@@ -93,6 +94,28 @@ def test_a_row_that_was_asked_for_differs_whatever_is_held_back() -> None:
     trail = behind_a_lock()
     found = judged(play(trail, altered(trail, b"demo/later")).differs)
     assert found.name == "demo/later"
+
+
+def test_a_row_that_was_asked_for_differs_whatever_else_there_is_to_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An owner took over, ways were given up, something waits, and fewer fired than were due."""
+    monkeypatch.setattr(branches, "MOST_BRANCHES", 1)
+    trail = behind_a_lock()
+    trail.own(T0 + 400)
+    for each in range(3):
+        trail.ask(T0 + 401, schedule_id=f"s{each}", at=T0 + 450)
+    trail.step(T0 + 401)
+    trail.ask(T0 + 500, schedule_id="last", at=T0 + HOUR)
+    assert len(trail.step(T0 + 500).ids) == 3
+    last = trail.log[-1]
+    assert last.row is not None
+    fewer = last._replace(row=encode_manifest(decode_manifest(last.row)._replace(fired=1)))
+    doubted = play(trail, [*with_held_row(trail, b"demo/last")[:-1], fewer]).differs
+    assert doubted is not None
+    assert doubted.doubt.split("; ") == [GIVEN_UP, TAKEN_OVER, HELD_BACK, LATE]
+    found = judged(play(trail, [*altered(trail, b"demo/last")[:-1], fewer]).differs)
+    assert found.name == "demo/last"
 
 
 def test_a_row_that_was_left_out_differs_whatever_is_held_back() -> None:

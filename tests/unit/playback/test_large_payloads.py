@@ -17,6 +17,9 @@ def test_claims_and_sources_are_played_without_a_store() -> None:
     outcome = play(trail)
     assert outcome.differs is None, outcome.differs
     assert outcome.events > 60
+    # That the store was there is what is tried first.
+    counts = outcome.player.counts
+    assert counts.attempts < 3 * counts.steps
 
 
 def test_what_was_refused_while_the_store_was_away_is_refused_again() -> None:

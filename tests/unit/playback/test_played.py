@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from belfry.playback.logged import LoggedStep
 from belfry.playback.played import PlayedPartition
-from belfry.playback.treatment import Treatment
+from belfry.playback.treatment import PolicyAt, Treatment
 from belfry.store.layout import keys
 from belfry.store.layout.manifests import Manifest
 from belfry.store.layout.records import encode_text
@@ -13,9 +15,11 @@ from belfry.wire.requests import RequestReader
 from tests.unit.engine.driver import T0, Driver
 
 
-def born(position: int = 0, statement: bytes | None = None) -> PlayedPartition:
+def born(
+    position: int = 0, statement: bytes | None = None, policies: Sequence[PolicyAt] = ()
+) -> PlayedPartition:
     """A partition whose first owner found its first request at an offset."""
-    treatment = Treatment([], "belfry.")
+    treatment = Treatment(policies, "belfry.")
     partition = PlayedPartition(Driver().place, MemoryMap, RequestReader(), treatment)
     rows = {} if statement is None else {keys.STATEMENT_KEY: statement}
     manifest = Manifest(1, 0, position, T0, 0, 0, bytes(16))

@@ -126,7 +126,8 @@ def play(
         if outcome.differs is None:
             for found in written.differing(step, effects, lambda _topic: False):
                 outcome.events += 1
-                outcome.differs = outcome.differs or found
+                if found is not None and outcome.differs is None:
+                    outcome.differs = player.in_doubt(step, found)
         if outcome.differs is not None:
             return outcome
     cutter.ended()

@@ -35,6 +35,16 @@ def test_names_that_have_nothing_are_forgotten(tenants: Tenants) -> None:
     known(tenants)
 
 
+def test_the_older_half_is_forgotten_each_time_that_so_many_more_were_met(tenants: Tenants) -> None:
+    """Half of 101 are forgotten, and half of 152 when 101 more were met."""
+    counts = []
+    for n in range(2 * MET + 2):
+        tenants.of(f"made-up.{n}")
+        counts.append(len(tenants.snapshot.by_name))
+    assert counts == [*range(1, 101), *range(51, 152), 76]
+    assert list(tenants.snapshot.by_name) == [f"made-up.{n}" for n in range(126, 202)]
+
+
 def test_who_has_something_is_kept_as_it_is(tenants: Tenants) -> None:
     tenants.follow(EffectivePolicy(TenantPolicy("policy", priority=7)))
     tenants.note_policies(["policy", "reserved"])
@@ -60,6 +70,19 @@ def test_who_is_met_again_is_what_it_was_and_collides_as_before(tenants: Tenants
     assert tenants.of("pay_eu").collides_with == "pay.eu"
     tenants.note_topics([], ["fired.pay.eu"])
     assert tenants.of("pay_eu").collides_with is None
+
+
+def test_who_is_kept_is_looked_at_when_one_of_its_name_has_been_forgotten(tenants: Tenants) -> None:
+    """To Kafka's metrics the topics of both are one name."""
+    tenants.of("pay.eu")
+    tenants.hold("pay_eu", "no topic")
+    for n in range(20 * MET):
+        tenants.of(f"made-up.{n}")
+    assert "pay.eu" not in tenants.snapshot.by_name
+    tenants.note_topics(["fired.pay.eu"])
+    assert tenants.of("pay_eu").collides_with == "pay.eu"
+    # Another one of that name can be met afterwards.
+    assert tenants.of("pay.eu").collides_with is None
 
 
 def test_a_step_under_way_keeps_whom_it_has_met(tenants: Tenants) -> None:
@@ -179,3 +202,15 @@ def test_there_is_room_again(tenants: Tenants, room: str) -> None:
     else:
         tenants.note_policies(["d"])
     assert not tenants.of("d").crowded_out
+
+
+def test_who_has_room_waits_for_none_any_more(tenants: Tenants) -> None:
+    """So nothing is put in place for it when others come and go."""
+    tenants.topics.most_unknown = 1
+    tenants.note_topics(["fired.a"])
+    assert tenants.of("d").crowded_out
+    tenants.note_topics([], ["fired.a"])
+    as_it_is = tenants.snapshot
+    assert not tenants.of("d").crowded_out
+    tenants.note_policies(["other"])
+    assert tenants.snapshot is as_it_is
