@@ -116,18 +116,21 @@ def suite(tmp_path: Path) -> Suite:
 
 
 def test_the_pure_ones_are_divided_and_each_file_has_a_worker_of_its_own(suite: Suite) -> None:
-    folders = ("acceptance", "integration", "attack", "seeds", "simulation", "measured", "unit")
+    folders = (
+        *("acceptance", "architecture", "attack", "integration"),
+        *("measured", "seeds", "simulation", "unit"),
+    )
     for folder in folders:
         suite.add(folder, "__import__('time').sleep(0.02)")
     code, printed = suite.run()
-    assert (code, "140 passed" in printed) == (0, True), printed
+    assert (code, "160 passed" in printed) == (0, True), printed
     ran = suite.ran()
     numbers = {folder: [int(n) for of, n, *_ in ran if of == folder] for folder in folders}
     workers = {folder: {who for of, _, who, _ in ran if of == folder} for folder in folders}
     prior = {folder: {int(nice) for of, *_, nice in ran if of == folder} for folder in folders}
     assert all(sorted(each) == list(range(20)) for each in numbers.values())
     assert workers["attack"] == workers["unit"] == {"gw0", "gw1"}
-    one_by_one = ("acceptance", "integration", "seeds", "simulation", "measured")
+    one_by_one = ("acceptance", "architecture", "integration", "seeds", "simulation", "measured")
     assert all(numbers[folder] == list(range(20)) for folder in one_by_one)
     assert all(len(workers[folder]) == 1 for folder in one_by_one)
     assert workers["acceptance"] != workers["integration"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -17,12 +18,18 @@ ALERTS: Final = [rule["alert"] for group in RULES["groups"] for rule in group["r
 SUITES: Final = sorted((ROOT / "tests" / "alerts").glob("*.test.yml"))
 
 
+@cache
+def suites() -> tuple[dict[str, Any], ...]:
+    """What all suites say."""
+    return tuple(yaml.safe_load(path.read_text("utf-8")) for path in SUITES)
+
+
 def looks(alert: str) -> list[Any]:
     """What is looked for of an alert, in all suites."""
     return [
         look
-        for path in SUITES
-        for case in yaml.safe_load(path.read_text("utf-8"))["tests"]
+        for suite in suites()
+        for case in suite["tests"]
         for look in case["alert_rule_test"]
         if look["alertname"] == alert
     ]
@@ -37,16 +44,15 @@ def test_an_alert_is_seen_silent_and_told(alert: str) -> None:
 def test_no_suite_looks_for_what_is_not_there() -> None:
     asked = {
         look["alertname"]
-        for path in SUITES
-        for case in yaml.safe_load(path.read_text("utf-8"))["tests"]
+        for suite in suites()
+        for case in suite["tests"]
         for look in case["alert_rule_test"]
     }
     assert asked == set(ALERTS)
 
 
 def test_every_suite_tests_the_rules_that_are_shipped() -> None:
-    for path in SUITES:
-        files = yaml.safe_load(path.read_text("utf-8"))["rule_files"]
-        assert files == ["../../dashboards/alerts.yml"]
+    for suite in suites():
+        assert suite["rule_files"] == ["../../dashboards/alerts.yml"]
     run = (ROOT / "Makefile").read_text("utf-8")
     assert "test rules tests/alerts/*.test.yml" in run

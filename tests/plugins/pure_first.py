@@ -6,7 +6,8 @@
     a fourth      pure  pure  pure │ wheel  simulator  its seeds │ file  file │ properties
 
 Tests in `PURE` need no broker, measure nothing and share nothing, so the workers of pytest-xdist
-divide them.  All others but the last start brokers and workers, and wait more than they work.  The
+divide them.  Those in `TOGETHER` read the same files, so one worker has them all, and reads each
+file once.  All others but the last start brokers and workers, and wait more than they work.  The
 tests of one file share those and follow one another on one worker; whichever worker has ended a
 file takes the next one, those in `LONGEST` before all others.  Tests in `ALONE` measure: no other
 test with a broker runs beside them.
@@ -50,6 +51,7 @@ PURE: Final = (
     "tests/benchmarks/test_results.py",
     "tests/benchmarks/test_workload.py",
 )
+TOGETHER: Final = ("tests/architecture/",)
 # Those that take a minute or so, the longest first; whoever begins last is waited for by all.
 LONGEST: Final = (
     "tests/acceptance/test_readme_commands.py",
@@ -85,6 +87,11 @@ LONGEST: Final = (
     "tests/integration/test_promise_replayed.py",
     "tests/integration/test_promise_checkpoints.py",
     "tests/integration/test_devstack_kafka.py",
+    "tests/integration/test_promise_canary.py",
+    "tests/acceptance/test_survives_kill.py",
+    "tests/integration/test_promise_engine_rules.py",
+    "tests/integration/test_promise_many_workers.py",
+    "tests/integration/test_promise_verified.py",
 )
 ALONE: Final = (
     "tests/benchmarks/test_raw_is_honest.py",
@@ -135,13 +142,17 @@ def may_return() -> bool:
 
 
 class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
-    """`pending` are for every worker, each of `files` for the next that is free, then `alone`."""
+    """`pending` are for every worker, each of `files` for the next that is free, then `alone`.
+
+    Before all of them, `together` are for the first one.
+    """
 
     collection: list[str] | None
     pending: list[int]
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
+        self.together: list[int] = []
         self.files: list[list[int]] = []
         self.beside: list[list[int]] = []
         # Those of them that wait until there is no file any more.
@@ -170,7 +181,9 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
             if not self._check_nodes_have_same_collection():
                 return
             self.collection = next(iter(self.node2collection.values()))
-            self.pending, self.files, self.beside, self.alone = divided(self.collection)
+            pure, self.files, self.beside, self.alone = divided(self.collection)
+            self.together = [at for at in pure if self.collection[at].startswith(TOGETHER)]
+            self.pending = [at for at in pure if not self.collection[at].startswith(TOGETHER)]
             self._many = len(self.nodes) >= MANY
             self._returns = self._many and bool(self.beside) and may_return()
             if self._returns:
@@ -207,10 +220,13 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         return crashed
 
     def _source(self, node: WorkerController) -> list[int]:
-        """Pure tests, then what is left of the worker's file, then the next file."""
-        if not self.pending and not self._own.get(node):
-            self._own[node] = self._following(node)
-        return self.pending or self._own[node]
+        """What is left of the worker's own, then pure tests, then the next file."""
+        if not self._own.get(node):
+            if self.together:
+                self._own[node], self.together = self.together, []
+            elif not self.pending:
+                self._own[node] = self._following(node)
+        return self._own.get(node) or self.pending
 
     def _following(self, node: WorkerController) -> list[int]:
         """The next file, or what comes beside all files or behind them.
@@ -238,8 +254,8 @@ class PureFirst(LoadScheduling):  # type: ignore[misc]  # xdist ships no types
         return groups.pop(0)
 
     def _rest(self) -> int:
-        groups = (*self.files, *self.beside, *self.last, self.alone, *self._own.values())
-        return sum(map(len, groups))
+        groups = (*self.files, *self.beside, *self.last, *self._own.values())
+        return sum(map(len, (self.together, *groups, self.alone)))
 
 
 def divided(names: list[str]) -> tuple[list[int], list[list[int]], list[list[int]], list[int]]:
