@@ -127,6 +127,22 @@ def test_whoever_asked_is_known_with_key_and_value() -> None:
     assert (again["key"], again["payload"], again["tenant"]) == (b"k", b"v", "shop")
 
 
+def test_whoever_asked_is_known_by_the_fire_only_where_a_record_is_put_back() -> None:
+    """A fired record that asks for something else names nobody: its headers are the user's."""
+    at = ("belfry-at", b"never")
+    for headers in ([*FIRED, at], [*FIRED, at, ("belfry-retry", None)]):
+        found: Any = asked_by((0, 0, None, None, headers))
+        names = found["tenant"], found["schedule_id"], found["request_id"]
+        assert names == ("", "", None)
+
+
+def test_whoever_asked_is_known_though_what_names_the_fire_is_no_text() -> None:
+    odd: Headers = [("belfry-schedule-tenant", b"s\xffp"), ("belfry-fire-id", b"f\xff")]
+    found: Any = asked_by((0, 0, None, None, [*odd, RETRY]))
+    names = found["tenant"], found["schedule_id"], found["request_id"]
+    assert names == ("s\ufffdp", "retry/f\ufffd", "retry/f\ufffd")
+
+
 def test_an_unknown_name_is_met_wherever_it_stands_and_whatever_its_case() -> None:
     assert unknown_header(None) is None
     assert unknown_header([]) is None
