@@ -61,6 +61,8 @@ def test_half_of_the_headers_are_none(left_out: int) -> None:
     ("name", "given"),
     [
         ("topic", b"\xff"),
+        ("topic", b""),
+        ("topic", None),
         ("topic", b"t" * 250),
         ("partition", b"x"),
         ("partition", b"-1"),
@@ -150,6 +152,7 @@ def test_numbers_are_found_under_their_own_header_and_the_first_counts() -> None
 @pytest.mark.parametrize(
     ("name", "given", "field", "expected"),
     [
+        ("topic", b"t", "topic", "t"),
         ("topic", b"t" * 249, "topic", "t" * 249),
         ("partition", b"0", "partition", 0),
         ("partition", b"2147483647", "partition", 2**31 - 1),
