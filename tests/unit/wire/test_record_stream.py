@@ -125,6 +125,7 @@ ENDS = "the records end in the middle of one"
         (record()[:-1], ENDS),
         (record()[:1], ENDS),
         (number(-1), "a record has -1 bytes"),
+        (number(0), ENDS),
         (record(count=-1), "a record has -1 headers"),
         (record(delta=10), "a record has the offset 20"),
         (record(delta=-1), "a record has the offset 9"),

@@ -137,6 +137,8 @@ def test_ids_of_four_bytes_are_told_apart(reader: RequestReader) -> None:
     [
         (record(framing.prefix(9) + BODY), 9),
         (record(framing.prefix(9) + BODY, [("mine", b"1")]), 9),
+        # Of 7, which is known, the lower bytes.
+        (record(framing.prefix((1 << 24) + 7) + BODY), (1 << 24) + 7),
         (record(BODY, [(VALUE_SCHEMA_ID, b"\1" + GUID)]), GUID),
         (record(SINGLE + BODY), None),
         (record(b"{}"), None),
