@@ -69,7 +69,7 @@ KINDS: dict[str, tuple[Any, list[bytes], int]] = {
     "array of texts": (
         {"type": "array", "items": "bytes"}, [b"\4" + text(1) + text(64) + b"\0"], 2,
     ),
-    "optional array": (["null", FLAGS], [b"\2\4\1\1\0"], 2),
+    "optional array": (["null", FLAGS], [b"\2\4\1\1\0", b"\x82\0\4\1\1\0"], 2),
 }  # fmt: skip
 
 
