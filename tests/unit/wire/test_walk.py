@@ -52,6 +52,7 @@ KINDS: dict[str, tuple[Any, list[bytes], int]] = {
     "double": ("double", [b"\xff" * 8], 0),
     "bytes": ("bytes", TEXTS, 0),
     "string": ("string", [zigzag(size) + b"x" * size for size in (0, 1, 63, 64, 200)], 0),
+    "decimal": ({"type": "bytes", "logicalType": "decimal", "precision": 9}, TEXTS[1:], 0),
     "fixed": (THREE, [b"\xff" * 3], 0),
     "enum": (LETTER, [zigzag(place) for place in range(3)], 0),
     "record": (PAIR, [b"\1\1"], 0),
