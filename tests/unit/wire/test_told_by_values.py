@@ -91,6 +91,18 @@ def test_a_refusal_is_told_word_by_word(
     assert reader.read((*given[:4], others)) == Rejection(code, reason)
 
 
+def test_a_writer_whose_fields_are_none_of_ours_is_refused_when_it_is_read(
+    reader: RequestReader,
+) -> None:
+    """It has the names that a request needs, and says something else by them."""
+    fields = [{"name": "tenant", "type": "long"}, {"name": "schedule_id", "type": "string"}]
+    reader.learn(9, {**OURS, "fields": fields})
+    found = reader.read(record(framing.prefix(9) + b"\2\2a"))
+    assert isinstance(found, Rejection)
+    assert found.code == "schema_not_a_request"
+    assert found.reason.startswith("Not readable as ScheduleRequest: ")
+
+
 def test_a_value_as_large_as_may_be_is_read_the_quick_way_too(reader: RequestReader) -> None:
     def of(size: int) -> bytes:
         fields = {"tenant": "demo", "schedule_id": "a", "at": T0, "payload": b"p" * size}
