@@ -179,7 +179,7 @@ def origin_of(record: SourceRecord, topic: str, partition: int) -> Origin:
         # Not of our making: somebody copied half of the headers.
         return here
     plausible = 0 <= origin.partition < 2**31 and 0 <= origin.offset < 2**63
-    plausible = plausible and len(origin.topic) <= MAX_TOPIC
+    plausible = plausible and 0 < len(origin.topic) <= MAX_TOPIC
     if not plausible or not 0 < origin.timestamp_ms < LATEST_MS:
         return here
     return origin._replace(timestamp_ms=min(origin.timestamp_ms, timestamp_ms))

@@ -53,10 +53,11 @@ def too_many(headers: Headers) -> Rejection | None:
     added = MOST_ADDED if headers[-1][0].startswith(ORIGIN_PREFIX) else 0
     if count <= MOST_READ + added:
         return None
+    more = "more than " if count > MOST_KEPT and headers[-1][0] == CUT else ""
     return Rejection(
         "bad_fields",
-        f"The record has {'more than ' if count > MOST_KEPT else ''}{count} headers; {MOST_READ}"
-        " are read, and 256 travel with an event.",
+        f"The record has {more}{count} headers; {MOST_READ} are read, and 256 travel with an"
+        " event.",
     )
 
 

@@ -162,6 +162,7 @@ def test_a_target_may_have_headers() -> None:
         ("belfry-jiter", "belfry-jitter"),
         ("belfry-misfires", "belfry-misfire"),
         ("belfry-until", "belfry-end-at"),
+        ("belfry-delay_ms", "belfry-in"),
         ("belfry-ack-timeout-ms", "belfry-ack-timeout"),
         ("BELFRY-Overlaps", "belfry-overlap"),
         ("belfry-if-match", "belfry-expected-version"),

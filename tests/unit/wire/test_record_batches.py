@@ -105,6 +105,12 @@ def test_the_end_of_a_fetch_is_that_of_its_last_whole_batch() -> None:
     assert end_of(bytes(16)) == (-1, -1)
 
 
+def test_a_fetch_may_end_with_a_batch_that_is_shorter_than_its_head() -> None:
+    damaged = struct.pack(">qi", 20, HEAD - 13) + batch(20, b"", delta=3)[12 : HEAD - 1]
+    assert end_of(batch(10) + damaged) == (21, -1)
+    assert end_of(damaged + batch(30, delta=1)) == (32, 9)
+
+
 def test_an_unpacked_batch_says_its_own_length_and_no_codec() -> None:
     data = batch(10, b"packed", attributes=APPEND_TIME | ZSTD, producer=7)
     found = only(data).unpacked(b"longer than before")

@@ -8,7 +8,7 @@ import pytest
 
 from belfry.wire import record_stream
 from belfry.wire.record import SourceRecord
-from belfry.wire.record_stream import MOST_RECORDS, Unreadable, records_of
+from belfry.wire.record_stream import KEPT_BYTES, MOST_RECORDS, Unreadable, records_of
 from belfry.wire.unread import CUT, NO_TEXT, unread
 from tests.unit.wire.test_record_batches import APPEND_TIME, batch, only
 
@@ -125,6 +125,7 @@ ENDS = "the records end in the middle of one"
         (record()[:-1], ENDS),
         (record()[:1], ENDS),
         (number(-1), "a record has -1 bytes"),
+        (number(0), ENDS),
         (record(count=-1), "a record has -1 headers"),
         (record(delta=10), "a record has the offset 20"),
         (record(delta=-1), "a record has the offset 9"),
@@ -159,3 +160,50 @@ def test_so_much_is_unpacked_of_a_batch_and_no_more(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(record_stream, "MOST_BYTES", len(data) - 1)
     with pytest.raises(Unreadable, match="it unpacks to more than 32000000 bytes"):
         read(data, 2)
+
+
+def test_of_what_is_cut_so_much_is_kept_whatever_may_be_unpacked() -> None:
+    most = 300_000
+    for size in (KEPT_BYTES, KEPT_BYTES + 1):
+        long = record(b"k" * size, b"v" * size, [(b"n", b"x" * (size - 1)), (b"m", b"")])
+        (found,) = read(long, most=most)
+        assert found[2] == b"k" * KEPT_BYTES
+        assert found[3] == b"v" * KEPT_BYTES
+        named = [name for name, _ in found[4] or ()]
+        assert named[0] == ("n" if size == KEPT_BYTES else CUT)
+
+
+def test_a_null_in_what_is_cut_stays_one() -> None:
+    (found,) = read(record(None, b"v" * 200, [(None, None), (b"n", None)]))
+    assert (found[2], found[3]) == (None, b"v" * LONG)
+    assert (found[4] or [])[:2] == [("", None), ("n", None)]
+
+
+def test_a_key_that_goes_on_for_ever_ends_where_unpacking_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The record that is cut says a size which may be unpacked, and its key a longer one."""
+    monkeypatch.setattr(record_stream, "MOST_BYTES", 1_000)
+    endless = number(200) + b"\0\0\0" + number(1 << 40) + b"k" * 5_000
+    with pytest.raises(Unreadable, match="it unpacks to more than 32000000 bytes"):
+        read(endless, chunk=100)
+    # One that ends before is only longer than it says.
+    with pytest.raises(Unreadable, match="the records end in the middle of one"):
+        read(endless[:900], chunk=100)
+
+
+@pytest.mark.parametrize("size", [-2, -5])
+def test_a_header_without_a_value_may_say_so_by_any_negative_size(size: int) -> None:
+    body = b"\0\0\0" + sized(b"k") + sized(None) + number(1) + sized(b"n") + number(size)
+    (found,) = read(sized(body))
+    assert found[2:] == (b"k", None, [("n", None)])
+
+
+def test_what_lies_behind_the_last_record_is_not_read() -> None:
+    assert read(record() + b"anything") == read(record())
+    assert read(b"", 0) == []
+
+
+def test_numbers_of_many_bytes_are_read() -> None:
+    late = record(delta_ms=-(2**40)) + record(delta=1, delta_ms=2**40 + 77)
+    assert [each[1] for each in read(late, 2)] == [FIRST_MS - 2**40, FIRST_MS + 2**40 + 77]

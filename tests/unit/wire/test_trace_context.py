@@ -54,3 +54,32 @@ def test_of_several_the_first_counts_and_odd_bytes_are_none() -> None:
     assert sampled_in([("traceparent", None)]) is None
     assert sampled_in([("traceparent", b"\xff\x00")]) is None
     assert sampled_in([*first.headers(), ("tracestate", b"x" * 600)]) == first
+
+
+def test_a_context_becomes_two_headers() -> None:
+    parent = f"00-{TRACE}-{SPAN}-"
+    assert TraceContext(TRACE, SPAN).headers() == [("traceparent", f"{parent}01".encode())]
+    assert TraceContext(TRACE, SPAN, False, "a=é").headers() == [
+        ("traceparent", f"{parent}00".encode()),
+        ("tracestate", b"a=\xe9"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("a=1,b=2", True), ("x" * 512, True), ("x" * 513, False), ("a=\n", False), ("", True)],
+)
+def test_a_state_is_passed_on_as_far_as_it_may_be(given: str, kept: bool) -> None:
+    parent = f"00-{TRACE}-{SPAN}-01"
+    expected = TraceContext(TRACE, SPAN, True, given if kept else "")
+    assert context_of(parent, given) == expected
+    headers = [("tracestate", given.encode()), ("traceparent", parent.encode())]
+    assert sampled_in([*headers, ("tracestate", b"later=1"), ("traceparent", b"")]) == expected
+    assert context_of(parent) == TraceContext(TRACE, SPAN, True, "")
+
+
+def test_a_state_alone_and_one_without_a_value_are_nothing() -> None:
+    assert sampled_in([]) is sampled_in([("tracestate", b"a=1")]) is None
+    parent = ("traceparent", f"00-{TRACE}-{SPAN}-01".encode())
+    assert sampled_in([parent, ("tracestate", None)]) == TraceContext(TRACE, SPAN)
+    assert sampled_in([parent, ("tracestate", b"a=\xe9")]) == TraceContext(TRACE, SPAN, True, "a=é")
