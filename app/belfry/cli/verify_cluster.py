@@ -35,7 +35,7 @@ from belfry.verification.move_check import MoveCheck, MovePass
 from belfry.verification.outputs import OutputVerifier
 from belfry.verification.overdue import OverdueSchedules, Suspect
 from belfry.verification.partition import PartitionVerifier
-from belfry.verification.standing import NEVER, Standing
+from belfry.verification.standing import NEVER, Standing, seen_until
 
 if TYPE_CHECKING:
     from belfry.cli.verified_topics import VerifiedTopics
@@ -148,11 +148,11 @@ class ClusterVerifier:
 
         Behind an open transaction nobody sees what has fired.
         """
-        standings = [each.standing.blind_until_ms for each in self._partitions.values()]
-        self._outputs.end(max(standings, default=NEVER), came_by)
-        self.findings = self._outputs.findings
-        self._outputs.findings = []
+        blind_ms = [each.standing.blind_until_ms for each in self._partitions.values()]
         hidden = self._reader.hides(self._topics.changelog, self._spans)
+        seen_ms = seen_until(self._partitions[each].standing for each in hidden)
+        self._outputs.end(max(blind_ms, default=NEVER), came_by, seen_ms)
+        self.findings, self._outputs.findings = self._outputs.findings, []
         suspects = [each for each in suspects if each.partition not in hidden]
         self.findings += map(self._named, self._overdue.tell(self._topics.changelog, suspects))
         of = MovePass(self._topics.changelog, self._homes, self._coverage.spread)

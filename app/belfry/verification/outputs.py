@@ -120,14 +120,19 @@ class OutputVerifier:
             self._memory.told_without_fire(came_by + 1)
         )
 
-    def end(self, checked_since_ms: int, came_by: int) -> None:
+    def end(self, checked_since_ms: int, came_by: int, seen_ms: int | None = None) -> None:
         """Decide of what came by this round, and belongs to nothing after a later one.
 
         Transactions with timestamps behind `checked_since_ms` were checked in all partitions.  What
-        is older may have been fired by a transaction that compaction has removed.
+        is older may have been fired by a transaction that compaction has removed.  Those behind
+        `seen_ms` may be hidden by an open one, so what is younger is left for a later pass.
         """
         settled: list[bytes] = []
+        self._counts.hidden = 0
         for fire in self._memory.unsettled(came_by + 1):
+            if seen_ms is not None and fire.timestamp_ms > seen_ms:
+                self._counts.hidden += 1
+                continue
             settled.append(fire.identity)
             if fire.timestamp_ms <= checked_since_ms:
                 self._counts.before_begin += 1
