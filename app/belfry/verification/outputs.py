@@ -141,7 +141,7 @@ class OutputVerifier:
             elif not self._memory.is_lost(fire.identity):
                 self._judge(fire)
         self._memory.settle(settled)
-        self._untold(came_by)
+        self._untold(came_by, seen_ms)
 
     def _judge(self, fire: FiredEntry) -> None:
         """An event that no transaction says it fired."""
@@ -156,10 +156,12 @@ class OutputVerifier:
         found = f"{_shown(fire)}, with the fire id {fire.identity.hex()}"
         self._find(Breach.UNASKED, fire.spot, found, "a transaction that says that it fired")
 
-    def _untold(self, came_by: int) -> None:
+    def _untold(self, came_by: int, seen_ms: int | None) -> None:
         """Lifecycle events of fires that nobody saw."""
         over: list[bytes] = []
         for told in self._memory.told_without_fire(came_by + 1):
+            if seen_ms is not None and told.timestamp_ms > seen_ms:
+                continue
             over.append(told.identity)
             if self._memory.is_lost(told.identity):
                 # A transaction says that it fired: what is missing was found there.
