@@ -2,6 +2,7 @@
 
     python -m tests.simulation --seeds 1000            the scenarios in turn, seed by seed
     python -m tests.simulation --seeds 7 --only clocks     one seed of one scenario
+    python -m tests.simulation --seeds 50 --verify all     `belfry verify` over each of these worlds
     python -m tests.simulation --seeds 2 --only backlog --backlog 100000     40 s of CPU a seed
 
 A seed reproduces its run only where Python hashes strings alike, so the process starts itself
@@ -50,6 +51,12 @@ def _asked() -> argparse.Namespace:
         "--backlog", type=int, help="requests that lie in the log before any worker starts"
     )
     parser.add_argument("--replay", action="store_true", help="play the logs again, too")
+    parser.add_argument(
+        "--verify",
+        choices=("some", "all", "alone", "none"),
+        default="some",
+        help="the worlds of which `belfry verify` makes a pass; alone: and nothing else is judged",
+    )
     parser.add_argument("--coverage", action="store_true", help="say what the worlds came by")
     parser.add_argument("--stop", action="store_true", help="end at the first finding")
     return parser.parse_args()
@@ -73,16 +80,18 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
     bad, prints = 0, blake2b(digest_size=8)
     sums: Counter[str] = Counter()
     replayed: Counter[str] = Counter()
+    verified: Counter[str] = Counter()
     struck: Counter[str] = Counter()
     covered: Counter[str] = Counter()
     for seed in seeds:
         scenario = chosen[seed % len(chosen)]
         watch.begins()
-        report = simulate(scenario, seed, replays=asked.replay)
+        report = simulate(scenario, seed, replays=asked.replay, verify=asked.verify)
         sums.update(seeds=1, requests=report.requests, fired=report.fired)
         sums.update(transactions=report.transactions)
         struck.update(report.struck)
         replayed.update(report.replayed)
+        verified.update(report.verified)
         covered.update(report.covered)
         prints.update(report.fingerprint.encode())
         if report.problems:
@@ -95,8 +104,9 @@ def _run(seeds: Iterable[int], asked: argparse.Namespace) -> int:
         f" {sums['transactions']} transactions; {bad} with findings;"
         f" {monotonic() - started:.0f} s, {process_time() - cpu:.0f} s of CPU"
     )
-    if replayed:
-        print("replayed: " + ", ".join(f"{name} {count}" for name, count in replayed.items()))
+    for what, counts in (("replayed", replayed), ("verified", verified)):
+        if counts:
+            print(f"{what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))
     if asked.coverage:
         print("\n".join(told(covered)))

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
-from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
+from confluent_kafka import IsolationLevel, KafkaError
+from confluent_kafka.admin import AclOperation, OffsetSpec  # type: ignore[attr-defined]
 
 from belfry.kafka.broker_features import Features
 from belfry.kafka.holders import OpenTransaction, Untold
@@ -18,6 +18,8 @@ from tests.simulation.clients import failure, metadata
 from tests.simulation.machine import machine
 
 ADMIN_MS: Final = 2_000.0
+# confluent-kafka ships it without types.
+_EARLIEST: Final[Any] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _CONFIGS: Final = {"max.message.bytes": "1048588", "min.insync.replicas": "1"}
 
 
@@ -121,20 +123,27 @@ class SimAdmin:
         self._ask()
         return {name: _settled(SimpleNamespace(members=[])) for name in names}
 
-    def list_offsets(self, wanted: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
-        """Where partitions end for readers of committed records."""
+    def list_offsets(
+        self, wanted: dict[Any, Any], isolation_level: Any = None, **_: Any
+    ) -> dict[Any, Future[Any]]:
+        """Where partitions begin, or end for readers: of committed records, unless told of all."""
         self._ask()
+        of_all = isolation_level == IsolationLevel.READ_UNCOMMITTED
+        logs = {place: self._broker.log(place.topic, place.partition) for place in wanted}
         return {
-            place: self._end(self._broker.log(place.topic, place.partition)) for place in wanted
+            place: _settled(SimpleNamespace(offset=0))
+            if isinstance(wanted[place], type(_EARLIEST))
+            else self._end(log, of_all=of_all)
+            for place, log in logs.items()
         }
 
     @staticmethod
-    def _end(log: Log) -> Future[Any]:
+    def _end(log: Log, *, of_all: bool) -> Future[Any]:
         if log.replicas is not None and not log.replicas.told:
             future: Future[Any] = Future()
             future.set_exception(failure(KafkaError.OFFSET_NOT_AVAILABLE, "the leader is new"))
             return future
-        return _settled(SimpleNamespace(offset=log.stable_end))
+        return _settled(SimpleNamespace(offset=log.readable_end if of_all else log.stable_end))
 
 
 def ask_brokers(_properties: dict[str, Any]) -> dict[str, Features | str]:

@@ -6,6 +6,7 @@
     first = 200              the first seed that is played, 0 where it is not said: that of a bug
                              which shows seldom, so that it is soon seen, and of one that shows as
                              something else before
+    verified = ["COUNT"]     `belfry verify` has to notice it without the checker, by one of these
     [[edit]]                 in `file` (below app/) the text `old` becomes `new`
 
 A plant whose text is no longer in the file fails: the code has moved on, and so must the plant.
@@ -14,7 +15,7 @@ A plant whose text is no longer in the file fails: the code has moved on, and so
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,7 @@ class Plant:
     seen: list[str]
     edit: list[dict[str, str]]
     first: int = 0
+    verified: list[str] = field(default_factory=list)
 
 
 def plants() -> list[Plant]:
@@ -87,8 +89,8 @@ def _link(there: Path, here: Path, but: set[Path]) -> None:
             (here / each.name).symlink_to(each)
 
 
-def caught(plant: Plant, folder: Path) -> str:
+def caught(plant: Plant, folder: Path, verify: str = "none") -> str:
     """What the simulator prints of the plant; it ends at the first seed that finds something."""
     seeds = ("--seeds", str(SEEDS), "--first", str(plant.first), "--stop")
-    options = (*seeds, "--only", plant.scenario)
+    options = (*seeds, "--only", plant.scenario, "--verify", verify)
     return played(planted(plant, folder), options, folder / "told", TIMEOUT_S)

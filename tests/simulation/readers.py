@@ -55,6 +55,18 @@ class SimConsumer:
             Place(log(place.topic, place.partition), max(place.offset, 0)) for place in partitions
         ]
 
+    def unassign(self) -> None:
+        """Read nothing."""
+        self._places = []
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """The offsets that are read next, of partitions that are read."""
+        at = {(each.log.topic, each.log.partition): each.position for each in self._places}
+        return [
+            TopicPartition(each.topic, each.partition, at[each.topic, each.partition])
+            for each in partitions
+        ]
+
     def consumer_group_metadata(self) -> str:
         """What a transaction that commits offsets of its group is told."""
         return str(self._group)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -24,10 +25,16 @@ from tests.simulation.stores import check_believed
 from tests.simulation.treated import struck_by_policies
 from tests.simulation.world import World
 
+if TYPE_CHECKING:
+    from tests.simulation.verifying import Passes
+
 # What a partition may start over from; anything else is a bug.
 EXPECTED: Final = (
     *("ConnectionError", "Damaged", "Kafka does not answer", "KafkaException", "LostRange"),
 )
+# Of which worlds `belfry verify` makes a pass, and the share of them that some are.
+SOME, ALL, ALONE, NONE = "some", "all", "alone", "none"
+VERIFIED: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -45,26 +52,38 @@ class Report:
     replayed: Counter[str] = field(default_factory=Counter)
     # States, transitions, outcomes and lines of the log that this world came by (`coverage`).
     covered: Counter[str] = field(default_factory=Counter)
+    # What `belfry verify` looked at, where it made a pass.
+    verified: Counter[str] = field(default_factory=Counter)
 
 
-def simulate(scenario: Scenario, seed: int, *, replays: bool = False) -> Report:
-    """Play a seed, let all faults end, and judge; with `replays` an engine plays its logs again."""
+def simulate(scenario: Scenario, seed: int, *, replays: bool = False, verify: str = SOME) -> Report:
+    """Play a seed, let all faults end, and judge.
+
+    With `replays` an engine plays its logs again.  `verify` says of which worlds `belfry verify`
+    makes a pass: `SOME`, which the seed draws, `ALL`, `NONE`, or `ALONE`: of all, and what else
+    is found is left unsaid.
+    """
     with slotted(scenario.slots):
-        return _simulated(scenario, seed, replays=replays)
+        return _simulated(scenario, seed, replays=replays, verify=verify)
 
 
-def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
+def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> Report:
     world = World(scenario, seed)
     notes: list[str] = []
     covered: Counter[str] = Counter()
+    looks = Random(f"{seed}/verify")
     _listen(notes, covered)
     enter(world.stage)
     try:
         with replaced(_doors(world)), counted(covered):
-            _play(world)
+            passes = _passes(world, looks, verify)
+            _play(world, looks, passes)
             healed = world.drain()
             world.close()
             believed = check_believed(world)
+            if passes is not None:
+                passes.look(last=True)
+                passes.close()
     finally:
         leave()
     problems = [f"I20 a task ended: {each}" for each in world.stage.failures]
@@ -77,6 +96,8 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
     if replays and scenario.name not in OTHERS:
         differing, replayed = played_again(world)
         problems += [f"I26 replay: {each}" for each in differing]
+    found = [] if passes is None else passes.found
+    problems = found if verify == ALONE else problems + found
     return Report(
         scenario.name,
         seed,
@@ -88,7 +109,19 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool) -> Report:
         _struck(world),
         replayed,
         covered,
+        Counter() if passes is None else passes.looked,
     )
+
+
+def _passes(world: World, random: Random, verify: str) -> Passes | None:
+    """Passes of `belfry verify` over a world, if this world is one of those."""
+    drawn = random.random() < VERIFIED
+    if verify == NONE or (verify == SOME and not drawn):
+        return None
+    # What commands need takes long to import.
+    from tests.simulation.verifying import Passes
+
+    return Passes(world)
 
 
 def _doors(world: World) -> list[tuple[Any, str, Any]]:
@@ -132,7 +165,7 @@ def _wraps(world: World) -> list[str]:
     return found
 
 
-def _play(world: World) -> None:
+def _play(world: World, looks: Random, passes: Passes | None) -> None:
     scenario, random = world.scenario, world.random
     world.open()
     length_ms = scenario.seconds * 1000.0
@@ -148,11 +181,15 @@ def _play(world: World) -> None:
     changes = [random.random() * length_ms for _ in range(scenario.changes)]
     instants += [(at_ms, world.changes.change) for at_ms in changes]
     instants.sort(key=lambda each: each[0])
-    for at_ms, act in instants:
+    # Behind which of them somebody looks; in every other world nobody does.
+    looked_at = looks.randrange(2 * len(instants) + 1)
+    for number, (at_ms, act) in enumerate(instants):
         left_ms = at_ms + world.slept_ms - world.stage.now_ms
         if left_ms > 0:
             world.stage.sleep(left_ms)
         act()
+        if passes is not None and number == looked_at:
+            passes.look(last=False)
     world.heal()
 
 

@@ -122,14 +122,23 @@ def replaced(more: Sequence[tuple[Any, str, Any]] = ()) -> Iterator[None]:
     """Within it the shell plays on the simulator's stage; `more` doors are those of commands."""
     disk.SimRocks.damaged = Damaged
     doors = [*DOORS, *day_objects.SHORT, *delivering.DOORS, *reading_back.DOORS, *more]
+    try:
+        with stand_in(doors):
+            os.environ.update(VARIABLES)
+            yield
+    finally:
+        for name in VARIABLES:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def stand_in(doors: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Within it these names of modules are what stands in for them."""
     shipped = [(module, name, getattr(module, name)) for module, name, _ in doors]
-    for module, name, stand_in in doors:
-        setattr(module, name, stand_in)
-    os.environ.update(VARIABLES)
+    for module, name, stand_in_ in doors:
+        setattr(module, name, stand_in_)
     try:
         yield
     finally:
         for module, name, value in shipped:
             setattr(module, name, value)
-        for name in VARIABLES:
-            os.environ.pop(name, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -32,3 +33,14 @@ def test_a_planted_bug_is_caught(plant: Plant, printed: dict[str, Future[str]]) 
     output = printed[plant.name].result()
     findings = re.findall(r"^    (I\d+|in time|order) ", output, re.MULTILINE)
     assert set(findings) & set(plant.seen), output
+
+
+VERIFIED: Final = [plant for plant in plants() if plant.verified]
+
+
+@pytest.mark.parametrize("plant", VERIFIED, ids=lambda plant: plant.name)
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_belfry_verify_notices_it_alone(plant: Plant, tmp_path: Path) -> None:
+    output = caught(plant, tmp_path, "alone")
+    found = set(re.findall(r"^    I50 (?:amid the world, )?([A-Z_]+) ", output, re.MULTILINE))
+    assert found & set(plant.verified), output

@@ -38,6 +38,10 @@ STRUCK_OUTSIDE: Final = (
     *("answered starting", "answered no verdict", "answered not written"),
     *("topic refuses", "given up", "delivered by a retry", "posted by two workers"),
 )
+# In whose worlds who looks could change something: copies, brokers that hear late, several threads.
+WATCHED: Final = ("crashes", "elections", "grown", "preempted")
+# Found something in `belfry verify` once: events of hidden transactions, and records of moves.
+VERIFIED: Final = (("hanging", 12), ("strangers", 12), ("grown", 19), ("copied_steps", 5))
 # Of `forgotten`, in which a step is refused because of it.
 FORGOTTEN_SEEDS: Final = 40
 # They run at the lowest priority in `make test`, beside tests that start brokers.
@@ -101,6 +105,7 @@ def test_seeds_find_nothing_and_every_fault_strikes() -> None:
     ]
     printed = [finish(each, TIMEOUT_S) for each in started]
     assert [each.returncode for each in started] == [0] * PROCESSES, "\n".join(printed)
+    assert all("verified: worlds " in each for each in printed)
     struck = struck_in("\n".join(printed))
     assert struck >= {*STEPS, *OTHERS}, f"these did not strike: { ({*STEPS, *OTHERS} - struck) }"
     never = [each for each in COVERED if f"{each}: " not in "\n".join(printed)]
@@ -180,6 +185,18 @@ def test_a_seed_is_one_run() -> None:
     assert prints.isdisjoint(re.findall(r"fingerprint: (\w+)", other))
 
 
+@pytest.mark.timeout(SHORT_S + 30)
+def test_a_world_is_the_same_run_whether_it_is_verified_or_not() -> None:
+    prints = []
+    for verify in ("none", "all"):
+        asked = ("--seeds", "8", "--only", ",".join(WATCHED), "--verify", verify)
+        printed = finish(start(*asked), SHORT_S)
+        assert "0 with findings" in printed, printed
+        assert ("verified: worlds 8, " in printed) is (verify == "all"), printed
+        prints.append(printed[printed.index("fingerprint") :])
+    assert prints[0] == prints[1]
+
+
 @pytest.mark.parametrize(("scenario", "seed", "writer"), FOUND)
 @pytest.mark.timeout(2 * SHORT_S)
 def test_a_seed_that_found_something_finds_nothing_any_more(
@@ -188,6 +205,14 @@ def test_a_seed_that_found_something_finds_nothing_any_more(
     asked = ("--writer", writer) if writer else ()
     printed = one_seed(scenario, seed, tmp_path, *asked)
     assert NOTHING_FOUND in printed, printed
+
+
+@pytest.mark.parametrize(("scenario", "seed"), VERIFIED)
+@pytest.mark.timeout(2 * SHORT_S)
+def test_what_verify_found_without_a_reason_it_finds_no_more(scenario: str, seed: int) -> None:
+    asked = ("--seeds", "1", "--first", str(seed), "--only", scenario, "--verify", "all")
+    printed = finish(start(*asked), SHORT_S)
+    assert "0 with findings" in printed, printed
 
 
 @pytest.mark.parametrize(

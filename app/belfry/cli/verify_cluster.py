@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from belfry.cli.verify_elsewhere import FiredElsewhere
 from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.cli.verify_outputs import OutputFeed
-from belfry.cli.verify_topics import ReadableRange, TopicReader, logged
+from belfry.cli.verify_topics import ReadableRange, TopicReader, logged, with_name
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breached, CheckCounts, Spot
 from belfry.verification.key_groups import MovingGroups
@@ -35,7 +35,7 @@ from belfry.verification.move_check import MoveCheck, MovePass
 from belfry.verification.outputs import OutputVerifier
 from belfry.verification.overdue import OverdueSchedules, Suspect
 from belfry.verification.partition import PartitionVerifier
-from belfry.verification.standing import NEVER, Standing
+from belfry.verification.standing import NEVER, Standing, seen_until
 
 if TYPE_CHECKING:
     from belfry.cli.verified_topics import VerifiedTopics
@@ -80,11 +80,9 @@ class ClusterVerifier:
     ) -> None:
         self.counts = CheckCounts()
         self.findings: list[Breached] = []
-        self._reader = reader
-        self._file = file
+        self._reader, self._file = reader, file
         self._memory = MemoryOnDisk(file)
-        self._topics = topics
-        self._judge_of = judge_of
+        self._topics, self._judge_of = topics, judge_of
         # Rounds are counted on from run to run, for what came in the last one is decided of later.
         self._outputs = OutputVerifier(self._memory, self.counts, self._memory.last_round())
         self._overdue = OverdueSchedules(self._memory, self.counts)
@@ -94,6 +92,8 @@ class ClusterVerifier:
         # Of them: a belfry that has grown has more.
         self._homes = 1
         self._spans: dict[int, ReadableRange] = {}
+        # Partitions that were not read to their ends, for what an output hides.
+        self._held: set[int] = set()
         # By partition; any thread may ask for the sum.
         self._left: dict[int, int] = {}
         self._patient_until = 0.0
@@ -117,6 +117,7 @@ class ClusterVerifier:
         self._outputs.elsewhere_until_ms = self.elsewhere.until_ms
         self._outputs.anew_ms = self.elsewhere.anew_ms
         checked = self.counts.checked
+        self._feed.begin()
         self._begin_partitions()
         came_by = self._round(first=True)
         suspects = self._suspects(terms.overdue_ms)
@@ -148,28 +149,22 @@ class ClusterVerifier:
 
         Behind an open transaction nobody sees what has fired.
         """
-        standings = [each.standing.blind_until_ms for each in self._partitions.values()]
-        self._outputs.end(max(standings, default=NEVER), came_by)
-        self.findings = self._outputs.findings
-        self._outputs.findings = []
-        hidden = self._reader.hides(self._topics.changelog, self._spans)
+        blind_ms = [each.standing.blind_until_ms for each in self._partitions.values()]
+        hidden = self._held.union(self._reader.hides(self._topics.changelog, self._spans))
+        seen_ms = seen_until(self._partitions[each].standing for each in hidden)
+        self._outputs.end(max(blind_ms, default=NEVER), came_by, seen_ms)
+        self.findings, self._outputs.findings = self._outputs.findings, []
         suspects = [each for each in suspects if each.partition not in hidden]
-        self.findings += map(self._named, self._overdue.tell(self._topics.changelog, suspects))
+        named = partial(with_name, self._reader)
+        self.findings += map(named, self._overdue.tell(self._topics.changelog, suspects))
         of = MovePass(self._topics.changelog, self._homes, self._coverage.spread)
-        moves = MoveCheck(self._memory, self.counts, of)
-        self.findings += map(self._named, moves.tell())
+        self.findings += map(named, MoveCheck(self._memory, self.counts, of).tell())
         for partition, verifier in self._partitions.items():
             verifier.end(hidden=partition in hidden)
             self.findings = verifier.findings + self.findings
             verifier.findings = []
             verifier.standing.read_ms = self._file.now_ms
             self._file.put_standing(partition, verifier.standing)
-
-    def _named(self, found: Breached) -> Breached:
-        """A finding of several schedules with the name of the oldest, which memory has not."""
-        key = self._reader.key_at(*found.spot) or b"?"
-        oldest = key.decode(errors="backslashreplace")
-        return found._replace(found=f"{found.found}; the oldest is {oldest}")
 
     def _begin_partitions(self) -> None:
         """Go on from where the last pass was, or anew where that is too long ago."""
@@ -191,7 +186,7 @@ class ClusterVerifier:
 
     def _round(self, *, first: bool) -> int:
         """Read all topics to their ends; the number of the round."""
-        changelog = self._topics.changelog
+        changelog, self._held = self._topics.changelog, set()
         self._spans = self._reader.spans({changelog: self._partitions})[changelog]
         for partition, verifier in self._partitions.items():
             span = self._spans[partition]
@@ -205,7 +200,8 @@ class ClusterVerifier:
                 holds = self._reader.key_at(changelog, partition, standing.older) is not None
             verifier.begin(coverage, pair_holds=holds)
             self._read_changelog(partition, verifier)
-            self._left[partition] = 0
+            if partition not in self._held:
+                self._left[partition] = 0
         return self._outputs.round
 
     def _read_changelog(self, partition: int, verifier: PartitionVerifier) -> None:
@@ -231,10 +227,14 @@ class ClusterVerifier:
             verifier.renew(coverage)
             if verifier.go_on(final=False):
                 break
-        verifier.go_on(final=True)
-        span = self._spans[partition]
-        place = self._topics.changelog, partition
-        for messages in self._reader.read({place: verifier.fed_to}, {place: span.end}):
-            verifier.feed([logged(message, judge) for message in messages])
-            verifier.go_on(final=monotonic() >= self._patient_until)
-        verifier.go_on(final=True)
+        # What an output hides is not lost: the partition is left there for a later pass.
+        final, place = not self._feed.hides(), (self._topics.changelog, partition)
+        if verifier.go_on(final=final):
+            ends = {place: self._spans[partition].end}
+            for messages in self._reader.read({place: verifier.fed_to}, ends):
+                verifier.feed([logged(message, judge) for message in messages])
+                patient = monotonic() < self._patient_until
+                if not verifier.go_on(final=final and not patient) and not final:
+                    break
+        if not verifier.go_on(final=final):
+            self._held.add(partition)

@@ -68,6 +68,21 @@ class OutputFeed:
         self._topics = topics
         self._decoder = decoder
         self._outputs = outputs
+        # Output topics as they were read last, and where they ended first in this pass.
+        self._spans: Mapping[str, Mapping[int, ReadableRange]] = {}
+        self._first_ends: dict[tuple[str, int], int] = {}
+
+    def begin(self) -> None:
+        """A pass begins."""
+        self._first_ends = {}
+
+    def hides(self) -> bool:
+        """Whether a transaction is open in an output since this pass began, and hides the rest."""
+        return any(
+            self._first_ends[topic, each] == spans[each].end
+            for topic, spans in self._spans.items()
+            for each in self._reader.hides(topic, spans)
+        )
 
     def read(self) -> Coverage:
         """Read outputs, lifecycle and rejected to their present ends; what they cover now."""
@@ -79,7 +94,12 @@ class OutputFeed:
         if topics.rejected in all_topics:
             takes[topics.rejected] = self._take_refused
         self._outputs.begin(self._coverage(outputs))
-        self._read_all(takes, self._reader.spans({each: all_topics[each] for each in takes}))
+        spans = self._reader.spans({each: all_topics[each] for each in takes})
+        self._spans = {each: spans[each] for each in outputs}
+        for topic in outputs:
+            for partition, span in spans[topic].items():
+                self._first_ends.setdefault((topic, partition), span.end)
+        self._read_all(takes, spans)
         # What was read first may lie far behind the beginning of its topic.
         coverage = self._coverage(outputs)
         self._outputs.renew(coverage)

@@ -24,6 +24,7 @@ from belfry.verification.rows import Logged
 if TYPE_CHECKING:
     from belfry.client.kafka import Cluster
     from belfry.store.row_judge import Judge
+    from belfry.verification.findings import Breached
 
 # confluent-kafka ships these without types.
 EARLIEST: Final[Any] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -177,6 +178,13 @@ class TopicReader:
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
+
+
+def with_name(reader: TopicReader, found: Breached) -> Breached:
+    """A finding of several schedules with the name of the oldest, which memory has not."""
+    key = reader.key_at(*found.spot) or b"?"
+    oldest = key.decode(errors="backslashreplace")
+    return found._replace(found=f"{found.found}; the oldest is {oldest}")
 
 
 def logged(message: Message, judge: Judge) -> Logged:

@@ -111,6 +111,7 @@ class CheckCounts:
     order_unknown: int = 0
     before_begin: int = 0
     at_least_once: int = 0
+    hidden: int = 0
     recoveries: int = 0
     copies: int = 0
     copies_alone: int = 0
@@ -134,6 +135,7 @@ class CheckCounts:
             "transactions whose order of fires no row tells": self.order_unknown,
             "output records older than what the changelog still tells": self.before_begin,
             "output records of tenants whose events may come twice": self.at_least_once,
+            "output records that a transaction may explain which an open one hides": self.hidden,
             "events that a redrive sent again, and that are not there besides": self.copies_alone,
             "transactions of another cluster, which a mirror carried": self.elsewhere,
             "lifecycle events and refusals that were told in both clusters, by a take-over without"

@@ -216,7 +216,7 @@ class FireJudge:
         for place, _, identity in reversed(maybe):
             identities.insert(place, identity)
         if digest_of(identities) == ask.sealed.digest:
-            found.identities = identities
+            found.identities, found.is_proven = identities, True
             for _, row_fire, identity in maybe:
                 self._absent(row_fire, identity, 1, ask, found)
             found.short_of = 0

@@ -25,6 +25,7 @@ COPY_HEADER: Final = "belfry-redriven"
 # How belfry's own headers of a record of the rejected topic begin.
 _ERROR: Final = "belfry-error-"
 _SENT_AGAIN: Final = b"redriven"
+_OF_A_MOVE: Final = b"bad_move"
 # All numbers of so many digits fit into 64 bits.
 _MOST_DIGITS: Final = 18
 
@@ -50,7 +51,11 @@ def origin_of(headers: Mapping[str, bytes | None], *, follows: bool) -> str | No
     As ``topic/partition@offset``, by the headers `belfry-error-topic`, `-partition` and `-offset`,
     and with the instant, where `-at` tells it, on a side that `follows` another cluster: it has
     refusals of both, and so different requests of one place. Elsewhere the place alone is proof.
+
+    Workers write records of moves, which were received nowhere: all of them say the offset 0.
     """
+    if headers.get(_ERROR + "code") == _OF_A_MOVE:
+        return None
     said = [headers.get(_ERROR + each) for each in ("topic", "partition", "offset")]
     if None in said:
         return None

@@ -43,6 +43,7 @@ class FiresJudged:
     `identities` are their ids in the order of the fires, `missing` those that an output should have
     and has not, `short_of` how many more the manifest counts.  `gone` and `unread` cannot be seen
     any more, or were not read.  `sources` are the schedules that rows name, by what they fired.
+    `is_proven` says that these very identities have the digest of the manifest.
     """
 
     identities: list[bytes] = field(default_factory=list)
@@ -53,6 +54,7 @@ class FiresJudged:
     unread: int = 0
     order_unknown: bool = False
     out_of_sight: bool = False
+    is_proven: bool = False
     sources: dict[bytes, RowFire] = field(default_factory=dict)
 
     @property
@@ -73,7 +75,7 @@ def compare(ask: Ask, found: FiresJudged, memory: Memory, *, plain: bool) -> Non
     elif number != sealed.fired:
         said = f"{sealed.fired} fires by the manifest of transaction {sealed.number}"
         found.faults.append(Fault(Breach.COUNT, -1, said, f"{number}, by rows and outputs"))
-    elif digest_of(found.identities) == sealed.digest or in_output_order(sealed, found, memory):
+    elif found.is_proven or has_digest(sealed, found, memory):
         return
     elif plain and not found.missing:
         said = f"digest {sealed.digest.hex()} of {number} fires in transaction {sealed.number}"
@@ -82,7 +84,18 @@ def compare(ask: Ask, found: FiresJudged, memory: Memory, *, plain: bool) -> Non
         found.order_unknown = True
 
 
-def in_output_order(sealed: Sealed, found: FiresJudged, memory: Memory) -> bool:
+def has_digest(sealed: Sealed, found: FiresJudged, memory: Memory) -> bool:
+    """Whether the digest is right as they are, or in the order of an output partition.
+
+    They are put in that order then, and are `is_proven` either way.
+    """
+    found.is_proven = digest_of(found.identities) == sealed.digest or _in_output_order(
+        sealed, found, memory
+    )
+    return found.is_proven
+
+
+def _in_output_order(sealed: Sealed, found: FiresJudged, memory: Memory) -> bool:
     """Whether the digest is right in the order of an output partition that holds them all.
 
     They are put in that order then.

@@ -22,10 +22,10 @@ from typing import Any, Final, NamedTuple
 
 from belfry.verification.coverage import Coverage
 from belfry.verification.extras import FoundExtras
-from belfry.verification.judged import FiresJudged, in_output_order
+from belfry.verification.judged import FiresJudged, has_digest
 from belfry.verification.memory import Memory
 from belfry.verification.row_fires import RowFire
-from belfry.verification.rows import Sealed, digest_of, id_of_fire
+from belfry.verification.rows import Sealed, id_of_fire
 
 # So many beginnings of orders are tried for one digest.
 MOST_TRIED: Final = 20_000
@@ -108,9 +108,7 @@ class Leftovers:
 
         `in_doubt` says that others may have fired instead; events of the same number may, anyway.
         """
-        if digest_of(found.identities) == sealed.digest:
-            return False
-        if in_output_order(sealed, found, self._memory):
+        if has_digest(sealed, found, self._memory):
             return False
         places = [*self._of_rows(given, found)]
         if not in_doubt and not any(each.is_one_of_several for each in places):
@@ -122,7 +120,7 @@ class Leftovers:
         places += [Place((None, each)) for each in extras.others]
         chosen = chosen_by(sealed, places)
         if chosen is not None:
-            found.identities = chosen
+            found.identities, found.is_proven = chosen, True
         return chosen is None
 
     def _of_rows(self, given: Candidates, found: FiresJudged) -> Iterator[Place]:

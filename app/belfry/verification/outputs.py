@@ -120,14 +120,19 @@ class OutputVerifier:
             self._memory.told_without_fire(came_by + 1)
         )
 
-    def end(self, checked_since_ms: int, came_by: int) -> None:
+    def end(self, checked_since_ms: int, came_by: int, seen_ms: int | None = None) -> None:
         """Decide of what came by this round, and belongs to nothing after a later one.
 
         Transactions with timestamps behind `checked_since_ms` were checked in all partitions.  What
-        is older may have been fired by a transaction that compaction has removed.
+        is older may have been fired by a transaction that compaction has removed.  Those behind
+        `seen_ms` may be hidden by an open one, so what is younger is left for a later pass.
         """
         settled: list[bytes] = []
+        self._counts.hidden = 0
         for fire in self._memory.unsettled(came_by + 1):
+            if seen_ms is not None and fire.timestamp_ms > seen_ms:
+                self._counts.hidden += 1
+                continue
             settled.append(fire.identity)
             if fire.timestamp_ms <= checked_since_ms:
                 self._counts.before_begin += 1
@@ -136,7 +141,7 @@ class OutputVerifier:
             elif not self._memory.is_lost(fire.identity):
                 self._judge(fire)
         self._memory.settle(settled)
-        self._untold(came_by)
+        self._untold(came_by, seen_ms)
 
     def _judge(self, fire: FiredEntry) -> None:
         """An event that no transaction says it fired."""
@@ -151,10 +156,12 @@ class OutputVerifier:
         found = f"{_shown(fire)}, with the fire id {fire.identity.hex()}"
         self._find(Breach.UNASKED, fire.spot, found, "a transaction that says that it fired")
 
-    def _untold(self, came_by: int) -> None:
+    def _untold(self, came_by: int, seen_ms: int | None) -> None:
         """Lifecycle events of fires that nobody saw."""
         over: list[bytes] = []
         for told in self._memory.told_without_fire(came_by + 1):
+            if seen_ms is not None and told.timestamp_ms > seen_ms:
+                continue
             over.append(told.identity)
             if self._memory.is_lost(told.identity):
                 # A transaction says that it fired: what is missing was found there.

@@ -36,6 +36,8 @@ from belfry.verification.rows import (
 )
 
 NEVER: Final = -1
+# Records of one transaction have timestamps that lie no further apart.
+APART_MS: Final = 5_000
 
 
 @dataclass(slots=True)
@@ -68,6 +70,19 @@ class Standing:
     read_ms: int = NEVER
     jobs: dict[str, tuple[str, int]] = field(default_factory=dict)
     ends: int = 0
+
+    def pass_over(self, timestamp_ms: int) -> None:
+        """A transaction of this instant (epoch ms) could not be checked."""
+        self.blind_until_ms = timestamp_ms + APART_MS
+
+
+def seen_until(hidden: Iterable[Standing]) -> int | None:
+    """Up to which instant all transactions can be seen, by the partitions that hide some.
+
+    A transaction that is open hides all behind it, and what they fired may be seen.  None where
+    nothing hides.
+    """
+    return min((each.last_ms - APART_MS for each in hidden), default=None)
 
 
 class Cut(NamedTuple):

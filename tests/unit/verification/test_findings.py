@@ -16,6 +16,7 @@ REASONS = {
     "order_unknown": "transactions whose order of fires no row tells",
     "before_begin": "output records older than what the changelog still tells",
     "at_least_once": "output records of tenants whose events may come twice",
+    "hidden": "output records that a transaction may explain which an open one hides",
     "copies_alone": "events that a redrive sent again, and that are not there besides",
     "elsewhere": "transactions of another cluster, which a mirror carried",
     "told_anew": "lifecycle events and refusals that were told in both clusters, by a take-over"

@@ -7,7 +7,7 @@ import pytest
 from belfry.cli.verify_memory import MemoryOnDisk
 from belfry.cli.verify_state import StateFile
 from belfry.verification.findings import CheckCounts, Spot
-from belfry.verification.headers import fired_entry, marked_by
+from belfry.verification.headers import fired_entry, marked_by, origin_of
 from belfry.verification.outputs import OutputVerifier
 from belfry.verification.rows import JOB_KEY, NotReadable, generation, job
 from tests.unit.engine.driver import T0
@@ -41,6 +41,19 @@ def test_a_number_that_is_none_is_no_fire_and_no_mark(number: bytes | None) -> N
 
 def test_a_mark_of_a_refusal_at_a_negative_offset_is_none() -> None:
     assert marked_by({**MARK, "belfry-error-redriven": b"-7"}, SPOT) is None
+
+
+def test_records_of_moves_have_no_place_by_which_a_refusal_could_come_twice() -> None:
+    """Two of them were refused, and both say that they were received at offset 0."""
+    said: dict[str, bytes | None] = {
+        "belfry-error-topic": b"belfry.schedules",
+        "belfry-error-partition": b"1",
+        "belfry-error-offset": b"0",
+        "belfry-error-at": b"2027-01-15T08:00:22.167Z",
+    }
+    assert origin_of({**said, "belfry-error-code": b"bad_move"}, follows=False) is None
+    request = {**said, "belfry-error-code": b"not_a_request"}
+    assert origin_of(request, follows=False) == "belfry.schedules/1@0"
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from belfry.verification import partition
+from belfry.verification import partition, rows
 from belfry.verification.coverage import Coverage
 from belfry.verification.findings import Breach, Spot
 from belfry.verification.rows import (
@@ -37,6 +38,26 @@ NONE: Final = blake2b(digest_size=16).digest()
 @pytest.fixture
 def trace() -> Trace:
     return varied()
+
+
+def test_a_digest_that_is_right_is_worked_out_once(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: Counter[bytes] = Counter()
+
+    def counting(data: bytes, *, digest_size: int) -> Any:
+        hashed[data] += 1
+        return blake2b(data, digest_size=digest_size)
+
+    monkeypatch.setattr(rows, "blake2b", counting)
+    assert verified(trace).findings == []
+    manifests = [each.value for each in trace.changelog if each.key.startswith(MANIFEST_KEY)]
+    right = {rows.manifest(each or b"").digest for each in manifests} - {NONE}
+    of_those = [
+        times for data, times in hashed.items() if blake2b(data, digest_size=16).digest() in right
+    ]
+    assert len(of_those) == len(right)
+    assert {*of_those} == {1}
 
 
 # -- outputs that are read further within a round --------------------------------------------------

@@ -1,0 +1,185 @@
+"""`belfry verify --state` beside a world: the command's own passes over the topics (I50).
+
+    world's topics ─► SimConsumer, SimAdmin ─► session, readers, state file, rules ─► findings
+                      of the simulator         as the command has them
+
+    10:00:00  a pass amid the world, in every other one: what is open and undecided hides the rest
+    10:00:15  the faults end, all is quiet
+    10:00:31  the last pass goes on from there, or begins: what is missing now stays away
+
+The command runs as shipped, from `verify_once` on.  What stands in are the clients of Kafka, the
+time of day, and a state file that is kept in memory.  Who looks is an onlooker: it takes no time of
+the world and draws nothing from its seed, so a world is the same run whether it is verified or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from belfry.cli import verify_cluster, verify_outputs, verify_service
+from belfry.cli.session import Session
+from belfry.cli.verify import DAY_MS, line
+from belfry.cli.verify_cluster import PassTerms
+from belfry.cli.verify_service import VerifyRun
+from belfry.cli.verify_state import StateFile
+from belfry.client import kafka, tenants
+from belfry.client.errors import Unavailable
+from belfry.store.signatures import FILLER
+from belfry.verification.findings import Breach, Breached, CheckCounts, Spot
+from belfry.verification.rows import MANIFEST_KEY
+from tests.simulation import clients
+from tests.simulation.admin import SimAdmin
+from tests.simulation.disk import Disk
+from tests.simulation.machine import Machine, Weather
+from tests.simulation.readers import SimConsumer
+from tests.simulation.seams import stand_in
+from tests.simulation.stage import here
+from tests.simulation.trail import CHANGELOG, FIRED
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+# As the command has them but for the grace: milliseconds until what is due is overdue, and for how
+# long what is settled is remembered.
+TERMS: Final = PassTerms(grace_s=0.0, overdue_ms=60_000, forget_ms=7 * DAY_MS)
+
+
+class Onlooker(Machine):
+    """A machine beside the world, to which the broker is no way at all."""
+
+    def travel(self, timeout_ms: float) -> bool:
+        """Be there at once."""
+        del timeout_ms
+        return True
+
+
+class Glance(SimConsumer):
+    """A reader that takes what is there, and waits for no more."""
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[clients.SimMessage]:
+        """Messages that are there."""
+        del timeout
+        return super().consume(num_messages, 0.0)
+
+
+class KeptFile(StateFile):
+    """A state file that the next pass finds as it was saved."""
+
+    def close(self) -> None:
+        """Forget what was not saved."""
+        self.rows.execute("ROLLBACK")
+        self.rows.execute("BEGIN")
+
+
+class Passes:
+    """Passes over one world: what they have found, and how much they have looked at."""
+
+    def __init__(self, world: World) -> None:
+        self.found: list[str] = []
+        self.looked: Counter[str] = Counter(worlds=1)
+        self._world = world
+        self._named: set[Spot] = set()
+        self._file: KeptFile | None = None
+
+    def look(self, *, last: bool) -> None:
+        """Make a pass; one amid the world may meet a leader that does not know its log yet."""
+        session, told = Session({}), list[tuple[list[Breached], CheckCounts]]()
+        # Those of a worker have all that a command asks for.
+        settings: Any = self._world.settings
+        session.settings = settings
+        run = VerifyRun(None, [], TERMS)
+        try:
+            with stand_in(self._doors()), self._looking_on():
+                verify_service.verify_once(session, run, lambda *of: told.append(of))
+        except Exception as error:  # noqa: BLE001  # whatever it is, nothing was verified
+            if last or not isinstance(error, Unavailable):
+                self.found.append(f"I50 no pass: {type(error).__name__}: {error}")
+            return
+        [(found, counts)] = told
+        strangers = self._strangers()
+        self._named |= strangers.intersection(each.spot for each in found)
+        wrong = [each for each in found if each.spot not in strangers and not self._excused(each)]
+        when = "" if last else "amid the world, "
+        self.found += [f"I50 {when}{line(each)}" for each in wrong]
+        if last:
+            unnamed = sorted(strangers - self._named)
+            self.found += [f"I50 a stranger's record is not told of: {each}" for each in unnamed]
+        self.looked.update(passes=1, **asdict(counts))
+        self.looked.update(strangers=len(self._named) if last else 0)
+
+    def _excused(self, found: Breached) -> bool:
+        """Whether it is known of `belfry verify` that it cannot know better.
+
+        What came twice before its policy promised more; and a transaction of which compaction has
+        removed one row where the end of the one before is due, which came later.
+        """
+        spot, world = found.spot, self._world
+        if found.breach is Breach.DOUBLED:
+            tenant = spot.topic.removeprefix(FIRED)
+            said = [
+                each.get("guarantee")
+                for _, each in world.policies.written
+                if each["tenant"] == tenant
+            ]
+            return "AT_LEAST_ONCE" in said[:-1]
+        if spot.topic != CHANGELOG:
+            return False
+        log = world.broker.log(CHANGELOG, spot.partition)
+        left = {entry.offset for entry in log.entries}
+        for entry in reversed([each for each in log.history if each.offset < spot.offset]):
+            if entry.committed and (entry.key or b"").startswith(MANIFEST_KEY):
+                break
+            if entry.committed and entry.offset not in left:
+                return True
+        return False
+
+    def _strangers(self) -> set[Spot]:
+        """Where rows lie in the changelog that no worker wrote: workers write transactions."""
+        return {
+            Spot(CHANGELOG, log.partition, entry.offset)
+            for log in self._world.broker.topics[CHANGELOG]
+            for entry in log.entries
+            if entry.committed and entry.txn is None and entry.key != FILLER
+        }
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._file is not None:
+            self._file.rows.close()
+
+    def _doors(self) -> list[tuple[Any, str, Any]]:
+        """Clients of Kafka, the time of day and the file, in the rooms of commands."""
+        return [
+            (kafka, "Consumer", Glance),
+            (kafka, "AdminClient", SimAdmin),
+            (verify_outputs, "headers_of", clients.headers_of),
+            (verify_cluster, "time", lambda: self._world.broker.now_ms() / 1000),
+            (verify_service, "StateFile", self._kept),
+            # Where an open transaction hides policies, a second passes with each look for more.
+            (tenants, "monotonic", count().__next__),
+        ]
+
+    def _kept(self, path: Path | None, world: str) -> KeptFile:
+        if self._file is None:
+            self._file = KeptFile(path, world)
+        return self._file
+
+    @contextmanager
+    def _looking_on(self) -> Iterator[None]:
+        """Let the current task belong to an onlooker, who is told the truth about topics."""
+        calm, broker = Weather(Random(0)), self._world.broker
+        calm.calm()
+        onlooker = Onlooker("onlooker", broker=broker, weather=calm, disk=Disk(Random(0)))
+        task, hearsay = here().current, broker.hearsay
+        before, task.host, broker.hearsay = task.host, onlooker, None
+        try:
+            yield
+        finally:
+            task.host, broker.hearsay = before, hearsay
