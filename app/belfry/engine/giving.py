@@ -8,9 +8,6 @@ row lies in one changelog or on its way to the other.  From GIVE to the end noth
 fires here, and requests wait at its home.  So what is left only gets less, and is found anew by a
 look at the store: a new owner, or a step that is rolled back, goes on without a cursor.
 
-A slice that takes all that its look has found ends the group in its own transaction.  Behind
-several slices a last look comes first.
-
     first     what waits, each in a record of its own, in the order in which it was asked for: at
               the target the offset of that record takes the place of the request's
     then      markers, answers to request ids, ended jobs
@@ -151,19 +148,17 @@ class Giving:
 
     def _go_on(self, group: int, row: GroupRow, step: Step) -> None:
         left = self._left.pop(group, None)
-        looked = not left
         if not left:
             left = self._found.all_of(group, row.stays)
+        if not left:
+            self._end(group, row, step)
+            return
         slice_, sent = self._slice(left, step)
         number = row.number
         for rows in _in_records(slice_):
             body = self._rows.zones + pack_rows(rows)
             self._send(step, row.to, MoveRecord(ROWS, group, row.to, row.move, number, body))
             number += 1
-        if looked and sent == len(left):
-            # Its events and requests would wait for one transaction more.
-            self._end(group, row._replace(number=number), step)
-            return
         self._undo.note(self._left.pop, group, None)
         self._left[group] = left[sent:]
         self._groups.note_lies(group, row._replace(number=number))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from belfry.engine import giving
 from belfry.engine.effects import MoveEnd
 from belfry.tenants.effective import Level
 from tests.unit.engine.driver import HOUR, T0
@@ -143,27 +142,3 @@ def test_a_batch_in_which_the_group_leaves_keeps_the_order_of_its_requests() -> 
         "ACCEPTED s0", "ACCEPTED s1", "ACCEPTED r2", "UPDATED r3",
     ]  # fmt: skip
     assert ring.pending()[target] == 3
-
-
-def test_a_group_that_fits_a_slice_has_left_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its events and requests would wait for one transaction more."""
-    ring = MovingRing()
-    home, (target, _) = ring.home("demo"), others(ring, "demo")
-    for number in range(3):
-        ring.ask("demo", schedule_id=f"s{number}", at=T0 + HOUR)
-    ring.settle()
-    ring.move("demo", target)
-    # MOVE, INVITE, READY, GIVE: what follows is the slice.
-    for partition in (home, target, home, home):
-        ring.step(partition)
-    assert ring.group("demo") in ring.drivers[home].engine._parts.groups.lies
-    ring.step(home, 0)
-    assert ring.group("demo") not in ring.drivers[home].engine._parts.groups.lies
-    # One that is larger than a slice is looked for once more behind the last of them.
-    ring.settle()
-    monkeypatch.setattr(giving, "SLICE_ROWS", 2)
-    ring.move("demo", home)
-    ring.settle()
-    assert ring.refused == []
-    assert (ring.pending()[home], ring.pending()[target]) == (3, 0)
-    assert [end.why for end in ring.ends] == ["", ""]
