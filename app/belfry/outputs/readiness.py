@@ -235,6 +235,7 @@ class Outputs:
             return
         self._looked = now_s
         self._view.look(now_s)
+        self._view.ask_again()
         if due := [n for n in due if self._tenants.of(n).topic not in self._view.leaderless]:
             self._make_ready(due)
 

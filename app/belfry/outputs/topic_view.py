@@ -15,13 +15,21 @@ often it is looked at, and until then a step waits for the leader, as it does fo
 New topics are noted in the directory, where they may decide whose a name is, and it is learned how
 large a record they take.  That comes before any request asks, so that one which would not fit is
 refused and not accepted.  It is kept for tenants that are met later: a step that meets one need not
-ask.  Topics that are to be made are never told as gone: nobody else may have their names meanwhile.
+ask.  It may be old by then, so the thread that looks asks once more soon after:
+
+    09:00:00   fired.a is there     it takes 1 MB
+    09:00:30   somebody alters it   nobody tells
+    11:00:00   a step meets `a`     it goes by 1 MB, and does not wait
+    11:00:04   the thread looks     it takes 5 MB
+
+Topics that are to be made are never told as gone: nobody else may have their names meanwhile.
 
 What is known is replaced as a whole, so readers need no lock; one look follows another.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -68,6 +76,8 @@ class TopicView:
         self._noted: set[str] = set()
         # Bytes that a record may have, by topic, as brokers said last.
         self._largest: dict[str, int] = {}
+        # Topics of which a step has believed that: what is first is asked for again first.
+        self._believed: deque[str] = deque()
         self.letters = LetterTopics(admin, tenants)
         self._lock = machine.Lock()
 
@@ -150,7 +160,15 @@ class TopicView:
         known = self._largest
         told = {each: known[each] for each in topics if each in known and each not in anew}
         self._note(told)
+        self._believed.extend(told)
         self.describe([each for each in topics if each not in told])
+
+    def ask_again(self) -> None:
+        """Ask what those topics take of which a step has believed what was said before; blocks."""
+        topics: set[str] = set()
+        while self._believed:
+            topics.add(self._believed.popleft())
+        self.describe(topics & self.partitions.keys())
 
     def doubt(self, topic: str) -> None:
         """What a topic takes may be another number by now: it is asked for again when it counts."""
