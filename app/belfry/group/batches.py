@@ -13,7 +13,7 @@ partition, so none of them may happen to a batch:
     BatchConductor    takes batches from readers' threads, and goes by topic, not by assignment
     Batch             is always of the present generation
 
-What is under way is bounded by the readers (`AHEAD` batches for each partition).
+What is under way is bounded by the readers (`AHEAD` small batches for each partition).
 """
 
 from __future__ import annotations

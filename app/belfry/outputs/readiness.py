@@ -198,6 +198,7 @@ class Outputs:
             self._holds.hold([tenant], reason)
         elif (tenant.topic, tenant.delivery) != (before.topic, before.delivery):
             self._state.unready([tenant.name])
+            self._view.doubt(tenant.topic)
             self._make_ready([tenant.name])
 
     def _make_ready(self, names: Iterable[str]) -> None:
@@ -212,11 +213,11 @@ class Outputs:
             there = {name: topic for name, topic in topics.items() if name not in problems}
             # Who joins the shared one knows what it takes.
             known = self._tenants.shared_record_bytes and not self._shared_refused
-            self._view.describe(set(there.values()) - ({shared} if known else set()))
             again = {topic for name, topic in there.items() if self._tenants.of(name).held}
             if self._shared_refused:
                 # A tenant that was met since is not held yet, and would be refused as well.
                 again |= {shared} & set(there.values())
+            self._view.learn(set(there.values()) - ({shared} if known else set()), again)
             blocked = not_writable(self._admin, again)
             if shared in again:
                 self._shared_refused = BLOCKED if shared in blocked else ""
@@ -234,6 +235,7 @@ class Outputs:
             return
         self._looked = now_s
         self._view.look(now_s)
+        self._view.ask_again()
         if due := [n for n in due if self._tenants.of(n).topic not in self._view.leaderless]:
             self._make_ready(due)
 

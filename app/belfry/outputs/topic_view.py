@@ -14,15 +14,23 @@ often it is looked at, and until then a step waits for the leader, as it does fo
 
 New topics are noted in the directory, where they may decide whose a name is, and it is learned how
 large a record they take.  That comes before any request asks, so that one which would not fit is
-refused and not accepted.  Topics that are to be made are never told as gone: nobody else may have
-their names meanwhile.
+refused and not accepted.  It is kept for tenants that are met later: a step that meets one need not
+ask.  It may be old by then, so the thread that looks asks once more soon after:
+
+    09:00:00   fired.a is there     it takes 1 MB
+    09:00:30   somebody alters it   nobody tells
+    11:00:00   a step meets `a`     it goes by 1 MB, and does not wait
+    11:00:04   the thread looks     it takes 5 MB
+
+Topics that are to be made are never told as gone: nobody else may have their names meanwhile.
 
 What is known is replaced as a whole, so readers need no lock; one look follows another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient
@@ -66,6 +74,10 @@ class TopicView:
         self._prefix = prefix
         self._watcher = watcher
         self._noted: set[str] = set()
+        # Bytes that a record may have, by topic, as brokers said last.
+        self._largest: dict[str, int] = {}
+        # Topics of which a step has believed that: what is first is asked for again first.
+        self._believed: deque[str] = deque()
         self.letters = LetterTopics(admin, tenants)
         self._lock = machine.Lock()
 
@@ -110,6 +122,7 @@ class TopicView:
         gone = {topic for topic in self._noted - mine.keys() if topic not in self._queue}
         self._tenants.note_topics(mine.keys() - self._noted, gone)
         self._noted = set(mine)
+        self._largest = {name: most for name, most in self._largest.items() if name in there}
         lost = self.partitions.keys() - there.keys()
         new = there.keys() - self.partitions.keys()
         self.partitions = there
@@ -135,8 +148,35 @@ class TopicView:
 
     def describe(self, topics: Iterable[str]) -> None:
         """Learn how large a record each topic takes; blocks while it is asked."""
+        told = dict(largest_records(self.admin, topics))
+        self._largest = {**self._largest, **told}
+        self._note(told)
+
+    def learn(self, topics: Iterable[str], anew: Collection[str]) -> None:
+        """The same by what was said of them before; asks for those that are new, and for `anew`.
+
+        A tenant may be met as its key group comes, and others wait for that step.
+        """
+        known = self._largest
+        told = {each: known[each] for each in topics if each in known and each not in anew}
+        self._note(told)
+        self._believed.extend(told)
+        self.describe([each for each in topics if each not in told])
+
+    def ask_again(self) -> None:
+        """Ask what those topics take of which a step has believed what was said before; blocks."""
+        topics: set[str] = set()
+        while self._believed:
+            topics.add(self._believed.popleft())
+        self.describe(topics & self.partitions.keys())
+
+    def doubt(self, topic: str) -> None:
+        """What a topic takes may be another number by now: it is asked for again when it counts."""
+        self._largest = {name: most for name, most in self._largest.items() if name != topic}
+
+    def _note(self, told: Mapping[str, int]) -> None:
         findings: list[tuple[Tenant, TenantFacts]] = []
-        for topic, largest in largest_records(self.admin, topics):
+        for topic, largest in told.items():
             if topic == self._tenants.names.shared:
                 self._tenants.note_shared(largest)
                 continue

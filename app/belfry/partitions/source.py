@@ -1,13 +1,19 @@
 """The requests of one owned partition, read ahead of the engine: what is read, and what is held.
 
-Every batch carries the chain (`start`, `next_position`), and at most `AHEAD` of them are under way,
-so a slow engine stops the reading and nothing is ever dropped between fetch and engine.
+Every batch carries the chain (`start`, `next_position`), and at most two of them are under way, so
+a slow engine stops the reading and nothing is ever dropped between fetch and engine.
 
     reader   read 40‥42 ─ hand over ─ read 43‥45 ─ hand over ─ waits ········ read 46‥
     owner               ─ step with 40‥42 ──────── committed: taken(1) ──┘
 
 A batch is bounded in records and in bytes: it has as many bytes as a step may take in, and at most
 one record more. Nothing is read ahead of a large one.
+
+Of small ones eight are under way. While a commit takes long, requests come in sips; were two of
+these all, what came behind them would miss the next step and wait for the one after it:
+
+    step 1 commits     sip a ─ sip b ─ sip c
+    step 2             takes a, b and c together, not a alone
 
 A reader has no thread: `request_readers.py` gives all readers of a worker their turns, one batch
 each. A failure ends the reading and is kept as `failure`. The owner looks at it in each round,
@@ -25,8 +31,9 @@ from belfry.kafka.request_log import RequestLog
 from belfry.wire.batch import SourceBatch
 from belfry.wire.record import SourceRecord, size_of
 
-# Batches that are handed over and not yet committed.
-AHEAD: Final = 2
+# Room for what is handed over and not yet committed: a small batch takes one part of it, another
+# one half of it, a large one all.
+AHEAD: Final = 8
 
 
 class Readers(Protocol):
@@ -67,7 +74,7 @@ class SourceReader:
         self._read: list[SourceRecord] = []
         self._sizes: list[int] = []
         self._appended = True
-        # Parts of batches, counted by one thread each: what lies between them is under way.
+        # Parts of the room, counted by one thread each: what lies between them is under way.
         self._handed = self._taken = 0
         self._waits = False
         self.failure: Exception | None = None
@@ -94,9 +101,9 @@ class SourceReader:
         self._start = self._source.position
         self._readers.enter(self)
 
-    def taken(self, batches: int) -> None:
-        """So many batches have been taken in: there is room for others."""
-        self._taken += batches
+    def taken(self, parts: int) -> None:
+        """Batches of so many parts have been taken in: there is room for others."""
+        self._taken += parts
         if self._waits:
             self._readers.wake()
 
@@ -144,12 +151,18 @@ class SourceReader:
                 return
         records, size = self._cut()
         behind = self._read[0][0] if self._read else self._source.position
-        # A large one takes all the room: nothing is read ahead of it.
-        parts = AHEAD if 2 * size > self._batch_bytes else 1
+        parts = self._parts(len(records), size)
         batch = SourceBatch(self._start, behind, records, parts, self._appended, size)
         self._start = behind
         self._handed += parts
         self._hand_over(batch)
+
+    def _parts(self, records: int, size: int) -> int:
+        """How much of the room a batch takes: as many small ones as fit hold no more than one."""
+        if 2 * size > self._batch_bytes:
+            return AHEAD
+        small = AHEAD * records <= self._batch_records and AHEAD * size <= self._batch_bytes
+        return 1 if small else AHEAD // 2
 
     def _cut(self) -> tuple[list[SourceRecord], int]:
         """The first of what was read, as much as fits into a step, and its size; drops it."""

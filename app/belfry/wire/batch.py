@@ -21,9 +21,9 @@ class SourceBatch(NamedTuple):
     """Records of one source partition: the first offset asked for, and the next one to ask for.
 
     `start` of a batch is `next_position` of the one before it.  Offsets that carry no record
-    (compacted, control or aborted records) lie between the two all the same.  `parts` says how many
-    batches were joined, `appended` whether the records' timestamps are the broker's append times,
-    `size` how many bytes of keys, values and headers the records have.
+    (compacted, control or aborted records) lie between the two all the same.  `parts` says how much
+    of its reader's room it takes, `appended` whether the records' timestamps are the broker's
+    append times, `size` how many bytes of keys, values and headers the records have.
     """
 
     start: int

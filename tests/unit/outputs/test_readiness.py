@@ -276,6 +276,7 @@ def test_a_topic_that_was_made_before_its_tenant_was_held_holds_nobody(
     admin: Any = found._admin
     admin.names["belfry.fired.old"] = None
     found._view.look(0.0)
+    found._view.doubt("belfry.fired.old")
     admin.meanwhile = found._maker.make_some
     found.prepare(Effects(tenants={"old", "new"}))
     assert admin.requests == [["belfry.fired.new"]]
