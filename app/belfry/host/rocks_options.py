@@ -7,6 +7,9 @@ tables together have a bound instead, and so each is smaller where there are man
     stores      1 to 8    9 to 16    17 to 32    more
     a table       8 MB       4 MB        2 MB    1 MB
 
+Another size takes 3 ms of a store, which writes its options anew.  So a worker says how many stores
+it is going to open, and those that it opens first need not shrink while the others follow.
+
 Blocks of files that were read are cached.  All stores have one cache in common, with room for 8 MB
 of each, and for those of 2 stores at most.  What an owner reads in order it reads once, and its
 looks for stale schedules pass over all rows in turn, so the cache is full of blocks that nobody
@@ -47,6 +50,7 @@ class StoreShares:
 
     def __init__(self) -> None:
         self._open: WeakSet[object] = WeakSet()
+        self._expected = 0
         # The capacity is that of the stores that were open last, whichever thread was quicker.
         self._lock = machine.Lock()
         self.cache: Final = Cache(CACHE_BYTES)
@@ -54,12 +58,16 @@ class StoreShares:
     @property
     def each(self) -> int:
         """Bytes of one store's table; another number when stores are opened or closed."""
-        return memtable_bytes(len(self._open))
+        return memtable_bytes(max(len(self._open), self._expected))
 
     @property
     def cached_bytes(self) -> int:
         """Bytes of one store's part of the cache: who has read what is not told."""
         return self.cache.get_usage() // max(1, len(self._open))
+
+    def expect(self, stores: int) -> None:
+        """So many stores are going to be open, whichever are now."""
+        self._expected = stores
 
     def opened(self, store: object) -> None:
         """One store more is open."""

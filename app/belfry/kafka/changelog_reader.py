@@ -65,13 +65,16 @@ class ChangelogReader(LogReader[LoggedRecord]):
         # When the last record that was read was appended, by the broker's clock.
         self.newest_ms: int | None = None
 
-    def seek(self, offset: int, *, manifest_at: int = -1) -> None:
+    def seek(
+        self, offset: int, *, manifest_at: int = -1, known: tuple[int, int] | None = None
+    ) -> None:
         """Read from this offset on; LostRange if the log begins later.
 
         `manifest_at` is where the last manifest before it lies, where that is known: a stranger's
-        copy of an older row is not believed behind it.
+        copy of an older row is not believed behind it.  `known` is where the log begins and ends,
+        if that was asked just now.
         """
-        self.check(offset)
+        self.check(offset, known)
         self._failed = None
         self._batches.clear()
         self.sieve.restart(manifest_at)

@@ -83,6 +83,12 @@ class LogBounds:
             return self._log_ends.end(self.topic, self._name.partition)
         return self._asked("read_uncommitted")[1]
 
+    def bounds(self) -> tuple[int, int]:
+        """First offset of the log, and `log_end`, by one question."""
+        if self._log_ends is not None:
+            return self._log_ends.bounds(self.topic, self._name.partition)
+        return self._asked("read_uncommitted")
+
     def _asked(self, isolation: str) -> tuple[int, int]:
         consumer = librdkafka.Consumer({**untold(self._properties), "isolation.level": isolation})
         try:
@@ -90,9 +96,12 @@ class LogBounds:
         finally:
             consumer.close()
 
-    def check(self, offset: int) -> None:
-        """Whether one can read from this offset on; raises LostRange or AheadOfLog."""
-        low, high = self.ends()
+    def check(self, offset: int, known: tuple[int, int] | None = None) -> None:
+        """Whether one can read from this offset on; raises LostRange or AheadOfLog.
+
+        `known` is what `ends` or `bounds` has just said.
+        """
+        low, high = self.ends() if known is None else known
         # An open transaction may hold the end back that readers see; what was read stays read.
         if offset > high and offset > (high := self.log_end()):
             raise AheadOfLog(

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
 
 from belfry.host import machine
 from belfry.kafka import librdkafka, offset_client
@@ -69,6 +69,10 @@ class LogEnds:
         """The offset after the last record, whether it is held back or not; raises as `ends`."""
         return self._asked("read_uncommitted", TopicPartition(topic, partition), wait_s)[1]
 
+    def bounds(self, topic: str, partition: int, wait_s: float = REQUEST_S) -> tuple[int, int]:
+        """First offset of a log, and that after the last record, held back or not; as above."""
+        return self._asked("read_uncommitted", TopicPartition(topic, partition), wait_s)
+
     def all_ends(self, places: Sequence[Where], wait_s: float = REQUEST_S) -> dict[Where, int]:
         """`end` of each of these logs, in one question; raises as `ends` does of the first."""
         return self._all("read_uncommitted", places, wait_s)
@@ -76,6 +80,10 @@ class LogEnds:
     def all_readable(self, places: Sequence[Where], wait_s: float = REQUEST_S) -> dict[Where, int]:
         """The first offset of each that an open transaction holds back, or its end; as above."""
         return self._all("read_committed", places, wait_s)
+
+    def told_begins(self, places: Sequence[Where]) -> dict[Where, int]:
+        """The first offset of each of these logs, of which one short question tells it."""
+        return self._told("read_uncommitted", places, OFFSET_BEGINNING) if places else {}
 
     def partitions(self, topic: str, wait_s: float = REQUEST_S) -> list[int]:
         """The partitions of a topic; none where there is no such topic. Raises KafkaException."""
@@ -99,9 +107,11 @@ class LogEnds:
                 told[place] = self._asked(isolation, TopicPartition(*place), wait_s)[1]
         return told
 
-    def _told(self, isolation: str, places: Sequence[Where]) -> dict[Where, int]:
+    def _told(
+        self, isolation: str, places: Sequence[Where], which: int = OFFSET_END
+    ) -> dict[Where, int]:
         """What one short question tells; nothing where not all brokers answer in time."""
-        asked_for = [TopicPartition(*place, OFFSET_END) for place in places]
+        asked_for = [TopicPartition(*place, which) for place in places]
         try:
             answers = self._clients[isolation].offsets_for_times(asked_for, TRY_S)
         except KafkaException:

@@ -6,7 +6,8 @@
 
 Leaders and coordinators move while brokers are restarted.  A coordinator that has moved is looked
 for until the caller's time is over.  Of a leader that has moved the caller is told, and then has
-the brokers asked (`partitions`).  All of this runs within one event loop.
+the brokers asked (`partitions`).  All of this runs within one event loop, where questions of one
+kind to one broker go together (`gathered_requests.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from belfry.kafka.answer_errors import MOVED, answered, error_of, failure, unmoved
 from belfry.kafka.fetch_position import Where
+from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.shared_client import SharedClient, shared
 
 # What ListOffsets takes for the two ends of a log.
@@ -53,6 +55,10 @@ class CommittedOffset(NamedTuple):
     error: KafkaError | None = None
 
 
+# Leader, isolation, and which end or instant (epoch ms) is asked for.
+_Listing = tuple[int, int, int]
+
+
 class OffsetRequests:
     """The requests of one client; methods raise KafkaException, as librdkafka's clients do."""
 
@@ -62,6 +68,8 @@ class OffsetRequests:
         self._shared: SharedClient | None = None
         self._user = 0
         self._coordinators: dict[str, int] = {}
+        self._listings: GatheredRequests[_Listing, Where] = GatheredRequests(self._list)
+        self._notes: GatheredRequests[str, Where] = GatheredRequests(self._fetch)
 
     async def close(self) -> None:
         """Close the connections, also those that lead nowhere."""
@@ -83,17 +91,17 @@ class OffsetRequests:
 
         One whose leader does not tell is missing.
         """
-        by_leader: dict[int, list[tuple[Where, int]]] = defaultdict(list)
+        listings: dict[_Listing, list[Where]] = defaultdict(list)
         for where, which in asked:
-            by_leader[await self._leader(where)].append((where, which))
+            listings[await self._leader(where), isolation, which].append(where)
         answers = await asyncio.gather(
-            *(self._listed(leader, each, isolation) for leader, each in by_leader.items()),
+            *(self._listings.ask(listing, places) for listing, places in listings.items()),
             return_exceptions=True,
         )
         found: dict[Where, int] = {}
         for answer in answers:
             if not isinstance(answer, BaseException):
-                found.update({where: offset for where, code, offset in answer if not code})
+                found.update({where: at for where, (code, at) in answer.items() if not code})
             elif not isinstance(answer, KafkaException):
                 raise answer
         return found
@@ -105,18 +113,22 @@ class OffsetRequests:
 
     async def committed(self, group: str, places: Sequence[Where]) -> list[CommittedOffset]:
         """What a group has committed for each of these partitions."""
+        found = await self._notes.ask(group, places)
+        return [found[where] for where in places]
+
+    async def _fetch(self, group: str, places: list[Where]) -> dict[Where, CommittedOffset]:
+        """The same, by one request."""
         topics: dict[str, list[int]] = defaultdict(list)
         for topic, partition in places:
             topics[topic].append(partition)
         answer = await self._coordinated(group, OffsetFetchRequest(group, [*topics.items()]))
-        found = {
+        return {
             (topic, partition): CommittedOffset(
                 topic, partition, OFFSET_INVALID if at < 0 else at, text or "", error_of(code)
             )
             for topic, rows in answer.topics
             for partition, at, text, code in rows
         }
-        return [found[where] for where in places]
 
     async def commit(self, group: str, given: Iterable[Any]) -> list[CommittedOffset]:
         """Commit offsets with their metadata, and say of each whether it was."""
@@ -178,24 +190,23 @@ class OffsetRequests:
             used, looks = await self._refreshed(where[0]), looks + 1
 
     async def _offset(self, leader: int, where: Where, isolation: int, which: int) -> int:
-        ((_, code, offset),) = await self._listed(leader, [(where, which)], isolation)
+        code, offset = (await self._listings.ask((leader, isolation, which), [where]))[where]
         if code:
             raise KafkaException(error_of(code))
-        return offset
+        return int(offset)
 
-    async def _listed(
-        self, leader: int, asked: Iterable[tuple[Where, int]], isolation: int
-    ) -> list[tuple[Where, int, int]]:
+    async def _list(self, to: _Listing, places: list[Where]) -> dict[Where, tuple[int, int]]:
         """What a leader says of partitions: the code of an error, or 0, and an offset."""
+        leader, isolation, which = to
         topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for (topic, partition), which in asked:
+        for topic, partition in places:
             topics[topic].append((partition, which))
         answer = await self._answer(leader, OffsetRequest(-1, isolation, [*topics.items()]))
-        return [
-            ((topic, partition), code, offset)
+        return {
+            (topic, partition): (code, offset)
             for topic, rows in answer.topics
             for partition, code, _, offset in rows
-        ]
+        }
 
     async def _coordinated(self, group: str, request: Any) -> Any:
         """The answer of a group's coordinator, which is looked for until it is found."""

@@ -57,9 +57,12 @@ class RequestLog(LogBounds):
         """Whether the records that were taken last have the broker's append times."""
         return self._reader.appended
 
-    def seek(self, offset: int) -> None:
-        """Read from this offset on; LostRange if the log begins later, AheadOfLog if it ends."""
-        self.check(offset)
+    def seek(self, offset: int, known: tuple[int, int] | None = None) -> None:
+        """Read from this offset on; LostRange if the log begins later, AheadOfLog if it ends.
+
+        `known` is where it begins and ends, if that was asked just now.
+        """
+        self.check(offset, known)
         self._reader = BatchReader(self.where, offset)
 
     def add(self, answer: Fetched) -> None:

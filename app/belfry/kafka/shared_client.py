@@ -20,7 +20,7 @@ again, partition by partition.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -28,6 +28,8 @@ from weakref import WeakKeyDictionary
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from belfry.host.errors import named
+from belfry.kafka.broker_features import ask_features
+from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.moved_leaders import MovedLeaders
 from belfry.kafka.parallel_client import ParallelClient
 from belfry.kafka.security import group_client_security
@@ -58,6 +60,8 @@ class SharedClient:
             **group_client_security(properties),
         )
         self.moved = MovedLeaders()
+        self._levels: GatheredRequests[int, str] = GatheredRequests(self._levels_of)
+        self._looks: GatheredRequests[None, str] = GatheredRequests(self._learn)
         self._followed: set[str] = set()
         self._users: set[int] = set()
         self._starting = asyncio.Lock()
@@ -96,11 +100,33 @@ class SharedClient:
             return await self._ask(self.client.force_metadata_update())
         self._followed.update(asked)
         self.client.follow(self._followed)
-        for start in range(0, len(asked), TOGETHER):
-            if not await self._ask(self.client.learn(asked[start : start + TOGETHER])):
+        return all((await self._looks.ask(None, asked)).values())
+
+    async def _learn(self, _of_all: None, topics: Sequence[str]) -> dict[str, bool]:
+        """Ask who leads these topics; of each, whether a broker told it."""
+        told = dict.fromkeys(topics, False)
+        for start in range(0, len(topics), TOGETHER):
+            some = topics[start : start + TOGETHER]
+            if not await self._ask(self.client.learn(some)):
                 # The others would be waited for as long each, and a step has a deadline.
-                return False
-        return True
+                break
+            told.update(dict.fromkeys(some, True))
+        return told
+
+    async def level(self, feature: str) -> int:
+        """The level of a feature that the cluster has switched on, by what a broker says now.
+
+        Raises ConnectionError.
+        """
+        node = self.client.get_random_node()
+        told = await self._levels.ask(node, [feature])
+        return int(told[feature])
+
+    async def _levels_of(self, node: int, features: Iterable[str]) -> dict[str, int]:
+        found = await ask_features(self.client, node)
+        if isinstance(found, str):
+            raise ConnectionError(f"the brokers do not tell their features: {found}")
+        return {each: found.finalized.get(each, 0) for each in features}
 
     async def _ask(self, look: Awaitable[bool]) -> bool:
         """Wait for a look, and whether it came to anything; a client whose look fails is left."""

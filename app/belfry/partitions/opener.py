@@ -76,15 +76,16 @@ class PartitionOpener(PartitionDependencies):
             new_statement = self.agreement.statement(recovered.store.named(keys.STATEMENT_KEY))
             reader = RequestReader()
             engine = parts.engine(recovered.store, reader)
+            bounds = source.bounds()
             if recovered.manifest is None:
-                low = source.ends()[0]
+                low = bounds[0]
                 engine.begin_at(low if partition < self.partitions else parts.sent_on_to(low))
             # A cancel may lie behind a misrouted request that the former owner left in an open
             # transaction: what has to be taken in before firing ends where the log ends, not where
             # readers stop today.
-            intake = parts.intake_end(source, source.log_end())
+            intake = parts.intake_end(source, bounds[1])
             self.failpoints.reach("R4")
-            source.seek(engine.position)
+            source.seek(engine.position, bounds)
             undo.pop_all()
         resolver = parts.resolver(reader)
         resolver.take_over(engine.aside.all())

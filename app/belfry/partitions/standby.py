@@ -174,7 +174,7 @@ class Standby:
         try:
             low, end = warm.changelog.ends()
             self.reading.started(warm.replay.offset if warm.replay.begun else low, end)
-            seek_behind(warm.changelog, warm.replay, low)
+            seek_behind(warm.changelog, warm.replay, (low, end))
         except BaseException:
             warm.close()
             raise

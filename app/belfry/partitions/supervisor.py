@@ -21,13 +21,13 @@ from belfry.group.group import Group
 from belfry.group.heartbeats import Heartbeats
 from belfry.host import machine
 from belfry.host.background import Background
+from belfry.host.rocks_options import SHARES
 from belfry.partitions.opener import PartitionOpener
 from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.rivals import Rivals
 from belfry.partitions.standby import Standby
 from belfry.partitions.standing_by import Standbys
 from belfry.partitions.term import Warm
-from belfry.partitions.upkeep import HEARTBEAT_MS
 
 LOOK_S: Final = 0.5
 STOP_S: Final = 15.0
@@ -161,6 +161,7 @@ class Owners:
     def _end(self) -> None:
         self._standbys.end()
         self._end_all()
+        SHARES.expect(0)
 
     def _reconcile(self, mine: set[int], told: Assignment) -> None:
         for runner in self.runners():
@@ -171,6 +172,7 @@ class Owners:
         if self._heartbeats is not None:
             self._heartbeats.follow(told)
         beside = set(told.stands_by) - mine
+        SHARES.expect(len(mine | beside))
         starting = {partition for partition in mine if self._may_run(partition)}
         self._standbys.end((beside | mine) - starting, starting)
         for partition in starting:
@@ -220,8 +222,9 @@ class Owners:
         often_ms = float(idle_commit_ms(len(runners)))
         for runner in runners:
             heard = lost or runner.partition in told.commits_for
-            moves = not runner.assigned or runner.upkeep.young(now_ms)
-            runner.upkeep.idle_commit_ms = often_ms if heard or moves else HEARTBEAT_MS
+            often = heard or not runner.assigned
+            proves_ms = runner.upkeep.proves_every_ms(now_ms, often_ms)
+            runner.upkeep.idle_commit_ms = often_ms if often else proves_ms
 
     # -- ends ------------------------------------------------------------------------------------
 

@@ -35,8 +35,6 @@ SWEEP_EVERY_MS: Final = 1_000
 SWEEP_BEHIND_MS: Final = 100
 # The longest time between two commits of an owner with nothing to do.
 HEARTBEAT_MS: Final = 30_000.0
-# A former owner that was slow to take over may fence its successor for so long.
-YOUNG_MS: Final = 15_000.0
 FLUSH_EVERY_MS: Final = 20_000
 RESIGN_EVERY_S: Final = 0.05
 JOBS_EVERY_S: Final = 0.05
@@ -67,22 +65,23 @@ class Upkeep:
         self._guard = guard
         self._leasing = leasing
         self._swept_ms = self._beaten_ms = self._flushed_ms = 0.0
-        self._young_until_ms = 0.0
+        self._began_ms = -HEARTBEAT_MS
 
     def begin(self, now_ms: float) -> None:
         """The partition was taken over."""
         if self._day_files is not None:
             self._day_files.begin()
-        self._young_until_ms = now_ms + YOUNG_MS
+        self._began_ms = now_ms
 
-    def young(self, now_ms: float) -> bool:
-        """Whether the take-over was so lately that this owner has to look often if it still is one.
+    def proves_every_ms(self, now_ms: float, often_ms: float) -> float:
+        """How often this owner has to look if it still is one; `often_ms` at most.
 
         A take-over is abandoned when the group moves the partition, but not between its last look
         at that and the fence.  So a former owner may fence its successor shortly after the move,
-        and goes on until it is fenced in turn.  The successor learns of it by a commit.
+        and goes on until it is fenced in turn.  The successor learns of it by a commit.  That
+        becomes less likely by and by, so the time between two looks doubles.
         """
-        return now_ms < self._young_until_ms
+        return min(max(often_ms, now_ms - self._began_ms), HEARTBEAT_MS)
 
     def committed(self, now_ms: float) -> None:
         """A step was committed: the next manifest without events may wait."""

@@ -18,10 +18,11 @@ from typing import Final, NamedTuple
 import structlog
 
 from belfry.host import machine
+from belfry.host.joined import Joined
 from belfry.kafka import fetcher
 from belfry.kafka.batch_reader import BatchReader
 from belfry.kafka.client_properties import untold
-from belfry.kafka.fetch_position import Fetched, OffsetGone
+from belfry.kafka.fetch_position import Fetched, OffsetGone, Where
 from belfry.kafka.log_ends import REQUEST_S, LogEnds
 from belfry.settings import Settings
 from belfry.wire.record import SourceRecord
@@ -58,9 +59,12 @@ class PolicyTopic:
         self._fetcher = fetcher.Fetcher(properties)
         self._log_ends = LogEnds(properties)
         self._readers: dict[int, BatchReader] = {}
+        # Whether the fetcher has been told of all of them.
+        self._followed = True
         # When to begin with a partition that nobody told of, at the earliest.
         self._not_before: dict[int, float] = {}
         self.moved = machine.Event()
+        self._ends = Joined(self._ends_now)
 
     def assign(self) -> None:
         """Learn which partitions there are; `read` begins with the first record of each.
@@ -81,23 +85,33 @@ class PolicyTopic:
         One that nobody leads keeps the policies of the others from nobody.
         """
         now_s = machine.monotonic()
-        for each in sorted(self.positions.keys() - self._readers.keys()):
-            if self._not_before.get(each, now_s) > now_s:
-                continue
-            try:
-                self._begin(each, BEGIN_S if self._readers else REQUEST_S)
-            except ConnectionError as error:
-                if not self._readers:
-                    raise
-                self._not_before[each] = machine.monotonic() + AGAIN_S
-                log.warning("policies not read", partition=each, reason=str(error))
+        others = sorted(self.positions.keys() - self._readers.keys())
+        due = [each for each in others if self._not_before.get(each, now_s) <= now_s]
+        told = self._log_ends.told_begins([(self.name, each) for each in due])
+        for (_, partition), begin in told.items():
+            self._begin(partition, begin)
+        for each in due:
+            if (self.name, each) not in told and not self._begun(each):
                 return
 
-    def _begin(self, partition: int, within_s: float) -> None:
-        """Read a partition from where it begins now."""
+    def _begun(self, partition: int) -> bool:
+        """Begin with one whose leader did not tell with the others; whether it tells now."""
         where = self.name, partition
-        self._readers[partition] = BatchReader(where, self._log_ends.ends(*where, within_s)[0])
-        self._fetcher.follow({(self.name, p): each.fetched for p, each in self._readers.items()})
+        try:
+            begin, _ = self._log_ends.ends(*where, BEGIN_S if self._readers else REQUEST_S)
+        except ConnectionError as error:
+            if not self._readers:
+                raise
+            self._not_before[partition] = machine.monotonic() + AGAIN_S
+            log.warning("policies not read", partition=partition, reason=str(error))
+            return False
+        self._begin(partition, begin)
+        return True
+
+    def _begin(self, partition: int, begin: int) -> None:
+        """Read a partition from where it begins now."""
+        self._readers[partition] = BatchReader((self.name, partition), begin)
+        self._followed = False
 
     def read(self) -> PolicyBatch | None:
         """What comes next of some partition; None after `WAIT_S` without anything.
@@ -105,6 +119,8 @@ class PolicyTopic:
         Raises ConnectionError where no partition is told of, or one may not be read.
         """
         self._begin_others()
+        if not self._followed:
+            self._follow()
         left = (each for each, reader in self._readers.items() if not reader.empty)
         partition = next(left, None)
         if partition is None:
@@ -117,6 +133,11 @@ class PolicyTopic:
         reader = self._readers[partition]
         records = reader.take(READ_RECORDS)
         return PolicyBatch(partition, records, reader.position)
+
+    def _follow(self) -> None:
+        """Fetch what is read, from where each reader stands."""
+        self._followed = True
+        self._fetcher.follow({(self.name, p): each.fetched for p, each in self._readers.items()})
 
     def _added(self, partition: int, answer: Fetched) -> bool:
         """Take in what was fetched; False where the log has changed, and is read anew."""
@@ -145,13 +166,17 @@ class PolicyTopic:
         """Wait until all that can be read now has been read; ConnectionError if it is not.
 
         Called at each take-over by the thread of the partition, and by HTTP before it writes.  All
-        ends are asked for together: one after the other, the take-overs of a worker that begins
-        with 64 partitions would cost 8 192 requests.
+        ends are asked for together, and once for all who ask: one after the other, the take-overs
+        of a worker that begins with 64 partitions would cost 8 192 requests.
         """
-        ends = self._log_ends.all_readable([(self.name, each) for each in self.positions])
+        ends = self._ends()
         deadline = machine.monotonic() + CATCH_UP_S
         while any(self.positions[each] < end for (_, each), end in ends.items()):
             if machine.monotonic() > deadline:
                 raise ConnectionError(f"{self.name} was not read to its end in {CATCH_UP_S} s")
             self.moved.clear()
             self.moved.wait(WAIT_S)
+
+    def _ends_now(self) -> dict[Where, int]:
+        """Where readers of committed records stop today."""
+        return self._log_ends.all_readable([(self.name, each) for each in self.positions])

@@ -114,8 +114,7 @@ class Evidence:
             elif anchor is not None and replay.manifest is None:
                 found = lost_changelog(self.here, anchor.changelog, "this partition had an owner")
         if found is None and replay.manifest is not None:
-            low, _ = self._source.ends()
-            end = self._source.log_end()
+            low, end = self._source.bounds()
             found = lost_requests(self._partition, replay.manifest.position, low, end)
         if found is not None and (found.code == OTHER_CLUSTER or not hides()):
             raise found

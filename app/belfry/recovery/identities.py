@@ -27,6 +27,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from belfry.host import machine
+from belfry.host.joined import Joined
 from belfry.kafka.anchors import Anchors, SomeNotKept
 from belfry.kafka.causes import cause_of
 from belfry.recovery.evidence import Recoveries
@@ -83,10 +84,16 @@ class Identities:
         self._looked_ms = self._renewed_ms = 0.0
         self._pause_ms = self._again_ms = 0.0
         self._said = ""
+        # A worker takes all of its partitions over at once.
+        self._answer = Joined(self._ask)
         self.seen = self.now()
 
     def now(self) -> Identity:
-        """The ids as they are at this moment; ConnectionError where nobody tells.
+        """The ids as they are at this moment; ConnectionError where nobody tells."""
+        return self._answer()
+
+    def _ask(self) -> Identity:
+        """Ask for the ids.
 
         They are asked of the broker that the client knows as the controller.  Where that one is
         away, as while brokers are restarted in turn, the client waits for it, and learns of another

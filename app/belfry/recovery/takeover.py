@@ -177,13 +177,14 @@ class TakeOver:
         replay = begun
         if replay is None:
             replay = Replay(ScheduleStore(rows))
-            seek_behind(changelog, replay, low)
+            seek_behind(changelog, replay, (low, end))
         else:
             # What a standby has read and holds is read by nobody again.
             replay.fold(self._now())
             if changelog.position > end:
                 # Its place has to be one that the log reaches.
-                changelog.seek(changelog.position, manifest_at=changelog.sieve.manifest_at)
+                at = changelog.sieve.manifest_at
+                changelog.seek(changelog.position, manifest_at=at, known=(low, end))
         self._reading.started(changelog.position, end)
         self._read(replay, changelog, end)
         return replay
@@ -220,12 +221,15 @@ class TakeOver:
         return int(self._local.clock.wall_ms())
 
 
-def seek_behind(changelog: ChangelogReader, replay: Replay, low: int) -> None:
-    """Read on behind what a replay has folded, or from the beginning."""
+def seek_behind(changelog: ChangelogReader, replay: Replay, ends: tuple[int, int]) -> None:
+    """Read on behind what a replay has folded, or from the beginning.
+
+    `ends` are where the log begins and ends, as it has just said.
+    """
     if replay.begun:
-        changelog.seek(replay.offset, manifest_at=replay.manifest_at)
+        changelog.seek(replay.offset, manifest_at=replay.manifest_at, known=ends)
     else:
-        changelog.seek(low)
+        changelog.seek(ends[0], known=ends)
 
 
 def _leave_what_others_can_fire(replay: Replay, leaves: Callable[[bool], bool]) -> None:

@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError, NodeNotReadyError
 from aiokafka.structs import TopicPartition
 
 from belfry.host.errors import named
-from belfry.kafka.broker_features import TRANSACTION, ask_features
+from belfry.kafka.broker_features import TRANSACTION
 from belfry.kafka.shared_client import AWAY, METADATA_S, shared
 from belfry.transactions.batches import Where
 
@@ -96,10 +96,7 @@ class BrokerConnections:
 
     async def gives_own_epochs(self) -> bool:
         """Whether each transaction gets an epoch of its own (KIP-890), by what a broker says."""
-        features = await ask_features(self._client, self._client.get_random_node())
-        if isinstance(features, str):
-            raise ConnectionError(f"the brokers do not tell their features: {features}")
-        return features.finalized.get(TRANSACTION, 0) >= OWN_EPOCHS
+        return await self._shared.level(TRANSACTION) >= OWN_EPOCHS
 
     async def know(self, topics: Iterable[str], within_s: float = PROPAGATION_S) -> None:
         """Learn of topics that are new here; those that stay unknown are not asked for again.

@@ -192,3 +192,20 @@ def test_the_cache_has_room_for_all_whichever_thread_was_quicker() -> None:
     shares.opened(second)
     thread.join()
     assert told == [cache_bytes(1), cache_bytes(2)]
+
+
+def test_stores_that_are_going_to_be_open_count_from_the_begin(
+    tmp_path: Path, shares: StoreShares, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the first of 64 would be given another size three times, and write its options anew."""
+    sizes: list[int] = []
+    monkeypatch.setattr(RocksMap, "_resize", lambda _store, size: sizes.append(size))
+    shares.expect(64)
+    assert shares.each == LEAST_BYTES
+    with ExitStack() as stack:
+        stores = [stack.enter_context(closing(RocksMap(tmp_path / f"{n}"))) for n in range(10)]
+        for store in stores:
+            store.write({b"a": ROW})
+    assert not sizes
+    shares.expect(0)
+    assert shares.each == MOST_BYTES

@@ -26,6 +26,7 @@ from confluent_kafka import (
 
 from belfry.kafka import offset_client
 from belfry.kafka.offset_client import OffsetClient
+from belfry.kafka.offset_requests import OffsetRequests
 from belfry.kafka.shared_client import AWAY
 from tests.unit.kafka.mock_cluster import MockCluster
 
@@ -104,6 +105,47 @@ def test_many_ends_take_one_request_to_each_leader(
     client.list_topics("in", SOON_S)
     client.offsets_for_times(asked, SOON_S)
     assert sorted(sent) == [1, 1, 2]
+
+
+def test_what_threads_ask_at_once_goes_to_a_broker_together(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends and notes of 16 take-overs are a few requests, and not 48."""
+    sent: list[str] = []
+    asking, all_ask = 0, asyncio.Event()
+    send, ends, committed = (
+        AIOKafkaClient.send, OffsetRequests.ends, OffsetRequests.committed
+    )  # fmt: skip
+
+    async def held(self: AIOKafkaClient, node: int, request: Any, **more: Any) -> Any:
+        sent.append(type(request).__name__)
+        await all_ask.wait()
+        return await send(self, node, request, **more)
+
+    async def counted(self: OffsetRequests, *given: Any) -> Any:
+        nonlocal asking
+        asking += 1
+        if asking == 32:
+            all_ask.set()
+        return await (ends if isinstance(given[0], tuple) else committed)(self, *given)
+
+    client = connect()
+    client.list_topics("in", SOON_S)
+    client.committed([place(0)], SOON_S)
+    monkeypatch.setattr(AIOKafkaClient, "send", held)
+    monkeypatch.setattr(OffsetRequests, "ends", counted)
+    monkeypatch.setattr(OffsetRequests, "committed", counted)
+    with ThreadPoolExecutor(32) as threads:
+        told = [
+            threads.submit(client.get_watermark_offsets, place(number % 2), SOON_S)
+            for number in range(16)
+        ]
+        notes = [
+            threads.submit(client.committed, [place(number % 2)], SOON_S) for number in range(16)
+        ]
+        assert [each.result() for each in told] == [(0, 0)] * 16
+        assert [each.result()[0].partition for each in notes] == [0, 1] * 8
+    assert sorted(sent) == ["OffsetFetchRequest"] * 2 + ["OffsetRequest"] * 4
 
 
 def test_an_end_that_its_broker_does_not_tell_takes_no_other_away(

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from belfry.host import machine
 from belfry.kafka import fetcher, offset_client
@@ -27,6 +34,10 @@ class Cluster:
         self.looks = 0
         self.away = False
         self.asked: list[list[Where]] = []
+        # Partitions whose beginnings were asked for together, and those not told of then.
+        self.looked_for: list[list[int]] = []
+        self.untold: set[int] = set()
+        self.asked_alone = 0
         self.answers: list[Fetched] = []
         self.followed: dict[Where, int] = {}
         monkeypatch.setattr(fetcher, "Fetcher", lambda _properties: self)
@@ -40,11 +51,21 @@ class Cluster:
         return type("Topics", (), {"topics": {topic: found} if self.looks > 2 else {}})
 
     def get_watermark_offsets(self, *_: Any, **__: Any) -> tuple[int, int]:
+        self.asked_alone += 1
         if self.away:
             raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
         return 3, 9
 
     def offsets_for_times(self, places: list[TopicPartition], _timeout: float) -> Any:
+        if {each.offset for each in places} == {OFFSET_BEGINNING}:
+            self.looked_for.append([each.partition for each in places])
+            untold = self.untold if not self.away else {each.partition for each in places}
+            begins = [OFFSET_INVALID if each.partition in untold else 3 for each in places]
+            return [
+                TopicPartition(each.topic, each.partition, begin)
+                for each, begin in zip(places, begins, strict=True)
+            ]
+        assert {each.offset for each in places} == {OFFSET_END}
         self.asked.append([(each.topic, each.partition) for each in places])
         return [TopicPartition(each.topic, each.partition, 9) for each in places]
 
@@ -73,6 +94,22 @@ def test_it_begins_where_each_partition_does_once_the_topic_is_known(cluster: Cl
     cluster.topic.assign()
     assert cluster.looks == 3
     assert cluster.topic.read() is None
+    assert cluster.followed == {(NAME, 0): 3, (NAME, 1): 3}
+
+
+def test_all_beginnings_are_asked_for_together(cluster: Cluster) -> None:
+    """One after the other they would be two requests for each of 64 partitions."""
+    cluster.topic.assign()
+    for _ in range(3):
+        assert cluster.topic.read() is None
+    assert (cluster.looked_for, cluster.asked_alone) == ([[0, 1]], 0)
+
+
+def test_one_that_was_not_told_of_with_the_others_is_asked_for_alone(cluster: Cluster) -> None:
+    cluster.topic.assign()
+    cluster.untold = {1}
+    assert cluster.topic.read() is None
+    assert (cluster.looked_for, cluster.asked_alone) == ([[0, 1]], 1)
     assert cluster.followed == {(NAME, 0): 3, (NAME, 1): 3}
 
 

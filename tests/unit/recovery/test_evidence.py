@@ -38,7 +38,7 @@ def evidence(anchor: Identity | None, low: int = 0, end: int = 100) -> Evidence:
         return anchor
 
     anchors: Any = SimpleNamespace(read=read)
-    source: Any = SimpleNamespace(ends=lambda: (low, end), log_end=lambda: end)
+    source: Any = SimpleNamespace(bounds=lambda: (low, end))
     return Evidence(3, HERE, anchors, source)
 
 

@@ -196,7 +196,7 @@ def test_all_who_ask_in_vain_get_the_same_other_client() -> None:
 
     confused.describe_topics = away  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(lambda _: identities.now(), range(4))) == [HERE] * 4
+        assert list(threads.map(lambda _: identities._ask(), range(4))) == [HERE] * 4
     assert len(made) == 1
 
 

@@ -71,7 +71,7 @@ class Changelog:
     def ends(self) -> tuple[int, int]:
         return 0, len(self._changes)
 
-    def seek(self, offset: int) -> None:
+    def seek(self, offset: int, manifest_at: int = -1, known: Any = None) -> None:
         self.position = offset
 
     def read_until(self, end: int, _most: int) -> Iterator[list[Message]]:

@@ -42,7 +42,7 @@ class ReadOn(Changelog):
 
     sieve = SimpleNamespace(manifest_at=-1, may_be_copies=lambda _offsets: False)
 
-    def seek(self, offset: int, manifest_at: int = -1) -> None:
+    def seek(self, offset: int, manifest_at: int = -1, known: Any = None) -> None:
         """Read on from here."""
         self.position = offset
 

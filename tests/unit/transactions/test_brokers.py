@@ -11,8 +11,11 @@ from aiokafka.client import CoordinationType
 from aiokafka.errors import CoordinatorNotAvailableError, NodeNotReadyError, RequestTimedOutError
 from aiokafka.structs import TopicPartition
 
+from belfry.kafka import shared_client
 from belfry.kafka.broker_features import TRANSACTION
+from belfry.kafka.gathered_requests import GatheredRequests
 from belfry.kafka.moved_leaders import MovedLeaders
+from belfry.kafka.shared_client import SharedClient
 from belfry.kafka.transactions import PartitionProducer
 from belfry.settings import Settings
 from belfry.transactions import brokers, choosing
@@ -71,6 +74,13 @@ class Shared:
         # So many looks come to nothing, for no broker answers.
         self.silent = 0
         self.takes_s = 0.0
+        self._levels: Any = GatheredRequests(
+            lambda *given: SharedClient._levels_of(self, *given)  # type: ignore[arg-type]
+        )
+
+    def level(self, feature: str) -> Any:
+        """What the real one says."""
+        return SharedClient.level(self, feature)  # type: ignore[arg-type]
 
     def enter(self) -> int:
         """The number of these connections."""
@@ -196,7 +206,7 @@ async def test_epochs_are_each_transactions_own_from_level_2_on(
         assert (client, node) == (shared.client, 4)
         return SimpleNamespace(finalized={} if level is None else {TRANSACTION: level})
 
-    monkeypatch.setattr(brokers, "ask_features", features)
+    monkeypatch.setattr(shared_client, "ask_features", features)
     assert await BrokerConnections({}).gives_own_epochs() is own
 
 
@@ -206,7 +216,7 @@ async def test_brokers_that_tell_no_features_are_not_taken_for_old_ones(
     async def features(_client: Any, _node: int) -> str:
         return "no answer"
 
-    monkeypatch.setattr(brokers, "ask_features", features)
+    monkeypatch.setattr(shared_client, "ask_features", features)
     with pytest.raises(ConnectionError, match="do not tell their features: no answer"):
         await BrokerConnections({}).gives_own_epochs()
 
