@@ -38,7 +38,8 @@ FORGETS: Final = {
 }
 # After so many seconds without a transaction nothing is known of an id.
 FORGOTTEN_S: Final = 6.0
-# How long an owner commits often after its take-over (`partitions/upkeep.py`).
+# A commit so long after a take-over proves the ownership for as long again
+# (`partitions/upkeep.py`).
 YOUNG_S: Final = 15.0
 # A take-over on a busy machine, and what was late anyway.
 LATE_MS: Final = 10_000

@@ -73,8 +73,9 @@ class GatheredRequests(Generic[To, Asked]):
                 self._forget(to, request)
                 return await self._send(to, [*request.asked])
         finally:
-            if to not in self._next:
-                self._turns.pop(to, None)
+            # Whoever was given up while he waited leaves the turn to the one that is under way.
+            if to not in self._next and to in self._turns and not self._turns[to].locked():
+                del self._turns[to]
 
     def _give_up(
         self, to: To, request: _Request[Asked], task: asyncio.Task[Mapping[Asked, Any]]

@@ -202,11 +202,12 @@ class OffsetRequests:
         for topic, partition in places:
             topics[topic].append((partition, which))
         answer = await self._answer(leader, OffsetRequest(-1, isolation, [*topics.items()]))
-        return {
+        told = {
             (topic, partition): (code, offset)
             for topic, rows in answer.topics
             for partition, code, _, offset in rows
         }
+        return {where: told.get(where, (KafkaError.UNKNOWN, OFFSET_INVALID)) for where in places}
 
     async def _coordinated(self, group: str, request: Any) -> Any:
         """The answer of a group's coordinator, which is looked for until it is found."""
@@ -236,5 +237,4 @@ class OffsetRequests:
 
     async def _answer(self, node: int, request: Any) -> Any:
         """A broker's answer."""
-        client = (await self._client()).client
-        return await answered(client.send(node, request, group=self._user))
+        return await answered((await self._client()).client.send(node, request, group=self._user))

@@ -216,14 +216,13 @@ class Owners:
 
         Everywhere, where this worker's heartbeats are not taken or were late.
         """
-        now_ms = self._opener.clock.monotonic_ms()
         runners = self.runners()
         lost = self._heartbeats is not None and not self._heartbeats.acknowledged()
         often_ms = float(idle_commit_ms(len(runners)))
         for runner in runners:
             heard = lost or runner.partition in told.commits_for
             often = heard or not runner.assigned
-            proves_ms = runner.upkeep.proves_every_ms(now_ms, often_ms)
+            proves_ms = runner.upkeep.proves_every_ms(often_ms)
             runner.upkeep.idle_commit_ms = often_ms if often else proves_ms
 
     # -- ends ------------------------------------------------------------------------------------

@@ -148,6 +148,27 @@ def test_what_threads_ask_at_once_goes_to_a_broker_together(
     assert sorted(sent) == ["OffsetFetchRequest"] * 2 + ["OffsetRequest"] * 4
 
 
+def test_an_end_that_an_answer_leaves_out_takes_no_other_away(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = AIOKafkaClient.send
+
+    async def cut(self: AIOKafkaClient, node: int, request: Any, **more: Any) -> Any:
+        answer = await send(self, node, request, **more)
+        if isinstance(request, OffsetRequest):
+            answer.topics = [
+                (topic, [row for row in rows if row[0] != 1]) for topic, rows in answer.topics
+            ]
+        return answer
+
+    client = connect()
+    monkeypatch.setattr(AIOKafkaClient, "send", cut)
+    wanted = [TopicPartition("in", number, OFFSET_END) for number in range(2)]
+    found = client.offsets_for_times(wanted, SOON_S)
+    assert [each.offset for each in found] == [0, OFFSET_INVALID]
+    assert refused(lambda: client.get_watermark_offsets(place(1), SOON_S)) == KafkaError.UNKNOWN
+
+
 def test_an_end_that_its_broker_does_not_tell_takes_no_other_away(
     cluster: MockCluster, connect: Connect
 ) -> None:

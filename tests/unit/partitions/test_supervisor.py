@@ -116,7 +116,7 @@ def test_an_owner_commits_often_only_where_heartbeats_do_not_tell(
         assigned=assigned,
         upkeep=SimpleNamespace(
             idle_commit_ms=0.0,
-            proves_every_ms=lambda _now_ms, often_ms: often_ms if young else HEARTBEAT_MS,
+            proves_every_ms=lambda often_ms: often_ms if young else HEARTBEAT_MS,
         ),
     )
     owners._runners[3] = runner
@@ -145,7 +145,7 @@ def test_who_is_fenced_off_what_the_group_gave_it_asks_the_group_once(
         state=Ownership.STOPPED,
         assigned=True,
         preemptive=False,
-        upkeep=SimpleNamespace(idle_commit_ms=0.0, proves_every_ms=lambda *_: HEARTBEAT_MS),
+        upkeep=SimpleNamespace(idle_commit_ms=0.0, proves_every_ms=lambda _often_ms: HEARTBEAT_MS),
     )
     owners._runners[3] = fenced
     monkeypatch.setattr(owners, "_stand_by", lambda *_, **__: None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from belfry.host.clock import SystemClock
 from belfry.partitions.upkeep import HEARTBEAT_MS, JOBS_EVERY_S, MOVES_EVERY_S, Upkeep
 
 
@@ -40,12 +41,20 @@ def test_slices_of_a_group_that_leaves_follow_one_another_soon(
 
 def test_a_new_owner_proves_less_and_less_often_that_it_is_one() -> None:
     """A former owner may have fenced it, which becomes less likely; each proof is a transaction."""
-    nobody: Any = None
-    upkeep = Upkeep(nobody, nobody, nobody)
-    assert upkeep.proves_every_ms(50_000.0, 300.0) == HEARTBEAT_MS
+    guard: Any = SimpleNamespace(wants_probe=lambda _now_ms: False)
+    leasing: Any = SimpleNamespace(wants_commit=lambda _lease: False)
+    owned: Any = SimpleNamespace(producer=SimpleNamespace(lease=None), tenant_inputs=None)
+    upkeep = Upkeep(guard, leasing, SystemClock())
+    assert upkeep.proves_every_ms(300.0) == HEARTBEAT_MS
+    # Of a term before, which says nothing of this one.
+    upkeep.committed(90_000.0)
     upkeep.begin(100_000.0)
-    proofs, now_ms = [], 100_000.0
-    while (every_ms := upkeep.proves_every_ms(now_ms, 300.0)) < HEARTBEAT_MS:
-        now_ms += every_ms
-        proofs.append(now_ms - 100_000.0)
-    assert proofs == [300.0, 600.0, 1_200.0, 2_400.0, 4_800.0, 9_600.0, 19_200.0, 38_400.0]
+    proofs = []
+    for now_ms in range(100_000, 200_000, 100):
+        # The supervisor says so again and again, while time passes.
+        upkeep.idle_commit_ms = upkeep.proves_every_ms(300.0)
+        if upkeep._wants_manifest(owned, now_ms) or now_ms == 100_000:
+            upkeep.committed(now_ms)
+            proofs.append(now_ms - 100_000)
+    assert proofs[:9] == [0, 300, 600, 1_200, 2_400, 4_800, 9_600, 19_200, 38_400]
+    assert proofs[9:] == [68_400, 98_400]
