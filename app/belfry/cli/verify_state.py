@@ -163,6 +163,7 @@ class StateFile:
             *numbers, digest = stored["sealed"]
             stored["sealed"] = Sealed._make((*numbers, bytes.fromhex(digest)))
         stored["jobs"] = {key: tuple(at) for key, at in stored.get("jobs", {}).items()}
+        stored["trusted"] = [(start, end) for start, end in stored.get("trusted", [])]
         return Standing(**stored)
 
     def put_standing(self, partition: int, standing: Standing) -> None:

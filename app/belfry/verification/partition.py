@@ -22,14 +22,12 @@ from belfry.verification.memory import Memory, short
 from belfry.verification.row_fires import RowFire, Unfounded, row_fire_of
 from belfry.verification.rows import MANIFEST_KEY, OWN_KEY, Logged, manifest
 from belfry.verification.sequence import ManifestSequence
-from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, row_of, taken_of
-from belfry.verification.waiting import WaitingSchedules
+from belfry.verification.standing import Cut, Standing, cut_of, is_filler, is_row, row_of, taken_in
+from belfry.verification.waiting import Change, WaitingSchedules
 from belfry.verification.wholeness import Wholeness
 
 # Rows without a manifest that are kept; more are folded, as those of a compacted log.
 MOST_OPEN: Final = 100_000
-# Requests of one transaction; a recovery may leave out more.
-MOST_TAKEN: Final = 100_000
 
 
 class PartitionVerifier:
@@ -124,16 +122,20 @@ class PartitionVerifier:
         # Compaction there leaves no hole here.
         whole = not elsewhere and (contiguous or self._waiting.is_whole(cut.first))
         recovered = self._sequence.recovered(cut)
-        judged = None
-        if whole and not recovered:
-            judged = self._judged(cut)
-            if judged.waits and not final:
-                return False
+        judged = self._judged(cut) if whole and not recovered else None
+        if judged is not None and judged.waits and not final:
+            return False
+        changes = self._waiting.changes(cut.rows)
+        if judged is not None and self._is_wrong(cut, judged, changes):
+            # No finding may rest on a hole that was taken for an end, and was a row.
+            whole = self._waiting.is_whole(cut.first) or self.wholeness.is_sure()
+            contiguous, judged = self.wholeness.up_to(cut), judged if whole else None
         standing.contiguous, standing.ends = contiguous, self.wholeness.ends
+        standing.trusted = self.wholeness.trusted
         self._counts.transactions += 1
         self.findings += self._sequence.check(cut, recovered=recovered, whole=whole)
         # Moves of two clusters may have one name, so those that were carried are not judged.
-        self._waiting.fold(cut.rows, whole=whole and not recovered)
+        self._waiting.fold(cut.rows, changes, whole=whole and not recovered)
         if judged is not None:
             self._report(cut, judged)
         else:
@@ -143,6 +145,12 @@ class PartitionVerifier:
         standing.last_ms = max(standing.last_ms, cut.last.timestamp_ms)
         standing.next_offset = cut.last.offset + 1
         return True
+
+    def _is_wrong(self, cut: Cut, judged: FiresJudged, changes: Sequence[Change]) -> bool:
+        """Whether something will be found of a transaction, if nothing is missing up to it."""
+        if judged.faults or judged.missing or self._waiting.will_differ(cut, changes):
+            return True
+        return any(self._sequence.check(cut, recovered=False, whole=True))
 
     def _is_elsewhere(self, offset: int) -> bool:
         return any(start <= offset < end for start, end in self.elsewhere)
@@ -179,7 +187,7 @@ class PartitionVerifier:
         ask = Ask(
             self._partition,
             cut.sealed,
-            self._taken_in(cut),
+            taken_in(self.standing.sealed, cut),
             cut.last.timestamp_ms,
             versions,
             self.standing.unread,
@@ -187,12 +195,6 @@ class PartitionVerifier:
             moved.lay_here,
         )
         return self._judge.judge(ask, row_fires)
-
-    def _taken_in(self, cut: Cut) -> list[int] | None:
-        """Offsets of the requests that a transaction took in; None where there are too many."""
-        before, end = self.standing.sealed, cut.sealed.position
-        first = end if before is None else before.position
-        return taken_of(range(first, end), cut.rows) if 0 <= end - first < MOST_TAKEN else None
 
     def _report(self, cut: Cut, judged: FiresJudged) -> None:
         counted = self._counts
@@ -216,7 +218,8 @@ class PartitionVerifier:
 
     def _fold_open(self) -> None:
         """Fold rows whose manifests compaction has removed."""
-        self._waiting.fold([record for record in self._open if not record.stranger])
+        rows = [record for record in self._open if not record.stranger]
+        self._waiting.fold(rows, self._waiting.changes(rows))
         self._pass_open()
 
     def _pass_open(self) -> None:

@@ -38,6 +38,8 @@ from belfry.verification.rows import (
 NEVER: Final = -1
 # Records of one transaction have timestamps that lie no further apart.
 APART_MS: Final = 5_000
+# Requests of one transaction; a recovery may leave out more.
+MOST_TAKEN: Final = 100_000
 
 
 @dataclass(slots=True)
@@ -49,7 +51,8 @@ class Standing:
     `unread`: events of schedules here may go to a topic that is not read.
     It was read last at `read_ms`, which the owner sets.
     `jobs` are how far bulk jobs have come that go on, by their keys.
-    `ends` is how many transactions have an end that was not met yet (`wholeness.py`).
+    `ends` is how many transactions have an end that was not met yet, `trusted` the latest holes
+    that were taken for ends, and that the log was not asked about (`wholeness.py`).
     `blind_until_ms` is the timestamp of the last transaction that could not be checked, `last_ms`
     that of the last one of all.
     """
@@ -70,6 +73,7 @@ class Standing:
     read_ms: int = NEVER
     jobs: dict[str, tuple[str, int]] = field(default_factory=dict)
     ends: int = 0
+    trusted: list[tuple[int, int]] = field(default_factory=list)
 
     def pass_over(self, timestamp_ms: int) -> None:
         """A transaction of this instant (epoch ms) could not be checked."""
@@ -108,6 +112,16 @@ def cut_of(records: Sequence[Logged], sealed: Sealed) -> Cut:
         places = [record.offset for record in records]
         holes = tuple((at + 1, to) for at, to in pairwise(places) if to > at + 1)
     return Cut(rows, last, sealed, first, holes)
+
+
+def taken_in(before: Sealed | None, cut: Cut) -> list[int] | None:
+    """Offsets of the requests that a transaction took in; None where there are too many.
+
+    `before` is the manifest before.
+    """
+    end = cut.sealed.position
+    first = end if before is None else before.position
+    return taken_of(range(first, end), cut.rows) if 0 <= end - first < MOST_TAKEN else None
 
 
 def taken_of(read: range, rows: Sequence[Logged]) -> list[int]:

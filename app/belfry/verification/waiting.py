@@ -19,16 +19,26 @@ is wrong in one transaction must not be found again in each that follows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from belfry.verification.awaited import AWAITED_KEY, locks
 from belfry.verification.extras import JobRange
 from belfry.verification.findings import Breach, Breached, Spot
 from belfry.verification.key_groups import GROUP_KEY, MovedInStep, MovingGroups
-from belfry.verification.memory import Memory, short
+from belfry.verification.memory import Memory, Remembered, short
 from belfry.verification.moves import MoveLedger
 from belfry.verification.row_fires import counts, remembered
 from belfry.verification.rows import JOB_KEY, OWN_KEY, Logged, job
 from belfry.verification.standing import NEVER, Cut, Standing, row_of
+
+
+class Change(NamedTuple):
+    """What a row, at this offset, changes of a schedule: what was known of it, and what is now."""
+
+    name: int
+    offset: int
+    before: Remembered | None
+    now: Remembered | None
 
 
 class WaitingSchedules:
@@ -61,12 +71,28 @@ class WaitingSchedules:
         """What of key groups came and left by these rows; ask before they are folded."""
         return self.moving.step(self._place.partition, rows)
 
-    def fold(self, rows: Sequence[Logged], *, whole: bool = False) -> None:
-        """Take rows as what is known from now on; of what left with its group nothing is.
+    def changes(self, rows: Sequence[Logged]) -> list[Change]:
+        """What rows change, one by one; of what left with its group nothing is known."""
+        partition, moved = self._place.partition, self.moved(rows)
+        found, known = list[Change](), dict[int, Remembered | None]()
+        for record in rows:
+            if record.key.startswith(OWN_KEY):
+                continue
+            name, now = short(record.key), None
+            before = known[name] if name in known else self._memory.schedule(partition, name)
+            if not moved.left(record):
+                now = remembered(record, row_of(record), before)
+            found.append(Change(name, record.offset, before, now))
+            known[name] = now
+        return found
+
+    def fold(
+        self, rows: Sequence[Logged], changes: Sequence[Change], *, whole: bool = False
+    ) -> None:
+        """Take rows, and what they change, as what is known from now on.
 
         `whole`: none of them is missing, nor any before them.
         """
-        standing, moved = self._standing, self.moved(rows)
         self.ledger.take(rows, whole=whole)
         for record in rows:
             if record.key.startswith(JOB_KEY):
@@ -75,19 +101,17 @@ class WaitingSchedules:
                 self._fold_awaited(record)
             if record.key.startswith(GROUP_KEY):
                 self.moving.fold(self._place.partition, record)
-            if record.key.startswith(OWN_KEY):
-                continue
-            name = short(record.key)
-            before = self._memory.schedule(self._place.partition, name)
-            if before is not None and before.offset >= self._run_from:
-                standing.older, standing.newer = before.offset, record.offset
-                if self._whole_from == NEVER:
-                    self._whole_from = record.offset
-            now = None
-            if not moved.left(record):
-                now = remembered(record, row_of(record), before)
-            standing.waiting += counts(now) - counts(before)
-            self._memory.put(self._place.partition, name, now)
+        for each in changes:
+            self._fold_change(each)
+
+    def _fold_change(self, each: Change) -> None:
+        standing, before = self._standing, each.before
+        if before is not None and before.offset >= self._run_from:
+            standing.older, standing.newer = before.offset, each.offset
+            if self._whole_from == NEVER:
+                self._whole_from = each.offset
+        standing.waiting += counts(each.now) - counts(before)
+        self._memory.put(self._place.partition, each.name, each.now)
 
     def _fold_job(self, record: Logged) -> None:
         """Remember how far a job has come that goes on."""
@@ -109,6 +133,11 @@ class WaitingSchedules:
             if record.key.startswith(JOB_KEY) and record.value is not None:
                 name, since_ms = self._standing.jobs.get(_text(record.key), ("", 0))
                 yield JobRange(job(record.key, record.value), (name.encode(), since_ms))
+
+    def will_differ(self, cut: Cut, changes: Sequence[Change]) -> bool:
+        """Whether `compare` will find something, once this is folded."""
+        more = sum(counts(each.now) - counts(each.before) for each in changes)
+        return cut.sealed.pending - self._standing.waiting - more != self._standing.drift
 
     def compare(self, cut: Cut, *, whole: bool, recovered: bool) -> Iterator[Breached]:
         """Compare how many wait with what the manifest says; once for each difference."""

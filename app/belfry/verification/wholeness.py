@@ -21,6 +21,15 @@ waits for its own end.  About others the log itself is asked, as long as all bef
 there: each worker that is killed leaves one in each partition that it owned.
 
 What a mirror carried has one end for many manifests, so the bound keeps them from excusing rows.
+
+A hole may also have the size of an end, and be a row that compaction has removed, where the end
+comes late.  So holes are taken for ends on trust, and the log is asked about the latest of them
+before a finding rests on them:
+
+    offset   811       812        813       814       815, 816
+             manifest  a row of   a row of  manifest  the two ends, which are one more than was due
+                       b, gone    c
+                       └ taken for the end of the one before, and 814 counts b: is it a finding?
 """
 
 from __future__ import annotations
@@ -34,6 +43,9 @@ from belfry.verification.standing import Cut, Standing
 IsVoid = Callable[[int, int], bool]
 # Ends that can be to come behind a manifest: its own, and that of the other producer.
 MOST_ENDS: Final = 2
+# Holes in question at most.  A row that was taken for an end leaves an end too many, and that one
+# comes within a few transactions.
+MOST_TRUSTED: Final = 16
 
 
 def nobody_knows(_start: int, _end: int) -> bool:
@@ -45,12 +57,13 @@ class Wholeness:
     """Whether nothing is missing in a partition, from its beginning up to a transaction.
 
     `is_void` asks the log; `standing` says what was so up to the transaction before. `ends` are
-    those that are not met at the end of the transaction that was looked at last.
+    those that are not met at the end of the transaction that was looked at last, `trusted` the
+    holes up to there that were taken for ends.
     """
 
     def __init__(self, standing: Standing) -> None:
         self.is_void: IsVoid = nobody_knows
-        self.ends = standing.ends
+        self.ends, self.trusted = standing.ends, standing.trusted
         self._standing = standing
         # The manifest of the transaction that was looked at last, and the answer: it is looked at
         # again where its events are waited for.
@@ -64,6 +77,17 @@ class Wholeness:
             self._known = cut.last.offset, self._is_whole(cut)
         return self._known[1]
 
+    def is_sure(self) -> bool:
+        """Whether nothing is missing for sure, up to the transaction that was looked at last.
+
+        The log is asked about each hole that was taken for an end, once, the latest one first.
+        """
+        if all(self.is_void(*hole) for hole in reversed(self.trusted)):
+            self.trusted = []
+            return True
+        self._known = self._known[0], False
+        return False
+
     def _is_whole(self, cut: Cut) -> bool:
         behind, due = max(0, self._standing.manifest_at + 1), self._standing.ends
         holes = [(behind, cut.first)] if cut.first > behind else []
@@ -71,7 +95,9 @@ class Wholeness:
         missing = sum(end - start for start, end in holes)
         if missing <= due:
             self.ends = min(due - missing + 1, MOST_ENDS)
+            self.trusted = [*self._standing.trusted, *holes][-MOST_TRUSTED:]
             return True
         # An end that is still to come is asked about then.
-        self.ends = 1
-        return all(self.is_void(*hole) for hole in holes)
+        self.ends, self.trusted = 1, self._standing.trusted
+        # One end more than was due may be that of which a row took the place.
+        return all(self.is_void(*hole) for hole in holes) and self.is_sure()

@@ -8,7 +8,7 @@ import pytest
 
 from belfry.verification.rows import Logged, Sealed
 from belfry.verification.standing import Cut, Standing, cut_of
-from belfry.verification.wholeness import Wholeness
+from belfry.verification.wholeness import MOST_TRUSTED, Wholeness
 
 SEALED: Final = Sealed(2, 1, 0, 0, 0, 0, b"")
 # The last manifest lies here, and the end of its transaction behind it.
@@ -48,6 +48,7 @@ class Read:
         read, standing = cut(*offsets), self.standing
         standing.contiguous = self.wholeness.up_to(read)
         standing.ends, standing.manifest_at = self.wholeness.ends, read.last.offset
+        standing.trusted = self.wholeness.trusted
         return standing.contiguous
 
 
@@ -146,3 +147,44 @@ def test_nothing_is_asked_behind_rows_that_are_missing() -> None:
 
 def test_without_a_log_to_ask_a_hole_is_not_whole() -> None:
     assert not Wholeness(Standing(manifest_at=MANIFEST_AT, ends=1)).up_to(cut(818, 820))
+
+
+# -- holes that were taken for ends ----------------------------------------------------------------
+
+
+def test_the_log_is_asked_once_about_holes_that_were_taken_for_ends() -> None:
+    log = Log(812, 815)
+    read = Read(log)
+    assert read.is_whole(813, 814)
+    assert read.is_whole(816)
+    assert log.asked == []
+    assert read.wholeness.is_sure()
+    assert log.asked == [(815, 816), (812, 813)], "the latest one first"
+    assert read.wholeness.is_sure()
+    assert len(log.asked) == 2
+
+
+def test_a_row_that_was_taken_for_an_end_is_missing() -> None:
+    read = Read(Log())
+    first = cut(813, 814)
+    assert read.wholeness.up_to(first)
+    assert not read.wholeness.is_sure()
+    assert not read.wholeness.up_to(first)
+
+
+def test_a_row_that_was_taken_for_an_end_leaves_an_end_too_many() -> None:
+    """At 812 was a row; both ends lie in the next hole."""
+    log = Log(815, 816)
+    read = Read(log)
+    assert read.is_whole(813, 814)
+    assert not read.is_whole(817)
+    assert log.asked == [(815, 817), (812, 813)]
+
+
+def test_no_more_is_asked_than_about_the_latest_holes() -> None:
+    ends = range(812, 812 + 10 * MOST_TRUSTED, 2)
+    log = Log(*ends)
+    read = Read(log)
+    assert all(read.is_whole(end + 1) for end in ends)
+    assert read.wholeness.is_sure()
+    assert log.asked == [(end, end + 1) for end in ends[: -MOST_TRUSTED - 1 : -1]]
