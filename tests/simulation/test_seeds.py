@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from tests.simulation.crowded import NEVER
 from tests.simulation.faults import FILED, STEPS, STORED
 from tests.simulation.playing import finish, start
 from tests.simulation.scenario import scenarios
@@ -38,6 +39,9 @@ STRUCK_OUTSIDE: Final = (
 )
 # Of `forgotten`, in which a step is refused because of it.
 FORGOTTEN_SEEDS: Final = 40
+# Of `crowded`, in which all of this has to happen to steps.
+CROWDED_SEEDS: Final = 12
+CROWDED: Final = ("waited for room", "given room", "went without room", "cut short by room")
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -110,7 +114,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days", "forgotten", "grown_late", *OUTSIDE}
+    alone = {"grown", "days", "forgotten", "grown_late", "crowded", *OUTSIDE}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -147,6 +151,15 @@ def test_ids_that_are_forgotten_let_nobody_go_on_with_what_it_remembers() -> Non
     printed = finish(start("--seeds", str(FORGOTTEN_SEEDS), "--only", "forgotten"), SHORT_S)
     assert "0 with findings" in printed, printed
     assert "id forgotten" in struck_in(printed), printed
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_steps_wait_for_room_are_cut_short_and_go_without_and_nothing_is_found() -> None:
+    printed = finish(start("--seeds", str(CROWDED_SEEDS), "--only", "crowded"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    missing = {*CROWDED} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
+    assert NEVER not in struck_in(printed), "a world without a wait shows nothing"
 
 
 @pytest.mark.timeout(2 * SHORT_S)
