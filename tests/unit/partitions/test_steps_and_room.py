@@ -9,9 +9,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from belfry.engine.effects import Effects
+from belfry.firing.clock_guard import ClockGuard
 from belfry.host import machine
+from belfry.host.loop_threads import LoopThreads
 from belfry.kafka.outcome import Fenced, Unknown
 from belfry.partitions import steps
+from belfry.partitions.owner import PartitionRunner
 from belfry.partitions.step_shares import (
     FULL,
     LIGHT,
@@ -21,6 +24,8 @@ from belfry.partitions.step_shares import (
     StepRoom,
     StepShare,
 )
+from belfry.partitions.surroundings import RunnerDependencies
+from belfry.settings import Settings
 
 
 class Clock:
@@ -202,6 +207,19 @@ def test_who_is_fenced_off_while_it_waits_waits_no_longer(partition: Partition) 
     with others[0]:
         pass
     assert partition.room.held == 3 * FULL
+
+
+def test_an_owner_that_ends_leaves_the_room_that_steps_share() -> None:
+    kit, room = MagicMock(settings=Settings(), guard=ClockGuard(500)), StepRoom()
+    kit.clock.monotonic_ms, kit.outputs.topics = float, 0
+    kit.take_over.side_effect = Fenced("another owner")
+    given = RunnerDependencies(kit, kit.guard, kit.outputs, LoopThreads(), room, kit)
+    runner = PartitionRunner(3, given)
+    runner._steps._share.ask()
+    assert room.held == WORTHWHILE
+    runner.start()
+    assert runner.join(10)
+    assert room.held == 0
 
 
 @pytest.mark.parametrize(("due_ms", "may_fire"), [(None, True), (2, True), (1, False)])
