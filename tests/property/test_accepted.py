@@ -6,7 +6,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from belfry.schedules.outcomes import Outcome
-from belfry.wire.accepted import PlainAccepted, accepted_record, whole
+from belfry.wire.accepted import (
+    PlainAccepted,
+    Told,
+    accepted_record,
+    accepted_value,
+    accepted_values,
+    whole,
+)
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headers_of
 
 NOW = 1_800_000_000_000
@@ -38,6 +45,31 @@ def test_its_record_is_that_of_the_event(verdict: PlainAccepted) -> None:
     about = f"{event.tenant}/{event.schedule_id}".encode()
     record = accepted_record(b"frame", verdict)
     assert record == (about, b"frame" + encode_lifecycle(event), headers_of(event))
+
+
+# As a step's are: few tenants, neighbouring instants and offsets, a source that may change.
+NEIGHBOURS = st.builds(
+    PlainAccepted,
+    st.just(b"t/a"),
+    st.tuples(
+        st.sampled_from([b"t", b"shop", b"x" * 100]),
+        st.sampled_from([b"a", b"b" * 63, b"c" * 64]),
+        st.sampled_from([b"r", b"s" * 63, b"u" * 64]),
+    ),
+    st.integers(16_380, 16_390) | st.integers(NOW, NOW + 20_000),
+    st.integers(0, 2**63),
+    st.integers(NOW, NOW + 2),
+    st.sampled_from([("belfry.schedules", 3), ("belfry.schedules", 70), ("other", 3)]),
+    st.integers(16_380, 16_390) | st.integers(24_570, 24_580),
+)
+
+
+@given(st.lists(NEIGHBOURS | ACCEPTED | ACCEPTED.map(whole), max_size=30))
+def test_values_of_many_are_those_of_each(told: list[Told]) -> None:
+    one_by_one = [
+        accepted_value(b"frame", each) if isinstance(each, PlainAccepted) else None for each in told
+    ]
+    assert accepted_values(b"frame", told) == one_by_one
 
 
 def test_it_is_read_and_compared_like_the_event() -> None:
