@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from belfry.schedules.outcomes import Outcome
-from belfry.wire.accepted import PlainAccepted, accepted_record, whole
+from belfry.wire.accepted import (
+    PlainAccepted,
+    Told,
+    accepted_record,
+    accepted_value,
+    accepted_values,
+    whole,
+)
 from belfry.wire.lifecycle import LifecycleEvent, encode_lifecycle, headers_of
 
 NOW = 1_800_000_000_000
@@ -38,6 +47,36 @@ def test_its_record_is_that_of_the_event(verdict: PlainAccepted) -> None:
     about = f"{event.tenant}/{event.schedule_id}".encode()
     record = accepted_record(b"frame", verdict)
     assert record == (about, b"frame" + encode_lifecycle(event), headers_of(event))
+
+
+def neighbours(chance: random.Random) -> PlainAccepted:
+    """As a step's are: few tenants and sources, instants and offsets that lie together."""
+    verdict = accepted(
+        chance.choice([b"t", b"shop", b"x" * 100]),
+        chance.choice([b"a", b"b" * 63, b"c" * 64]),
+        chance.choice([b"r", b"s" * 63]),
+        chance.choice([16_383, 16_384, NOW, NOW + 8_192]),
+        (NOW + chance.randrange(2), 6, chance.choice([16_383, 16_384, 24_575, 24_576])),
+    )
+    sources = ("belfry.schedules", 3), ("belfry.schedules", 70), ("other", 3)
+    return verdict._replace(source=chance.choice(sources))
+
+
+def values_are_those_of_each(told: list[Told]) -> None:
+    one_by_one = [
+        accepted_value(b"frame", each) if isinstance(each, PlainAccepted) else None for each in told
+    ]
+    assert accepted_values(b"frame", told) == one_by_one
+
+
+@given(st.lists(ACCEPTED | ACCEPTED.map(whole), max_size=30))
+def test_values_of_many_are_those_of_each(told: list[Told]) -> None:
+    values_are_those_of_each(told)
+
+
+def test_so_are_those_of_neighbours() -> None:
+    chance = random.Random(1)  # the same verdicts in each run
+    values_are_those_of_each([neighbours(chance) for _ in range(2_000)])
 
 
 def test_it_is_read_and_compared_like_the_event() -> None:
