@@ -131,6 +131,8 @@ class Steps:
     def _has_room(self, owned: Owned, now_ms: int) -> bool:
         """Whether to fire in this step: it may, and waits for no room for what is due."""
         due_ms, may_fire = owned.engine.next_due_ms(), self._may_fire()
+        if may_fire:
+            self._linger.fires(now_ms)
         if due_ms is None or due_ms > now_ms or not may_fire:
             self._share.leave()
             return may_fire
@@ -139,7 +141,6 @@ class Steps:
 
     def _fire(self, owned: Owned, now_ms: int) -> Effects:
         """Fire what is due, as much as this step's share allows, and hold what that takes."""
-        self._linger.fires(now_ms)
         up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
         engine, share = owned.engine, self._share
         chunk, most_bytes = self._settings.fire_chunk, self._settings.step_bytes

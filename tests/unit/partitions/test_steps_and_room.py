@@ -170,6 +170,23 @@ def test_a_partition_that_takes_much_in_has_its_turn_to_fire(partition: Partitio
     assert behind.parts == WORTHWHILE
 
 
+def test_a_partition_that_waits_for_room_is_behind_and_does_not_linger(
+    partition: Partition,
+) -> None:
+    """Room that it is given would lie idle in a rest, which nobody cuts short."""
+    partition.others()
+    partition.engine.drains = False
+    clock: Any = partition.steps._clock
+    for now_ms in (100, 200, 201):
+        partition.guard.now_ms.return_value = now_ms
+        clock.monotonic_ms.return_value = float(now_ms)
+        partition.comes().records = ["a request"]
+        step = partition.steps.step(partition.owned)
+        assert next(step) == 0.0
+        assert list(step) == []
+    assert partition.fired == []
+
+
 def test_a_step_fires_little_where_commits_hang(partition: Partition, clock: Clock) -> None:
     partition.others()
     assert partition.step() == [TIMEOUT_S]
