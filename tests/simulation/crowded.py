@@ -19,6 +19,7 @@ from belfry.partitions.step_shares import FULL, LEAST, LONGEST_S, StepRoom, Step
 from belfry.process import sharing
 from tests.simulation.machine import machine
 from tests.simulation.primitives import monotonic
+from tests.simulation.stage import here, plays
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -91,6 +92,7 @@ class CountedShare(StepShare):
         assert isinstance(room, CountedRoom)
         self._counted = room
         self._since: float | None = None
+        self._stage = here()
         room.shares.append(self)
 
     def ask(self) -> None:
@@ -116,9 +118,14 @@ class CountedShare(StepShare):
         return super().of(most)
 
     def leave(self) -> None:
-        """Hold nothing, and wait no longer."""
-        self._since = None
-        super().leave()
+        """Hold nothing, and wait no longer; in a world that is over nothing happens any more.
+
+        Python closes the steps of workers that were killed when it clears their world away.  By
+        then another world may play, whose tasks are not to be woken, nor to go on with those loops.
+        """
+        if plays(self._stage):
+            self._since = None
+            super().leave()
 
 
 def doors(full_steps: float) -> list[tuple[Any, str, Any]]:
