@@ -7,7 +7,11 @@ import random
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from belfry.kafka.step_records import told_record
 from belfry.schedules.outcomes import Outcome
+from belfry.transactions.batches import StepBatches, Writer
+from belfry.transactions.placing import partitioner
+from belfry.transactions.told_batches import add_told
 from belfry.wire.accepted import (
     PlainAccepted,
     Told,
@@ -35,6 +39,25 @@ def accepted(
 
 ACCEPTED = st.builds(
     accepted, NAMES, NAMES, NAMES, NUMBERS, st.tuples(NUMBERS, st.integers(0, 2**63), NUMBERS)
+)
+
+TEXTS = st.text(max_size=80)
+OTHERS = st.builds(
+    LifecycleEvent,
+    tenant=TEXTS,
+    schedule_id=TEXTS,
+    outcome=st.sampled_from(Outcome),
+    at=NUMBERS,
+    generation=st.none() | st.integers(0, 2**31 - 1),
+    **{
+        name: st.none() | NUMBERS | st.integers(-(2**63), -1)
+        for name in ("version", "due_at", "source_offset")
+    },
+    **{name: st.none() | st.integers(0, 2**31 - 1) for name in ("attempt", "source_partition")},
+    **{
+        name: st.none() | TEXTS | TEXTS.map(lambda text: text * 300)
+        for name in ("request_id", "fire_id", "code", "reason", "target", "source_topic")
+    },
 )
 
 
@@ -77,6 +100,20 @@ def test_values_of_many_are_those_of_each(told: list[Told]) -> None:
 def test_so_are_those_of_neighbours() -> None:
     chance = random.Random(1)  # the same verdicts in each run
     values_are_those_of_each([neighbours(chance) for _ in range(2_000)])
+
+
+@given(st.lists(ACCEPTED | OTHERS, max_size=30))
+def test_outcomes_of_all_kinds_are_written_as_the_events_that_they_stand_for(
+    told: list[Told],
+) -> None:
+    partition_of, writer = partitioner(), Writer(7, 3)
+    many, each_alone = StepBatches(0, {}, NOW), StepBatches(0, {}, NOW)
+    add_told(many, told, b"frame", "l", 3, partition_of)
+    for event in told:
+        key, value, headers = told_record(b"frame", whole(event))
+        each_alone.add(("l", partition_of(key, 3)), key, value, headers)
+    found = {batch.where: bytes(batch.data) for batch in many.finish(writer, {})}
+    assert found == {batch.where: bytes(batch.data) for batch in each_alone.finish(writer, {})}
 
 
 def test_it_is_read_and_compared_like_the_event() -> None:
