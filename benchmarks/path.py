@@ -96,7 +96,7 @@ class RequestPath:
         place = SourcePartition("belfry.schedules", 0, Homes(1))
         self._store = ScheduleStore(RocksMap(folder / "state"))
         self._engine = PartitionEngine(place, self._store, RequestReader(), tenants)
-        self._history = HistoryStore(RocksMap(folder / "history"))
+        self._history = HistoryStore(history_rows(folder / "history"))
         nothing: Any = _Nothing()
         self._reader = LifecycleReader(nothing, nothing, HEAD)
         self.spent: dict[str, list[float]] = defaultdict(list)
@@ -156,6 +156,12 @@ class RequestPath:
         self.spent[part].append((thread_time_ns() - began) / 1_000 / STEP)
         gc.enable()
         return made
+
+
+def history_rows(path: Path) -> RocksMap:
+    """A map that is set up for a history; an older tree has one way for all maps."""
+    asked = {"names_asked": False} if "names_asked" in signature(RocksMap).parameters else {}
+    return RocksMap(path, **asked)
 
 
 def placed_records(step: StepBatches, number: int) -> PlacedRecords:

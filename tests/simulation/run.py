@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from tests.simulation import faults, growing
+from tests.simulation import crowded, faults, growing
 from tests.simulation.checker import check
 from tests.simulation.coverage import SAID, counted
 from tests.simulation.delivered import ends_of
@@ -79,6 +79,7 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> 
             passes = _passes(world, looks, verify)
             _play(world, looks, passes)
             healed = world.drain()
+            crowds = crowded.found_in(world)
             world.close()
             believed = check_believed(world)
             if passes is not None:
@@ -91,7 +92,7 @@ def _simulated(scenario: Scenario, seed: int, *, replays: bool, verify: str) -> 
     problems += [f"I20 refused: {each}" for life in world.lives for each in life.refusals]
     if not healed:
         problems.append("I15 the backlog does not drain")
-    problems += world.problems + check(world, covered) + believed
+    problems += world.problems + check(world, covered) + believed + crowds
     replayed: Counter[str] = Counter()
     if replays and scenario.name not in OTHERS:
         differing, replayed = played_again(world)
@@ -128,6 +129,7 @@ def _doors(world: World) -> list[tuple[Any, str, Any]]:
     """What else stands in where commands are given or workers are called, and in a hurry."""
     found = [] if world.growing is None else growing.doors()
     found += HURRIED if world.scenario.hurried else []
+    found += crowded.doors(world.scenario.room) if world.scenario.room else []
     if world.calling is not None:
         from tests.simulation import ports
 
@@ -141,7 +143,7 @@ def _struck(world: World) -> list[str]:
     rules, cluster = world.load.rules, world.broker.cluster
     found += [] if cluster is None else [*cluster.struck, *["a request lost"] * world.load.lost]
     found += [] if world.load.placing is None else world.load.placing.struck
-    found += [*_wraps(world), *world.days.struck, *_by_features(world)]
+    found += [*_wraps(world), *world.days.struck, *_by_features(world), *crowded.struck_in(world)]
     found += [] if world.growing is None else [*world.growing.struck, *moved(world)]
     return found + struck_by_policies(world) + ([] if rules is None else rules.struck)
 

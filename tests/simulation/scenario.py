@@ -32,6 +32,7 @@ slots = 0              a changelog keeps so many manifests; 0: as many as shippe
 grows_after_ms = 0     the first growth (`growing`) is so much later
 in_time_ms = 0         a cancel this long before its due instant counts; 0: not looked at
 hurried = false        a step has no time left from its first fire and its first request on
+room = 0.0             steps of a worker have room for so many full ones together; 0: as shipped
 named = false          is played only where it is named: sharp for a planted bug, or slow
 [settings]             of the worker, over those of `worker.settings_of`
 [weather]              chances and durations (`machine.Weather`)
@@ -100,6 +101,7 @@ class Scenario:
     alike: bool = False
     slots: int = 0
     hurried: bool = False
+    room: float = 0.0
     named: bool = False
 
     @property

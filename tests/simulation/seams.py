@@ -5,9 +5,9 @@ clients of `kafka/librdkafka.py`, and the few adapters of belfry's own.  So thes
 are all that is set, and `tests/architecture/test_doors.py` checks that no room goes past them.  Of
 constants one is less: the number of fillers; those of day files are smaller (`day_objects`); and
 engines may move key groups, which no setting lets them do so far.  Some worlds keep fewer manifests
-(`slotted`), and in some no step has time left (`HURRIED`).  Workers find keys of payloads in their
-environment.  Nothing else is replaced: take-over, loop, transactions, outputs, readers and the pure
-rooms run as shipped.
+(`slotted`), in some no step has time left (`HURRIED`), and in some steps have little room
+(`crowded`).  Workers find keys of payloads in their environment.  Nothing else is replaced:
+take-over, loop, transactions, outputs, readers and the pure rooms run as shipped.
 """
 
 from __future__ import annotations

@@ -207,6 +207,11 @@ def here() -> Stage:
     return _ACTIVE[-1]
 
 
+def plays(stage: Stage) -> bool:
+    """Whether it is this stage that plays: what is left of one that has ended is garbage."""
+    return _ACTIVE[-1:] == [stage]
+
+
 def enter(stage: Stage) -> None:
     """Let a stage play."""
     _ACTIVE.append(stage)

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.simulation.crowded import NEVER
 from tests.simulation.faults import FILED, STEPS, STORED
 from tests.simulation.forked import ROOT, played
 from tests.simulation.playing import finish, start
@@ -44,6 +45,9 @@ WATCHED: Final = ("crashes", "elections", "grown", "preempted")
 VERIFIED: Final = (("hanging", 12), ("strangers", 12), ("grown", 19), ("copied_steps", 5))
 # Of `forgotten`, in which a step is refused because of it.
 FORGOTTEN_SEEDS: Final = 40
+# Of `crowded`, in which all of this has to happen to steps.
+CROWDED_SEEDS: Final = 12
+CROWDED: Final = ("waited for room", "given room", "went without room", "cut short by room")
 # They run at the lowest priority in `make test`, beside tests that start brokers.
 TIMEOUT_S: Final = 1_800.0
 SHORT_S: Final = 900.0
@@ -125,7 +129,7 @@ def struck_in(printed: str) -> set[str]:
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_scenarios_that_are_sharp_for_planted_bugs_find_nothing_without_them() -> None:
-    alone = {"grown", "days", "forgotten", "grown_late", *OUTSIDE}
+    alone = {"grown", "days", "forgotten", "grown_late", "crowded", *OUTSIDE}
     named = [each.name for each in scenarios() if each.named and each.name not in alone]
     started = start("--seeds", str(SHARP_SEEDS * len(named)), "--only", ",".join(named))
     printed = finish(started, SHORT_S)
@@ -162,6 +166,16 @@ def test_ids_that_are_forgotten_let_nobody_go_on_with_what_it_remembers() -> Non
     printed = finish(start("--seeds", str(FORGOTTEN_SEEDS), "--only", "forgotten"), SHORT_S)
     assert "0 with findings" in printed, printed
     assert "id forgotten" in struck_in(printed), printed
+
+
+@pytest.mark.timeout(SHORT_S + 30)
+def test_steps_wait_for_room_are_cut_short_and_go_without_and_nothing_is_found() -> None:
+    printed = finish(start("--seeds", str(CROWDED_SEEDS), "--only", "crowded"), SHORT_S)
+    assert "0 with findings" in printed, printed
+    missing = {*CROWDED} - struck_in(printed)
+    assert not missing, f"these did not strike: {missing}"
+    idle = sum(int(count) for count in re.findall(rf"{NEVER} (\d+)", printed))
+    assert idle < CROWDED_SEEDS / 4, "a world without a wait shows nothing"
 
 
 @pytest.mark.timeout(2 * SHORT_S)

@@ -22,6 +22,7 @@ from belfry.group.group import Surroundings
 from belfry.group.heartbeats import Heartbeats
 from belfry.partitions.gauges import Gauges
 from belfry.partitions.opener import PartitionOpener
+from belfry.partitions.step_shares import StepRoom
 from belfry.partitions.supervisor import Owners
 from belfry.partitions.surroundings import WorkerPort
 from belfry.placement.partition_count import PartitionCount
@@ -80,6 +81,7 @@ class SimWorker:
         self.owners: Owners | None = None
         self.counted = PartitionCount(settings.cluster.partitions)
         self.opener: PartitionOpener | None = None
+        self.room: StepRoom | None = None
         self.refusals: list[str] = []
         self._group = group
         self._registry = registry
@@ -113,6 +115,7 @@ class SimWorker:
         lookups: Any = None
         if self._registry is not None:
             lookups = SimLookups(self._registry, settings.registry_wait_ms)
+        self.room = shared.room
         opener = replace(shared.opener, failpoints=clock, lookups=lookups)
         shared = shared._replace(opener=opener)
         http = self._http(opener, entry, found.frames)

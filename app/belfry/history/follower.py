@@ -143,10 +143,10 @@ class Follower:
     def _open(self) -> None:
         """Open the store, an empty one where what is there is damaged."""
         try:
-            self._rows = RocksMap(self._path)
+            self._rows = RocksMap(self._path, names_asked=False)
         except Damaged:
             self._drop()
-            self._rows = RocksMap(self._path)
+            self._rows = RocksMap(self._path, names_asked=False)
         self.store = HistoryStore(self._rows)
         self.store.fires.begin(self._now_ms(), lost=self._lost)
         self._lost = False

@@ -51,14 +51,15 @@ class StoreFigures(NamedTuple):
 class RocksMap:
     """An ordered map on disk."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, names_asked: bool = True) -> None:
+        """`names_asked` says that most keys are looked up before they are written."""
         self._path = path
         self._damaged = False
         self.stuck = False
         path.mkdir(parents=True, exist_ok=True)
         # By name as well: a store that exists would be opened with what its options file says,
         # which does not tell how large a filter is, so there would be none.
-        options = store_options(SHARES.cache)
+        options = store_options(SHARES.cache, names_asked=names_asked)
         self._memtable_bytes = SHARES.each
         options.set_write_buffer_size(self._memtable_bytes)
         self._db = Rdict(str(path), options, column_families={"default": options})

@@ -98,8 +98,11 @@ def cache_bytes(stores: int) -> int:
     return min(CACHES_BYTES, CACHE_BYTES * max(1, stores))
 
 
-def store_options(cache: Cache) -> Options:
-    """What a store with this cache is opened with, but for the size of its table."""
+def store_options(cache: Cache, *, names_asked: bool = True) -> Options:
+    """What a store with this cache is opened with, but for the size of its table.
+
+    `names_asked` says that most keys are looked up before they are written.
+    """
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_max_write_buffer_number(3)
@@ -108,9 +111,10 @@ def store_options(cache: Cache) -> Options:
     options.set_compaction_style(DBCompactionStyle.universal())
     options.set_level_zero_file_num_compaction_trigger(8)
     options.set_compression_type(DBCompressionType.none())
-    # Most names that are looked up are new.
-    options.set_memtable_whole_key_filtering(True)
-    options.set_memtable_prefix_bloom_ratio(NAMES_FILTER)
+    if names_asked:
+        # Most of them are new. Elsewhere a filter would be filled and not asked.
+        options.set_memtable_whole_key_filtering(True)
+        options.set_memtable_prefix_bloom_ratio(NAMES_FILTER)
     options.set_keep_log_file_num(2)
     options.set_max_open_files(256)
     table = BlockBasedOptions()

@@ -220,6 +220,7 @@ class PartitionRunner:
         self._log.info("partition taken over", **told, by_the_group=self.assigned)
 
     def _give_up(self) -> None:
+        self._steps.end_term()
         self._opener.given_up(self.partition)
         held, self.owned, self._warm = (self.owned, self._warm), None, None
         close_all(*(each.close for each in held if each is not None))

@@ -88,7 +88,7 @@ class Linger:
         self._now_ms = self._before_ms = 0
 
     def fires(self, now_ms: int) -> None:
-        """A step is to fire what is due by now."""
+        """A step is to fire what is due by now, or waits for room to do so."""
         self._before_ms, self._now_ms = self._now_ms, now_ms
 
     def after(self, events: int, left_ms: int | None, monotonic_ms: float) -> None:

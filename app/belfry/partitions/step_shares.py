@@ -1,13 +1,16 @@
 """What the steps of a worker's partitions hold together: each asks for a share before it fires.
 
-    ask ─ waits? ─ has a share ─► fires ─► keep ─► commits ─► over
-                   held: all of it         held: what it has fired, until it is over
+    ask ─┬─ has a share ─► fires ─► keep ─► commits ─► over
+         │  held: all of it         held: what it has fired, until it is over
+         └─ waits: its steps take requests in, and fire nothing, until it has one
 
 A step holds its events until they are committed, with the records that come of them.  Where all
 partitions have thousands due, each would hold a full step.  So a worker has room for four full
 steps.  A step asks for twice what the one before it has held, a quarter of a full one at least.
-It has that, or what is left, where this is worth a transaction.  Who finds less waits, and whoever
-gives something back wakes the first who waits.
+It has that, or what is left, where this is worth a transaction.  Who finds less waits, and is woken
+in its turn by whoever gives something back.  It does not stand still meanwhile: its steps fire
+nothing and do all else, for requests go on to come, and an owner that commits nothing for a second
+may be taken for dead.  Where it is given room amid such a step, the next one has it.
 
 A commit may hang, for its broker is away.  Where nobody was given a share for a second though
 somebody waits, all who ask go on at once with a small one.  So does who has waited for two:
@@ -42,9 +45,8 @@ LEAST: Final = FULL // 16
 LIGHT: Final = 4
 # Nobody waits where nobody was given a share for so long.
 TIMEOUT_S: Final = 1.0
-# Nor does anybody wait longer than this, however many others were given a share meanwhile: who
-# waits takes no requests in and commits nothing, and an owner that commits nothing for some seconds
-# may be taken for dead.
+# Nor does anybody wait longer than this, however many others were given a share meanwhile: what is
+# due is late by it.
 LONGEST_S: Final = 2.0
 
 
@@ -108,7 +110,9 @@ class StepRoom:
 class StepShare:
     """The share of one partition: held within a step, given back behind it, however it ends.
 
-    `wake` is called from any thread when it is given room that it waited for.
+    A step that goes on to wait (`awaits`) keeps its place for the next one, unless it fails; behind
+    the last one somebody has to `leave`.  `wake` is called from any thread when it is given room.
+    All else belongs to whoever has the partition's turn.
     """
 
     def __init__(self, room: StepRoom, wake: Callable[[], object]) -> None:
@@ -117,12 +121,15 @@ class StepShare:
         self.parts = 0
         # How much it asks for: twice what the step before it has held.
         self.wants = WORTHWHILE
+        self._asked = self._goes_on = False
         self._asked_s = 0.0
 
     def ask(self) -> None:
-        """Ask for a share; it may come later."""
-        self._asked_s = machine.monotonic()
-        self._room.ask(self)
+        """Ask for a share, unless this was done before; it may come later, also amid a step."""
+        if not self._asked:
+            self._asked = True
+            self._asked_s = machine.monotonic()
+            self._room.ask(self)
 
     def wait_s(self) -> float:
         """How many seconds to wait for it: nothing where it is there, or is not to be expected."""
@@ -130,6 +137,17 @@ class StepShare:
             return 0.0
         left_s = self._asked_s + LONGEST_S - machine.monotonic()
         return max(0.0, min(left_s, self._room.timeout_s()))
+
+    def awaits(self) -> bool:
+        """Whether the step that begins has to go without, and the next one is to have it."""
+        self._goes_on = self.wait_s() > 0
+        return self._goes_on
+
+    def leave(self) -> None:
+        """Hold nothing, and wait no longer."""
+        if self._asked or self.parts:
+            self._asked = self._goes_on = False
+            self._room.bound(self, 0)
 
     def of(self, most: int) -> int:
         """As much of what a full step does as this share allows; the least where it is empty."""
@@ -147,5 +165,6 @@ class StepShare:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._room.bound(self, 0)
+    def __exit__(self, failed: object = None, *_: object) -> None:
+        if failed is not None or not self._goes_on:
+            self.leave()

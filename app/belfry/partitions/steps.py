@@ -1,7 +1,9 @@
 """The steps of one partition while it is owned: what each waits for, and what goes into it.
 
 wait for a batch or the next due instant ─► fire_due ─► accept ─► one transaction ─► committed
-                 └ and for room to fire in └ held of what all steps may hold ─────┘
+                 or for room to fire in    └ held of what all steps may hold ─────┘
+
+A step for which there is no room yet fires nothing, and does all else (`step_shares.py`).
 
 Each wait is a pause of the partition's loop (`host/loops.py`): other partitions' loops have their
 turns meanwhile.  A step itself is one turn, its commit included.
@@ -75,6 +77,10 @@ class Steps:
         self._waiting = None
         return self.mail.begin_term()
 
+    def end_term(self) -> None:
+        """A term of ownership is over, however it ended: it waits for room no longer."""
+        self._share.leave()
+
     def begin_reading(self) -> None:
         """Batches may come from now on: none is missing yet."""
         self._missing.arrived(self._clock.monotonic_ms())
@@ -96,9 +102,8 @@ class Steps:
     def step(self, owned: Owned) -> Turns:
         """Wait for work, and do it."""
         owned.check()
-        yield from self._await_work(owned)
         with self._share:
-            yield from self._await_room(owned)
+            yield from self._await_work(owned)
             self.comes_round()
             owned.producer.serve()
             done = self._do(owned, self.guarded_ms())
@@ -107,7 +112,7 @@ class Steps:
 
     def _do(self, owned: Owned, now_ms: int) -> bool:
         """Do what there is to do; False if it was rolled back and is to be done after a pause."""
-        effects = self._fire(owned, now_ms) if self._may_fire() else None
+        effects = self._fire(owned, now_ms) if self._has_room(owned, now_ms) else None
         batch = None
         up = self._time_is_up(self._clock.monotonic_ms() + MOST_TAKING_MS)
         if not self._early.under_way:
@@ -123,9 +128,19 @@ class Steps:
             self._settle(owned, effects, batch)
         return done
 
+    def _has_room(self, owned: Owned, now_ms: int) -> bool:
+        """Whether to fire in this step: it may, and waits for no room for what is due."""
+        due_ms, may_fire = owned.engine.next_due_ms(), self._may_fire()
+        if may_fire:
+            self._linger.fires(now_ms)
+        if due_ms is None or due_ms > now_ms or not may_fire:
+            self._share.leave()
+            return may_fire
+        self._share.ask()
+        return not self._share.awaits()
+
     def _fire(self, owned: Owned, now_ms: int) -> Effects:
         """Fire what is due, as much as this step's share allows, and hold what that takes."""
-        self._linger.fires(now_ms)
         up = self._time_is_up(self._clock.monotonic_ms() + MOST_FIRING_MS)
         engine, share = owned.engine, self._share
         chunk, most_bytes = self._settings.fire_chunk, self._settings.step_bytes
@@ -159,7 +174,7 @@ class Steps:
     # -- waiting ---------------------------------------------------------------------------------
 
     def _await_work(self, owned: Owned) -> Turns:
-        """Wait for a batch, the next due instant, or a second, whichever comes first."""
+        """Wait for a batch, the next due instant and room, or a second, whichever comes first."""
         if self._waiting is not None:
             # Its schemas are asked for: fire meanwhile, and look again soon.
             yield from self._rest(min(self._due_in_s(owned), LOOK_AGAIN_S))
@@ -177,16 +192,6 @@ class Steps:
         else:
             self._missing.arrived(now_ms)
 
-    def _await_room(self, owned: Owned) -> Turns:
-        """Where something is due, wait for room to fire it in, but for no commits that hang."""
-        due_ms = owned.engine.next_due_ms()
-        if due_ms is None or due_ms > self.guarded_ms() or not self._may_fire():
-            return
-        self._share.ask()
-        while (left_s := self._share.wait_s()) > 0 and not self._loop.stopping.is_set():
-            yield left_s
-            self.comes_round()
-
     def _rest(self, seconds: float) -> Turns:
         """Let so much time pass, whoever wakes the loop; less where it is to stop."""
         until_ms = self._clock.monotonic_ms() + 1000 * seconds
@@ -197,12 +202,16 @@ class Steps:
             yield left_ms / 1000
 
     def _due_in_s(self, owned: Owned) -> float:
+        """Seconds until something can fire; what is due already asks for room here."""
         due_ms = owned.engine.next_due_ms()
         most_s = min(longest_s(owned), self._upkeep.longest_s(owned))
         if due_ms is None or not self._may_fire():
             return most_s
-        now_ms = self._clock.wall_ms() - self._guard.skew_ms
-        return min(max((due_ms - now_ms) / 1000, 0.0), most_s)
+        due_in_s = (due_ms - self._clock.wall_ms() + self._guard.skew_ms) / 1000
+        if due_in_s <= 0:
+            self._share.ask()
+            due_in_s = self._share.wait_s()
+        return min(due_in_s, most_s)
 
     def _may_fire(self) -> bool:
         return self._fires() and self._guard.may_fire

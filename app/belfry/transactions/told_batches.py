@@ -11,8 +11,8 @@ of one schedule, which share a key and so a partition, do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from belfry.kafka.step_records import key_of, told_record
 from belfry.schedules.identity import generation_of
@@ -27,7 +27,7 @@ from belfry.transactions.record_bytes import (
     sized,
     varint,
 )
-from belfry.wire.accepted import PlainAccepted, Told, accepted_value
+from belfry.wire.accepted import Told, accepted_values
 from belfry.wire.lifecycle import GENERATION
 
 # One header, and its name.
@@ -36,7 +36,7 @@ _GENERATION: Final = varint(1) + sized(GENERATION.encode())
 
 def add_told(
     step: StepBatches,
-    told: Iterable[Told],
+    told: Sequence[Told],
     head: bytes,
     topic: str,
     partitions: int,
@@ -48,18 +48,16 @@ def add_told(
     """
     small, join = SMALL, b"".join
     batches: dict[int, JoinedBatch] = {}
-    for event in told:
-        if isinstance(event, PlainAccepted):
-            key, life, value = event[0], event[3], accepted_value(head, event)
-        else:
-            key, life, value = key_of(event), 0, None
+    event: Any
+    for event, value in zip(told, accepted_values(head, told), strict=True):
+        key = key_of(event) if value is None else event[0]
         partition = partition_of(key, partitions)
         batch = batches.get(partition)
         if batch is None:
             batch = batches[partition] = step.joined((topic, partition))
         number = batch.count
         if value is not None and number + len(key) + len(value) < LOOKED_UP:
-            generation = b"%d" % generation_of(life)
+            generation = b"%d" % generation_of(event[3])
             body = join(
                 (NO_ATTRIBUTES, small[number], small[len(key)], key, small[len(value)], value,
                  _GENERATION, small[len(generation)], generation)

@@ -12,6 +12,7 @@ asks for them.  A property test holds its record to that of the event.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -32,8 +33,11 @@ from belfry.wire.record import Headers
 _SHORT: Final = 0x40
 # The outcome, and that a request id follows.
 _ACCEPTED: Final = avro_long(list(Outcome).index(Outcome.ACCEPTED)) + b"\2"
+# The same, and the size of that id.
+_ASKED: Final = tuple(_ACCEPTED + ONE_BYTE[size << 1] for size in range(_SHORT))
 # What two groups of seven bits hold, and all of them as bytes that others follow.
 _TWO_GROUPS: Final = 1 << 14
+_LOWEST: Final = _TWO_GROUPS - 1
 _LOWER: Final = tuple(bytes((low & 0x7F | 0x80, low >> 7 | 0x80)) for low in range(_TWO_GROUPS))
 
 
@@ -124,12 +128,54 @@ def accepted_value(head: bytes, accepted: PlainAccepted) -> bytes:
     )
 
 
+def accepted_values(head: bytes, told: Iterable[Told]) -> list[bytes | None]:
+    """The values of the records of such verdicts, in their order; None for each other outcome.
+
+    What neighbours have in common is made once: their tenant, when they were told, where they came
+    from, and the upper bits of due instants and offsets.
+    """
+    join, small, lower = b"".join, ONE_BYTE, _LOWER
+    begun: dict[bytes, bytes] = {}
+    ends: dict[int, bytes] = {}
+    came: tuple[str, int] | None = None
+    told_ms = block = -1
+    when = offset_end = b""
+    found: list[bytes | None] = []
+    for event in told:
+        if type(event) is not PlainAccepted:
+            found.append(None)
+            continue
+        _, (tenant, schedule_id, request_id), due_ms, _, at, source, offset = event
+        id_size, asked_size = len(schedule_id), len(request_id)
+        if not id_size < _SHORT > asked_size or not due_ms > _LOWEST < offset:
+            found.append(accepted_value(head, event))
+            continue
+        begin = begun.get(tenant)
+        if begin is None:
+            begin = begun[tenant] = _begun(head, tenant)
+        if at != told_ms or source is not came:
+            told_ms, when, came, ends = at, _told(at), source, {}
+        end = ends.get(due_ms >> 13)
+        if end is None:
+            end = ends[due_ms >> 13] = upper(due_ms >> 13) + _from(source)
+        if offset >> 13 != block:
+            block = offset >> 13
+            offset_end = upper(block)
+        found.append(
+            join(
+                (begin, small[id_size << 1], schedule_id, _ASKED[asked_size], request_id, when,
+                 lower[due_ms << 1 & _LOWEST], end, lower[offset << 1 & _LOWEST], offset_end)
+            )
+        )  # fmt: skip
+    return found
+
+
 def _long(number: int) -> bytes:
     """A number that is not negative, as `avro_long` writes it; most are instants and offsets."""
     number <<= 1
     if number < _TWO_GROUPS:
         return avro_long(number >> 1)
-    return _LOWER[number & _TWO_GROUPS - 1] + upper(number >> 14)
+    return _LOWER[number & _LOWEST] + upper(number >> 14)
 
 
 @lru_cache(maxsize=1024)

@@ -88,6 +88,17 @@ def test_what_of_a_row_stays_in_memory_is_small(tmp_path: Path) -> None:
     assert kept / 30_000 < 4.0
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_table_has_a_filter_where_names_are_looked_up(tmp_path: Path, *, asked: bool) -> None:
+    """Each row is put into it, which costs as much as half of its write."""
+    with closing(RocksMap(tmp_path, names_asked=asked)) as store:
+        store.write({b"a": b"1"})
+        assert store.get_many([b"a", b"b"]) == [b"1", None]
+        options = max(tmp_path.glob("OPTIONS-*")).read_text()
+    assert ("memtable_prefix_bloom_size_ratio=0.05" in options) == asked
+    assert ("memtable_whole_key_filtering=true" in options) == asked
+
+
 def test_stores_that_could_not_be_begun_or_were_let_go_do_not_count(
     tmp_path: Path, shares: StoreShares, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from random import Random
-from types import SimpleNamespace
-from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
-from belfry.engine.effects import Effects
 from belfry.host import machine
 from belfry.kafka.outcome import Unknown
-from belfry.partitions import steps
 from belfry.partitions.step_shares import (
     FULL,
     LEAST,
-    LIGHT,
     LONGEST_S,
     TIMEOUT_S,
     TOGETHER,
@@ -247,150 +242,89 @@ def test_a_share_is_given_back_however_the_step_ends() -> None:
     assert (room.held, share.parts) == (0, 0)
 
 
-class Partition:
-    """Steps of a partition, which fire by calls of this class, and their worker."""
+def test_who_waits_keeps_its_place_from_step_to_step(clock: Clock) -> None:
+    room = StepRoom()
+    six = Woken(room, 6)
+    six.ask()
+    first = six.shares[4]
+    for _ in range(3):
+        with first:
+            first.ask()
+            assert first.awaits()
+    with six.shares[0]:
+        pass
+    assert (six.woken, first.parts) == ([4], FULL), "it was there before the sixth"
+    with first:
+        first.ask()
+        assert not first.awaits()
+    assert (six.woken, first.parts) == ([4, 5], 0)
 
-    def __init__(self) -> None:
-        self.room = StepRoom()
-        given, upkeep, self.commits = MagicMock(), MagicMock(), MagicMock(at_most=320)
-        given.opener.settings = SimpleNamespace(batch_records=160, step_bytes=1_600, fire_chunk=320)
-        given.opener.clock.both_ms.return_value = (1.0, 1.0)
-        given.opener.clock.monotonic_ms.return_value = 1.0
-        given.opener.clock.wall_ms.return_value = 1.0
-        given.guard.now_ms.return_value, given.guard.skew_ms = 1, 0
-        self.guard, given.room = given.guard, self.room
-        upkeep.add_to.side_effect = lambda _owned, effects, *_: effects
-        upkeep.longest_s.return_value = 1.0
-        self.commits.commit.return_value = True
-        self.owned = MagicMock()
-        self.engine = self.owned.engine
-        self.engine.next_due_ms.return_value = 1
-        self.engine.aside.any = False
-        self.engine.effects = self.engine.fire_due.return_value = Effects(room=1_600)
-        self.engine.changed = 0
-        self.owned.resolver.deferred.any = self.owned.resolver.too_many = False
-        self.owned.source.end = self.engine.position = 0
-        self.loop: Any = MagicMock(asked=False)
-        self.loop.stopping.is_set.return_value = False
-        self.steps = steps.Steps(given, self.commits, upkeep, lambda: True, self.loop)
-        self.steps._share.wants = FULL
 
-    def others(self) -> list[StepShare]:
-        """Other partitions hold all that there is room for."""
-        shares = [StepShare(self.room, MagicMock()) for _ in range(4)]
-        for share in shares:
-            share.wants = FULL
+def test_who_asks_again_while_it_waits_does_not_wait_anew(clock: Clock) -> None:
+    room = StepRoom()
+    many = Woken(room, 9)
+    many.ask()
+    last = many.shares[8]
+    for number in range(3):
+        with last:
+            last.ask()
+            assert last.awaits()
+        with many.shares[number]:
+            clock.now_s += 0.6
+    clock.now_s += 0.2
+    with last:
+        last.ask()
+        assert not last.awaits(), "others were given shares, and two seconds are over"
+        assert last.of(1_600) == 100
+    assert room.held == sum(share.parts for share in many.shares)
+
+
+def test_room_that_is_given_amid_a_step_is_held_for_the_next_one(clock: Clock) -> None:
+    room = StepRoom()
+    five = Woken(room, 5)
+    five.ask()
+    last = five.shares[4]
+    with last:
+        last.ask()
+        assert last.awaits()
+        with five.shares[0]:
+            pass
+        assert (five.woken, last.parts) == ([4], FULL)
+    assert (last.parts, room.held) == (FULL, TOGETHER)
+    with last:
+        last.ask()
+        assert not last.awaits()
+    assert (last.parts, room.held) == (0, 3 * FULL)
+
+
+def test_a_step_that_fails_loses_its_place(clock: Clock) -> None:
+    room = StepRoom()
+    five = Woken(room, 5)
+    five.ask()
+
+    def fails(share: StepShare) -> None:
+        with share:
             share.ask()
-        return shares
+            assert share.awaits()
+            raise Unknown("nobody knows")
 
-    def step(self) -> list[float | None]:
-        """One step; its pauses."""
-        return list(self.steps.step(self.owned))
-
-    @property
-    def fired(self) -> list[tuple[int, int]]:
-        """How many events and bytes each step so far might fire."""
-        return [(call.args[1], call.args[3]) for call in self.engine.fire_due.call_args_list]
-
-
-@pytest.fixture
-def partition(monkeypatch: pytest.MonkeyPatch) -> Partition:
-    monkeypatch.setattr(steps, "take_aside", lambda _owned, effects, *_: effects)
-    return Partition()
-
-
-def test_a_step_waits_for_room_and_fires_as_soon_as_it_has_some(partition: Partition) -> None:
-    others = partition.others()
-    step = partition.steps.step(partition.owned)
-    assert next(step) == 0.0, "something is due"
-    pause_s = next(step)
-    assert pause_s is not None
-    assert 0 < pause_s <= TIMEOUT_S
-    assert partition.fired == []
-    with others[0]:
-        others[0].keep(0.5)
-    partition.loop.wake.assert_called_once_with()
-    assert list(step) == []
-    assert partition.fired == [(320, 800)]
-    assert partition.room.held == 3 * FULL
-
-
-def test_a_step_fires_little_where_commits_hang(partition: Partition, clock: Clock) -> None:
-    partition.others()
-    step = partition.steps.step(partition.owned)
-    assert [next(step), next(step)] == [0.0, TIMEOUT_S]
-    clock.now_s += 0.75
-    assert next(step) == 0.25, "somebody else woke it"
-    clock.now_s += 0.25
-    assert list(step) == []
-    assert partition.step() == [0.0], "it does not wait anew"
-    assert partition.fired == [(80, 100)] * 2
-    assert partition.room.held == TOGETHER
-
-
-def test_who_stops_waits_no_longer(partition: Partition) -> None:
-    partition.others()
-    partition.loop.stopping.is_set.return_value = True
-    assert partition.step() == [0.0]
-    step = partition.steps.step(partition.owned)
-    partition.loop.stopping.is_set.return_value = False
-    assert [next(step) is not None for _ in range(2)] == [True, True]
-    step.close()  # type: ignore[attr-defined]
-    assert partition.room.held == TOGETHER
-
-
-@pytest.mark.parametrize(("due_ms", "may_fire"), [(None, True), (2, True), (1, False)])
-def test_who_has_nothing_to_fire_waits_for_no_room(
-    partition: Partition, due_ms: int | None, may_fire: bool
-) -> None:
-    partition.others()
-    partition.engine.next_due_ms.return_value = due_ms
-    partition.guard.may_fire = may_fire
-    assert len(partition.step()) == 1
-    assert partition.room.held == TOGETHER
-
-
-def test_the_pace_of_a_partition_bounds_its_steps_as_well(partition: Partition) -> None:
-    partition.commits.at_most = 50
-    partition.step()
-    assert partition.fired == [(50, 1_600)]
-
-
-@pytest.mark.parametrize(
-    ("fired", "changed", "room", "parts"),
-    [
-        (0, 0, 1_600, 0),
-        (32, 32, 1_600, FULL // 10 // LIGHT),
-        (32, 80, 1_600, FULL * 48 // 320),
-        (32, 32, 800, FULL // 2),
-        (0, 640, 1_600, FULL),
-        (1, 1, -100, FULL),
-    ],
-)
-@pytest.mark.parametrize("committed", [True, False])
-def test_a_step_holds_its_events_its_bytes_or_what_it_holds_back_to_its_end(
-    partition: Partition, fired: int, changed: int, room: int, parts: int, committed: bool
-) -> None:
-    held: list[int] = []
-
-    def commit(*_: Any) -> bool:
-        held.append(partition.room.held)
-        return committed
-
-    partition.engine.changed = changed
-    effects = Effects(fired=[MagicMock()] * fired, room=room, moved=True)
-    partition.engine.fire_due.return_value = effects
-    partition.commits.commit.side_effect = commit
-    step = partition.steps.step(partition.owned)
-    assert next(step) == 0.0
-    next(step, None)
-    assert held == [parts]
-    assert partition.room.held == 0, "nor does it hold anything in the pause behind it"
-
-
-def test_a_step_that_fails_gives_its_share_back(partition: Partition) -> None:
-    partition.engine.fire_due.return_value = Effects(moved=True)
-    partition.commits.commit.side_effect = Unknown("nobody knows")
     with pytest.raises(Unknown):
-        partition.step()
-    assert partition.room.held == 0
+        fails(five.shares[4])
+    with five.shares[0]:
+        pass
+    assert (five.woken, room.held) == ([], 3 * FULL)
+
+
+def test_who_leaves_gives_to_others_what_it_was_given(clock: Clock) -> None:
+    room = StepRoom()
+    six = Woken(room, 6)
+    six.ask()
+    with six.shares[4] as fifth:
+        assert fifth.awaits()
+    with six.shares[0]:
+        pass
+    assert six.woken == [4]
+    fifth.leave()
+    assert (six.woken, room.held) == ([4, 5], TOGETHER)
+    fifth.leave()
+    assert room.held == TOGETHER
