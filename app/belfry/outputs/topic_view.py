@@ -146,11 +146,12 @@ class TopicView:
             self._tenants.note_topics((), failed)
             self._noted = self._noted - failed
 
-    def describe(self, topics: Iterable[str]) -> None:
-        """Learn how large a record each topic takes; blocks while it is asked."""
+    def describe(self, topics: Iterable[str]) -> Collection[str]:
+        """Learn how large a record each topic takes, and of which it was told; blocks meanwhile."""
         told = dict(largest_records(self.admin, topics))
         self._largest = {**self._largest, **told}
         self._note(told)
+        return told.keys()
 
     def learn(self, topics: Iterable[str], anew: Collection[str]) -> None:
         """The same by what was said of them before; asks for those that are new, and for `anew`.
@@ -164,11 +165,15 @@ class TopicView:
         self.describe([each for each in topics if each not in told])
 
     def ask_again(self) -> None:
-        """Ask what those topics take of which a step has believed what was said before; blocks."""
+        """Ask what those topics take of which a step has believed what was said before; blocks.
+
+        Those of which nobody tells it now are asked for at the next look.
+        """
         topics: set[str] = set()
         while self._believed:
             topics.add(self._believed.popleft())
-        self.describe(topics & self.partitions.keys())
+        topics &= self.partitions.keys()
+        self._believed.extend(topics.difference(self.describe(topics)))
 
     def doubt(self, topic: str) -> None:
         """What a topic takes may be another number by now: it is asked for again when it counts."""
