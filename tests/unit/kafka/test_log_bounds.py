@@ -60,6 +60,7 @@ def test_a_worker_has_two_clients_for_all_questions(clients: list[Client]) -> No
         log = LogBounds({}, "in", partition, shared)
         assert log.ends() == (3, 7)
         assert log.log_end() == 9
+        assert log.bounds() == (3, 9), "what an open transaction holds back counts"
     assert len(clients) == 2
     shared.close()
     assert all(each.closed for each in clients)
@@ -67,8 +68,8 @@ def test_a_worker_has_two_clients_for_all_questions(clients: list[Client]) -> No
 
 def test_without_them_each_question_has_its_own(clients: list[Client]) -> None:
     log = LogBounds({}, "in", 0)
-    assert (log.ends(), log.log_end()) == ((3, 7), 9)
-    assert [each.closed for each in clients] == [True, True]
+    assert (log.ends(), log.log_end(), log.bounds()) == ((3, 7), 9, (3, 9))
+    assert [each.closed for each in clients] == [True] * 3
 
 
 @pytest.mark.parametrize(
